@@ -1,0 +1,169 @@
+"""What readers query: one table a pipeline in schema `aggregates`, and the staging beside it.
+
+Increments add to it, a repair replaces whole windows of it; both happen inside a transaction that the caller opens
+together with the ledger's rows, so that no reader ever sees half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg import sql
+
+from onceover.columns import Column, Columns
+from onceover.errors import TerminalError
+from onceover.ledger.database import Connection
+
+_MERGE = {
+    "count": "coalesce({old}, 0) + coalesce({new}, 0)",
+    "sum": "coalesce({old} + {new}, {old}, {new})",
+    "min": "least({old}, {new})",
+    "max": "greatest({old}, {new})",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What a window's rows are, for telling whether they are still the same: their number, and a hash of their text."""
+
+    rows: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateTable:
+    """A pipeline's table. `name` is a checked pipeline name and is still quoted as an identifier."""
+
+    name: str
+    window_minutes: int
+    columns: Columns
+
+    @property
+    def table(self) -> sql.Identifier:
+        return sql.Identifier("aggregates", self.name)
+
+    @property
+    def staging(self) -> sql.Identifier:
+        return sql.Identifier("staging", self.name)
+
+    def create(self, connection: Connection) -> None:
+        """Create both tables where they are missing; refuse a table that somebody else made of the same name."""
+        body = sql.SQL(", ").join(
+            sql.SQL("{} {}").format(sql.Identifier(c.name), sql.SQL(c.type))
+            for c in (*self.columns.keys, *self.columns.measures)
+        )
+        connection.execute(
+            sql.SQL(
+                "CREATE TABLE IF NOT EXISTS {} (window_start timestamptz NOT NULL, window_end timestamptz NOT NULL, "
+                "{}, revision integer NOT NULL DEFAULT 0, UNIQUE NULLS NOT DISTINCT ({}))"
+            ).format(self.table, body, self._key_list())
+        )
+        connection.execute(
+            sql.SQL(
+                "CREATE UNLOGGED TABLE IF NOT EXISTS {} (stage text NOT NULL, window_start timestamptz NOT NULL, {})"
+            ).format(self.staging, body)
+        )
+        connection.execute(
+            sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {} (stage, window_start)").format(
+                sql.Identifier(f"{self.name}_stage"), self.staging
+            )
+        )
+        found = [
+            row["column_name"]
+            for row in connection.execute(
+                "SELECT column_name FROM information_schema.columns "
+                "WHERE table_schema = 'aggregates' AND table_name = %s ORDER BY ordinal_position",
+                [self.name],
+            )
+        ]
+        wanted = ["window_start", "window_end", *self.columns.names, "revision"]
+        if found != wanted:
+            raise TerminalError(
+                f"table aggregates.{self.name} has the columns {', '.join(found)}, not {', '.join(wanted)}; it was not "
+                "made by this pipeline: rename the pipeline, or move that table away"
+            )
+
+    def stage(self, connection: Connection, stage: str, lines: Iterable[str]) -> int:
+        """COPY rows (window_start, keys, measures; PostgreSQL's text format, one a line) into staging under that name,
+        in place of whatever an earlier try left there. Returns how many."""
+        count = 0
+        with connection.transaction(), connection.cursor() as cursor:
+            cursor.execute(sql.SQL("DELETE FROM {} WHERE stage = %s").format(self.staging), [stage])
+            columns = sql.SQL(", ").join(map(sql.Identifier, ("stage", "window_start", *self.columns.names)))
+            with cursor.copy(sql.SQL("COPY {} ({}) FROM STDIN").format(self.staging, columns)) as copy:
+                for line in lines:
+                    copy.write(f"{stage}\t{line}\n")
+                    count += 1
+        return count
+
+    def unstage(self, connection: Connection, stage: str) -> None:
+        connection.execute(sql.SQL("DELETE FROM {} WHERE stage = %s").format(self.staging), [stage])
+
+    def sweep(self, connection: Connection, prefix: str) -> None:
+        """Drop what stages of that kind left behind; only their one owner may call it."""
+        connection.execute(
+            sql.SQL("DELETE FROM {} WHERE starts_with(stage, %s)").format(self.staging), [prefix]
+        )
+
+    def increment(self, connection: Connection, stage: str) -> None:
+        """Add the staged rows to the table. Run twice, it adds twice: that is what repair is for."""
+        names = sql.SQL(", ").join(map(sql.Identifier, self.columns.names))
+        updates = sql.SQL(", ").join(
+            sql.SQL("{} = {}").format(sql.Identifier(c.name), self._merged(c)) for c in self.columns.measures
+        )
+        connection.execute(
+            sql.SQL(
+                "INSERT INTO {table} AS t (window_start, window_end, {names}) "
+                "SELECT window_start, window_start + make_interval(mins => %s), {names} FROM {staging} "
+                "WHERE stage = %s ORDER BY window_start ON CONFLICT ({keys}) DO UPDATE SET {updates}"
+            ).format(table=self.table, staging=self.staging, names=names, keys=self._key_list(), updates=updates),
+            [self.window_minutes, stage],
+        )
+
+    def replace(self, connection: Connection, stage: str, window_start: datetime, revision: int) -> None:
+        """Put the staged rows of one window in place of those that stand there."""
+        names = sql.SQL(", ").join(map(sql.Identifier, self.columns.names))
+        connection.execute(sql.SQL("DELETE FROM {} WHERE window_start = %s").format(self.table), [window_start])
+        connection.execute(
+            sql.SQL(
+                "INSERT INTO {table} (window_start, window_end, {names}, revision) "
+                "SELECT window_start, window_start + make_interval(mins => %s), {names}, %s FROM {staging} "
+                "WHERE stage = %s AND window_start = %s"
+            ).format(table=self.table, staging=self.staging, names=names),
+            [self.window_minutes, revision, stage, window_start],
+        )
+
+    def rows(self, connection: Connection, window_start: datetime) -> list[dict[str, object]]:
+        """One window's rows as JSON values, in the order of their keys."""
+        found = connection.execute(
+            sql.SQL("SELECT to_jsonb(t) AS row FROM {} t WHERE window_start = %s ORDER BY {}").format(
+                self.table, self._key_list()
+            ),
+            [window_start],
+        )
+        return [row["row"] for row in found]
+
+    def fingerprint(self, connection: Connection, window_start: datetime, stage: str | None = None) -> Fingerprint:
+        """Of one window's rows as they stand in the table, or as they are staged."""
+        source = self.table if stage is None else self.staging
+        filter_ = sql.SQL("") if stage is None else sql.SQL(" AND stage = {}").format(sql.Literal(stage))
+        names = sql.SQL(", ").join(map(sql.Identifier, self.columns.names))
+        row = connection.execute(
+            sql.SQL(
+                "SELECT count(*) AS rows, md5(coalesce(string_agg(text, E'\\n' ORDER BY text COLLATE \"C\"), '')) "
+                "AS hash FROM (SELECT ROW({names})::text AS text FROM {source} WHERE window_start = %s{filter}) r"
+            ).format(names=names, source=source, filter=filter_),
+            [window_start],
+        ).fetchone()
+        return Fingerprint(int(row["rows"]), str(row["hash"])) if row else Fingerprint(0, "")
+
+    def _key_list(self) -> sql.Composed:
+        return sql.SQL(", ").join(map(sql.Identifier, ("window_start", *(c.name for c in self.columns.keys))))
+
+    def _merged(self, column: Column) -> sql.Composed:
+        name = sql.Identifier(column.name)
+        return sql.SQL(_MERGE[str(column.operation)]).format(
+            old=sql.SQL("t.{}").format(name), new=sql.SQL("excluded.{}").format(name)
+        )

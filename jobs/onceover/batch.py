@@ -1,0 +1,81 @@
+"""A micro-batch and its landings, as values: what a reader delivered, what an appender wrote, and when they agree."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from onceover.digest import EMPTY, Digest, total
+from onceover.errors import LandingMismatchError, TerminalError
+from onceover.offsets import KafkaPartition, OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class RangeRead:
+    """What the reader delivered of one offset range. Fewer records than offsets is legal: markers take offsets."""
+
+    offsets: OffsetRange
+    digest: Digest
+    max_event_time: datetime | None
+
+    def __post_init__(self) -> None:
+        if self.digest.records > len(self.offsets):
+            raise TerminalError(f"the reader delivered {self.digest.records} records of {self.offsets}")
+
+
+@dataclass(frozen=True, slots=True)
+class LandingPart:
+    """Count and digest of one Kafka partition's records within a landing."""
+
+    source: KafkaPartition
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """One append of one batch to one window file, or to one day's quarantine file: bytes `[byte_start, byte_end)`."""
+
+    window_start: datetime | None
+    quarantine_day: date | None
+    byte_start: int
+    byte_end: int
+    proved: bool
+    parts: tuple[LandingPart, ...]
+
+    def __post_init__(self) -> None:
+        if (self.window_start is None) == (self.quarantine_day is None):
+            raise TerminalError("a landing belongs to a window or to a day of quarantine")
+        if not 0 <= self.byte_start < self.byte_end or not self.parts:
+            raise TerminalError(f"an empty landing at bytes [{self.byte_start}, {self.byte_end})")
+
+    @property
+    def digest(self) -> Digest:
+        return total(part.digest for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Increment:
+    """What a batch adds to one window's control row."""
+
+    window_start: datetime
+    window_end: datetime
+    digest: Digest
+
+
+def require_all_landed(read: Sequence[RangeRead], landings: Iterable[Landing]) -> None:
+    """Refuse a batch whose landings and quarantine are not exactly what its reader delivered, per Kafka partition."""
+    landed: dict[KafkaPartition, Digest] = defaultdict(Digest)
+    for landing in landings:
+        for part in landing.parts:
+            landed[part.source] += part.digest
+    delivered: dict[KafkaPartition, Digest] = defaultdict(Digest)
+    for piece in read:
+        delivered[piece.offsets.source] += piece.digest
+    for source in sorted(delivered.keys() | landed.keys()):
+        if delivered.get(source, EMPTY) != landed.get(source, EMPTY):
+            raise LandingMismatchError(
+                f"Kafka partition {source}: the reader delivered {delivered.get(source, EMPTY)}, "
+                f"but {landed.get(source, EMPTY)} landed; the batch does not count and is read again"
+            )

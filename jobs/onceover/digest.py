@@ -1,0 +1,56 @@
+"""The digest of a set of records: what two sides compare to say that they hold the same records.
+
+Per record two 64-bit hashes (xxHash64 under two seeds) of its ID and its content. Each hash is cut into unsigned
+32-bit halves and each half is summed on its own, so that the digest of a union is the sum of digests: a doubled
+record shows (XOR would hide it), and 2^31 records fit a bigint before a sum could overflow.
+
+Chance of an accidental equal digest. For two different multisets of equal count, take one record whose multiplicity
+differs by d. With the other hashes fixed, all four half-sums agree for at most gcd-many values of its 128 hash bits: the
+half-sums are integers, not residues, so d * x = c has at most one solution x per 32-bit half, and four independent
+halves agree with probability at most 2^-128 for uniformly distributed hashes. xxHash64 is not cryptographic: this
+proves equality against accident, not against an adversary who chooses records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from onceover.errors import UsageError
+
+SEEDS = (0x4F6E6365, 0x6F766572)  # any two different constants; fixed for ever, since stored digests depend on them
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """Count and the four summed halves (high and low of the first hash, high and low of the second)."""
+
+    records: int = 0
+    high1: int = 0
+    low1: int = 0
+    high2: int = 0
+    low2: int = 0
+
+    def __post_init__(self) -> None:
+        if any(not 0 <= v < 1 << 63 for v in self.as_tuple()):
+            raise UsageError(f"digest {self.as_tuple()} has a part that no bigint sum of a set of records can have")
+
+    def __add__(self, other: Digest) -> Digest:
+        return Digest(*(a + b for a, b in zip(self.as_tuple(), other.as_tuple(), strict=True)))
+
+    def as_tuple(self) -> tuple[int, int, int, int, int]:
+        return (self.records, self.high1, self.low1, self.high2, self.low2)
+
+    def __str__(self) -> str:
+        return f"{self.records} records {self.high1:x}.{self.low1:x}.{self.high2:x}.{self.low2:x}"
+
+
+EMPTY = Digest()
+
+
+def total(digests: Iterable[Digest]) -> Digest:
+    """Sum; the digest of the union of disjoint sets, or of a multiset."""
+    result = EMPTY
+    for digest in digests:
+        result = result + digest
+    return result

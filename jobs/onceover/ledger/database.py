@@ -1,0 +1,97 @@
+"""Connections to the ledger's database, and its schema's version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from psycopg.rows import DictRow, dict_row
+
+from onceover.errors import TerminalError, UnreachableError
+
+Connection = psycopg.Connection[DictRow]
+HEAD = "0001"
+_MIGRATION_LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
+
+
+@contextmanager
+def connect(address: str, application: str = "onceover") -> Iterator[Connection]:
+    """An autocommit connection in UTC; transactions are opened by name with `connection.transaction()`.
+
+    Raises UnreachableError if the server does not answer within 5 seconds or refuses.
+    """
+    try:
+        connection: Connection = psycopg.connect(
+            address,
+            autocommit=True,
+            row_factory=dict_row,
+            connect_timeout=5,
+            application_name=application,
+            options="-c timezone=UTC -c lock_timeout=60s",
+        )
+    except psycopg.Error as error:
+        raise unreachable(address, error) from error
+    with connection:
+        try:
+            yield connection
+        except psycopg.OperationalError as error:
+            if connection.broken or connection.closed:
+                raise unreachable(address, error) from error
+            raise
+
+
+def unreachable(address: str, error: Exception) -> UnreachableError:
+    """One line about a database that does not answer, without the address's password."""
+    shown = address.rsplit("@", 1)[-1]
+    why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return UnreachableError(
+        f"PostgreSQL at {shown} does not answer ({why}); start it (`onceover stack up`) or set ONCEOVER_POSTGRES"
+    )
+
+
+def migrate(address: str) -> None:
+    """Bring the ledger's schema to this code's version; run twice or by two at once, it happens once."""
+    # Imported here because alembic and SQLAlchemy cost a second that a query does not need.
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import create_engine, text
+
+    # Under the lock alone: `CREATE SCHEMA IF NOT EXISTS` of two at once collides in the catalogue.
+    with connect(address, "onceover migrate") as connection, connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MIGRATION_LOCK])
+        if _version(connection) == HEAD:
+            return
+        connection.execute("CREATE SCHEMA IF NOT EXISTS onceover")
+    engine = create_engine(_sqlalchemy(address))
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    with engine.connect() as alchemy:
+        alchemy.execute(text("SELECT pg_advisory_lock(:name)"), {"name": _MIGRATION_LOCK})
+        alchemy.commit()
+        config.attributes["connection"] = alchemy
+        command.upgrade(config, "head")
+        alchemy.commit()
+    engine.dispose()
+
+
+def require_current(connection: Connection) -> None:
+    """Refuse to work on a ledger of another version than this code's."""
+    found = _version(connection)
+    if found != HEAD:
+        raise TerminalError(
+            f"the ledger is at version {found or 'none'}, this code needs {HEAD}; run `onceover ledger migrate`"
+        )
+
+
+def _version(connection: Connection) -> str | None:
+    known = connection.execute("SELECT to_regclass('onceover.alembic_version') IS NOT NULL AS known").fetchone()
+    if not known or not known["known"]:
+        return None
+    row = connection.execute("SELECT version_num FROM onceover.alembic_version").fetchone()
+    return str(row["version_num"]) if row else None
+
+
+def _sqlalchemy(address: str) -> str:
+    return "postgresql+psycopg://" + address.split("://", 1)[1]

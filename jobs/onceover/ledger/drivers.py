@@ -1,0 +1,97 @@
+"""Who may write for a pipeline: a driver holds an epoch, by compare-and-set and heartbeat, on the database's clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onceover.errors import BusyError, FencedError
+from onceover.ledger.database import Connection
+
+LEASE_SECONDS = 6.0
+HEARTBEAT_SECONDS = LEASE_SECONDS / 4
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """One driver's right to write for a pipeline; a higher number ends it."""
+
+    pipeline: str
+    number: int
+
+
+def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
+    """Become the pipeline's driver; raises BusyError while another one's heartbeat is fresh.
+
+    In the same transaction the old epochs' batches that are begun but not landed become superseded: from here on they
+    can never count. Landed ones stay landed for ever.
+    """
+    with connection.transaction():
+        row = connection.execute(
+            """
+            INSERT INTO onceover.driver AS d (pipeline, epoch, owner, expires_at)
+            VALUES (%(pipeline)s, 1, %(owner)s, clock_timestamp() + make_interval(secs => %(lease)s))
+            ON CONFLICT (pipeline) DO UPDATE SET epoch = d.epoch + 1, owner = excluded.owner,
+              started_at = clock_timestamp(), heartbeat_at = clock_timestamp(), expires_at = excluded.expires_at
+            WHERE d.expires_at < clock_timestamp()
+            RETURNING epoch
+            """,
+            {"pipeline": pipeline, "owner": owner, "lease": LEASE_SECONDS},
+        ).fetchone()
+        if row is None:
+            holder = connection.execute(
+                "SELECT owner, epoch FROM onceover.driver WHERE pipeline = %s", [pipeline]
+            ).fetchone()
+            shown = f"{holder['owner']} (epoch {holder['epoch']})" if holder else "another driver"
+            raise BusyError(
+                f"pipeline {pipeline} is being ingested by {shown}; stop that one first, or wait {LEASE_SECONDS:.0f} s "
+                "after it died"
+            )
+        epoch = Epoch(pipeline, row["epoch"])
+        connection.execute(
+            """
+            UPDATE onceover.batch SET state = 'superseded', superseded_at = clock_timestamp(),
+              superseded_why = 'taken over by epoch ' || %(epoch)s
+            WHERE pipeline = %(pipeline)s AND state = 'begun' AND epoch < %(epoch)s
+            """,
+            {"pipeline": pipeline, "epoch": epoch.number},
+        )
+    return epoch
+
+
+def beat(connection: Connection, epoch: Epoch) -> None:
+    """Say that the driver lives; raises FencedError once another epoch stands in the ledger."""
+    row = connection.execute(
+        """
+        UPDATE onceover.driver SET heartbeat_at = clock_timestamp(),
+          expires_at = clock_timestamp() + make_interval(secs => %s)
+        WHERE pipeline = %s AND epoch = %s RETURNING epoch
+        """,
+        [LEASE_SECONDS, epoch.pipeline, epoch.number],
+    ).fetchone()
+    if row is None:
+        raise fenced(epoch)
+
+
+def release(connection: Connection, epoch: Epoch) -> None:
+    """Let the next driver start at once; nothing happens if the epoch is no longer ours."""
+    connection.execute(
+        "UPDATE onceover.driver SET expires_at = '-infinity' WHERE pipeline = %s AND epoch = %s",
+        [epoch.pipeline, epoch.number],
+    )
+
+
+def require_current(connection: Connection, epoch: Epoch) -> None:
+    """Inside a transaction: hold the epoch until it ends, or raise FencedError. A takeover waits for us."""
+    row = connection.execute(
+        "SELECT 1 AS one FROM onceover.driver WHERE pipeline = %s AND epoch = %s FOR SHARE",
+        [epoch.pipeline, epoch.number],
+    ).fetchone()
+    if row is None:
+        raise fenced(epoch)
+
+
+def fenced(epoch: Epoch) -> FencedError:
+    return FencedError(
+        f"pipeline {epoch.pipeline} was taken over: epoch {epoch.number} is no longer current; this driver stops "
+        "and has changed nothing since"
+    )

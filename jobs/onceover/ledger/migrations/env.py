@@ -1,0 +1,8 @@
+"""Alembic's entry: runs the versions beside this file over the connection that `database.migrate` hands in."""
+
+from alembic import context
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, version_table_schema="onceover", transaction_per_migration=True)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,87 @@
+"""Offset ranges of Kafka partitions, and the small algebra that the ledger, repair and offset stores share.
+
+A range is half-open and its `end` is the next offset to read, as Kafka's committed offsets are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from onceover.errors import UsageError
+
+MAX_KAFKA_PARTITION = 99_999  # five digits in an ID
+GENERATION_DIGITS = 8
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class KafkaPartition:
+    """One Kafka partition of one incarnation of a topic."""
+
+    generation: str
+    kafka_partition: int
+
+    def __post_init__(self) -> None:
+        if len(self.generation) != GENERATION_DIGITS or set(self.generation) - set("0123456789abcdef"):
+            raise UsageError(f"generation {self.generation!r} is not {GENERATION_DIGITS} lower-case hex digits")
+        if not 0 <= self.kafka_partition <= MAX_KAFKA_PARTITION:
+            raise UsageError(f"Kafka partition {self.kafka_partition} is not in 0..{MAX_KAFKA_PARTITION}")
+
+    def __str__(self) -> str:
+        return f"{self.generation}-{self.kafka_partition}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OffsetRange:
+    """`[start, end)` of one Kafka partition."""
+
+    source: KafkaPartition
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start <= self.end:
+            raise UsageError(f"offset range [{self.start}, {self.end}) of {self.source} is reversed or negative")
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def __str__(self) -> str:
+        return f"{self.source}[{self.start}, {self.end})"
+
+    def overlaps(self, other: OffsetRange) -> bool:
+        return self.source == other.source and self.start < other.end and other.start < self.end
+
+
+def coalesce(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """The same offsets as the fewest ranges, in order: touching and overlapping ones become one, empty ones none."""
+    joined: list[OffsetRange] = []
+    for piece in sorted(r for r in ranges if len(r)):
+        last = joined[-1] if joined else None
+        if last is not None and last.source == piece.source and piece.start <= last.end:
+            joined[-1] = OffsetRange(last.source, last.start, max(last.end, piece.end))
+        else:
+            joined.append(piece)
+    return tuple(joined)
+
+
+def frontier(origin: int, ranges: Iterable[OffsetRange]) -> int:
+    """End of the unbroken prefix that starts at `origin`, for the ranges of one Kafka partition."""
+    reached = origin
+    for piece in coalesce(ranges):
+        if piece.start > reached:
+            break
+        reached = max(reached, piece.end)
+    return reached
+
+
+def holes(origins: Mapping[KafkaPartition, int], ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """What is missing between each Kafka partition's origin and the largest end that was reached."""
+    missing: list[OffsetRange] = []
+    reached = dict(origins)
+    for piece in coalesce(ranges):
+        at = reached.get(piece.source, 0)
+        if piece.start > at:
+            missing.append(OffsetRange(piece.source, at, piece.start))
+        reached[piece.source] = max(at, piece.end)
+    return tuple(missing)

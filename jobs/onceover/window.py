@@ -1,0 +1,158 @@
+"""A window: the half-open event-time interval that is the unit of repair, and how it is written down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from onceover.errors import UsageError
+
+DAY_MINUTES = 24 * 60
+_MINUTE = timedelta(minutes=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WRITTEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Window:
+    """`[start, end)`, aware UTC, aligned to the day, whole minutes that divide a day."""
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        for moment in (self.start, self.end):
+            if moment.tzinfo is None or moment.utcoffset() != timedelta(0):
+                raise UsageError(f"window bound {moment.isoformat()} is not UTC; write it like 2013-01-01T05:00Z")
+        minutes = (self.end - self.start) // _MINUTE
+        if not is_window_length(minutes) or self.end - self.start != minutes * _MINUTE:
+            raise UsageError(f"a window of {self.end - self.start} does not divide a day into whole minutes")
+        since_midnight = self.start - self.start.replace(hour=0, minute=0, second=0, microsecond=0)
+        if since_midnight % (self.end - self.start):
+            raise UsageError(f"{self.start.isoformat()} is not the start of a window of {minutes} minutes")
+
+    @classmethod
+    def at(cls, start: datetime, minutes: int) -> Window:
+        """The window of that length that starts exactly there."""
+        return cls(start, start + minutes * _MINUTE)
+
+    @classmethod
+    def of(cls, moment: datetime, minutes: int) -> Window:
+        """The window of that length that holds the moment."""
+        return cls.at(floor(moment, minutes), minutes)
+
+    @property
+    def minutes(self) -> int:
+        return (self.end - self.start) // _MINUTE
+
+    @property
+    def start_ms(self) -> int:
+        """Start in milliseconds since 1970, exact."""
+        return to_ms(self.start)
+
+    def __str__(self) -> str:
+        return written(self.start)
+
+
+def is_window_length(minutes: int) -> bool:
+    """Whether windows of that many minutes tile a day."""
+    return 0 < minutes <= DAY_MINUTES and DAY_MINUTES % minutes == 0
+
+
+def floor(moment: datetime, minutes: int) -> datetime:
+    """Start of the window that holds the moment. Windows align to the day, so midnight UTC is always a start."""
+    _aware(moment)
+    length = minutes * _MINUTE
+    return moment - (moment - _EPOCH) % length
+
+
+def to_ms(moment: datetime) -> int:
+    """Milliseconds since 1970, rounded down, without a float in between."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def from_ms(milliseconds: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
+def written(moment: datetime) -> str:
+    """How a moment is shown everywhere: 2013-01-01T05:00Z, seconds only where there are any."""
+    text = moment.astimezone(UTC).isoformat(timespec="auto" if moment.second or moment.microsecond else "minutes")
+    return text.replace("+00:00", "Z")
+
+
+def parse_moment(text: str) -> datetime:
+    """An aware moment from what a person or a UI typed; naive times are refused, because nobody can say whose."""
+    cleaned = text.strip()
+    if not _WRITTEN.fullmatch(cleaned):
+        raise UsageError(f"{_shown(cleaned)} is not a time with its zone; write it like 2013-01-01T05:00Z")
+    try:
+        return datetime.fromisoformat(cleaned).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{_shown(cleaned)} is not a time ({error}); write it like 2013-01-01T05:00Z") from None
+
+
+def parse_window(text: str, minutes: int, now: datetime) -> Window:
+    """The window that starts at what was typed; refuses what is not aligned or has not ended yet."""
+    window = Window.at(_aligned(parse_moment(text), minutes), minutes)
+    if window.end > now:
+        raise UsageError(f"window {window} ends at {written(window.end)}, which is in the future")
+    return window
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRange:
+    """`[start, end)` of whole windows, as asked for by a person, a form or a data interval."""
+
+    start: datetime
+    end: datetime
+    minutes: int
+
+    def __post_init__(self) -> None:
+        if self.end <= self.start:
+            raise UsageError(f"the range from {written(self.start)} to {written(self.end)} is empty or reversed")
+        _aligned(self.start, self.minutes)
+        _aligned(self.end, self.minutes)
+
+    @classmethod
+    def parse(cls, start: str, end: str, minutes: int, now: datetime) -> WindowRange:
+        """From two typed times; `end` is exclusive and must not lie in the future."""
+        chosen = cls(parse_moment(start), parse_moment(end), minutes)
+        if chosen.end > now:
+            raise UsageError(f"the range ends at {written(chosen.end)}, which is in the future")
+        return chosen
+
+    @classmethod
+    def of_day(cls, day: date, minutes: int) -> WindowRange:
+        start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        return cls(start, start + timedelta(days=1), minutes)
+
+    def __iter__(self) -> Iterator[Window]:
+        start = self.start
+        while start < self.end:
+            yield Window.at(start, self.minutes)
+            start += self.minutes * _MINUTE
+
+    def __len__(self) -> int:
+        return (self.end - self.start) // (self.minutes * _MINUTE)
+
+
+def _aligned(moment: datetime, minutes: int) -> datetime:
+    nearest = floor(moment, minutes)
+    if nearest != moment:
+        raise UsageError(
+            f"{written(moment)} is not the start of a window of {minutes} minutes; the one that holds it starts at "
+            f"{written(nearest)}"
+        )
+    return moment
+
+
+def _aware(moment: datetime) -> None:
+    if moment.tzinfo is None:
+        raise UsageError(f"{moment.isoformat()} has no zone; write it like 2013-01-01T05:00Z")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
