@@ -1,0 +1,44 @@
+# Two commands matter: `make demo` and `make test`. `make` alone says what the rest do.
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+export PYTHON
+
+.PHONY: help setup demo test check fix up down bench
+
+help: ## Say what there is
+	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Make .venv from the lock files (the others do it themselves; nothing to do when they have not changed)
+	@requirements/install
+
+demo: setup ## Replay real flights, crash, detect, repair, prove: the whole story, ending in a table
+	@$(BIN)/python -m onceover.demo
+
+up: setup ## Start the embedded Kafka, HDFS, PostgreSQL and Airflow; they stay up
+	@$(BIN)/onceover stack up
+
+down: setup ## Stop what `make up` started; its data stays
+	@$(BIN)/onceover stack down
+
+test: check ## Everything that must pass before landing, fastest tier first
+	@$(PYTEST) -q -m "not spark and not stack and not airflow and not faults"
+	@$(PYTEST) -q -m "spark and not stack and not airflow and not faults"
+	@$(PYTEST) -q -m "stack and not airflow and not faults"
+	@$(PYTEST) -q -m "airflow and not faults"
+	@$(PYTEST) -q -m "faults"
+
+check: setup ## Format, lint, types, import arrows: reads only
+	@$(BIN)/ruff format --check --quiet . || { echo "make check: run \`make fix\`"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache | tail -n 8
+
+fix: setup ## Mend what format and lint can mend by themselves
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format .
+
+bench: setup ## Measure: all, or one with NAME=x; BENCH=quick shortens
+	@$(BIN)/python -m bench $(NAME)
