@@ -163,6 +163,14 @@ def progress(connection: Connection, pipeline: str, generation: str) -> Mapping[
     return {KafkaPartition(generation, r["kafka_partition"]): (r["frontier"], r["reach"]) for r in rows}
 
 
+def generations(connection: Connection, pipeline: str) -> list[str]:
+    """The incarnations of its topic that the pipeline has read from."""
+    rows = connection.execute(
+        "SELECT DISTINCT generation FROM onceover.kafka_partition WHERE pipeline = %s ORDER BY 1", [pipeline]
+    )
+    return [row["generation"] for row in rows]
+
+
 def _insert_landing(connection: Connection, pipeline: str, batch_id: int, landing: Landing) -> None:
     # A landing is late if its window had closed before: judged at the watermark that stood when the batch was read.
     row = connection.execute(

@@ -187,10 +187,8 @@ CREATE TABLE onceover.finding (
   window_start timestamptz,
   kind text NOT NULL,
   evidence jsonb NOT NULL,
-  awaiting bigint[] NOT NULL DEFAULT '{{}}',
   first_seen_at timestamptz NOT NULL DEFAULT now(),
   last_seen_at timestamptz NOT NULL DEFAULT now(),
-  confirmed_at timestamptz,
   resolved_at timestamptz,
   resolution text
 );

@@ -1,0 +1,130 @@
+"""Findings: the reasons why a window has failed, and the judgement that names them from the ledger's numbers alone.
+
+Everything is judged from the last certificate: expected length = frozen length + bytes of the landings since that
+begin at or beyond it; expected count and digest = certified + all landings since. Raw is never read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from onceover.digest import Digest
+
+
+class Kind(StrEnum):
+    """What can be wrong. The values are what the ledger, the logs and the UI show."""
+
+    DUPLICATED = "duplicated"
+    UNACCOUNTED_BYTES = "unaccounted bytes"
+    MISSING_FILE = "missing file"
+    LATE = "late"
+    AGGREGATE_MISMATCH = "aggregate mismatch"
+    UNFINISHED_BATCH = "unfinished batch"
+    MISPLACED_LINE = "misplaced line"
+    CORRUPT_LINE = "corrupt line"
+    MISDATED = "misdated"
+    CONFLICT = "conflict"
+    HOLE = "hole"
+
+    @property
+    def waits(self) -> bool:
+        """Whether a batch in flight can cause it for a moment: it counts only once that batch has ended."""
+        return self in (Kind.UNACCOUNTED_BYTES, Kind.MISSING_FILE, Kind.AGGREGATE_MISMATCH)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One reason, with its evidence as JSON-able values."""
+
+    kind: Kind
+    evidence: Mapping[str, object] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({', '.join(f'{k} {v}' for k, v in self.evidence.items())})"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that the ledger and the file's length say about one window, at one version.
+
+    `since` counts the landings outside the certificate's landing set; without a certificate those are all.
+    `overlaps` names pairs of landings of this window, not both certified, whose batches' offset ranges overlap.
+    """
+
+    window_start: datetime
+    window_end: datetime
+    version: int
+    control: Digest
+    certified: Digest | None
+    certificate_version: int | None
+    frozen_length: int
+    landed_since: Digest
+    bytes_since: int
+    landings_since: tuple[int, ...]
+    late_records: int
+    overlaps: tuple[tuple[int, int], ...]
+    unproved: tuple[int, ...]
+    landing_set: tuple[int, ...]
+
+    @property
+    def is_certified(self) -> bool:
+        return self.certificate_version == self.version
+
+    @property
+    def expected(self) -> Digest:
+        return (self.certified or Digest()) + self.landed_since
+
+    @property
+    def expected_length(self) -> int:
+        return self.frozen_length + self.bytes_since
+
+
+def judge(evidence: Evidence, file_length: int | None) -> tuple[Finding, ...]:
+    """Every finding about one closed window; none means that the ledger alone can certify it.
+
+    `file_length` is the window file's length in bytes, None if there is no such file.
+    """
+    findings: list[Finding] = []
+    if evidence.overlaps:
+        landings = sorted({landing for pair in evidence.overlaps for landing in pair})
+        findings.append(Finding(Kind.DUPLICATED, {"landings": landings, "pairs": len(evidence.overlaps)}))
+    expected = evidence.expected_length
+    if (file_length or 0) > expected or evidence.unproved:
+        findings.append(
+            Finding(
+                Kind.UNACCOUNTED_BYTES,
+                {"expected_length": expected, "file_length": file_length or 0}
+                | ({"unproved_landings": list(evidence.unproved)} if evidence.unproved else {}),
+            )
+        )
+    if (file_length or 0) < expected:
+        findings.append(Finding(Kind.MISSING_FILE, {"expected_length": expected, "file_length": file_length}))
+    if evidence.control != evidence.expected:
+        findings.append(
+            Finding(
+                Kind.AGGREGATE_MISMATCH,
+                {"counted": evidence.control.records, "landed": evidence.expected.records}
+                | (
+                    {"difference": "digest"}
+                    if evidence.control.records == evidence.expected.records
+                    else {"difference": evidence.control.records - evidence.expected.records}
+                ),
+            )
+        )
+    late = evidence.landings_since if evidence.certified is not None else ()
+    if late or evidence.late_records:
+        findings.append(
+            Finding(
+                Kind.LATE,
+                {"records": evidence.landed_since.records if late else evidence.late_records, "landings": list(late)},
+            )
+        )
+    return tuple(findings)
+
+
+def is_right(findings: tuple[Finding, ...]) -> bool:
+    """Whether the ledger alone certifies the window: nothing found, or late records that were counted rightly."""
+    return all(finding.kind is Kind.LATE for finding in findings)

@@ -1,0 +1,228 @@
+"""The ingest loop: one batch after another by the batch protocol, under a driver's epoch, until it is told to stop.
+
+A crash after any step is legal. What each leaves behind, and what catches it:
+  begun              a begun batch of a dead epoch: superseded by the next driver; until then `unfinished batch`
+  appended           lines that no landing accounts for: the replay lands them again, `unaccounted bytes`
+  incremented        as above, and the replay counts them twice: `aggregate mismatch`
+  landed             the replay lands and counts the same offsets again: `duplicated`
+  offsets_committed  nothing but a missing time of commit: the batch counts and is not read again
+  committed          nothing
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from onceover.batch import Increment, Landing, RangeRead
+from onceover.errors import FencedError, OnceoverError, OffsetRangeError, TransientError
+from onceover.kafka import Topic, TopicFacts
+from onceover.ledger import batches, drivers
+from onceover.ledger.catalog import Registered
+from onceover.ledger.database import Connection, connect
+from onceover.ledger.increments import increment, stage_name
+from onceover.offset_store import OffsetStore
+from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.pipeline import IngestPolicy
+from onceover.plan import next_ranges, starting_offsets
+from onceover.steps import Holding, Step
+
+log = logging.getLogger(__name__)
+MOST_FAILED_ATTEMPTS = 5
+
+
+class BatchWork(Protocol):
+    """What Spark does for one batch. Each method may be called once, in this order; `close` always."""
+
+    def read(self) -> tuple[Sequence[RangeRead], Sequence[Increment]]: ...
+    def append(self) -> Sequence[Landing]: ...
+    def rows(self) -> Iterator[str]: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What one turn of the loop did, for whoever watches. Times in seconds, lag in offsets per Kafka partition."""
+
+    batch_id: int | None
+    records: int
+    quarantined: int
+    windows: int
+    read_seconds: float
+    append_seconds: float
+    total_seconds: float
+    lag: Mapping[int, int]
+    watermark: datetime | None
+    every_window_closed: bool
+
+
+class Heart:
+    """Beats in a thread of its own while the driver works; `lost` is set once another epoch is current."""
+
+    def __init__(self, address: str, epoch: drivers.Epoch) -> None:
+        self._address, self._epoch = address, epoch
+        self._stop = threading.Event()
+        self.lost = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> Heart:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def _beat(self) -> None:
+        while not self._stop.is_set():
+            try:
+                with connect(self._address, "onceover heartbeat") as connection:
+                    while not self._stop.wait(drivers.HEARTBEAT_SECONDS):
+                        drivers.beat(connection, self._epoch)
+            except FencedError as error:
+                log.error("%s", error)
+                self.lost.set()
+                return
+            except OnceoverError as error:
+                # A database that is away for a moment is no reason to stop; the epoch tells who may write.
+                log.warning("heartbeat: %s", error)
+                self._stop.wait(drivers.HEARTBEAT_SECONDS)
+
+
+class Ingest:
+    """One driver of one pipeline. `work` makes a batch's Spark side, `recover` frees a file whose writer died."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        epoch: drivers.Epoch,
+        known: Registered,
+        policy: IngestPolicy,
+        topic: Topic,
+        store: OffsetStore,
+        work: Callable[[Sequence[OffsetRange], TopicFacts], BatchWork],
+        holding: Holding,
+    ) -> None:
+        self._connection, self._epoch, self._known, self._policy = connection, epoch, known, policy
+        self._topic, self._store, self._work, self._holding = topic, store, work, holding
+        self._generation: str | None = None
+
+    def run(self, stop: threading.Event, lost: threading.Event, report: Callable[[Progress], None]) -> None:
+        """Batches until `stop` is set (the batch under way is finished first). Raises FencedError when taken over.
+
+        A failed attempt is superseded and read again, after a growing pause; the fifth in a row ends the driver.
+        """
+        failed = 0
+        while not stop.is_set():
+            started = time.monotonic()
+            try:
+                progress = self.turn(started)
+                failed = 0
+            except TransientError as error:
+                failed += 1
+                if failed >= MOST_FAILED_ATTEMPTS:
+                    raise
+                log.warning("attempt %d of %d failed: %s", failed, MOST_FAILED_ATTEMPTS, error)
+                stop.wait(min(2.0**failed, 30.0))
+                continue
+            if lost.is_set():
+                raise drivers.fenced(self._epoch)
+            report(progress)
+            full = progress.records >= self._policy.max_records_per_batch
+            if not full:
+                stop.wait(max(0.0, self._policy.interval.total_seconds() - (time.monotonic() - started)))
+
+    def turn(self, started: float) -> Progress:
+        """Plan once and, if there is something to read, take one batch through all its steps."""
+        connection, epoch = self._connection, self._epoch
+        batches.supersede_own(connection, epoch)
+        facts = self._topic.facts()
+        ranges = self._plan(facts)
+        if not ranges:
+            return self._report(None, facts, started)
+        batch_id = batches.begin(connection, epoch, self._known.contract_version, ranges)
+        self._holding.reached(Step.BEGUN)
+        with _closing(self._work(ranges, facts)) as work:
+            read, increments = work.read()
+            read_at = time.monotonic()
+            landings = work.append()
+            appended_at = time.monotonic()
+            self._holding.reached(Step.APPENDED)
+            self._known.table.stage(connection, stage_name(batch_id), work.rows())
+            increment(connection, epoch, self._known.table, batch_id, increments)
+            self._holding.reached(Step.INCREMENTED)
+        batches.land(connection, epoch, batch_id, read, landings)
+        self._holding.reached(Step.LANDED)
+        drivers.beat(connection, epoch)
+        self._store.commit({r.source.kafka_partition: r.end for r in ranges})
+        self._holding.reached(Step.OFFSETS_COMMITTED)
+        batches.committed(connection, epoch, batch_id)
+        self._holding.reached(Step.COMMITTED)
+        return self._report(
+            batch_id, facts, started, read, landings, read_seconds=read_at - started,
+            append_seconds=appended_at - read_at,
+        )  # fmt: skip
+
+    def _plan(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
+        if self._generation not in (None, facts.generation):
+            raise OffsetRangeError(
+                f"topic {facts.topic} was deleted and created again while it was read (generation {self._generation}, "
+                f"now {facts.generation}); start ingest again to read the new one from its beginning"
+            )
+        known = batches.progress(self._connection, self._epoch.pipeline, facts.generation)
+        another = not known and batches.generations(self._connection, self._epoch.pipeline)
+        # Offsets stored for an earlier incarnation of the topic say nothing about this one.
+        stored = {} if another else self._store.load(sorted(facts.end))
+        starts = starting_offsets(stored, facts.earliest, facts.end)
+        self._generation = facts.generation
+        sources = {KafkaPartition(facts.generation, p): p for p in facts.end}
+        batches.register_partitions(
+            self._connection,
+            self._epoch,
+            facts.topic_id,
+            origins={s: starts[p] for s, p in sources.items()},
+            ends={s: facts.end[p] for s, p in sources.items()},
+        )
+        return next_ranges(facts.generation, starts, facts.end, self._policy.max_records_per_batch)
+
+    def _report(
+        self,
+        batch_id: int | None,
+        facts: TopicFacts,
+        started: float,
+        read: Sequence[RangeRead] = (),
+        landings: Sequence[Landing] = (),
+        *,
+        read_seconds: float = 0.0,
+        append_seconds: float = 0.0,
+    ) -> Progress:
+        moment, every = batches.advance_watermark(
+            self._connection, self._epoch, facts.generation, self._policy.allowed_lateness, self._policy.idle_after
+        )
+        frontiers = batches.progress(self._connection, self._epoch.pipeline, facts.generation)
+        return Progress(
+            batch_id=batch_id,
+            records=sum(piece.digest.records for piece in read),
+            quarantined=sum(x.digest.records for x in landings if x.quarantine_day is not None),
+            windows=len({x.window_start for x in landings if x.window_start is not None}),
+            read_seconds=read_seconds,
+            append_seconds=append_seconds,
+            total_seconds=time.monotonic() - started,
+            lag={s.kafka_partition: max(0, facts.end[s.kafka_partition] - f) for s, (f, _) in frontiers.items()},
+            watermark=moment,
+            every_window_closed=every,
+        )
+
+
+@contextmanager
+def _closing(work: BatchWork) -> Iterator[BatchWork]:
+    try:
+        yield work
+    finally:
+        work.close()

@@ -1,0 +1,311 @@
+"""What the ledger says about windows, in one snapshot, and certificates that stand on the ledger alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.types.json import Jsonb
+
+from onceover import __version__
+from onceover.digest import Digest
+from onceover.findings import Evidence, Finding, Kind
+from onceover.ledger.batches import accounted, digest_columns, digest_of
+from onceover.ledger.catalog import Registered
+from onceover.ledger.database import Connection
+from onceover.offsets import OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One consistent look: evidence of every closed window that is not certified (or of all, where asked for)."""
+
+    evidence: tuple[Evidence, ...]
+    accounted: tuple[OffsetRange, ...]
+    in_flight: frozenset[int]
+    findings: tuple[Finding, ...]  # of the pipeline
+    blocked: frozenset[datetime]
+    claimed: Mapping[datetime, str]
+    open_windows: int
+
+
+_EVIDENCE = """
+WITH chosen AS (
+  SELECT w.*, c.version AS certificate_version, coalesce(c.landing_set, '{}') AS landing_set,
+    coalesce(c.frozen_length, 0) AS frozen_length, c.certificate_id IS NOT NULL AS has_certificate,
+    c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2, c.low2 AS c_low2
+  FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+  LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+  WHERE w.pipeline = %(pipeline)s AND (p.every_window_closed OR w.window_end <= p.watermark)
+    AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
+    AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
+    AND (%(all)s OR c.version IS DISTINCT FROM w.version)
+), landed AS (
+  SELECT l.*, NOT l.landing_id = ANY(c.landing_set) AS since, l.byte_start >= c.frozen_length AS beyond
+  FROM chosen c JOIN onceover.landing l ON l.pipeline = c.pipeline AND l.window_start = c.window_start
+), sums AS (
+  SELECT window_start, array_agg(landing_id ORDER BY landing_id) AS landing_ids,
+    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since), '{}') AS landings_since,
+    coalesce(sum(byte_end - byte_start) FILTER (WHERE since AND beyond), 0)::bigint AS bytes_since,
+    coalesce(sum(records) FILTER (WHERE since), 0)::bigint AS s_records,
+    coalesce(sum(high1) FILTER (WHERE since), 0)::bigint AS s_high1,
+    coalesce(sum(low1) FILTER (WHERE since), 0)::bigint AS s_low1,
+    coalesce(sum(high2) FILTER (WHERE since), 0)::bigint AS s_high2,
+    coalesce(sum(low2) FILTER (WHERE since), 0)::bigint AS s_low2,
+    coalesce(sum(records) FILTER (WHERE since AND late), 0)::bigint AS late_records,
+    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since AND NOT proved), '{}') AS unproved
+  FROM landed GROUP BY window_start
+), spans AS (
+  SELECT l.window_start, l.landing_id, l.since, r.generation, r.kafka_partition, r.start_offset, r.end_offset
+  FROM landed l JOIN onceover.landing_part p USING (landing_id) JOIN onceover.batch_range r
+    ON r.batch_id = l.batch_id AND r.generation = p.generation AND r.kafka_partition = p.kafka_partition
+), pairs AS (
+  SELECT DISTINCT a.window_start, least(a.landing_id, b.landing_id) AS one, greatest(a.landing_id, b.landing_id) AS two
+  FROM spans a JOIN spans b ON a.window_start = b.window_start AND a.landing_id <> b.landing_id
+    AND a.generation = b.generation AND a.kafka_partition = b.kafka_partition
+    AND a.start_offset < b.end_offset AND b.start_offset < a.end_offset
+  WHERE a.since
+), overlaps AS (
+  SELECT window_start, jsonb_agg(jsonb_build_array(one, two) ORDER BY one, two) AS pairs FROM pairs GROUP BY 1
+)
+SELECT c.*, coalesce(s.landing_ids, '{}') AS landing_ids, coalesce(s.landings_since, '{}') AS landings_since,
+  coalesce(s.bytes_since, 0) AS bytes_since, s.s_records, s.s_high1, s.s_low1, s.s_high2, s.s_low2,
+  coalesce(s.late_records, 0) AS late_records, coalesce(s.unproved, '{}') AS unproved,
+  coalesce(o.pairs, '[]') AS overlaps
+FROM chosen c LEFT JOIN sums s USING (window_start) LEFT JOIN overlaps o USING (window_start)
+ORDER BY c.window_start
+"""
+
+
+def versions(connection: Connection, pipeline: str) -> dict[datetime, int]:
+    """Each window's version now; compared with the snapshot's, it tells which windows changed in between."""
+    rows = connection.execute('SELECT window_start, version FROM onceover."window" WHERE pipeline = %s', [pipeline])
+    return {row["window_start"]: row["version"] for row in rows}
+
+
+def uncertified(
+    connection: Connection, pipeline: str, start: datetime | None, end: datetime | None, every: bool
+) -> list[datetime]:
+    """Starts of the closed windows that a snapshot over the same range would judge."""
+    rows = connection.execute(
+        """
+        SELECT w.window_start FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+        LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+        WHERE w.pipeline = %(pipeline)s AND (p.every_window_closed OR w.window_end <= p.watermark)
+          AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
+          AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
+          AND (%(all)s OR c.version IS DISTINCT FROM w.version)
+        ORDER BY w.window_start
+        """,
+        {"pipeline": pipeline, "start": start, "end": end, "all": every},
+    )
+    return [row["window_start"] for row in rows]
+
+
+def snapshot(
+    connection: Connection, pipeline: str, start: datetime | None, end: datetime | None, every: bool
+) -> Snapshot:
+    """Read it all in one repeatable-read transaction; `every` includes windows whose certificate stands."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        rows = connection.execute(
+            _EVIDENCE, {"pipeline": pipeline, "start": start, "end": end, "all": every}
+        ).fetchall()
+        state = connection.execute(
+            """
+            SELECT count(*) FILTER (WHERE NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)))
+              AS open_windows FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+            WHERE w.pipeline = %s
+            """,
+            [pipeline],
+        ).fetchone()
+        return Snapshot(
+            evidence=tuple(map(_evidence, rows)),
+            accounted=tuple(accounted(connection, pipeline)),
+            in_flight=in_flight(connection, pipeline),
+            findings=(*_unfinished(connection, pipeline), *_holes(connection, pipeline)),
+            blocked=frozenset(row["window_start"] for row in rows if row["blocked_at"]),
+            claimed=_claimed(connection, pipeline),
+            open_windows=state["open_windows"] if state else 0,
+        )
+
+
+def in_flight(connection: Connection, pipeline: str) -> frozenset[int]:
+    """Batches that are begun under a living epoch: they may still land."""
+    rows = connection.execute(
+        """
+        SELECT b.batch_id FROM onceover.batch b JOIN onceover.driver d USING (pipeline)
+        WHERE b.pipeline = %s AND b.state = 'begun' AND b.epoch = d.epoch AND d.expires_at >= clock_timestamp()
+        """,
+        [pipeline],
+    )
+    return frozenset(row["batch_id"] for row in rows)
+
+
+def certify_from_ledger(
+    connection: Connection,
+    known: Registered,
+    right: Iterable[tuple[Evidence, Sequence[Finding]]],
+    ranges: Sequence[OffsetRange],
+    who: str,
+    why: str,
+) -> list[datetime]:
+    """Certify windows on the ledger's word, each only if its version is still the one it was judged at.
+
+    One transaction; returns the windows certified. Those that changed meanwhile are judged again next time.
+    """
+    judged = {evidence.window_start: (evidence, findings) for evidence, findings in right}
+    done: list[datetime] = []
+    with connection.transaction():
+        rows = connection.execute(
+            """
+            SELECT window_start, version FROM onceover."window"
+            WHERE pipeline = %s AND window_start = ANY(%s) ORDER BY window_start FOR UPDATE
+            """,
+            [known.name, sorted(judged)],
+        ).fetchall()
+        for row in rows:
+            evidence, findings = judged[row["window_start"]]
+            if row["version"] != evidence.version:
+                continue
+            _insert_certificate(connection, known, evidence, ranges, who, why)
+            record_findings(connection, known.name, evidence.window_start, findings)
+            resolve(connection, known.name, evidence.window_start, "certified from the ledger")
+            done.append(evidence.window_start)
+    return done
+
+
+def record_findings(
+    connection: Connection, pipeline: str, window_start: datetime | None, findings: Iterable[Finding]
+) -> None:
+    """Note what was found, and end what is no longer there."""
+    kinds = []
+    for finding in findings:
+        kinds.append(str(finding.kind))
+        connection.execute(
+            """
+            INSERT INTO onceover.finding (pipeline, window_start, kind, evidence) VALUES (%s, %s, %s, %s)
+            ON CONFLICT (pipeline, window_start, kind) WHERE resolved_at IS NULL
+            DO UPDATE SET evidence = excluded.evidence, last_seen_at = now()
+            """,
+            [pipeline, window_start, str(finding.kind), Jsonb(dict(finding.evidence))],
+        )
+    connection.execute(
+        """
+        UPDATE onceover.finding SET resolved_at = now(), resolution = 'no longer there'
+        WHERE pipeline = %s AND window_start IS NOT DISTINCT FROM %s AND resolved_at IS NULL AND NOT kind = ANY(%s)
+        """,
+        [pipeline, window_start, kinds],
+    )
+
+
+def resolve(connection: Connection, pipeline: str, window_start: datetime, how: str) -> None:
+    """End all findings about a window."""
+    connection.execute(
+        "UPDATE onceover.finding SET resolved_at = now(), resolution = %s "
+        "WHERE pipeline = %s AND window_start = %s AND resolved_at IS NULL",
+        [how, pipeline, window_start],
+    )
+
+
+def ranges_as_json(ranges: Iterable[OffsetRange]) -> list[list[str | int]]:
+    """Offset ranges as a certificate keeps them: [generation, kafka_partition, start, end]."""
+    return [[r.source.generation, r.source.kafka_partition, r.start, r.end] for r in ranges]
+
+
+def _insert_certificate(
+    connection: Connection, known: Registered, evidence: Evidence, ranges: Sequence[OffsetRange], who: str, why: str
+) -> None:
+    connection.execute(
+        """
+        WITH fresh AS (
+          INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
+            code_version, landing_set, accounted, frozen_length, records, high1, low1, high2, low2, who, why)
+          VALUES (%(pipeline)s, %(window_start)s, %(window_end)s, %(version)s, 'ledger', %(contract_version)s,
+            %(code_version)s, %(landing_set)s, %(accounted)s, %(frozen_length)s,
+            %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s, %(who)s, %(why)s)
+          RETURNING certificate_id)
+        UPDATE onceover."window" SET certificate_id = fresh.certificate_id, tries = 0, blocked_at = NULL,
+          blocked_why = NULL FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(window_start)s
+        """,
+        {
+            "pipeline": known.name,
+            "window_start": evidence.window_start,
+            "window_end": evidence.window_end,
+            "version": evidence.version,
+            "contract_version": known.contract_version,
+            "code_version": __version__,
+            "landing_set": list(evidence.landing_set),
+            "accounted": Jsonb(ranges_as_json(ranges)),
+            "frozen_length": evidence.expected_length,
+            **digest_columns(evidence.expected),
+            "who": who,
+            "why": why,
+        },
+    )
+
+
+def _evidence(row: Mapping[str, object]) -> Evidence:
+    values: dict[str, object] = dict(row)
+    has_certificate = bool(values["has_certificate"])
+    return Evidence(
+        window_start=_moment(values["window_start"]),
+        window_end=_moment(values["window_end"]),
+        version=int(str(values["version"])),
+        control=digest_of(row),
+        certified=digest_of(row, "c_") if has_certificate else None,
+        certificate_version=int(str(values["certificate_version"])) if has_certificate else None,
+        frozen_length=int(str(values["frozen_length"])),
+        landed_since=digest_of(row, "s_") if values["s_records"] is not None else Digest(),
+        bytes_since=int(str(values["bytes_since"])),
+        landings_since=_ids(values["landings_since"]),
+        late_records=int(str(values["late_records"])),
+        overlaps=tuple((int(a), int(b)) for a, b in values["overlaps"]),  # type: ignore[attr-defined]
+        unproved=_ids(values["unproved"]),
+        landing_set=_ids(values["landing_ids"]),
+    )
+
+
+def _ids(value: object) -> tuple[int, ...]:
+    return tuple(value) if isinstance(value, list) else ()
+
+
+def _moment(value: object) -> datetime:
+    if not isinstance(value, datetime):
+        raise TypeError(f"expected a timestamp from the ledger, got {value!r}")
+    return value
+
+
+def _claimed(connection: Connection, pipeline: str) -> dict[datetime, str]:
+    rows = connection.execute(
+        'SELECT window_start, claimed_by FROM onceover."window" '
+        "WHERE pipeline = %s AND claimed_until >= clock_timestamp()",
+        [pipeline],
+    )
+    return {row["window_start"]: row["claimed_by"] for row in rows}
+
+
+def _unfinished(connection: Connection, pipeline: str) -> list[Finding]:
+    row = connection.execute(
+        """
+        SELECT coalesce(array_agg(b.batch_id ORDER BY b.batch_id), '{}') AS batches
+        FROM onceover.batch b JOIN onceover.driver d USING (pipeline)
+        WHERE b.pipeline = %s AND b.state = 'begun' AND (b.epoch <> d.epoch OR d.expires_at < clock_timestamp())
+        """,
+        [pipeline],
+    ).fetchone()
+    batches = list(row["batches"]) if row else []
+    return [Finding(Kind.UNFINISHED_BATCH, {"batches": batches})] if batches else []
+
+
+def _holes(connection: Connection, pipeline: str) -> list[Finding]:
+    rows = connection.execute(
+        """
+        SELECT generation, kafka_partition, frontier, reach FROM onceover.kafka_partition
+        WHERE pipeline = %s AND frontier < reach ORDER BY generation, kafka_partition
+        """,
+        [pipeline],
+    ).fetchall()
+    behind = [[r["generation"], r["kafka_partition"], r["frontier"], r["reach"]] for r in rows]
+    return [Finding(Kind.HOLE, {"frontier_and_reach": behind})] if behind else []

@@ -1,0 +1,46 @@
+"""Leases of HDFS files, over the Spark driver's own Hadoop client: WebHDFS has no call for them."""
+
+from __future__ import annotations
+
+import time
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import SparkSession
+
+SOFT_LIMIT_SECONDS = 60.0  # HdfsConstants.LEASE_SOFTLIMIT_PERIOD: after it any client may take the lease
+
+
+class Leases:
+    """Whether files are closed, and closing those whose writer is dead."""
+
+    def __init__(self, spark: SparkSession, hdfs: str) -> None:
+        jvm = spark.sparkContext._jvm
+        configuration = spark.sparkContext._jsc.hadoopConfiguration()
+        self._path = jvm.org.apache.hadoop.fs.Path
+        self._files: JavaObject = self._path(hdfs).getFileSystem(configuration)
+
+    def is_closed(self, path: str) -> bool:
+        return bool(self._files.isFileClosed(self._path(path)))
+
+    def recover(self, path: str, seconds: float = 30.0) -> bool:
+        """Take the lease from a dead writer and close the file; whether it is closed now.
+
+        Only for a writer that is known to be dead or to have outlived the soft limit: under a live one it tears the
+        append that is under way.
+        """
+        deadline = time.monotonic() + seconds
+        # The NameNode starts a block recovery and answers false until a DataNode has finished it.
+        while not self._files.recoverLease(self._path(path)):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.2)
+        return True
+
+    def wait_until_closed(self, path: str, seconds: float) -> bool:
+        """Give a live writer that long to finish its append."""
+        deadline = time.monotonic() + seconds
+        while not self.is_closed(path):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.1)
+        return True

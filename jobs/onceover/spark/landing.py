@@ -1,0 +1,158 @@
+"""Step 3's writing half: a batch shuffled by window, each window's lines appended by one task, the landings collected.
+
+Python sees Arrow batches here, never a record: an Arrow batch's data buffer already is the text to append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from onceover.batch import Landing, LandingPart
+from onceover.digest import Digest
+from onceover.errors import TransientError
+from onceover.offsets import KafkaPartition
+from onceover.spark import lines
+from onceover.window import from_ms
+from onceover.window_files import Layout, LeaseHeldError, WindowFiles
+
+_HALVES = ("high1", "low1", "high2", "low2")
+_RESULT = (
+    "window_ms bigint, byte_start bigint, byte_end bigint, proved boolean, kafka_partition int, "
+    "records bigint, high1 bigint, low1 bigint, high2 bigint, low2 bigint, error string, held_path string"
+)
+_SCHEMA = pa.schema(
+    [("window_ms", pa.int64()), ("byte_start", pa.int64()), ("byte_end", pa.int64()), ("proved", pa.bool_())]
+    + [("kafka_partition", pa.int32()), ("records", pa.int64())]
+    + [(name, pa.int64()) for name in _HALVES]
+    + [("error", pa.string()), ("held_path", pa.string())]
+)
+
+
+class AppendFailedError(TransientError):
+    """An append of this batch failed; `held_paths` are files whose lease a dead writer may still hold."""
+
+    def __init__(self, message: str, held_paths: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.held_paths = held_paths
+
+
+def append_batch(
+    framed: DataFrame, address: str, layout: Layout, quarantine_day: date, generation: str, tasks: int
+) -> list[Landing]:
+    """Append every framed record to its window's file, or to the day's quarantine file; returns the landings.
+
+    Takes window_ms (null: quarantine), kafka_partition, line and content_bytes. The digests of a landing are computed
+    from the bytes that are sent. Raises AppendFailedError if any append failed; others may have happened.
+    """
+    h = lines.digest_halves(F.substring("line", 1, 34), F.expr("substring(line, 59, content_bytes)"))
+    placed = (
+        framed.select("window_ms", "kafka_partition", "line", "content_bytes")
+        .repartition(tasks, "window_ms")
+        .select("window_ms", "kafka_partition", "line", *h)
+        .sortWithinPartitions("window_ms")
+    )
+    rows = placed.mapInArrow(_appender(address, layout, quarantine_day), _RESULT).collect()
+    errors = [row for row in rows if row.error]
+    if errors:
+        raise AppendFailedError(errors[0].error, tuple(row.held_path for row in errors if row.held_path))
+    found: dict[tuple[int | None, int, int, bool], list[LandingPart]] = {}
+    for row in rows:
+        part = LandingPart(
+            KafkaPartition(generation, row.kafka_partition),
+            Digest(row.records, row.high1, row.low1, row.high2, row.low2),
+        )
+        found.setdefault((row.window_ms, row.byte_start, row.byte_end, row.proved), []).append(part)
+    return [
+        Landing(
+            window_start=None if window_ms is None else from_ms(window_ms),
+            quarantine_day=quarantine_day if window_ms is None else None,
+            byte_start=start,
+            byte_end=end,
+            proved=proved,
+            parts=tuple(parts),
+        )
+        for (window_ms, start, end, proved), parts in found.items()
+    ]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts and digests by Kafka partition of the slices that were handed to one append."""
+
+    sums: dict[int, np.ndarray] = field(default_factory=dict)
+
+    def add(self, piece: pa.RecordBatch) -> None:
+        partitions = piece.column("kafka_partition").to_numpy()
+        halves = np.stack([piece.column(name).to_numpy() for name in _HALVES])
+        for kafka_partition in np.unique(partitions):
+            of_it = partitions == kafka_partition
+            sums = np.concatenate(([of_it.sum()], halves[:, of_it].sum(axis=1)))
+            known = self.sums.get(int(kafka_partition))
+            self.sums[int(kafka_partition)] = sums if known is None else known + sums
+
+
+def _appender(
+    address: str, layout: Layout, quarantine_day: date
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def append(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files = WindowFiles(address, layout)  # made here: a session must not cross a fork
+        for window_ms, pieces in groupby(_by_window(batches), key=lambda pair: pair[0]):
+            path = (
+                layout.quarantine_file(quarantine_day) if window_ms is None else layout.window_file(from_ms(window_ms))
+            )
+            tally = _Tally()
+
+            def chunks(
+                pieces: Iterator[tuple[int | None, pa.RecordBatch]] = pieces, tally: _Tally = tally
+            ) -> Iterator[memoryview]:
+                yield memoryview(b"\n")  # a torn tail before us must not glue to our first line
+                for _, piece in pieces:
+                    tally.add(piece)
+                    yield _text(piece.column("line"))
+
+            try:
+                done = files.append(path, chunks())
+            except TransientError as error:
+                held = error.path if isinstance(error, LeaseHeldError) else None
+                yield _rows([(window_ms, None, None, None, None, None, None, None, None, None, str(error), held)])
+                return  # the attempt has failed; what else it would append only makes more to repair
+            yield _rows(
+                [
+                    (window_ms, done.start, done.end, done.proved, kafka_partition, *map(int, sums), None, None)
+                    for kafka_partition, sums in sorted(tally.sums.items())
+                ]
+            )
+
+    return append
+
+
+def _by_window(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int | None, pa.RecordBatch]]:
+    """Each batch cut where the window changes. Sorted by window, nulls first, so that a null never follows a window."""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        windows = batch.column("window_ms").fill_null(-1).to_numpy()
+        cuts = [0, *(np.flatnonzero(np.diff(windows)) + 1).tolist(), len(windows)]
+        for start, end in zip(cuts, cuts[1:], strict=False):
+            window_ms = int(windows[start])
+            yield (None if window_ms < 0 else window_ms), batch.slice(start, end - start)
+
+
+def _text(column: pa.Array) -> memoryview:
+    """The concatenated values of a binary column, as they lie in its buffer."""
+    _, offsets, data = column.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    return memoryview(data)[int(bounds[0]) : int(bounds[-1])]
+
+
+def _rows(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+    columns = [pa.array(values, type=kind.type) for values, kind in zip(zip(*rows, strict=True), _SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)

@@ -1,0 +1,102 @@
+"""One micro-batch's Spark side: read, interpret and frame once, kept for the two uses that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from onceover.batch import Increment, Landing, RangeRead
+from onceover.digest import EMPTY, Digest
+from onceover.ledger.catalog import Registered
+from onceover.offsets import OffsetRange
+from onceover.spark import lines
+from onceover.spark.copy_text import copy_lines
+from onceover.spark.interpret import aggregate, interpret
+from onceover.spark.landing import append_batch
+from onceover.spark.source import KafkaSource, read_ranges
+from onceover.window import Window, from_ms
+from onceover.window_files import Layout
+
+
+class MicroBatch:
+    """`read`, `append` and `rows`, once each and in this order; `close` frees what Spark kept."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        known: Registered,
+        source: KafkaSource,
+        ranges: Sequence[OffsetRange],
+        webhdfs: str,
+        layout: Layout,
+        today: date,
+    ) -> None:
+        self._spark, self._known, self._ranges = spark, known, ranges
+        self._webhdfs, self._layout, self._today = webhdfs, layout, today
+        self._generation = ranges[0].source.generation
+        length = known.contract.window_minutes * 60_000
+        self._framed = (
+            read_ranges(spark, source, ranges)
+            .transform(interpret(known.contract))
+            .transform(lines.framed(self._generation))
+            .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
+            .withColumn("content_bytes", F.octet_length("content"))
+            .transform(self._needed)
+            .persist(StorageLevel.MEMORY_AND_DISK)
+        )
+        self._files = 0
+
+    def read(self) -> tuple[list[RangeRead], list[Increment]]:
+        """What each range delivered, and what the batch adds to each window's control row. Fills what is kept."""
+        record_id, content = F.substring("line", 1, 34), F.expr("substring(line, 59, content_bytes)")
+        sums = (
+            self._framed.groupBy("window_ms", "kafka_partition")
+            .agg(*lines.digest_of(record_id, content), F.max("event_ms").alias("max_event_ms"))
+            .collect()  # one row a window and Kafka partition
+        )
+        delivered: dict[int, Digest] = {}
+        newest: dict[int, int] = {}
+        added: dict[int, Digest] = {}
+        for row in sums:
+            digest = Digest(row.records, row.high1, row.low1, row.high2, row.low2)
+            delivered[row.kafka_partition] = delivered.get(row.kafka_partition, EMPTY) + digest
+            if row.window_ms is not None:
+                added[row.window_ms] = added.get(row.window_ms, EMPTY) + digest
+                newest[row.kafka_partition] = max(row.max_event_ms, newest.get(row.kafka_partition, 0))
+        self._files = len({row.window_ms for row in sums})
+        minutes = self._known.contract.window_minutes
+        windows = {window_ms: Window.at(from_ms(window_ms), minutes) for window_ms in added}
+        return (
+            [
+                RangeRead(
+                    r,
+                    delivered.get(r.source.kafka_partition, EMPTY),
+                    from_ms(newest[r.source.kafka_partition]) if r.source.kafka_partition in newest else None,
+                )
+                for r in self._ranges
+            ],
+            [Increment(windows[ms].start, windows[ms].end, digest) for ms, digest in sorted(added.items())],
+        )
+
+    def append(self) -> list[Landing]:
+        """Append every record to its window's file, one task a window."""
+        if not self._files:
+            return []
+        tasks = min(self._files, 2 * self._spark.sparkContext.defaultParallelism)
+        return append_batch(self._framed, self._webhdfs, self._layout, self._today, self._generation, tasks)
+
+    def rows(self) -> Iterator[str]:
+        """The batch's aggregated rows as COPY text."""
+        counted = self._framed.where("window_ms IS NOT NULL").transform(aggregate(self._known.contract))
+        return copy_lines(counted, self._known.columns.names)
+
+    def close(self) -> None:
+        self._framed.unpersist()
+
+    def _needed(self, framed: DataFrame) -> DataFrame:
+        inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
+        return framed.select("window_ms", "kafka_partition", "event_ms", "line", "content_bytes", *inputs)

@@ -1,0 +1,167 @@
+"""Windows rebuilt from raw: one query over all their files, deduplicated on the ID, without Python in the plan.
+
+    text lines -> parsed, CRC checked -> interpreted by the contract -> placed in an elementary offset range
+    -> one shuffle by ID -> one row an ID and content, kept -> counts and digests by range; aggregates by key
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from onceover.digest import Digest
+from onceover.offsets import OffsetRange
+from onceover.pipeline import Contract
+from onceover.repair import Claimed, RangeRebuilt, Rebuilt, elementary_ranges
+from onceover.spark import lines
+from onceover.spark.interpret import aggregate, interpret
+from onceover.window import from_ms, to_ms
+
+_HALVES = ("high1", "low1", "high2", "low2")
+_ID = ("window_ms", "state", "generation", "kafka_partition", "offset")
+_PIECES = "window_ms bigint, generation string, kafka_partition int, slot bigint, piece int, low bigint, high bigint"
+
+
+class Rebuild:
+    """The rebuilding of some windows. `results` runs the query and keeps its rows until `close`."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        contract: Contract,
+        claimed: Sequence[Claimed],
+        accounted: Sequence[OffsetRange],
+        files: Mapping[datetime, str],
+    ) -> None:
+        self._contract = contract
+        self._claimed = {to_ms(c.window_start): c for c in claimed}
+        self._pieces = {ms: elementary_ranges(c.landings, accounted) for ms, c in self._claimed.items()}
+        self._files = {to_ms(start): path for start, path in files.items()}
+        self._distinct = self._deduplicated(spark).persist(StorageLevel.MEMORY_AND_DISK) if files else None
+
+    def results(self) -> dict[datetime, Rebuilt]:
+        """What raw says about each window; a window without a file has no lines."""
+        rows = [] if self._distinct is None else self._sums(self._distinct).collect()  # one row a window and range
+        by_window: dict[int, list[Row]] = {ms: [] for ms in self._claimed}
+        for row in rows:
+            by_window[row.window_ms].append(row)
+        return {from_ms(ms): self._rebuilt(ms, found) for ms, found in by_window.items()}
+
+    def aggregated(self) -> DataFrame | None:
+        """window_ms, keys and measures of the records that count, over all windows; None where there is no file."""
+        if self._distinct is None:
+            return None
+        return self._distinct.where("state = 'counts'").transform(aggregate(self._contract))
+
+    def close(self) -> None:
+        if self._distinct is not None:
+            self._distinct.unpersist()
+
+    def _deduplicated(self, spark: SparkSession) -> DataFrame:
+        """One row for each ID and content, with how many lines said so; lines that do not count share a row a state."""
+        length = self._contract.window_minutes * 60_000
+        places = spark.createDataFrame(
+            [(path, ms) for ms, path in self._files.items()], "file_path string, window_ms bigint"
+        )
+        records = (
+            spark.read.text(list(self._files.values()), lineSep="\n")
+            .select("value", F.col("_metadata.file_path"), F.col("_metadata.file_size").alias("planned_length"))
+            .where(lines.not_empty())
+            .join(F.broadcast(places), "file_path")
+            .transform(lines.parsed())
+            .transform(lines.as_records)
+            .withColumnRenamed("event_ms", "line_event_ms")
+            .transform(interpret(self._contract))
+        )
+        belongs = F.col("line_event_ms") - F.pmod("line_event_ms", F.lit(length)) == F.col("window_ms")
+        as_dated = F.col("line_event_ms").eqNullSafe(F.col("event_ms"))
+        inputs = [name for name in records.columns if name.startswith(("k_", "m_"))]
+        state = (
+            F.when(~F.coalesce("intact", F.lit(False)), "corrupt")
+            .when(~F.coalesce(belongs & as_dated, F.lit(False)), "misplaced")
+            .when(F.col("piece").isNull(), "unaccounted")
+            .otherwise("counts")
+        )
+        halves = dict(zip(_HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
+        content = ("generation", "kafka_partition", "offset", "piece", *halves, "line_event_ms", *inputs)
+        counts = F.col("state") == "counts"
+        return (
+            records.withColumns(halves)
+            .transform(self._placed(spark))
+            .withColumn("state", state)
+            .select("window_ms", "planned_length", "state", *(F.when(counts, F.col(c)).alias(c) for c in content))
+            .repartition("window_ms", "generation", "kafka_partition", "offset")
+            .groupBy("window_ms", "planned_length", "state", *content)
+            .agg(F.count(F.lit(1)).alias("lines"))
+        )
+
+    def _placed(self, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:
+        """Adds `piece`, the index of the window's elementary offset range that holds the offset; null for none.
+
+        A range join by slots: each range is listed under every slot of `width` offsets that it touches, so that the
+        join is an equality that Spark hashes. With this width there are at most five rows a range on average.
+        """
+        total = sum(len(piece) for pieces in self._pieces.values() for piece in pieces)
+        number = sum(map(len, self._pieces.values()))
+        width = max(1, total // (4 * max(1, number)))
+        rows = [
+            (ms, piece.source.generation, piece.source.kafka_partition, slot, index, piece.start, piece.end)
+            for ms, pieces in self._pieces.items()
+            for index, piece in enumerate(pieces)
+            for slot in range(piece.start // width, (piece.end - 1) // width + 1)
+        ]
+        pieces = spark.createDataFrame(rows, _PIECES).alias("p")
+
+        def place(records: DataFrame) -> DataFrame:
+            left = records.withColumn("slot", F.floor(F.col("offset") / F.lit(width))).alias("r")
+            same = [F.col(f"r.{c}") == F.col(f"p.{c}") for c in ("window_ms", "generation", "kafka_partition", "slot")]
+            inside = (F.col("r.offset") >= F.col("p.low")) & (F.col("r.offset") < F.col("p.high"))
+            return left.join(F.broadcast(pieces), [*same, inside], "left").select("r.*", "p.piece")
+
+        return place
+
+    def _sums(self, distinct: DataFrame) -> DataFrame:
+        """Counts and digests by window, state and elementary range. The ID's rows lie together: no second shuffle."""
+        by_id = distinct.groupBy(*_ID).agg(
+            F.max("planned_length").alias("planned_length"),
+            F.max("piece").alias("piece"),
+            F.sum("lines").alias("lines"),
+            *(F.min(h).alias(h) for h in _HALVES),
+            F.greatest(*((F.min(h) != F.max(h)).cast("int") for h in _HALVES)).alias("conflict"),
+            (F.min("line_event_ms") != F.max("line_event_ms")).cast("int").alias("misdated"),
+        )
+        return by_id.groupBy("window_ms", "state", "piece").agg(
+            F.max("planned_length").alias("planned_length"),
+            F.sum("lines").alias("lines"),
+            F.count(F.lit(1)).alias("records"),
+            *(F.coalesce(F.sum(h), F.lit(0)).alias(h) for h in _HALVES),
+            F.coalesce(F.sum("conflict"), F.lit(0)).alias("conflicts"),
+            F.coalesce(F.sum("misdated"), F.lit(0)).alias("misdated"),
+        )
+
+    def _rebuilt(self, window_ms: int, rows: Sequence[Row]) -> Rebuilt:
+        lines_by: dict[str, int] = {}
+        ranges: list[RangeRebuilt] = []
+        conflicts = misdated = planned = 0
+        for row in rows:
+            lines_by[row.state] = lines_by.get(row.state, 0) + row.lines
+            planned = max(planned, row.planned_length)
+            if row.state == "counts":
+                digest = Digest(row.records, *(getattr(row, h) for h in _HALVES))
+                ranges.append(RangeRebuilt(self._pieces[window_ms][row.piece], digest))
+                conflicts += row.conflicts
+                misdated += row.misdated
+        return Rebuilt(
+            lines=sum(lines_by.values()),
+            corrupt_lines=lines_by.get("corrupt", 0),
+            misplaced_lines=lines_by.get("misplaced", 0),
+            unaccounted_lines=lines_by.get("unaccounted", 0),
+            conflicts=conflicts,
+            misdated=misdated,
+            planned_length=planned,
+            ranges=tuple(ranges),
+        )

@@ -1,0 +1,169 @@
+"""Window files on HDFS: where they lie, how long they are, and the one way to append to them. The only module that
+knows WebHDFS.
+
+An append is sent once. If nobody can say whether it arrived, the attempt fails, the batch is read again, and the IDs
+absorb what is there twice.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Protocol
+
+import requests
+from hdfs import HdfsError, InsecureClient
+
+from onceover.errors import BusyError, OnceoverError, TerminalError, UnknownOutcomeError, UnreachableError
+
+_LEASE_HELD = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
+_TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
+
+
+class Buffer(Protocol):
+    """Bytes to send, and how many they are."""
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What one append did: bytes `[start, end)`, and whether the file's length afterwards proves it."""
+
+    start: int
+    end: int
+    proved: bool
+
+
+class LeaseHeldError(BusyError):
+    """Somebody else, or a writer that died, has the file open; `path` says which."""
+
+    def __init__(self, path: str, detail: str) -> None:
+        super().__init__(f"{path} is still open for a writer that may be dead ({detail}); its lease must be recovered")
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a pipeline's files lie below its raw root."""
+
+    raw_root: str
+    pipeline: str
+
+    def window_file(self, window_start: datetime) -> str:
+        return f"{self.day_folder(window_start.astimezone(UTC).date())}/{window_start.astimezone(UTC):%H%M}.log"
+
+    def quarantine_file(self, day: date) -> str:
+        return f"{self.raw_root}/{self.pipeline}/quarantine/{day.isoformat()}.log"
+
+    def day_folder(self, day: date) -> str:
+        return f"{self.raw_root}/{self.pipeline}/{day.isoformat()}"
+
+
+class WindowFiles:
+    """One pipeline's files over WebHDFS. Make one where it is used: sessions do not survive a fork."""
+
+    def __init__(self, address: str, layout: Layout) -> None:
+        self.layout = layout
+        self._address = address
+        session = requests.Session()
+        session.trust_env = False  # a proxy from the environment must not see raw records
+        user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+        self._client = InsecureClient(address, user=user, session=session, timeout=_TIMEOUT)
+
+    def append(self, path: str, chunks: Iterable[Buffer]) -> Appended:
+        """Append the chunks to the file, creating it if it is not there.
+
+        Raises LeaseHeldError before anything was sent, UnknownOutcomeError once something may have been.
+        """
+        before = self.length(path)
+        sent = 0
+
+        def counted() -> Iterator[Buffer]:
+            nonlocal sent
+            for chunk in chunks:
+                sent += len(chunk)
+                yield chunk
+
+        try:
+            if before is None:
+                self._client.write(path, data=counted(), overwrite=False)
+            else:
+                self._client.write(path, data=counted(), append=True)
+        except (HdfsError, requests.RequestException) as error:
+            detail = _first_line(error)
+            if not sent and any(name in str(error) or name in _exception(error) for name in _LEASE_HELD):
+                raise LeaseHeldError(path, detail) from error
+            if not sent:
+                raise self._explained(error) from error
+            raise UnknownOutcomeError(
+                f"append of {sent} bytes to {path} ended in {detail}; nobody can say whether it arrived, the batch is "
+                "read again"
+            ) from error
+        start = before or 0
+        return Appended(start, start + sent, self.length(path) == start + sent)
+
+    def length(self, path: str) -> int | None:
+        """Bytes of a file, None if it is not there."""
+        try:
+            status = self._client.status(path, strict=False)
+        except (HdfsError, requests.RequestException) as error:
+            raise self._explained(error) from error
+        return None if status is None else int(status["length"])
+
+    def lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]:
+        """Bytes of each window's file that is there; one listing a day."""
+        wanted: dict[date, dict[str, datetime]] = {}
+        for start in window_starts:
+            utc = start.astimezone(UTC)
+            wanted.setdefault(utc.date(), {})[f"{utc:%H%M}.log"] = start
+        found: dict[datetime, int] = {}
+        for day, names in wanted.items():
+            for name, length in self._listing(self.layout.day_folder(day)):
+                if name in names:
+                    found[names[name]] = length
+        return found
+
+    def check(self) -> None:
+        """Raise UnreachableError unless the NameNode answers and takes writes."""
+        probe = f"{self.layout.raw_root}/{self.layout.pipeline}"
+        try:
+            self._client.makedirs(probe)
+        except (HdfsError, requests.RequestException) as error:
+            raise self._explained(error) from error
+
+    def _listing(self, folder: str) -> list[tuple[str, int]]:
+        try:
+            return [(name, int(status["length"])) for name, status in self._client.list(folder, status=True)]
+        except HdfsError as error:
+            if "FileNotFoundException" in _exception(error) or "does not exist" in str(error):
+                return []
+            raise self._explained(error) from error
+        except requests.RequestException as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: Exception) -> OnceoverError:
+        detail = _first_line(error)
+        if isinstance(error, requests.RequestException):
+            return UnreachableError(
+                f"HDFS at {self._address} does not answer ({type(error).__name__}); start it (`onceover stack up`) or "
+                "set ONCEOVER_WEBHDFS"
+            )
+        if "SafeMode" in _exception(error) or "safe mode" in str(error):
+            return UnreachableError(
+                f"HDFS at {self._address} is in safe mode and takes no writes; wait until its DataNodes have reported, "
+                "or end it with `hdfs dfsadmin -safemode leave`"
+            )
+        return TerminalError(f"HDFS at {self._address} refused: {detail}")
+
+
+def _exception(error: Exception) -> str:
+    return str(getattr(error, "exception", "") or "")
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0][:200] if text else type(error).__name__
