@@ -1,0 +1,24 @@
+"""Where the project's own files are: the folder that holds `pipelines/`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from onceover.errors import ConfigurationError
+
+VARIABLE = "ONCEOVER_HOME"
+_AROUND_PACKAGE = Path(__file__).resolve().parents[2]  # jobs/onceover/home.py
+
+
+def home(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder named by ONCEOVER_HOME, else the one this package lies in. ConfigurationError if it is not a home."""
+    named = environ.get(VARIABLE)
+    folder = Path(named).expanduser() if named else _AROUND_PACKAGE
+    if not folder.is_absolute() or not (folder / "pipelines").is_dir():
+        why = f"{VARIABLE} is {named!r}" if named else f"{VARIABLE} is not set and the package lies in {folder}"
+        raise ConfigurationError(
+            f"no folder pipelines/ found: {why}; set {VARIABLE} to the absolute path of the folder that holds it"
+        )
+    return folder

@@ -1,0 +1,38 @@
+"""What is wrong with a pipeline's TOML: file, key, what and remedy, all mistakes of a file at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from onceover.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing to put right; `key` is dotted as in `contract.window_minutes`, empty for the file as a whole."""
+
+    file: str
+    key: str
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        text = ": ".join(part for part in (self.file, self.key, f"{self.what}; {self.remedy}") if part)
+        return " ".join(text.split())
+
+
+class MistakesError(ConfigurationError):
+    """All mistakes together; the message is one line, `mistakes` has them one by one."""
+
+    def __init__(self, mistakes: Iterable[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        count = f"{len(self.mistakes)} mistakes: " if len(self.mistakes) > 1 else ""
+        super().__init__(count + " | ".join(str(mistake) for mistake in self.mistakes))
+
+
+def did_you_mean(typed: str, known: Sequence[str]) -> str:
+    """The end of a sentence about a name that nobody knows."""
+    close = get_close_matches(typed, known, n=1)
+    return f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known)) or 'none'}"
