@@ -27,6 +27,7 @@ from onceover.ledger import batches, drivers
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.increments import increment, stage_name
+from onceover.ledger.windows import open_windows
 from onceover.offset_store import OffsetStore
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.pipeline import IngestPolicy
@@ -60,6 +61,7 @@ class Progress:
     lag: Mapping[int, int]
     watermark: datetime | None
     every_window_closed: bool
+    open_windows: int
 
 
 class Heart:
@@ -217,6 +219,7 @@ class Ingest:
             lag={s.kafka_partition: max(0, facts.end[s.kafka_partition] - f) for s, (f, _) in frontiers.items()},
             watermark=moment,
             every_window_closed=every,
+            open_windows=open_windows(self._connection, self._epoch.pipeline),
         )
 
 

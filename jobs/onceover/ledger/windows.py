@@ -30,23 +30,26 @@ class Snapshot:
     open_windows: int
 
 
-_EVIDENCE = """
+_CHOSEN = """
+    w.pipeline = %(pipeline)s AND (p.every_window_closed OR w.window_end <= p.watermark)
+    AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
+    AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
+    AND (%(all)s OR c.version IS DISTINCT FROM w.version)"""
+
+_EVIDENCE = f"""
 WITH chosen AS (
-  SELECT w.*, c.version AS certificate_version, coalesce(c.landing_set, '{}') AS landing_set,
+  SELECT w.*, c.version AS certificate_version, coalesce(c.landing_set, '{{}}') AS landing_set,
     coalesce(c.frozen_length, 0) AS frozen_length, c.certificate_id IS NOT NULL AS has_certificate,
     c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2, c.low2 AS c_low2
   FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
   LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-  WHERE w.pipeline = %(pipeline)s AND (p.every_window_closed OR w.window_end <= p.watermark)
-    AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
-    AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
-    AND (%(all)s OR c.version IS DISTINCT FROM w.version)
+  WHERE {_CHOSEN}
 ), landed AS (
   SELECT l.*, NOT l.landing_id = ANY(c.landing_set) AS since, l.byte_start >= c.frozen_length AS beyond
   FROM chosen c JOIN onceover.landing l ON l.pipeline = c.pipeline AND l.window_start = c.window_start
 ), sums AS (
   SELECT window_start, array_agg(landing_id ORDER BY landing_id) AS landing_ids,
-    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since), '{}') AS landings_since,
+    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since), '{{}}') AS landings_since,
     coalesce(sum(byte_end - byte_start) FILTER (WHERE since AND beyond), 0)::bigint AS bytes_since,
     coalesce(sum(records) FILTER (WHERE since), 0)::bigint AS s_records,
     coalesce(sum(high1) FILTER (WHERE since), 0)::bigint AS s_high1,
@@ -54,7 +57,7 @@ WITH chosen AS (
     coalesce(sum(high2) FILTER (WHERE since), 0)::bigint AS s_high2,
     coalesce(sum(low2) FILTER (WHERE since), 0)::bigint AS s_low2,
     coalesce(sum(records) FILTER (WHERE since AND late), 0)::bigint AS late_records,
-    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since AND NOT proved), '{}') AS unproved
+    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since AND NOT proved), '{{}}') AS unproved
   FROM landed GROUP BY window_start
 ), spans AS (
   SELECT l.window_start, l.landing_id, l.since, r.generation, r.kafka_partition, r.start_offset, r.end_offset
@@ -69,9 +72,9 @@ WITH chosen AS (
 ), overlaps AS (
   SELECT window_start, jsonb_agg(jsonb_build_array(one, two) ORDER BY one, two) AS pairs FROM pairs GROUP BY 1
 )
-SELECT c.*, coalesce(s.landing_ids, '{}') AS landing_ids, coalesce(s.landings_since, '{}') AS landings_since,
+SELECT c.*, coalesce(s.landing_ids, '{{}}') AS landing_ids, coalesce(s.landings_since, '{{}}') AS landings_since,
   coalesce(s.bytes_since, 0) AS bytes_since, s.s_records, s.s_high1, s.s_low1, s.s_high2, s.s_low2,
-  coalesce(s.late_records, 0) AS late_records, coalesce(s.unproved, '{}') AS unproved,
+  coalesce(s.late_records, 0) AS late_records, coalesce(s.unproved, '{{}}') AS unproved,
   coalesce(o.pairs, '[]') AS overlaps
 FROM chosen c LEFT JOIN sums s USING (window_start) LEFT JOIN overlaps o USING (window_start)
 ORDER BY c.window_start
@@ -89,13 +92,9 @@ def uncertified(
 ) -> list[datetime]:
     """Starts of the closed windows that a snapshot over the same range would judge."""
     rows = connection.execute(
-        """
+        f"""
         SELECT w.window_start FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-        LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-        WHERE w.pipeline = %(pipeline)s AND (p.every_window_closed OR w.window_end <= p.watermark)
-          AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
-          AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
-          AND (%(all)s OR c.version IS DISTINCT FROM w.version)
+        LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id WHERE {_CHOSEN}
         ORDER BY w.window_start
         """,
         {"pipeline": pipeline, "start": start, "end": end, "all": every},
@@ -112,14 +111,6 @@ def snapshot(
         rows = connection.execute(
             _EVIDENCE, {"pipeline": pipeline, "start": start, "end": end, "all": every}
         ).fetchall()
-        state = connection.execute(
-            """
-            SELECT count(*) FILTER (WHERE NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)))
-              AS open_windows FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-            WHERE w.pipeline = %s
-            """,
-            [pipeline],
-        ).fetchone()
         return Snapshot(
             evidence=tuple(map(_evidence, rows)),
             accounted=tuple(accounted(connection, pipeline)),
@@ -127,8 +118,20 @@ def snapshot(
             findings=(*_unfinished(connection, pipeline), *_holes(connection, pipeline)),
             blocked=frozenset(row["window_start"] for row in rows if row["blocked_at"]),
             claimed=_claimed(connection, pipeline),
-            open_windows=state["open_windows"] if state else 0,
+            open_windows=open_windows(connection, pipeline),
         )
+
+
+def open_windows(connection: Connection, pipeline: str) -> int:
+    """How many known windows the watermark has not closed."""
+    row = connection.execute(
+        """
+        SELECT count(*) AS open FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+        WHERE w.pipeline = %s AND NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false))
+        """,
+        [pipeline],
+    ).fetchone()
+    return int(row["open"]) if row else 0
 
 
 def in_flight(connection: Connection, pipeline: str) -> frozenset[int]:

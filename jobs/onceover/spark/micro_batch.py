@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 
+from py4j.protocol import Py4JError
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from onceover.batch import Increment, Landing, RangeRead
 from onceover.digest import EMPTY, Digest
+from onceover.errors import TransientError
 from onceover.ledger.catalog import Registered
 from onceover.offsets import OffsetRange
 from onceover.spark import lines
 from onceover.spark.copy_text import copy_lines
+from onceover.spark.hdfs_leases import Leases
+from onceover.spark.failure import one_line
 from onceover.spark.interpret import aggregate, interpret
-from onceover.spark.landing import append_batch
+from onceover.spark.landing import AppendFailedError, append_batch
 from onceover.spark.source import KafkaSource, read_ranges
 from onceover.window import Window, from_ms
 from onceover.window_files import Layout
@@ -34,7 +40,9 @@ class MicroBatch:
         webhdfs: str,
         layout: Layout,
         today: date,
+        leases: Leases,
     ) -> None:
+        self._leases = leases
         self._spark, self._known, self._ranges = spark, known, ranges
         self._webhdfs, self._layout, self._today = webhdfs, layout, today
         self._generation = ranges[0].source.generation
@@ -53,11 +61,12 @@ class MicroBatch:
     def read(self) -> tuple[list[RangeRead], list[Increment]]:
         """What each range delivered, and what the batch adds to each window's control row. Fills what is kept."""
         record_id, content = F.substring("line", 1, 34), F.expr("substring(line, 59, content_bytes)")
-        sums = (
-            self._framed.groupBy("window_ms", "kafka_partition")
-            .agg(*lines.digest_of(record_id, content), F.max("event_ms").alias("max_event_ms"))
-            .collect()  # one row a window and Kafka partition
-        )
+        with _attempt():
+            sums = (
+                self._framed.groupBy("window_ms", "kafka_partition")
+                .agg(*lines.digest_of(record_id, content), F.max("event_ms").alias("max_event_ms"))
+                .collect()  # one row a window and Kafka partition
+            )
         delivered: dict[int, Digest] = {}
         newest: dict[int, int] = {}
         added: dict[int, Digest] = {}
@@ -87,12 +96,20 @@ class MicroBatch:
         if not self._files:
             return []
         tasks = min(self._files, 2 * self._spark.sparkContext.defaultParallelism)
-        return append_batch(self._framed, self._webhdfs, self._layout, self._today, self._generation, tasks)
+        try:
+            with _attempt():
+                return append_batch(self._framed, self._webhdfs, self._layout, self._today, self._generation, tasks)
+        except AppendFailedError as error:
+            # We hold the epoch, so whoever holds these files is a driver that is dead or fenced.
+            for path in error.held_paths:
+                self._leases.recover(path)
+            raise
 
     def rows(self) -> Iterator[str]:
         """The batch's aggregated rows as COPY text."""
         counted = self._framed.where("window_ms IS NOT NULL").transform(aggregate(self._known.contract))
-        return copy_lines(counted, self._known.columns.names)
+        with _attempt():
+            yield from copy_lines(counted, self._known.columns.names)
 
     def close(self) -> None:
         self._framed.unpersist()
@@ -100,3 +117,12 @@ class MicroBatch:
     def _needed(self, framed: DataFrame) -> DataFrame:
         inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
         return framed.select("window_ms", "kafka_partition", "event_ms", "line", "content_bytes", *inputs)
+
+
+@contextmanager
+def _attempt() -> Iterator[None]:
+    """What Spark or its gateway raises is a failed attempt of this batch, told in one line."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise TransientError(f"Spark failed: {one_line(error)}") from error

@@ -1,0 +1,102 @@
+"""Detection: which closed windows are right, which have failed and why, from the ledger and the files' lengths.
+
+A finding about bytes or aggregates counts only if it is still there once every batch that was in flight at first
+sight has landed or been superseded: so detection looks, waits for exactly those batches, and looks again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from onceover.findings import Evidence, Finding, is_right, judge
+from onceover.ledger import windows
+from onceover.ledger.database import Connection
+from onceover.offsets import OffsetRange
+from onceover.window import WindowRange
+from onceover.window_files import WindowFiles
+
+PATIENCE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One window's evidence, its file's length, and what follows from them."""
+
+    evidence: Evidence
+    file_length: int | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_right(self) -> bool:
+        return is_right(self.findings)
+
+    @property
+    def waits(self) -> bool:
+        return any(finding.kind.waits for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One consistent look at a pipeline. `changing` windows were left out: batches touched them during the look."""
+
+    judgements: tuple[Judgement, ...]
+    changing: int
+    accounted: tuple[OffsetRange, ...]
+    in_flight: frozenset[int]
+    findings: tuple[Finding, ...]
+    blocked: frozenset[datetime]
+    claimed: Mapping[datetime, str]
+    open_windows: int
+
+
+def look(
+    connection: Connection,
+    pipeline: str,
+    files: WindowFiles,
+    window_range: WindowRange | None,
+    every: bool,
+    patience: float = PATIENCE_SECONDS,
+) -> Look:
+    """Judge the closed windows of the range (all without one) that are not certified, or `every` one of them."""
+    first = _look_once(connection, pipeline, files, window_range, every)
+    if not first.in_flight or not any(j.waits for j in first.judgements):
+        return first
+    deadline = time.monotonic() + patience
+    while windows.in_flight(connection, pipeline) & first.in_flight:
+        if time.monotonic() > deadline:
+            kept = tuple(j for j in first.judgements if not j.waits)
+            return replace(first, judgements=kept, changing=first.changing + len(first.judgements) - len(kept))
+        time.sleep(0.2)
+    second = _look_once(connection, pipeline, files, window_range, every)
+    suspects = {j.evidence.window_start for j in first.judgements if j.waits}
+    # What shows only now may be due to a batch that was not in flight at first: it waits for the next detection.
+    kept = tuple(j for j in second.judgements if not j.waits or j.evidence.window_start in suspects)
+    return replace(second, judgements=kept, changing=second.changing + len(second.judgements) - len(kept))
+
+
+def _look_once(
+    connection: Connection, pipeline: str, files: WindowFiles, window_range: WindowRange | None, every: bool
+) -> Look:
+    start = window_range.start if window_range else None
+    end = window_range.end if window_range else None
+    # Lengths are read between the two looks at the ledger: a window whose version differs changed in between.
+    flying, before = windows.in_flight(connection, pipeline), windows.versions(connection, pipeline)
+    lengths = files.lengths(windows.uncertified(connection, pipeline, start, end, every))
+    seen = windows.snapshot(connection, pipeline, start, end, every)
+    steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
+    judgements = tuple(
+        Judgement(e, lengths.get(e.window_start), judge(e, lengths.get(e.window_start))) for e in steady
+    )
+    return Look(
+        judgements=judgements,
+        changing=len(seen.evidence) - len(steady),
+        accounted=seen.accounted,
+        in_flight=flying | seen.in_flight,
+        findings=seen.findings,
+        blocked=seen.blocked,
+        claimed=seen.claimed,
+        open_windows=seen.open_windows,
+    )

@@ -1,0 +1,42 @@
+"""What a person sees while ingest runs: a line a batch, and one when it has nothing left to read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onceover.ingest import Progress
+from onceover.window import written
+
+
+def show(pipeline: str) -> Callable[[Progress], None]:
+    """A reporter that prints each batch, and an idle turn only when what it says is new."""
+    last_idle: str | None = None
+
+    def report(progress: Progress) -> None:
+        nonlocal last_idle
+        text = line(progress)
+        if progress.batch_id is None and text == last_idle:
+            return
+        last_idle = text if progress.batch_id is None else None
+        print(f"{pipeline} {text}", flush=True)
+
+    return report
+
+
+def line(progress: Progress) -> str:
+    """Batch, records, pace, lag per Kafka partition, watermark and open windows, in one line."""
+    if progress.every_window_closed:
+        closed = "idle, every window closed"
+    else:
+        closed = f"watermark {written(progress.watermark) if progress.watermark else 'none yet'}"
+    lag = " ".join(f"{kafka_partition}:{offsets}" for kafka_partition, offsets in sorted(progress.lag.items()))
+    state = f"lag {lag} | {closed} | {progress.open_windows} windows open"
+    if progress.batch_id is None:
+        return f"nothing to read | {state}"
+    pace = progress.records / progress.total_seconds if progress.total_seconds else 0.0
+    quarantined = f", {progress.quarantined:,} to quarantine" if progress.quarantined else ""
+    return (
+        f"batch {progress.batch_id}: {progress.records:,} records{quarantined} in {progress.windows} windows, "
+        f"{progress.total_seconds:.1f} s (read {progress.read_seconds:.1f}, append {progress.append_seconds:.1f}), "
+        f"{pace:,.0f} records/s | {state}"
+    )

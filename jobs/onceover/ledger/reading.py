@@ -1,0 +1,154 @@
+"""What people ask the ledger: lists of windows, everything about one, and how much a repair would read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from onceover.ledger.database import Connection
+from onceover.offsets import KafkaPartition, OffsetRange, coalesce
+
+
+class WindowState(StrEnum):
+    """Where a window stands. Each window is in exactly one."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    FAILED = "failed"
+    REPAIRING = "repairing"
+    BLOCKED = "blocked"
+    CERTIFIED = "certified"
+
+
+_STATE = """
+  CASE WHEN w.blocked_at IS NOT NULL THEN 'blocked'
+    WHEN w.claimed_until >= clock_timestamp() THEN 'repairing'
+    WHEN c.version = w.version THEN 'certified'
+    WHEN NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) THEN 'open'
+    WHEN EXISTS (SELECT 1 FROM onceover.finding f WHERE f.pipeline = w.pipeline AND f.window_start = w.window_start
+      AND f.resolved_at IS NULL) THEN 'failed'
+    ELSE 'closed' END"""
+
+
+def list_windows(
+    connection: Connection,
+    pipeline: str,
+    state: WindowState | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> list[Mapping[str, object]]:
+    """Windows in order, each with its state, records counted, certificate's basis and open findings."""
+    return list(
+        connection.execute(
+            f"""
+            SELECT * FROM (
+              SELECT w.window_start, w.window_end, {_STATE} AS state, w.records, w.version, w.revision, c.basis,
+                c.records AS certified_records, c.created_at AS certified_at, w.tries, w.blocked_why,
+                ARRAY(SELECT f.kind FROM onceover.finding f WHERE f.pipeline = w.pipeline
+                  AND f.window_start = w.window_start AND f.resolved_at IS NULL ORDER BY f.kind) AS findings
+              FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+              LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+              WHERE w.pipeline = %(pipeline)s
+                AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
+                AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)) windows
+            WHERE %(state)s::text IS NULL OR state = %(state)s ORDER BY window_start
+            """,
+            {"pipeline": pipeline, "start": start, "end": end, "state": state},
+        )
+    )
+
+
+def explain(connection: Connection, pipeline: str, window_start: datetime) -> Mapping[str, object]:
+    """All that the ledger holds about one window: state, landings, findings, repairs, certificates, newest last."""
+    key = {"pipeline": pipeline, "start": window_start}
+    this = list_windows(connection, pipeline, None, window_start, window_start + timedelta(microseconds=1))
+    return {
+        "window": this[0] if this else None,
+        "landings": list(
+            connection.execute(
+                """
+                SELECT l.landing_id, l.batch_id, b.epoch, l.byte_start, l.byte_end, l.records, l.late, l.proved,
+                  b.landed_at, b.committed_at, (SELECT json_agg(json_build_array(r.generation, r.kafka_partition,
+                    r.start_offset, r.end_offset) ORDER BY 1, 2) FROM onceover.batch_range r
+                    WHERE r.batch_id = l.batch_id) AS offset_ranges
+                FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
+                WHERE l.pipeline = %(pipeline)s AND l.window_start = %(start)s ORDER BY l.landing_id
+                """,
+                key,
+            )
+        ),
+        "findings": list(
+            connection.execute(
+                """
+                SELECT kind, evidence, first_seen_at, last_seen_at, resolved_at, resolution FROM onceover.finding
+                WHERE pipeline = %(pipeline)s AND window_start = %(start)s ORDER BY finding_id
+                """,
+                key,
+            )
+        ),
+        "repairs": list(
+            connection.execute(
+                """
+                SELECT r.repair_id, r.request_id, r.state, r.reason, r.started_at, r.finished_at, r.lines_read,
+                  r.bytes_read, r.duplicates, r.before, r.after, q.who, q.why
+                FROM onceover.repair r JOIN onceover.repair_request q USING (request_id)
+                WHERE r.pipeline = %(pipeline)s AND r.window_start = %(start)s ORDER BY r.repair_id
+                """,
+                key,
+            )
+        ),
+        "certificates": list(
+            connection.execute(
+                """
+                SELECT certificate_id, version, basis, contract_version, code_version, landing_set, accounted,
+                  frozen_length, records, high1, low1, high2, low2, aggregate_rows, who, why, created_at, revoked_at,
+                  revoked_why
+                FROM onceover.certificate WHERE pipeline = %(pipeline)s AND window_start = %(start)s
+                ORDER BY certificate_id
+                """,
+                key,
+            )
+        ),
+    }
+
+
+def landed_lines(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, int]:
+    """How many lines the landings put into each window's file."""
+    rows = connection.execute(
+        "SELECT window_start, sum(records)::bigint AS lines FROM onceover.landing "
+        "WHERE pipeline = %s AND window_start = ANY(%s) GROUP BY 1",
+        [pipeline, list(starts)],
+    )
+    return {row["window_start"]: row["lines"] for row in rows}
+
+
+def distinct_records(
+    connection: Connection, pipeline: str, starts: Sequence[datetime]
+) -> dict[datetime, int | None]:
+    """How many distinct records the landings hold, where that follows from their offset ranges: a landing whose ranges
+    lie within earlier ones adds nothing, one that overlaps them only in part leaves it open (None)."""
+    rows = connection.execute(
+        """
+        SELECT l.window_start, l.landing_id, p.generation, p.kafka_partition, r.start_offset, r.end_offset, p.records
+        FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
+        JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
+          AND r.kafka_partition = p.kafka_partition
+        WHERE l.pipeline = %s AND l.window_start = ANY(%s) ORDER BY l.window_start, r.end_offset - r.start_offset DESC
+        """,
+        [pipeline, list(starts)],
+    )
+    held: dict[datetime, tuple[OffsetRange, ...]] = {}
+    total: dict[datetime, int | None] = {}
+    for row in rows:
+        start = row["window_start"]
+        source = KafkaPartition(row["generation"], row["kafka_partition"])
+        offsets = OffsetRange(source, row["start_offset"], row["end_offset"])
+        known = held.get(start, ())
+        within = any(k.source == source and k.start <= offsets.start and offsets.end <= k.end for k in known)
+        so_far = total.setdefault(start, 0)
+        if not within:
+            partly = any(offsets.overlaps(k) for k in known)
+            total[start] = None if so_far is None or partly else so_far + row["records"]
+        held[start] = coalesce((*known, offsets))
+    return total

@@ -1,0 +1,258 @@
+"""What Airflow and the command line ask for: detect, plan, confirm. Plain values in and out.
+
+Imports of the database and of HDFS happen inside the calls, so that loading a DAG file costs neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from onceover.errors import UsageError
+from onceover.findings import Finding
+from onceover.window import Window, WindowRange, written
+
+if TYPE_CHECKING:
+    from onceover.detection import Judgement
+    from onceover.ledger.catalog import Registered
+    from onceover.ledger.database import Connection
+    from onceover.window_files import WindowFiles
+
+
+@dataclass(frozen=True, slots=True)
+class FailedWindow:
+    """A window with its findings."""
+
+    window: Window
+    findings: tuple[Finding, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "window": str(self.window),
+            "end": written(self.window.end),
+            "findings": [{"kind": str(f.kind), **f.evidence} for f in self.findings],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """What one detection judged. `waiting` windows are changing or claimed right now and are judged again next time."""
+
+    pipeline: str
+    judged: int
+    certified: int
+    failed: tuple[FailedWindow, ...]
+    waiting: int
+    blocked: int
+    open: int
+    findings: tuple[Finding, ...]
+    request_id: int | None
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "pipeline": self.pipeline,
+            "judged": self.judged,
+            "certified": self.certified,
+            "failed": [failed.as_dict() for failed in self.failed],
+            "waiting": self.waiting,
+            "blocked": self.blocked,
+            "open": self.open,
+            "findings": [{"kind": str(f.kind), **f.evidence} for f in self.findings],
+            "request_id": self.request_id,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRepair:
+    """One row of a dry run. `counted` is what the aggregates count now; `distinct` what raw should hold, as far as the
+    ledger alone can tell (None: only reading raw will)."""
+
+    window: Window
+    findings: tuple[Finding, ...]
+    lines: int
+    bytes: int
+    counted: int
+    distinct: int | None
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            **FailedWindow(self.window, self.findings).as_dict(),
+            "lines": self.lines,
+            "bytes": self.bytes,
+            "counted": self.counted,
+            "distinct": self.distinct,
+            "change": None if self.distinct is None else self.distinct - self.counted,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What became of a repair request. Each entry is a window with the reason, where there is one."""
+
+    pipeline: str
+    request_id: int
+    confirmed: tuple[str, ...]
+    revoked: tuple[tuple[str, str], ...]
+    failed: tuple[tuple[str, str], ...]
+    newly_blocked: tuple[tuple[str, str], ...]
+    unneeded: tuple[tuple[str, str], ...]
+    duplicates: int
+    lines_read: int
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "pipeline": self.pipeline,
+            "request_id": self.request_id,
+            "confirmed": list(self.confirmed),
+            "revoked": [list(x) for x in self.revoked],
+            "failed": [list(x) for x in self.failed],
+            "newly_blocked": [list(x) for x in self.newly_blocked],
+            "unneeded": [list(x) for x in self.unneeded],
+            "duplicates": self.duplicates,
+            "lines_read": self.lines_read,
+        }
+
+
+def detect(
+    pipeline_name: str,
+    *,
+    who: str,
+    why: str | None = None,
+    window_range: WindowRange | None = None,
+    force: bool = False,
+    now: datetime,
+) -> Detection:
+    """Judge closed windows that are not certified; certify the right ones from the ledger, request repair of the rest.
+
+    With a range, only its windows, blocked ones too (a person or a backfill asked for them); with `force`, those whose
+    certificate stands as well. Windows that another repair holds are left to it. `request_id` is None if there is
+    nothing to repair, and then no Spark need start.
+    """
+    reason = _reason(why, window_range, force)
+    _require_past(window_range, now)
+    with _opened(pipeline_name, write=True) as (connection, known, files):
+        from onceover.detection import look
+        from onceover.ledger import repairs, windows
+
+        judged = look(connection, known.name, files, window_range, force)
+        keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]
+        certified = windows.certify_from_ledger(
+            connection,
+            known,
+            [(j.evidence, j.findings) for j in keep if j.is_right and not j.evidence.is_certified],
+            judged.accounted,
+            who,
+            reason,
+        )
+        windows.record_findings(connection, known.name, None, judged.findings)
+        failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
+        free = {start: findings for start, findings in failed.items() if start not in judged.claimed}
+        request_id = None
+        if free:
+            request_id = repairs.request(
+                connection, known.name, who, reason, free, unblock=window_range is not None
+            )
+        return Detection(
+            pipeline=known.name,
+            judged=len(judged.judgements),
+            certified=len(certified),
+            failed=tuple(
+                FailedWindow(Window.at(start, known.contract.window_minutes), findings)
+                for start, findings in sorted(failed.items())
+            ),
+            waiting=judged.changing + len(failed) - len(free),
+            blocked=len(judged.blocked),
+            open=judged.open_windows,
+            findings=judged.findings,
+            request_id=request_id,
+        )
+
+
+def plan_repair(
+    pipeline_name: str, *, window_range: WindowRange, force: bool = False, now: datetime
+) -> tuple[PlannedRepair, ...]:
+    """What `detect` with the same range would have repaired: windows, reasons, lines, bytes, change. Writes nothing."""
+    _require_past(window_range, now)
+    with _opened(pipeline_name, write=False) as (connection, known, files):
+        from onceover.detection import look
+        from onceover.ledger.reading import distinct_records, landed_lines
+
+        judged = look(connection, known.name, files, window_range, force)
+        wanted = [j for j in judged.judgements if not j.is_right or force]
+        starts = [j.evidence.window_start for j in wanted]
+        lines, distinct = landed_lines(connection, known.name, starts), distinct_records(connection, known.name, starts)
+        return tuple(
+            PlannedRepair(
+                window=Window.at(j.evidence.window_start, known.contract.window_minutes),
+                findings=j.findings,
+                lines=lines.get(j.evidence.window_start, 0),
+                bytes=j.file_length or 0,
+                counted=j.evidence.control.records,
+                distinct=distinct.get(j.evidence.window_start),
+            )
+            for j in wanted
+        )
+
+
+def confirm(pipeline_name: str, request_id: int) -> Confirmation:
+    """Re-read what a request published, revoke what differs, and say what became of each of its windows."""
+    with _opened(pipeline_name, write=True) as (connection, known, _):
+        from onceover.ledger import repairs
+
+        repairs.read_request(connection, known.name, request_id)
+        rows = repairs.confirm(connection, known, request_id)
+
+        def of(state: str) -> list[tuple[str, str]]:
+            return [(written(row["window_start"]), row["reason"] or "") for row in rows if row["state"] == state]
+
+        return Confirmation(
+            pipeline=known.name,
+            request_id=request_id,
+            confirmed=tuple(window for window, _ in of("confirmed") + of("published")),
+            revoked=tuple(of("revoked")),
+            failed=tuple(of("failed")),
+            newly_blocked=tuple(
+                (written(row["window_start"]), row["reason"] or "") for row in rows if row["blocked"]
+            ),
+            unneeded=tuple(of("unneeded")),
+            duplicates=sum(row["duplicates"] or 0 for row in rows),
+            lines_read=sum(row["lines_read"] or 0 for row in rows),
+        )
+
+
+def window_minutes(pipeline_name: str) -> int:
+    """The window length that ranges for this pipeline are aligned to, from its TOML."""
+    from onceover.pipeline import find
+
+    return find(pipeline_name).contract.window_minutes
+
+
+@contextmanager
+def _opened(name: str, *, write: bool) -> Iterator[tuple[Connection, Registered, WindowFiles]]:
+    from onceover.endpoints import endpoints
+    from onceover.ledger.catalog import require_same_contract
+    from onceover.ledger.database import connect, require_current
+    from onceover.pipeline import find
+    from onceover.window_files import Layout, WindowFiles
+
+    pipeline, parts = find(name), endpoints()
+    with connect(parts.postgres, f"onceover {'detect' if write else 'plan'} {pipeline.name}") as connection:
+        require_current(connection)
+        known = require_same_contract(connection, pipeline)
+        yield connection, known, WindowFiles(parts.webhdfs, Layout(pipeline.storage.raw_root, pipeline.name))
+
+
+def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> str:
+    if force and window_range is None:
+        raise UsageError("force needs a range of windows: without one it would mean every window there is")
+    if why is not None and not why.strip():
+        raise UsageError("the reason is empty; say why these windows are repaired")
+    return why.strip() if why else "scheduled detection"
+
+
+def _require_past(window_range: WindowRange | None, now: datetime) -> None:
+    if window_range is not None and window_range.end > now:
+        raise UsageError(f"the range ends at {written(window_range.end)}, which is in the future")

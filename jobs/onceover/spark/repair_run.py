@@ -1,0 +1,166 @@
+"""A repair request carried out: freeze, rebuild, stage, verify and publish, each window failing alone."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from onceover.errors import FencedError, OnceoverError
+from onceover.ledger import repairs
+from onceover.ledger.catalog import Registered
+from onceover.ledger.database import Connection, connect
+from onceover.ledger.windows import in_flight
+from onceover.offsets import OffsetRange
+from onceover.repair import CLAIM_SECONDS, Claimed, Rebuilt, Verdict, verify
+from onceover.spark.copy_text import copy_lines
+from onceover.spark.failure import one_line
+from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
+from onceover.spark.rebuild import Rebuild
+from onceover.window import written
+from onceover.window_files import WindowFiles
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How many windows ended how."""
+
+    published: int = 0
+    changed: int = 0
+    failed: int = 0
+    blocked: int = 0
+
+    def __add__(self, other: Outcome) -> Outcome:
+        return Outcome(
+            self.published + other.published,
+            self.changed + other.changed,
+            self.failed + other.failed,
+            self.blocked + other.blocked,
+        )
+
+
+class KeepClaims:
+    """Renews the request's claims in a thread of its own while the repair runs."""
+
+    def __init__(self, address: str, wanted: repairs.Request) -> None:
+        self._address, self._wanted = address, wanted
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name="claims", daemon=True)
+
+    def __enter__(self) -> KeepClaims:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def _renew(self) -> None:
+        while not self._stop.wait(CLAIM_SECONDS / 4):
+            try:
+                with connect(self._address, "onceover claims") as connection:
+                    repairs.renew(connection, self._wanted)
+            except OnceoverError as error:
+                log.warning("claims not renewed: %s", error)  # publishing checks the token, so this costs work only
+
+
+class RepairRun:
+    """One request, on one Spark session."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        connection: Connection,
+        known: Registered,
+        wanted: repairs.Request,
+        files: WindowFiles,
+        hdfs: str,
+        max_tries: int,
+    ) -> None:
+        self._spark, self._connection, self._known, self._wanted = spark, connection, known, wanted
+        self._files, self._hdfs, self._max_tries = files, hdfs, max_tries
+        self._leases = Leases(spark, hdfs)
+
+    def run(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> Outcome:
+        """Repair the claimed windows in one query; if that query fails, in halves, until the bad window is alone."""
+        if not claimed:
+            return Outcome()
+        try:
+            return self._together(claimed, accounted)
+        except (PySparkException, Py4JError) as error:
+            reason = one_line(error)
+            if len(claimed) == 1:
+                return self._failed(claimed[0], f"reading raw failed: {reason}")
+            log.warning("%d windows together failed (%s); trying them in halves", len(claimed), reason)
+            half = len(claimed) // 2
+            return self.run(claimed[:half], accounted) + self.run(claimed[half:], accounted)
+
+    def _together(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> Outcome:
+        frozen = self._freeze(claimed)
+        paths = {start: self._hdfs + self._files.layout.window_file(start) for start, length in frozen.items() if length}
+        log.info("reading %d window files, %.1f MiB", len(paths), sum(frozen.values()) / 2**20)
+        with closing(Rebuild(self._spark, self._known.contract, claimed, accounted, paths)) as rebuild:
+            rebuilt = rebuild.results()
+            aggregated = rebuild.aggregated()
+            rows = iter(()) if aggregated is None else copy_lines(aggregated, self._known.columns.names)
+            staged = self._known.table.stage(self._connection, self._wanted.stage, rows)
+        log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
+        outcome = Outcome()
+        for one in claimed:
+            outcome += self._judge(one, rebuilt[one.window_start], frozen[one.window_start], accounted)
+        self._known.table.unstage(self._connection, self._wanted.stage)
+        return outcome
+
+    def _freeze(self, claimed: Sequence[Claimed]) -> Mapping[datetime, int]:
+        """Each window file's length, once nobody is in the middle of an append to it."""
+        starts = [one.window_start for one in claimed]
+        there = self._files.lengths(starts)
+        for start in there:
+            path = self._files.layout.window_file(start)
+            if self._leases.is_closed(path):
+                continue
+            # A live writer finishes in its own time. Its lease is taken only when nobody alive can hold it.
+            patience = SOFT_LIMIT_SECONDS if in_flight(self._connection, self._known.name) else 0.0
+            if not self._leases.wait_until_closed(path, patience):
+                log.warning("%s is open, its writer is dead: recovering its lease", path)
+                self._leases.recover(path)
+        return {start: 0 for start in starts} | self._files.lengths(starts)
+
+    def _judge(self, one: Claimed, rebuilt: Rebuilt, frozen: int, accounted: Sequence[OffsetRange]) -> Outcome:
+        verdict = verify(one, rebuilt, frozen)
+        if not verdict.is_proved:
+            more = len(verdict.reasons) - 3
+            reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
+            return self._failed(one, reason, rebuilt, frozen, verdict)
+        try:
+            published = repairs.publish(
+                self._connection, self._known, self._wanted, one, rebuilt, verdict.findings, accounted, frozen
+            )
+        except FencedError as error:
+            log.warning("%s", error)
+            return Outcome(changed=1)
+        return Outcome(published=1) if published else Outcome(changed=1)
+
+    def _failed(
+        self,
+        one: Claimed,
+        reason: str,
+        rebuilt: Rebuilt | None = None,
+        frozen: int | None = None,
+        verdict: Verdict | None = None,
+    ) -> Outcome:
+        log.error("window %s: %s", written(one.window_start), reason)
+        findings = verdict.findings if verdict else ()
+        blocked = repairs.fail(
+            self._connection, self._known, one, reason, self._max_tries, findings, rebuilt, frozen
+        )
+        return Outcome(failed=1, blocked=int(blocked))

@@ -1,0 +1,59 @@
+"""spark-submit entry: rebuild the windows of one repair request from raw, overwrite and certify them."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+from onceover.endpoints import endpoints
+from onceover.errors import OnceoverError
+from onceover.ledger import repairs
+from onceover.ledger.catalog import require_same_contract
+from onceover.ledger.database import connect, require_current
+from onceover.pipeline import find
+from onceover.spark.repair_run import KeepClaims, RepairRun
+from onceover.spark.session import build
+from onceover.window_files import Layout, WindowFiles
+
+
+def main(arguments: list[str]) -> int:
+    """Exit 0 when every window of the request was dealt with, failed ones too: the ledger says which and why."""
+    parser = argparse.ArgumentParser(prog="repair.py", description=__doc__)
+    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
+    parser.add_argument("--request", required=True, type=int, help="id of a repair request in the ledger")
+    chosen = parser.parse_args(arguments)
+    pipeline = find(chosen.pipeline)
+    parts = endpoints()
+    with connect(parts.postgres, f"onceover repair {pipeline.name}") as connection:
+        require_current(connection)
+        known = require_same_contract(connection, pipeline)
+        wanted = repairs.read_request(connection, pipeline.name, chosen.request)
+        if not wanted.window_starts:
+            print(f"request {wanted.request_id}: nothing left to repair")
+            return 0
+        files = WindowFiles(parts.webhdfs, Layout(pipeline.storage.raw_root, pipeline.name))
+        files.check()
+        spark = build(f"onceover repair {pipeline.name}")
+        try:
+            claimed, accounted = repairs.claim(connection, wanted)
+            with KeepClaims(parts.postgres, wanted):
+                run = RepairRun(spark, connection, known, wanted, files, parts.hdfs, pipeline.repair.max_tries)
+                outcome = run.run(claimed, accounted)
+        finally:
+            repairs.release(connection, wanted)
+            spark.stop()
+    print(
+        f"request {wanted.request_id}: {len(wanted.window_starts)} windows, {outcome.published} repaired, "
+        f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except OnceoverError as error:
+        print(f"repair: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
