@@ -10,9 +10,10 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 
-from onceover.endpoints import endpoints
+from onceover.endpoints import address
 from onceover.errors import BusyError, OnceoverError
 from onceover.ingest import Heart, Ingest
 from onceover.ingest_report import show
@@ -20,7 +21,7 @@ from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import drivers
 from onceover.ledger.catalog import register
 from onceover.ledger.database import Connection, connect, migrate
-from onceover.offset_store import open_store
+from onceover.offset_store import OFFSET_STORES
 from onceover.offsets import OffsetRange
 from onceover.pipeline import find
 from onceover.spark.contract_check import check
@@ -37,13 +38,18 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="ingest.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
     pipeline = find(parser.parse_args(arguments).pipeline)
-    stop, parts, holding = threading.Event(), endpoints(), Holding.from_environment()
+    stop, holding = threading.Event(), Holding.from_environment()
+    kafka, webhdfs, hdfs, postgres = (address(part) for part in ("kafka", "webhdfs", "hdfs", "postgres"))
     _stop_on_signal(stop)
     layout = Layout(pipeline.storage.raw_root, pipeline.name)
-    source = KafkaSource(parts.kafka, pipeline)
-    migrate(parts.postgres)
-    WindowFiles(parts.webhdfs, layout).check()
-    with Topic(parts.kafka, pipeline) as topic, connect(parts.postgres, f"onceover ingest {pipeline.name}") as ledger:
+    migrate(postgres)
+    WindowFiles(webhdfs, layout).check()
+    policy, properties = pipeline.ingest, pipeline.kafka
+    with (
+        closing(Topic(kafka, pipeline.contract.topic, policy.isolation, properties)) as topic,
+        closing(OFFSET_STORES[policy.offset_store](kafka, topic.topic, policy.group, properties)) as store,
+        connect(postgres, f"onceover ingest {pipeline.name}") as ledger,
+    ):
         topic.facts()  # an unreachable broker or an unknown topic is told before Spark starts
         spark = build(f"onceover ingest {pipeline.name}")
         _stop_on_signal(stop)  # again: the session has put a handler of its own in place
@@ -53,15 +59,15 @@ def main(arguments: list[str]) -> int:
             if epoch is None:
                 return 0
             known.table.sweep(ledger, "batch:")
-            leases = Leases(spark, parts.hdfs)
+            leases = Leases(spark, hdfs)
 
             def work(ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
+                source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, properties)
                 today = datetime.now(UTC).date()
-                return MicroBatch(spark, known, source, ranges, parts.webhdfs, layout, today, leases)
+                return MicroBatch(spark, known, source, ranges, webhdfs, layout, today, leases)
 
-            store = open_store(pipeline, parts.kafka)
-            driver = Ingest(ledger, epoch, known, pipeline.ingest, topic, store, work, holding)
-            with Heart(parts.postgres, epoch) as heart:
+            driver = Ingest(ledger, epoch, known, policy, topic, store, work, holding)
+            with Heart(postgres, epoch) as heart:
                 driver.run(stop, heart.lost, show(pipeline.name))
             drivers.release(ledger, epoch)
         finally:

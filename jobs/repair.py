@@ -6,9 +6,9 @@ import argparse
 import logging
 import sys
 
-from onceover.endpoints import endpoints
+from onceover.endpoints import address
 from onceover.errors import OnceoverError
-from onceover.ledger import repairs
+from onceover.ledger import requests
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.pipeline import find
@@ -24,24 +24,24 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--request", required=True, type=int, help="id of a repair request in the ledger")
     chosen = parser.parse_args(arguments)
     pipeline = find(chosen.pipeline)
-    parts = endpoints()
-    with connect(parts.postgres, f"onceover repair {pipeline.name}") as connection:
+    webhdfs, hdfs, postgres = address("webhdfs"), address("hdfs"), address("postgres")
+    with connect(postgres, f"onceover repair {pipeline.name}") as connection:
         require_current(connection)
         known = require_same_contract(connection, pipeline)
-        wanted = repairs.read_request(connection, pipeline.name, chosen.request)
+        wanted = requests.read_request(connection, pipeline.name, chosen.request)
         if not wanted.window_starts:
             print(f"request {wanted.request_id}: nothing left to repair")
             return 0
-        files = WindowFiles(parts.webhdfs, Layout(pipeline.storage.raw_root, pipeline.name))
+        files = WindowFiles(webhdfs, Layout(pipeline.storage.raw_root, pipeline.name))
         files.check()
         spark = build(f"onceover repair {pipeline.name}")
         try:
-            claimed, accounted = repairs.claim(connection, wanted)
-            with KeepClaims(parts.postgres, wanted):
-                run = RepairRun(spark, connection, known, wanted, files, parts.hdfs, pipeline.repair.max_tries)
+            claimed, accounted = requests.claim(connection, wanted)
+            with KeepClaims(postgres, wanted):
+                run = RepairRun(spark, connection, known, wanted, files, hdfs, pipeline.repair.max_tries)
                 outcome = run.run(claimed, accounted)
         finally:
-            repairs.release(connection, wanted)
+            requests.release(connection, wanted)
             spark.stop()
     print(
         f"request {wanted.request_id}: {len(wanted.window_starts)} windows, {outcome.published} repaired, "

@@ -87,9 +87,7 @@ def _look_once(
     lengths = files.lengths(windows.uncertified(connection, pipeline, start, end, every))
     seen = windows.snapshot(connection, pipeline, start, end, every)
     steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
-    judgements = tuple(
-        Judgement(e, lengths.get(e.window_start), judge(e, lengths.get(e.window_start))) for e in steady
-    )
+    judgements = tuple(Judgement(e, lengths.get(e.window_start), judge(e, lengths.get(e.window_start))) for e in steady)
     return Look(
         judgements=judgements,
         changing=len(seen.evidence) - len(steady),

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from onceover.batch import Increment, Landing, RangeRead
@@ -138,7 +138,7 @@ class Ingest:
             report(progress)
             full = progress.records >= self._policy.max_records_per_batch
             if not full:
-                stop.wait(max(0.0, self._policy.interval.total_seconds() - (time.monotonic() - started)))
+                stop.wait(max(0.0, self._policy.interval_ms / 1000 - (time.monotonic() - started)))
 
     def turn(self, started: float) -> Progress:
         """Plan once and, if there is something to read, take one batch through all its steps."""
@@ -205,7 +205,11 @@ class Ingest:
         append_seconds: float = 0.0,
     ) -> Progress:
         moment, every = batches.advance_watermark(
-            self._connection, self._epoch, facts.generation, self._policy.allowed_lateness, self._policy.idle_after
+            self._connection,
+            self._epoch,
+            facts.generation,
+            timedelta(milliseconds=self._policy.allowed_lateness_ms),
+            timedelta(milliseconds=self._policy.idle_after_ms),
         )
         frontiers = batches.progress(self._connection, self._epoch.pipeline, facts.generation)
         return Progress(

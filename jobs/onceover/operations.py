@@ -135,10 +135,12 @@ def detect(
     _require_past(window_range, now)
     with _opened(pipeline_name, write=True) as (connection, known, files):
         from onceover.detection import look
-        from onceover.ledger import repairs, windows
+        from onceover.ledger import found, requests, windows
 
         judged = look(connection, known.name, files, window_range, force)
-        keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]
+        keep = [
+            j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked
+        ]
         certified = windows.certify_from_ledger(
             connection,
             known,
@@ -147,14 +149,12 @@ def detect(
             who,
             reason,
         )
-        windows.record_findings(connection, known.name, None, judged.findings)
+        found.record_findings(connection, known.name, None, judged.findings)
         failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
         free = {start: findings for start, findings in failed.items() if start not in judged.claimed}
         request_id = None
         if free:
-            request_id = repairs.request(
-                connection, known.name, who, reason, free, unblock=window_range is not None
-            )
+            request_id = requests.request(connection, known.name, who, reason, free, unblock=window_range is not None)
         return Detection(
             pipeline=known.name,
             judged=len(judged.judgements),
@@ -200,10 +200,10 @@ def plan_repair(
 def confirm(pipeline_name: str, request_id: int) -> Confirmation:
     """Re-read what a request published, revoke what differs, and say what became of each of its windows."""
     with _opened(pipeline_name, write=True) as (connection, known, _):
-        from onceover.ledger import repairs
+        from onceover.ledger import publishing, requests
 
-        repairs.read_request(connection, known.name, request_id)
-        rows = repairs.confirm(connection, known, request_id)
+        requests.read_request(connection, known.name, request_id)
+        rows = publishing.confirm(connection, known, request_id)
 
         def of(state: str) -> list[tuple[str, str]]:
             return [(written(row["window_start"]), row["reason"] or "") for row in rows if row["state"] == state]
@@ -214,9 +214,7 @@ def confirm(pipeline_name: str, request_id: int) -> Confirmation:
             confirmed=tuple(window for window, _ in of("confirmed") + of("published")),
             revoked=tuple(of("revoked")),
             failed=tuple(of("failed")),
-            newly_blocked=tuple(
-                (written(row["window_start"]), row["reason"] or "") for row in rows if row["blocked"]
-            ),
+            newly_blocked=tuple((written(row["window_start"]), row["reason"] or "") for row in rows if row["blocked"]),
             unneeded=tuple(of("unneeded")),
             duplicates=sum(row["duplicates"] or 0 for row in rows),
             lines_read=sum(row["lines_read"] or 0 for row in rows),
@@ -232,17 +230,17 @@ def window_minutes(pipeline_name: str) -> int:
 
 @contextmanager
 def _opened(name: str, *, write: bool) -> Iterator[tuple[Connection, Registered, WindowFiles]]:
-    from onceover.endpoints import endpoints
+    from onceover.endpoints import address
     from onceover.ledger.catalog import require_same_contract
     from onceover.ledger.database import connect, require_current
     from onceover.pipeline import find
     from onceover.window_files import Layout, WindowFiles
 
-    pipeline, parts = find(name), endpoints()
-    with connect(parts.postgres, f"onceover {'detect' if write else 'plan'} {pipeline.name}") as connection:
+    pipeline = find(name)
+    with connect(address("postgres"), f"onceover {'detect' if write else 'plan'} {pipeline.name}") as connection:
         require_current(connection)
         known = require_same_contract(connection, pipeline)
-        yield connection, known, WindowFiles(parts.webhdfs, Layout(pipeline.storage.raw_root, pipeline.name))
+        yield connection, known, WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
 
 
 def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> str:

@@ -49,9 +49,6 @@ def increment(
               high1 = high1 + %(high1)s, low1 = low1 + %(low1)s, high2 = high2 + %(high2)s, low2 = low2 + %(low2)s
             WHERE pipeline = %(pipeline)s AND window_start = %(window_start)s
             """,
-            [
-                {"pipeline": epoch.pipeline, "window_start": i.window_start, **digest_columns(i.digest)}
-                for i in ordered
-            ],
+            [{"pipeline": epoch.pipeline, "window_start": i.window_start, **digest_columns(i.digest)} for i in ordered],
         )
         table.unstage(connection, stage_name(batch_id))

@@ -123,9 +123,7 @@ def landed_lines(connection: Connection, pipeline: str, starts: Sequence[datetim
     return {row["window_start"]: row["lines"] for row in rows}
 
 
-def distinct_records(
-    connection: Connection, pipeline: str, starts: Sequence[datetime]
-) -> dict[datetime, int | None]:
+def distinct_records(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, int | None]:
     """How many distinct records the landings hold, where that follows from their offset ranges: a landing whose ranges
     lie within earlier ones adds nothing, one that overlaps them only in part leaves it open (None)."""
     rows = connection.execute(

@@ -14,6 +14,7 @@ from onceover.findings import Evidence, Finding, Kind
 from onceover.ledger.batches import accounted, digest_columns, digest_of
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
+from onceover.ledger.found import record_findings, resolve
 from onceover.offsets import OffsetRange
 
 
@@ -177,39 +178,6 @@ def certify_from_ledger(
             resolve(connection, known.name, evidence.window_start, "certified from the ledger")
             done.append(evidence.window_start)
     return done
-
-
-def record_findings(
-    connection: Connection, pipeline: str, window_start: datetime | None, findings: Iterable[Finding]
-) -> None:
-    """Note what was found, and end what is no longer there."""
-    kinds = []
-    for finding in findings:
-        kinds.append(str(finding.kind))
-        connection.execute(
-            """
-            INSERT INTO onceover.finding (pipeline, window_start, kind, evidence) VALUES (%s, %s, %s, %s)
-            ON CONFLICT (pipeline, window_start, kind) WHERE resolved_at IS NULL
-            DO UPDATE SET evidence = excluded.evidence, last_seen_at = now()
-            """,
-            [pipeline, window_start, str(finding.kind), Jsonb(dict(finding.evidence))],
-        )
-    connection.execute(
-        """
-        UPDATE onceover.finding SET resolved_at = now(), resolution = 'no longer there'
-        WHERE pipeline = %s AND window_start IS NOT DISTINCT FROM %s AND resolved_at IS NULL AND NOT kind = ANY(%s)
-        """,
-        [pipeline, window_start, kinds],
-    )
-
-
-def resolve(connection: Connection, pipeline: str, window_start: datetime, how: str) -> None:
-    """End all findings about a window."""
-    connection.execute(
-        "UPDATE onceover.finding SET resolved_at = now(), resolution = %s "
-        "WHERE pipeline = %s AND window_start = %s AND resolved_at IS NULL",
-        [how, pipeline, window_start],
-    )
 
 
 def ranges_as_json(ranges: Iterable[OffsetRange]) -> list[list[str | int]]:

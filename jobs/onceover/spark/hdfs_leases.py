@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
-from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
 SOFT_LIMIT_SECONDS = 60.0  # HdfsConstants.LEASE_SOFTLIMIT_PERIOD: after it any client may take the lease
@@ -14,10 +14,10 @@ class Leases:
     """Whether files are closed, and closing those whose writer is dead."""
 
     def __init__(self, spark: SparkSession, hdfs: str) -> None:
-        jvm = spark.sparkContext._jvm
+        jvm: Any = spark.sparkContext._jvm  # typed as optional: None only in Spark Connect
         configuration = spark.sparkContext._jsc.hadoopConfiguration()
         self._path = jvm.org.apache.hadoop.fs.Path
-        self._files: JavaObject = self._path(hdfs).getFileSystem(configuration)
+        self._files = self._path(hdfs).getFileSystem(configuration)
 
     def is_closed(self, path: str) -> bool:
         return bool(self._files.isFileClosed(self._path(path)))

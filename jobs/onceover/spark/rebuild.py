@@ -1,7 +1,7 @@
 """Windows rebuilt from raw: one query over all their files, deduplicated on the ID, without Python in the plan.
 
-    text lines -> parsed, CRC checked -> interpreted by the contract -> placed in an elementary offset range
-    -> one shuffle by ID -> one row an ID and content, kept -> counts and digests by range; aggregates by key
+text lines -> parsed, CRC checked -> interpreted by the contract -> placed in an elementary offset range
+-> one shuffle by ID -> one row an ID and content, kept -> counts and digests by range; aggregates by key
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from onceover.errors import FencedError, OnceoverError
-from onceover.ledger import repairs
+from onceover.ledger import publishing, requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.windows import in_flight
@@ -51,7 +51,7 @@ class Outcome:
 class KeepClaims:
     """Renews the request's claims in a thread of its own while the repair runs."""
 
-    def __init__(self, address: str, wanted: repairs.Request) -> None:
+    def __init__(self, address: str, wanted: requests.Request) -> None:
         self._address, self._wanted = address, wanted
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="claims", daemon=True)
@@ -68,7 +68,7 @@ class KeepClaims:
         while not self._stop.wait(CLAIM_SECONDS / 4):
             try:
                 with connect(self._address, "onceover claims") as connection:
-                    repairs.renew(connection, self._wanted)
+                    requests.renew(connection, self._wanted)
             except OnceoverError as error:
                 log.warning("claims not renewed: %s", error)  # publishing checks the token, so this costs work only
 
@@ -81,7 +81,7 @@ class RepairRun:
         spark: SparkSession,
         connection: Connection,
         known: Registered,
-        wanted: repairs.Request,
+        wanted: requests.Request,
         files: WindowFiles,
         hdfs: str,
         max_tries: int,
@@ -106,7 +106,9 @@ class RepairRun:
 
     def _together(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> Outcome:
         frozen = self._freeze(claimed)
-        paths = {start: self._hdfs + self._files.layout.window_file(start) for start, length in frozen.items() if length}
+        paths = {
+            start: self._hdfs + self._files.layout.window_file(start) for start, length in frozen.items() if length
+        }
         log.info("reading %d window files, %.1f MiB", len(paths), sum(frozen.values()) / 2**20)
         with closing(Rebuild(self._spark, self._known.contract, claimed, accounted, paths)) as rebuild:
             rebuilt = rebuild.results()
@@ -142,7 +144,7 @@ class RepairRun:
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
             return self._failed(one, reason, rebuilt, frozen, verdict)
         try:
-            published = repairs.publish(
+            published = publishing.publish(
                 self._connection, self._known, self._wanted, one, rebuilt, verdict.findings, accounted, frozen
             )
         except FencedError as error:
@@ -160,7 +162,7 @@ class RepairRun:
     ) -> Outcome:
         log.error("window %s: %s", written(one.window_start), reason)
         findings = verdict.findings if verdict else ()
-        blocked = repairs.fail(
+        blocked = publishing.fail(
             self._connection, self._known, one, reason, self._max_tries, findings, rebuilt, frozen
         )
         return Outcome(failed=1, blocked=int(blocked))

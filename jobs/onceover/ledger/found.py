@@ -1,0 +1,49 @@
+"""Findings as the ledger keeps them: open until they are resolved, one of a kind per window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from psycopg.types.json import Jsonb
+
+from onceover.findings import Finding
+from onceover.ledger.database import Connection
+
+
+def note_finding(connection: Connection, pipeline: str, window_start: datetime | None, finding: Finding) -> None:
+    """Write one finding down, or that it is still there."""
+    connection.execute(
+        """
+        INSERT INTO onceover.finding (pipeline, window_start, kind, evidence) VALUES (%s, %s, %s, %s)
+        ON CONFLICT (pipeline, window_start, kind) WHERE resolved_at IS NULL
+        DO UPDATE SET evidence = excluded.evidence, last_seen_at = now()
+        """,
+        [pipeline, window_start, str(finding.kind), Jsonb(dict(finding.evidence))],
+    )
+
+
+def record_findings(
+    connection: Connection, pipeline: str, window_start: datetime | None, findings: Iterable[Finding]
+) -> None:
+    """Note what was found, and end what is no longer there."""
+    kinds = []
+    for finding in findings:
+        kinds.append(str(finding.kind))
+        note_finding(connection, pipeline, window_start, finding)
+    connection.execute(
+        """
+        UPDATE onceover.finding SET resolved_at = now(), resolution = 'no longer there'
+        WHERE pipeline = %s AND window_start IS NOT DISTINCT FROM %s AND resolved_at IS NULL AND NOT kind = ANY(%s)
+        """,
+        [pipeline, window_start, kinds],
+    )
+
+
+def resolve(connection: Connection, pipeline: str, window_start: datetime, how: str) -> None:
+    """End all findings about a window."""
+    connection.execute(
+        "UPDATE onceover.finding SET resolved_at = now(), resolution = %s "
+        "WHERE pipeline = %s AND window_start = %s AND resolved_at IS NULL",
+        [how, pipeline, window_start],
+    )
