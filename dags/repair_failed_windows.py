@@ -1,0 +1,43 @@
+"""Every 5 minutes: find the windows whose aggregates are wrong, repair them from raw, confirm.
+
+Detection looks at the ledger, not at this run's own interval: event time and the clock on the wall differ. Windows with
+late records that were counted rightly are certified without Spark; where nothing failed, no Spark starts.
+
+### When a task is red
+
+- `windows.detect`: a part does not answer, or the pipeline's TOML is wrong; the last line of the log says which.
+  Run `onceover doctor`. The next run tries again by itself.
+- `windows.repair`: the Spark application did not end well; its last lines stand in the log. Mend what they name, then
+  clear the task: running it twice is harmless.
+- `windows.confirm`: windows are newly **blocked** after too many tries, or what was published reads differently. Run
+  `onceover explain PIPELINE WINDOW`, as the message says; when the cause is gone, trigger `repair_on_call`.
+
+One pipeline's red does not hold up the others. A blocked window does not hold up its pipeline and turns red only once.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from airflow.sdk import dag
+
+from onceover_airflow import forms
+from onceover_airflow.retries import DEFAULT_ARGS
+from onceover_airflow.steps import repair_steps
+
+
+@dag(
+    schedule="*/5 * * * *",
+    start_date=datetime(2013, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    default_args=DEFAULT_ARGS,
+    tags=["onceover", "repair"],
+    doc_md=__doc__,
+)
+def repair_failed_windows() -> None:
+    repair_steps(scope="ledger").expand(pipeline=forms.known_pipelines())
+
+
+repair_failed_windows()

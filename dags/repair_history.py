@@ -1,0 +1,64 @@
+"""Judge every window of a day again, and repair what is not certified: for the **Backfill** form of the UI.
+
+Choose *Trigger*, then *Backfill*, the first and the last day (both included), and the pipeline. Each day is one run,
+with at most one Spark application a pipeline, and none where nothing is wrong. `force` rebuilds certified windows too.
+To judge days again that an earlier backfill has judged, choose to reprocess completed runs.
+
+The daily schedule is there because Airflow offers backfills only to scheduled DAGs. Its own runs do nothing:
+`repair_failed_windows` already looks at every window. The pipeline is filled in only if there is just one; otherwise it
+has to be chosen. An empty choice never means all of them.
+
+### When a task is red
+
+- `choose`: no pipeline was chosen, or one that is not there. Start the backfill again with one from the list.
+- `windows.detect`: a part does not answer, or the day lies in the future; the last line of the log says which. Run
+  `onceover doctor`, then clear the task.
+- `windows.repair`: the Spark application did not end well; its last lines stand in the log. Mend what they name, then
+  clear the task: running it twice is harmless.
+- `windows.confirm`: windows are newly **blocked**, or what was published reads differently. Run
+  `onceover explain PIPELINE WINDOW`, as the message says.
+
+After cancelling a backfill, delete its runs and make a new one: a cleared run of a cancelled backfill stays queued.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from airflow.sdk import CronDataIntervalTimetable, dag, get_current_context, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from onceover_airflow import forms
+from onceover_airflow.retries import DEFAULT_ARGS
+from onceover_airflow.steps import repair_steps
+
+
+@task
+def choose() -> list[str]:
+    """The pipelines this run is about."""
+    context = get_current_context()
+    if context["dag_run"].run_type == "scheduled":
+        raise AirflowSkipException("scheduled runs do nothing here; a backfill says which days and which pipeline")
+    return forms.chosen_pipelines(context["params"].get("pipeline"), forms.known_pipelines())
+
+
+@dag(
+    schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
+    start_date=datetime(2013, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    default_args=DEFAULT_ARGS,
+    params={
+        "pipeline": forms.pipelines(forms.known_pipelines()),
+        "reason": forms.reason("Kept with each repair. Without one, the run's id is kept."),
+        "force": forms.force(),
+    },
+    tags=["onceover", "repair", "backfill"],
+    doc_md=__doc__,
+)
+def repair_history() -> None:
+    repair_steps(scope="run").expand(pipeline=choose())
+
+
+repair_history()

@@ -1,0 +1,49 @@
+"""Repair a range of windows by hand: choose the pipeline, the times and a reason, or look first with a dry run.
+
+A **dry run** writes nothing: the log of `windows.detect`, and its XCom `return_value`, list each window with its
+findings, the lines and bytes that would be read, and what would change. A real run needs a reason; it is kept in the
+ledger with who asked. `from` is the start of the first window, `to` the end of the last, not included: aligned, past,
+with a zone.
+
+### When a task is red
+
+- `windows.detect`: the times, the pipeline or the reason cannot be meant, or a part does not answer; the last line of
+  the log says which. Trigger again with what it asks for, or run `onceover doctor`.
+- `windows.repair`: the Spark application did not end well; its last lines stand in the log. Mend what they name, then
+  clear the task: running it twice is harmless.
+- `windows.confirm`: windows are newly **blocked**, or what was published reads differently. Run
+  `onceover explain PIPELINE WINDOW`, as the message says.
+
+Running while `repair_failed_windows` works on the same windows is safe: one publishes, the other finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import dag
+
+from onceover_airflow import forms
+from onceover_airflow.retries import DEFAULT_ARGS
+from onceover_airflow.steps import repair_steps
+
+
+@dag(
+    schedule=None,
+    max_active_runs=4,
+    is_paused_upon_creation=False,
+    default_args=DEFAULT_ARGS,
+    params={
+        "pipeline": forms.one_pipeline(forms.known_pipelines()),
+        "from": forms.window_bound("From", "Start of the first window."),
+        "to": forms.window_bound("To", "End of the last window, not included."),
+        "reason": forms.reason("Why. Needed unless this is a dry run; kept in the ledger."),
+        "dry_run": forms.switch("Dry run", "Show what would be done, write nothing."),
+        "force": forms.force(),
+    },
+    tags=["onceover", "repair", "on call"],
+    doc_md=__doc__,
+)
+def repair_on_call() -> None:
+    repair_steps(scope="run", reason_needed=True)(pipeline="{{ params.pipeline }}")
+
+
+repair_on_call()

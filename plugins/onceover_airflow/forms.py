@@ -1,0 +1,78 @@
+"""The params of the repair DAGs: what Airflow shows as a form and checks before a run exists.
+
+The library checks all of it again, because a form's list may be older than the pipelines folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import Param
+
+from onceover.errors import UsageError
+from onceover.pipeline import names
+from onceover_airflow.asked import REASON_LENGTH, chosen_name
+
+EVERY = "every pipeline"
+"""A choice that has to be made: never a default. With its space it can be no pipeline's name."""
+
+# A pattern rather than the format "date-time": Airflow checks that format only if another package is there, and with it
+# refuses a time without seconds, which is how windows are written in every table and message one would copy from.
+_TIME = r"^\s*\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)\s*$"
+
+
+def known_pipelines() -> list[str]:
+    """Names only, read at every parse: a broken TOML must fail its own pipeline's tasks, not the loading of a DAG."""
+    return list(names())
+
+
+def one_pipeline(known: Sequence[str]) -> Param:
+    """Required; filled in only where there is no choice."""
+    schema: dict[str, Any] = {"type": "string", "title": "Pipeline", "description": "One of pipelines/*.toml."}
+    if known:
+        schema["enum"] = list(known)
+    return Param(known[0], **schema) if len(known) == 1 else Param(**schema)
+
+
+def pipelines(known: Sequence[str]) -> Param:
+    """For a scheduled DAG, whose params need a default: the only pipeline there is, else none, which does nothing."""
+    return Param(
+        known[0] if len(known) == 1 else None,
+        type=["null", "string"],
+        title="Pipeline",
+        description=f"One of pipelines/*.toml, or '{EVERY}'. Without a choice a backfill fails rather than take all.",
+        enum=[*known, EVERY, None],
+    )
+
+
+def chosen_pipelines(choice: object, known: Sequence[str]) -> list[str]:
+    """Which pipelines a choice means. An empty one is refused; so is a name that is not there."""
+    if choice == EVERY:
+        return list(known)
+    name = chosen_name(choice)
+    if name not in known:
+        raise UsageError(f"there is no pipeline {name[:60]!r}; known are: {', '.join(known) or 'none, add a TOML'}")
+    return [name]
+
+
+def window_bound(title: str, description: str) -> Param:
+    return Param(
+        type="string",
+        title=title,
+        description=f"{description} With its zone: 2013-01-01T05:00Z.",
+        pattern=_TIME,
+        examples=["2013-01-01T05:00Z"],
+    )
+
+
+def reason(description: str) -> Param:
+    return Param(None, type=["null", "string"], title="Reason", description=description, maxLength=REASON_LENGTH)
+
+
+def switch(title: str, description: str) -> Param:
+    return Param(False, type="boolean", title=title, description=description)
+
+
+def force() -> Param:
+    return switch("Force", "Rebuild certified windows too, not only those that are not certified.")

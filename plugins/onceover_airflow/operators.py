@@ -1,0 +1,201 @@
+"""The three tasks of every repair: detect, repair in one Spark application, confirm by reading back.
+
+They hold no logic about windows. `onceover.operations` decides; these pass in who asked and show what came out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from subprocess import Popen
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseOperator, Context
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+from onceover import operations
+from onceover.errors import TerminalError
+from onceover.home import home
+from onceover.pipeline import find
+from onceover_airflow.asked import Asked, chosen_name
+from onceover_airflow.spark import POOL, driver_environment, kill_family, meaning_of_exit, spark_connection
+from onceover_airflow.tables import evidence_table, shortened, table
+from onceover_airflow.who import who_asked
+from onceover_airflow.windows import DataInterval
+
+if TYPE_CHECKING:
+    from onceover.window import WindowRange
+
+Scope = Literal["ledger", "run"]
+"""`ledger`: every window the ledger knows and has not certified. `run`: the windows this run was asked for."""
+
+
+class DetectOperator(BaseOperator):
+    """Judges windows, certifies the right ones from the ledger, and asks for a repair of the failed ones.
+
+    Returns the detection as a dictionary; its `request_id` is None when there is nothing to repair. A dry run writes
+    nothing and returns `plan`, one row a window.
+    """
+
+    template_fields: Sequence[str] = ("pipeline",)
+
+    def __init__(self, *, pipeline: str, scope: Scope, reason_needed: bool = False, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
+        self.pipeline = pipeline
+        self.scope = scope
+        self.reason_needed = reason_needed
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        name = chosen_name(self.pipeline)
+        pipeline = find(name)
+        now = datetime.now(UTC)
+        run = context["dag_run"]
+        asked = Asked()
+        if self.scope == "run":
+            asked = Asked.of_run(
+                context["params"],
+                DataInterval(run.data_interval_start, run.data_interval_end),
+                minutes=pipeline.contract.window_minutes,
+                reason_needed=self.reason_needed,
+                now=now,
+            )
+        if asked.dry_run and asked.window_range is not None:
+            return self._plan(name, asked.window_range, asked.force, now)
+        detection = operations.detect(
+            name,
+            who=who_asked(run),
+            why=asked.reason or f"{run.dag_id}, run {run.run_id}",
+            window_range=asked.window_range,
+            force=asked.force,
+            now=now,
+        )
+        return self._found(name, detection.as_dict())
+
+    def _plan(self, name: str, window_range: WindowRange, force: bool, now: datetime) -> dict[str, Any]:
+        planned = operations.plan_repair(name, window_range=window_range, force=force, now=now)
+        rows: list[dict[str, Any]] = [row.as_dict() for row in planned]
+        shown = [{**row, "findings": [finding["kind"] for finding in row["findings"]]} for row in rows]
+        self.log.info("dry run, nothing was written; a repair of %s would do this:\n%s", name, table(shown))
+        return shortened({"pipeline": name, "dry_run": True, "request_id": None, "windows": len(rows), "plan": rows})
+
+    def _found(self, name: str, found: dict[str, Any]) -> dict[str, Any]:
+        counts = {key: value for key, value in found.items() if isinstance(value, int) and key != "request_id"}
+        self.log.info("%s:\n%s", name, table([{"failed": len(found["failed"]), **counts}]))
+        if found["failed"]:
+            self.log.info("failed windows, with their evidence:\n%s", evidence_table(found["failed"]))
+        if found["findings"]:
+            self.log.warning(
+                "windows wait, because of the pipeline as a whole:\n%s",
+                evidence_table([{"window": "-", "findings": found["findings"]}]),
+            )
+        return shortened(found)
+
+
+class RepairOperator(SparkSubmitOperator):
+    """Runs jobs/repair.py for one request: one Spark application for all its windows. Skips when there is no request.
+
+    Never durable: clearing the finished task must run it again. A second run of the same request finds nothing to do.
+    """
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "pipeline", "detection")
+
+    def __init__(self, *, pipeline: str, detection: object, conn_id: str = "spark_default", **kwargs: Any) -> None:  # noqa: ANN401
+        kwargs.setdefault("pool", POOL)
+        kwargs.setdefault("execution_timeout", timedelta(hours=6))
+        super().__init__(
+            conn_id=conn_id,
+            name="onceover-repair",
+            durable=False,
+            map_index_template="{{ task.pipeline }}",
+            **kwargs,
+        )
+        self.pipeline = pipeline
+        self.detection = detection
+
+    def execute(self, context: Context) -> None:
+        request = request_of(self.detection)
+        if request is None:
+            raise AirflowSkipException(f"nothing to repair in {self.pipeline}; no Spark was started")
+        self.prepare(request)
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            what = f"repair of {self.pipeline}, request {request},"
+            code = self._submission.returncode if self._submission is not None else None
+            if (meaning := meaning_of_exit(code, what)) is not None:
+                raise meaning from error
+            raise
+        finally:
+            if (submission := self._submission) is not None and submission.stdout is not None:
+                submission.stdout.close()  # the hook leaves the pipe open
+
+    def prepare(self, request: int) -> None:
+        """Set the command: an argument list, never a shell line, with nothing secret in it."""
+        connection = spark_connection(self._conn_id)
+        self.application = str(home() / "jobs" / "repair.py")
+        self.application_args = ["--pipeline", chosen_name(self.pipeline), "--request", str(request)]
+        self.env_vars = driver_environment(connection, os.environ)
+
+    def on_kill(self) -> None:
+        if self._hook is None:
+            return
+        submission = self._submission
+        if submission is not None and submission.poll() is None:
+            killed = kill_family(submission.pid)
+            self.log.info("killed spark-submit and what it had started: %s", killed)
+        super().on_kill()  # on a cluster the driver is elsewhere
+
+    @property
+    def _submission(self) -> Popen[str] | None:
+        """The spark-submit process, once there is one; the provider offers no other way to it."""
+        return self._hook._submit_sp if self._hook is not None else None
+
+
+class ConfirmOperator(BaseOperator):
+    """Re-reads what a request published. Red only for windows newly blocked, or revoked because they differ."""
+
+    template_fields: Sequence[str] = ("pipeline", "detection")
+
+    def __init__(self, *, pipeline: str, detection: object, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
+        self.pipeline = pipeline
+        self.detection = detection
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        request = request_of(self.detection)
+        if request is None:
+            raise AirflowSkipException(f"nothing was repaired in {self.pipeline}")
+        confirmation = operations.confirm(self.pipeline, request)
+        result: dict[str, Any] = confirmation.as_dict()
+        counts = {key: len(value) if isinstance(value, list) else value for key, value in result.items()}
+        self.log.info("confirmed by reading back:\n%s", table([counts]))
+        for trouble in ("failed", "newly_blocked", "revoked"):
+            if rows := [{"window": window, "reason": reason} for window, reason in result[trouble]]:
+                self.log.warning("%s:\n%s", trouble.replace("_", " "), table(rows))
+        if lost := complaint(self.pipeline, confirmation.revoked, confirmation.newly_blocked):
+            raise TerminalError(lost)
+        return shortened(result)
+
+
+def request_of(detection: object) -> int | None:
+    """The repair request's number out of a detection, or None; anything else is no detection."""
+    if not isinstance(detection, Mapping) or "request_id" not in detection:
+        raise TerminalError("the detect task left no result; clear it together with the tasks behind it")
+    request = detection["request_id"]
+    return None if request is None else int(request)
+
+
+def complaint(
+    pipeline: str, revoked: Sequence[tuple[str, str]], newly_blocked: Sequence[tuple[str, str]]
+) -> str | None:
+    """One line for whoever is on call, or None if nothing got worse. Each entry is a window with its reason."""
+    worse = [*revoked, *newly_blocked]
+    if not worse:
+        return None
+    counts = [(len(revoked), "revoked, as it reads differently now"), (len(newly_blocked), "newly blocked")]
+    said = ", ".join(f"{count} {what}" for count, what in counts if count)
+    listed = ", ".join(f"{window} ({reason})" if reason else window for window, reason in worse[:5])
+    more = f" and {len(worse) - 5} more" if len(worse) > 5 else ""
+    return f"{pipeline}: {said}: {listed}{more}; see why with `onceover explain {pipeline} {worse[0][0]}`"

@@ -1,0 +1,243 @@
+"""Airflow over REST: start runs and backfills, wait for them with a deadline, read tasks, clear them.
+
+The same calls as the UI's forms, so that permissions and the audit log hold. Nothing here touches Airflow's database.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+import requests
+
+from onceover.errors import TerminalError, TransientError, UnreachableError
+
+_TIMEOUT = (5, 60)
+_FINISHED = frozenset({"success", "failed"})
+
+Json = dict[str, Any]
+
+
+class AirflowRest:
+    """One user's session with one Airflow. A call raises UnreachableError, or TerminalError with Airflow's words."""
+
+    def __init__(self, address: str, user: str, password: str) -> None:
+        self._address = address.rstrip("/")
+        self._login = {"username": user, "password": password}
+        self._http = requests.Session()
+        self._http.trust_env = False  # a proxy of the environment must not see a local password
+
+    def close(self) -> None:
+        self._http.close()
+
+    def healthy(self) -> bool:
+        """Whether metadata database, scheduler and DAG processor all report themselves healthy."""
+        try:
+            parts = self._send("GET", "/api/v2/monitor/health").json()
+        except (UnreachableError, TerminalError):
+            return False
+        return all(
+            parts.get(name, {}).get("status") == "healthy" for name in ("metadatabase", "scheduler", "dag_processor")
+        )
+
+    def wait_until_healthy(self, deadline_s: float) -> None:
+        wait_for(self.healthy, deadline_s, f"Airflow at {self._address} to be healthy")
+
+    def ensure_pool(self, name: str, slots: int, description: str) -> None:
+        """Create the pool, or leave it as somebody set it: a task in a pool that does not exist waits for ever."""
+        answer = self._send("GET", f"/api/v2/pools/{_part(name)}", allowed=(404,))
+        if answer.status_code == 404:
+            self._call("POST", "/api/v2/pools", {"name": name, "slots": slots, "description": description})
+
+    def wait_for_dag(self, dag_id: str, deadline_s: float) -> None:
+        """Until the DAG processor has read it."""
+
+        def known() -> bool:
+            return self._send("GET", f"/api/v2/dags/{_part(dag_id)}", allowed=(404,)).status_code == 200
+
+        wait_for(known, deadline_s, f"Airflow to read the DAG {dag_id}")
+
+    def import_errors(self) -> list[Json]:
+        found: list[Json] = self._call("GET", "/api/v2/importErrors")["import_errors"]
+        return found
+
+    def pause(self, dag_id: str, paused: bool) -> None:
+        self._call("PATCH", f"/api/v2/dags/{_part(dag_id)}", {"is_paused": paused})
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None, logical_date: datetime | None = None) -> str:
+        """Start a run by hand; returns its run id."""
+        body = {"logical_date": logical_date.isoformat() if logical_date else None, "conf": dict(conf or {})}
+        return str(self._call("POST", f"/api/v2/dags/{_part(dag_id)}/dagRuns", body)["dag_run_id"])
+
+    def backfill(
+        self,
+        dag_id: str,
+        first: datetime,
+        last: datetime,
+        conf: Mapping[str, Any] | None = None,
+        *,
+        reprocess: str = "none",
+        max_active_runs: int = 1,
+    ) -> int:
+        """What the Backfill form sends, both ends included; `reprocess`: none, failed or completed. Returns its id."""
+        body = {
+            "dag_id": dag_id,
+            "from_date": first.isoformat(),
+            "to_date": last.isoformat(),
+            "dag_run_conf": dict(conf or {}),
+            "reprocess_behavior": reprocess,
+            "max_active_runs": max_active_runs,
+        }
+        return int(self._call("POST", "/api/v2/backfills", body)["id"])
+
+    def wait_for_backfill(self, backfill_id: int, deadline_s: float) -> Json:
+        """The backfill once it is completed, which says nothing about its runs: look at `runs`."""
+        last: Json = {}
+
+        def completed() -> bool:
+            last.update(self._call("GET", f"/api/v2/backfills/{backfill_id}"))
+            return last.get("completed_at") is not None
+
+        wait_for(completed, deadline_s, f"backfill {backfill_id} to be completed")
+        return last
+
+    def run(self, dag_id: str, run_id: str) -> Json:
+        return self._call("GET", f"/api/v2/dags/{_part(dag_id)}/dagRuns/{_part(run_id)}")
+
+    def runs(self, dag_id: str, run_type: str | None = None) -> list[Json]:
+        """The DAG's runs, oldest first; `run_type` is manual, scheduled or backfill."""
+        query = {"order_by": "run_after", "limit": 100, **({"run_type": run_type} if run_type else {})}
+        return self._pages(f"/api/v2/dags/{_part(dag_id)}/dagRuns", "dag_runs", query)
+
+    def wait_for_run(self, dag_id: str, run_id: str, deadline_s: float) -> Json:
+        """The run once it has finished, well or not: look at its `state`."""
+        last: Json = {}
+
+        def finished() -> bool:
+            last.update(self.run(dag_id, run_id))
+            return last["state"] in _FINISHED
+
+        wait_for(finished, deadline_s, f"run {run_id} of {dag_id} to finish")
+        return last
+
+    def tasks(self, dag_id: str, run_id: str) -> list[Json]:
+        """Its task instances, mapped ones each: `task_id`, `map_index`, `state`, `start_date`, `duration`, ..."""
+        return self._pages(f"{_run_path(dag_id, run_id)}/taskInstances", "task_instances", {"limit": 100})
+
+    def result(self, dag_id: str, run_id: str, task_id: str, map_index: int = -1) -> object:
+        """What the task returned, None if it returned nothing."""
+        path = f"{_run_path(dag_id, run_id)}/taskInstances/{_part(task_id)}/xcomEntries/return_value"
+        answer = self._send("GET", path, query={"map_index": map_index}, allowed=(404,))
+        if answer.status_code == 404:
+            return None
+        value = answer.json()["value"]
+        return json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
+
+    def log(self, dag_id: str, run_id: str, task_id: str, map_index: int = -1, try_number: int = 1) -> str:
+        """The task's log as text, one event a line."""
+        path = f"{_run_path(dag_id, run_id)}/taskInstances/{_part(task_id)}/logs/{try_number}"
+        content = self._call("GET", path, query={"map_index": map_index, "full_content": "true"})["content"]
+        if isinstance(content, str):
+            return content
+        return "\n".join(str(line.get("event", line)) if isinstance(line, dict) else str(line) for line in content)
+
+    def clear(
+        self, dag_id: str, run_id: str, task_ids: Sequence[str | tuple[str, int]], *, downstream: bool = True
+    ) -> int:
+        """Clear tasks of a run so that they run again; returns how many."""
+        body = {
+            "dry_run": False,
+            "dag_run_id": run_id,
+            "task_ids": list(task_ids),
+            "only_failed": False,
+            "include_downstream": downstream,
+            "reset_dag_runs": True,
+        }
+        return int(self._call("POST", f"/api/v2/dags/{_part(dag_id)}/clearTaskInstances", body)["total_entries"])
+
+    def _pages(self, path: str, name: str, query: Mapping[str, Any]) -> list[Json]:
+        rows: list[Json] = []
+        while True:
+            page = self._call("GET", path, query={**query, "offset": len(rows)})
+            rows += page[name]
+            if not page[name] or len(rows) >= page["total_entries"]:
+                return rows
+
+    def _call(self, method: str, path: str, body: Json | None = None, query: Mapping[str, Any] | None = None) -> Json:
+        answer: Json = self._send(method, path, body, query).json()
+        return answer
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        query: Mapping[str, Any] | None = None,
+        allowed: Sequence[int] = (),
+    ) -> requests.Response:
+        open_to_all = path.endswith("/monitor/health")
+        if "Authorization" not in self._http.headers and not open_to_all:
+            self._log_in()
+        answer = self._raw(method, path, body, query)
+        if answer.status_code == 401 and not open_to_all:  # the token has expired
+            self._log_in()
+            answer = self._raw(method, path, body, query)
+        if answer.ok or answer.status_code in allowed:
+            return answer
+        said = f"Airflow refused {method} {path} ({answer.status_code}): {_detail(answer)}"
+        raise TransientError(said) if answer.status_code in (429, 502, 503, 504) else TerminalError(said)
+
+    def _log_in(self) -> None:
+        self._http.headers.pop("Authorization", None)
+        answer = self._raw("POST", "/auth/token", self._login)
+        if not answer.ok:
+            raise TerminalError(
+                f"Airflow at {self._address} does not let {self._login['username']!r} in ({answer.status_code}); "
+                "check the user's password"
+            )
+        self._http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
+    def _raw(
+        self, method: str, path: str, body: Json | None, query: Mapping[str, Any] | None = None
+    ) -> requests.Response:
+        try:
+            return self._http.request(method, self._address + path, json=body, params=query, timeout=_TIMEOUT)
+        except requests.RequestException as error:
+            raise UnreachableError(
+                f"Airflow at {self._address} does not answer ({type(error).__name__}); see `onceover stack status`"
+            ) from error
+
+
+def wait_for(done: Callable[[], bool], deadline_s: float, what: str, every_s: float = 0.5) -> None:
+    """Ask again until it is so. Raises TransientError at the deadline; a part that is just starting is waited for."""
+    end = time.monotonic() + deadline_s
+    while True:
+        trouble = ""
+        try:
+            if done():
+                return
+        except TransientError as error:
+            trouble = f"; last: {error}"
+        if time.monotonic() >= end:
+            raise TransientError(f"waited {deadline_s:.0f} s for {what}, in vain{trouble}")
+        time.sleep(every_s)
+
+
+def _run_path(dag_id: str, run_id: str) -> str:
+    return f"/api/v2/dags/{_part(dag_id)}/dagRuns/{_part(run_id)}"
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _detail(answer: requests.Response) -> str:
+    try:
+        said = answer.json().get("detail")
+    except (ValueError, AttributeError):
+        said = answer.text
+    return (said if isinstance(said, str) else json.dumps(said))[:500]

@@ -1,0 +1,34 @@
+"""Decides what Airflow tries again: what may pass by itself, never what somebody has to mend first."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
+
+RETRY_POLICY = ExceptionRetryPolicy(
+    rules=[
+        RetryRule(
+            exception="onceover.errors.TransientError",
+            action=RetryAction.RETRY,
+            retry_delay=timedelta(seconds=30),
+            reason="a part is down or busy; the same call may succeed later",
+        ),
+        RetryRule(
+            exception="onceover.errors.TerminalError",
+            action=RetryAction.FAIL,
+            reason="fails again until somebody changes something; the message says what",
+        ),
+    ]
+)
+
+DEFAULT_ARGS: dict[str, Any] = {
+    "owner": "onceover",
+    "retries": 2,
+    "retry_delay": timedelta(minutes=1),
+    "retry_policy": RETRY_POLICY,
+    # A task that hangs would hold up every later run: detection is a matter of seconds.
+    "execution_timeout": timedelta(minutes=30),
+}
+"""What every task of the repair DAGs shares. Unknown errors are tried again: each step may be run twice."""

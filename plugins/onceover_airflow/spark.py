@@ -1,0 +1,97 @@
+"""How the repair's Spark application is started from a worker: connection, environment, and what its end means."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+from airflow.sdk import BaseHook, Connection
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from onceover.errors import ConfigurationError, OnceoverError, TerminalError, TransientError, UsageError
+
+POOL = "onceover_spark"
+"""One place: one Spark application at a time on this deployment. Whoever starts Airflow creates it."""
+
+_ADDRESSES = ("ONCEOVER_KAFKA", "ONCEOVER_WEBHDFS", "ONCEOVER_HDFS", "ONCEOVER_POSTGRES")
+
+
+def spark_connection(conn_id: str) -> Connection:
+    """The connection, or a clear failure: SparkSubmitHook takes an unknown one silently for `--master yarn`."""
+    try:
+        return BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        raise ConfigurationError(
+            f"Airflow has no connection {conn_id!r}, so nobody said which Spark to use; add it with "
+            f"`airflow connections add {conn_id} --conn-type spark --conn-host 'local[*]'`, or set "
+            f"AIRFLOW_CONN_{conn_id.upper()}"
+        ) from None
+
+
+def driver_environment(connection: Connection, environment: Mapping[str, str]) -> dict[str, str]:
+    """What spark-submit needs beyond the worker's own environment. Never a secret.
+
+    A driver on this machine inherits the worker's environment; it only has to be this very Python. On YARN and
+    Kubernetes, Airflow writes these into the command line, where anybody on the machine can read them: so addresses
+    only, and one that carries a password is refused.
+    """
+    master, deploy_mode = master_of(connection), connection.extra_dejson.get("deploy-mode")
+    if master.startswith(("yarn", "k8s")):
+        return {name: _without_secret(name, environment[name]) for name in _ADDRESSES if name in environment}
+    if deploy_mode == "cluster":
+        return {}  # SparkSubmitHook refuses any there; the cluster's own environment holds the addresses
+    binaries = str(Path(sys.executable).parent)
+    return {
+        "PATH": os.pathsep.join([binaries, environment["PATH"]] if "PATH" in environment else [binaries]),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        **({"PYSPARK_PYTHON": sys.executable} if master.startswith("local") else {}),
+    }
+
+
+def master_of(connection: Connection) -> str:
+    """The master's URL, put together as SparkSubmitHook does."""
+    host = connection.host or ""
+    if connection.conn_type == "spark" and host and ("://" in host or not connection.port):
+        return host if not connection.port else f"{host}:{connection.port}"
+    return f"{connection.conn_type}://{host}" + (f":{connection.port}" if connection.port else "")
+
+
+def meaning_of_exit(code: int | None, what: str) -> OnceoverError | None:
+    """The error behind an application's exit code, so that only what may pass is tried again; None: it does not say."""
+    if code == TransientError.exit_code:
+        return TransientError(f"{what} met a part that is down or busy (exit {code}); its last lines stand above")
+    if code in (UsageError.exit_code, ConfigurationError.exit_code):
+        return TerminalError(
+            f"{what} cannot work as configured (exit {code}); see its last lines above, mend that, then clear this task"
+        )
+    return None
+
+
+def kill_family(pid: int) -> list[int]:
+    """Kill a process and all it has started: spark-submit's JVM leaves its Python driver behind. Returns the pids."""
+    try:
+        parent = psutil.Process(pid)
+        family = [*parent.children(recursive=True), parent]
+    except psutil.NoSuchProcess:
+        return []
+    killed = []
+    for process in family:
+        try:
+            process.kill()
+            killed.append(process.pid)
+        except psutil.NoSuchProcess:
+            continue
+    return killed
+
+
+def _without_secret(name: str, address: str) -> str:
+    if urlsplit(address).password:
+        raise TerminalError(
+            f"{name} carries a password, which would show in the command line of the cluster's submission; take it out "
+            "and give the driver a PGPASSFILE instead"
+        )
+    return address

@@ -1,0 +1,69 @@
+"""Plain text tables for a task's log, and rows small enough for XCom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+XCOM_ROWS = 500
+EVIDENCE_WIDTH = 240
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Aligned columns in the order of the first row; numbers to the right."""
+    if not rows:
+        return "(none)"
+    names = list(rows[0])
+    cells = [[_shown(row.get(name)) for name in names] for row in rows]
+    widths = [max(len(name), *(len(line[i]) for line in cells)) for i, name in enumerate(names)]
+    numeric = [all(isinstance(row.get(name), int | float) for row in rows) for name in names]
+    lines = [names, ["-" * width for width in widths], *cells]
+    return "\n".join(
+        "  ".join(c.rjust(w) if n else c.ljust(w) for c, w, n in zip(line, widths, numeric, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def evidence_table(windows: Sequence[Mapping[str, Any]]) -> str:
+    """One line a finding: the window, the finding's kind, and its evidence as far as a line can hold it."""
+    return table(
+        [
+            {
+                "window": each["window"],
+                "finding": finding["kind"],
+                "evidence": _cut(_shown({name: held for name, held in finding.items() if name != "kind"})),
+            }
+            for each in windows
+            for finding in each["findings"] or [{"kind": "none, repaired by force"}]
+        ]
+    )
+
+
+def shortened(record: Mapping[str, object], limit: int = XCOM_ROWS) -> dict[str, Any]:
+    """The record with long lists cut, saying how many were left out. The ledger has them all, XCom is no store."""
+    short: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, list) and len(value) > limit:
+            short[name] = value[:limit]
+            short[f"{name}_left_out"] = len(value) - limit
+        else:
+            short[name] = value
+    return short
+
+
+def _cut(text: str) -> str:
+    return text or "-" if len(text) <= EVIDENCE_WIDTH else text[: EVIDENCE_WIDTH - 3] + "..."
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}={_shown(held)}" for name, held in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_shown(item) for item in value)
+    return str(value)

@@ -1,0 +1,21 @@
+"""Who asked for a run, as the ledger keeps it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class _Run(Protocol):
+    @property
+    def run_type(self) -> str: ...
+    @property
+    def triggering_user_name(self) -> str | None: ...
+
+
+def who_asked(run: _Run) -> str:
+    """`scheduler`, a user, or a user with the way in. Clearing a task keeps the first asker: Airflow has no other."""
+    kind = str(getattr(run.run_type, "value", run.run_type))
+    if kind == "scheduled":
+        return "scheduler"
+    user = run.triggering_user_name or "unknown user"
+    return user if kind == "manual" else f"{user} ({kind.replace('_', ' ')})"

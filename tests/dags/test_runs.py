@@ -1,0 +1,198 @@
+"""The DAGs run as wired, with a library and a spark-submit that only remember what they were asked."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+from onceover.findings import Finding, Kind
+from onceover.operations import Confirmation, Detection, FailedWindow, PlannedRepair
+from onceover.window import Window, WindowRange
+from onceover_airflow import operators
+
+# Airflow starts its own API inside this process, and its libraries warn each other there.
+pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("default")]
+
+WINDOW = Window.at(datetime(2013, 1, 1, 5, tzinfo=UTC), 60)
+TIMES = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"}
+
+
+@dataclass
+class Library:
+    """Stands in for onceover.operations, with its own result types."""
+
+    requests: dict[str, int] = field(default_factory=dict)
+    blocked: tuple[tuple[str, str], ...] = ()
+    detected: dict[str, dict[str, Any]] = field(default_factory=dict)
+    confirmed: list[tuple[str, int]] = field(default_factory=list)
+
+    def detect(
+        self, pipeline: str, *, who: str, why: str, window_range: WindowRange | None, force: bool, now: datetime
+    ) -> Detection:
+        self.detected[pipeline] = {"who": who, "why": why, "window_range": window_range}
+        request = self.requests.get(pipeline)
+        failed = (FailedWindow(WINDOW, (Finding(Kind.DUPLICATED),)),) if request else ()
+        return Detection(pipeline, 24, 0, failed, 0, 0, 0, (), request)
+
+    def plan_repair(
+        self, pipeline: str, *, window_range: WindowRange, force: bool, now: datetime
+    ) -> tuple[PlannedRepair, ...]:
+        return tuple(PlannedRepair(window, (), 1200, 99000, 1150, None) for window in window_range)
+
+    def confirm(self, pipeline: str, request_id: int) -> Confirmation:
+        self.confirmed.append((pipeline, request_id))
+        return Confirmation(pipeline, request_id, (str(WINDOW),), (), (), self.blocked, (), 0, 0)
+
+
+@pytest.fixture(scope="session")
+def database() -> None:
+    """Airflow's own tables in the throwaway home."""
+    from airflow.utils.db import initdb
+
+    initdb()
+
+
+@pytest.fixture
+def library(database: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
+    stand_in = Library()
+    monkeypatch.setattr(operators, "operations", stand_in)
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[*]"}')
+    return stand_in
+
+
+@pytest.fixture
+def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that holds one line for each spark-submit."""
+    submitted = tmp_path / "submitted"
+    script = tmp_path / "spark-submit"
+    script.write_text(
+        textwrap.dedent(
+            f"""\
+            #!{sys.executable}
+            import sys
+            with open({str(submitted)!r}, "a") as file:
+                print(*sys.argv[-5:], file=file)
+            """
+        )
+    )
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    return submitted
+
+
+def run(
+    bag: DagBag, dag_id: str, conf: dict[str, Any] | None = None, logical_date: datetime | None = None
+) -> tuple[str, dict[str, str]]:
+    """State of a run, and of each task in it."""
+    done = bag.dags[dag_id].test(run_conf=conf, logical_date=logical_date)
+    states = {
+        ti.task_id if ti.map_index < 0 else f"{ti.task_id}[{ti.map_index}]": str(ti.state)
+        for ti in done.get_task_instances()
+    }
+    return str(done.state), states
+
+
+def test_nothing_failed_starts_no_spark(dag_bag: DagBag, library: Library, spark: Path) -> None:
+    state, tasks = run(dag_bag, "repair_failed_windows")
+
+    assert state == "success"
+    assert set(library.detected) == {"events", "orders"}
+    assert {name: kept for name, kept in tasks.items() if "repair" in name} == {
+        "windows.repair[0]": "skipped",
+        "windows.repair[1]": "skipped",
+    }
+    assert not spark.exists()
+
+
+def test_a_failed_window_of_one_pipeline_is_one_application(
+    dag_bag: DagBag, library: Library, spark: Path, home: Path
+) -> None:
+    library.requests = {"orders": 12}
+
+    state, tasks = run(dag_bag, "repair_failed_windows")
+
+    assert state == "success"
+    assert spark.read_text().splitlines() == [f"{home}/jobs/repair.py --pipeline orders --request 12"]
+    assert library.confirmed == [("orders", 12)]
+    assert (tasks["windows.confirm[0]"], tasks["windows.confirm[1]"]) == ("skipped", "success")
+
+
+def test_a_newly_blocked_window_turns_the_run_red_at_once(dag_bag: DagBag, library: Library, spark: Path) -> None:
+    library.requests, library.blocked = {"orders": 12}, ((str(WINDOW), "corrupt line"),)
+
+    state, tasks = run(dag_bag, "repair_failed_windows")
+
+    assert state == "failed"
+    assert tasks["windows.confirm[1]"] == "failed"
+    assert library.confirmed == [("orders", 12)]
+
+
+def test_a_day_of_history_is_judged_for_the_chosen_pipeline_only(
+    dag_bag: DagBag, library: Library, spark: Path
+) -> None:
+    state, _ = run(
+        dag_bag, "repair_history", logical_date=datetime(2013, 1, 3, tzinfo=UTC), conf={"pipeline": "events"}
+    )
+
+    assert state == "success"
+    [(pipeline, asked)] = library.detected.items()
+    days = asked["window_range"]
+    assert (pipeline, days.start, len(days)) == ("events", datetime(2013, 1, 2, tzinfo=UTC), 24)
+
+
+def test_history_without_a_choice_of_pipeline_fails_instead_of_taking_all(
+    dag_bag: DagBag, library: Library, spark: Path
+) -> None:
+    state, tasks = run(dag_bag, "repair_history", logical_date=datetime(2013, 1, 4, tzinfo=UTC))
+
+    assert (state, tasks["choose"]) == ("failed", "failed")
+    assert library.detected == {}
+
+
+def test_on_call_repairs_the_range_and_keeps_the_reason(dag_bag: DagBag, library: Library, spark: Path) -> None:
+    library.requests = {"events": 3}
+
+    state, _ = run(dag_bag, "repair_on_call", conf={"pipeline": "events", "reason": "disk full", **TIMES})
+
+    assert state == "success"
+    asked = library.detected["events"]
+    assert (asked["why"], [str(window) for window in asked["window_range"]]) == (
+        "disk full",
+        ["2013-01-01T05:00Z", "2013-01-01T06:00Z"],
+    )
+    assert spark.read_text().splitlines()[0].endswith("--pipeline events --request 3")
+
+
+def test_on_call_dry_run_writes_nothing(dag_bag: DagBag, library: Library, spark: Path) -> None:
+    state, tasks = run(dag_bag, "repair_on_call", conf={"pipeline": "events", "dry_run": True, **TIMES})
+
+    assert (state, tasks["windows.repair"]) == ("success", "skipped")
+    assert library.detected == {}
+    assert not spark.exists()
+
+
+@pytest.mark.parametrize(
+    ("conf", "said"),
+    [
+        ({**TIMES}, "a repair needs a reason"),
+        ({**TIMES, "to": "2013-01-01T05:00Z", "reason": "x"}, "empty or reversed"),
+        ({**TIMES, "from": "2013-01-01T05:01Z", "reason": "x"}, "is not the start of a window"),
+        ({**TIMES, "to": "2999-01-01T00:00Z", "reason": "x"}, "is in the future"),
+    ],
+)
+def test_on_call_refuses_what_cannot_be_meant(
+    dag_bag: DagBag, library: Library, spark: Path, capfd: pytest.CaptureFixture[str], conf: dict[str, Any], said: str
+) -> None:
+    state, tasks = run(dag_bag, "repair_on_call", conf={"pipeline": "events", **conf})
+
+    assert (state, tasks["windows.detect"]) == ("failed", "failed")
+    assert said in "".join(capfd.readouterr())
+    assert library.detected == {}
+    assert not spark.exists()

@@ -1,0 +1,59 @@
+"""What a run was asked for, from params that may hold anything."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from onceover.errors import UsageError
+from onceover_airflow.asked import Asked, chosen_name
+from onceover_airflow.windows import DataInterval
+
+NOW = datetime(2013, 2, 1, tzinfo=UTC)
+TIMES = {"from": "2013-01-05T05:00Z", "to": "2013-01-05T07:00Z"}
+
+
+def asked(params: dict[str, object], reason_needed: bool = True) -> Asked:
+    interval = DataInterval(None, None)
+    return Asked.of_run({**TIMES, **params}, interval, minutes=60, reason_needed=reason_needed, now=NOW)
+
+
+def test_a_reason_is_kept_as_one_line() -> None:
+    assert asked({"reason": "  disk\n full "}).reason == "disk full"
+
+
+@pytest.mark.parametrize("reason", [None, "", "  \n"])
+def test_a_real_run_needs_a_reason(reason: str | None) -> None:
+    with pytest.raises(UsageError, match="needs a reason"):
+        asked({"reason": reason})
+
+
+def test_a_dry_run_needs_no_reason() -> None:
+    assert asked({"dry_run": True}).dry_run
+
+
+def test_a_backfill_needs_no_reason() -> None:
+    assert asked({}, reason_needed=False).reason is None
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"reason": "x", "force": "false"}, "'force' is str"),
+        ({"reason": "x", "dry_run": 1}, "'dry_run' is int"),
+        ({"reason": "x" * 501}, "501 characters"),
+        ({"reason": "a\x00b"}, "cannot be shown"),
+        ({"reason": 7}, "write a sentence"),
+        ({"reason": "x", "from": 1357000000}, "'from' is a int"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(params: dict[str, object], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        asked(params)
+
+
+@pytest.mark.parametrize("value", [None, "", "  ", ["events"]])
+def test_an_empty_choice_of_pipeline_never_means_all(value: object) -> None:
+    with pytest.raises(UsageError, match="never means all"):
+        chosen_name(value)

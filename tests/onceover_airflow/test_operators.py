@@ -1,0 +1,176 @@
+"""The three tasks, against a library that only remembers what it was asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowSkipException
+
+from onceover.errors import TerminalError, UsageError
+from onceover.findings import Finding, Kind
+from onceover.operations import Confirmation, Detection, FailedWindow, PlannedRepair
+from onceover.window import Window, WindowRange
+from onceover_airflow import operators
+from onceover_airflow.operators import ConfirmOperator, DetectOperator, RepairOperator, complaint, request_of
+
+pytestmark = pytest.mark.airflow
+
+DAY = (datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 2, tzinfo=UTC))
+
+
+@dataclass(frozen=True)
+class Run:
+    dag_id: str = "repair_history"
+    run_id: str = "backfill__2013-01-02"
+    run_type: str = "backfill"
+    triggering_user_name: str | None = "ada"
+    data_interval_start: datetime | None = DAY[0]
+    data_interval_end: datetime | None = DAY[1]
+
+
+WINDOW = Window.at(datetime(2013, 1, 1, 5, tzinfo=UTC), 60)
+DUPLICATED = Finding(Kind.DUPLICATED, {"landings": [1, 2]})
+
+
+@dataclass
+class Library:
+    """Stands in for onceover.operations, with its own result types."""
+
+    request_id: int | None = 7
+    failed: tuple[tuple[str, str], ...] = ()
+    revoked: tuple[tuple[str, str], ...] = ()
+    newly_blocked: tuple[tuple[str, str], ...] = ()
+    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def detect(
+        self, pipeline: str, *, who: str, why: str, window_range: WindowRange | None, force: bool, now: datetime
+    ) -> Detection:
+        self.asked.append(
+            (pipeline, {"who": who, "why": why, "window_range": window_range, "force": force, "now": now})
+        )
+        failed = (FailedWindow(WINDOW, (DUPLICATED,)),) if self.request_id else ()
+        return Detection(pipeline, 24, 3, failed, 0, 0, 1, (Finding(Kind.HOLE, {}),), self.request_id)
+
+    def plan_repair(
+        self, pipeline: str, *, window_range: WindowRange, force: bool, now: datetime
+    ) -> tuple[PlannedRepair, ...]:
+        self.asked.append((pipeline, {"window_range": window_range, "force": force}))
+        return (PlannedRepair(WINDOW, (DUPLICATED,), 1200, 99000, 1150, 1100),)
+
+    def confirm(self, pipeline: str, request_id: int) -> Confirmation:
+        self.asked.append((pipeline, {"request_id": request_id}))
+        return Confirmation(pipeline, request_id, (), self.revoked, self.failed, self.newly_blocked, (), 0, 0)
+
+
+@pytest.fixture
+def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
+    stand_in = Library()
+    monkeypatch.setattr(operators, "operations", stand_in)
+    return stand_in
+
+
+def context(params: dict[str, Any] | None = None, run: Run | None = None) -> Context:
+    return cast(Context, {"dag_run": run or Run(), "params": params or {}})
+
+
+def detect(scope: operators.Scope = "run", pipeline: str = "events", reason_needed: bool = False) -> DetectOperator:
+    return DetectOperator(task_id="detect", pipeline=pipeline, scope=scope, reason_needed=reason_needed)
+
+
+def test_detection_over_the_ledger_names_no_range_and_who_asked(library: Library) -> None:
+    scheduled = Run("repair_failed_windows", "scheduled__x", "scheduled", None)
+
+    detect("ledger").execute(context(run=scheduled))
+
+    [(pipeline, asked)] = library.asked
+    assert (pipeline, asked["who"], asked["window_range"]) == ("events", "scheduler", None)
+    assert asked["why"] == "repair_failed_windows, run scheduled__x"
+    assert asked["now"].tzinfo is UTC
+
+
+def test_a_backfill_judges_the_windows_of_its_day(library: Library) -> None:
+    found = detect().execute(context({"force": True}))
+
+    asked = library.asked[0][1]
+    assert (len(asked["window_range"]), asked["force"], asked["who"]) == (24, True, "ada (backfill)")
+    assert (found["request_id"], found["pipeline"]) == (7, "events")
+
+
+def test_a_reason_goes_to_the_ledger_as_it_was_given(library: Library) -> None:
+    reason = "disk full'; DROP TABLE onceover.window; -- {{ var.value.secret }}"
+    times = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T06:00Z"}
+
+    detect(reason_needed=True).execute(context({"reason": reason, **times}, Run(run_type="manual")))
+
+    assert library.asked[0][1]["why"] == reason
+
+
+def test_a_dry_run_only_plans(library: Library) -> None:
+    times = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T06:00Z"}
+
+    found = detect(reason_needed=True).execute(context({"dry_run": True, **times}))
+
+    assert [sorted(asked) for _, asked in library.asked] == [["force", "window_range"]]
+    assert found["request_id"] is None
+    assert (found["plan"][0]["lines"], found["plan"][0]["change"]) == (1200, -50)
+
+
+@pytest.mark.parametrize("name", ["unknown", "../events", "", "events; ls"])
+def test_an_unknown_pipeline_is_refused_before_the_library_is_asked(library: Library, name: str) -> None:
+    with pytest.raises(UsageError):
+        detect(pipeline=name).execute(context())
+
+    assert library.asked == []
+
+
+def test_nothing_to_repair_starts_no_spark(project: Path) -> None:
+    repair = RepairOperator(task_id="repair", pipeline="events", detection={"request_id": None})
+
+    with pytest.raises(AirflowSkipException, match="no Spark was started"):
+        repair.execute(context())
+
+
+def test_a_detection_that_is_not_there_is_an_error_and_not_nothing_to_do() -> None:
+    nothing: tuple[object, ...] = (None, "", {})
+    for lost in nothing:
+        with pytest.raises(TerminalError, match="clear it together"):
+            request_of(lost)
+
+
+def test_confirming_without_a_request_is_skipped(library: Library) -> None:
+    with pytest.raises(AirflowSkipException):
+        ConfirmOperator(task_id="confirm", pipeline="events", detection={"request_id": None}).execute(context())
+
+
+def confirm() -> ConfirmOperator:
+    return ConfirmOperator(task_id="confirm", pipeline="events", detection={"request_id": 7})
+
+
+def test_a_window_that_failed_and_will_be_tried_again_is_no_red(library: Library) -> None:
+    library.failed = (("2013-01-01T05:00Z", "HDFS did not answer"),)
+
+    confirm().execute(context())
+
+    assert library.asked == [("events", {"request_id": 7})]
+
+
+@pytest.mark.parametrize("trouble", ["newly_blocked", "revoked"])
+def test_a_window_that_got_worse_is_red_and_says_what_to_run_next(library: Library, trouble: str) -> None:
+    setattr(library, trouble, (("2013-01-01T05:00Z", "corrupt line"),))
+
+    with pytest.raises(TerminalError, match=r"\(corrupt line\); .*`onceover explain events 2013-01-01T05:00Z`"):
+        confirm().execute(context())
+
+
+def test_a_long_complaint_stays_one_line() -> None:
+    said = complaint("events", (), [(f"w{i}", "") for i in range(700)])
+
+    assert said is not None
+    assert "700 newly blocked" in said
+    assert "and 695 more" in said
+    assert "\n" not in said

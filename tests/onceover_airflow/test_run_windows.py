@@ -1,0 +1,74 @@
+"""Windows of a run: explicit times, then the data interval, else a failure that says what to do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from onceover.errors import UsageError
+from onceover.window import WindowRange
+from onceover_airflow.windows import DataInterval, resolve
+
+NOW = datetime(2013, 2, 1, tzinfo=UTC)
+DAY = DataInterval(datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 2, tzinfo=UTC))
+NONE = DataInterval(None, None)
+
+
+def chosen(
+    asked_from: str | None = None, asked_to: str | None = None, interval: DataInterval = NONE, minutes: int = 60
+) -> WindowRange:
+    return resolve(asked_from, asked_to, interval, minutes=minutes, now=NOW)
+
+
+def test_explicit_times_win_over_the_data_interval() -> None:
+    found = chosen("2013-01-05T05:00Z", "2013-01-05T07:00Z", DAY)
+
+    assert [str(window) for window in found] == ["2013-01-05T05:00Z", "2013-01-05T06:00Z"]
+
+
+def test_a_data_interval_of_a_day_is_its_windows_and_not_the_next_midnight() -> None:
+    found = list(chosen(interval=DAY))
+
+    assert len(found) == 24
+    assert (str(found[0]), str(found[-1])) == ("2013-01-01T00:00Z", "2013-01-01T23:00Z")
+
+
+def test_the_last_window_of_an_explicit_range_is_not_the_one_that_starts_at_its_end() -> None:
+    assert len(chosen("2013-01-05T05:00Z", "2013-01-05T06:00Z")) == 1
+
+
+def test_times_in_another_zone_are_brought_to_utc() -> None:
+    interval = DataInterval(*(moment.astimezone(timezone(timedelta(hours=-5))) for moment in (DAY.start, DAY.end)))  # type: ignore[union-attr]
+
+    assert chosen(interval=interval) == chosen(interval=DAY)
+    assert str(next(iter(chosen("2013-01-05T00:00-05:00", "2013-01-05T06:00Z")))) == "2013-01-05T05:00Z"
+
+
+@pytest.mark.parametrize(
+    ("asked_from", "asked_to", "said"),
+    [
+        ("2013-01-05T05:00", "2013-01-05T07:00Z", "not a time with its zone"),
+        ("2013-01-05T07:00Z", "2013-01-05T05:00Z", "empty or reversed"),
+        ("2013-01-05T05:00Z", "2013-01-05T05:00Z", "empty or reversed"),
+        ("2013-01-05T05:10Z", "2013-01-05T07:00Z", "not the start of a window of 60 minutes"),
+        ("2013-01-05T05:00Z", "2013-02-01T01:00Z", "in the future"),
+        ("2013-01-05T05:00Z", None, "'to' is missing"),
+        (None, "2013-01-05T05:00Z", "'from' is missing"),
+        ("yesterday; rm -rf /", "2013-01-05T05:00Z", "not a time"),
+    ],
+)
+def test_a_range_that_cannot_be_meant_is_refused(asked_from: str | None, asked_to: str | None, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        chosen(asked_from, asked_to, DAY)
+
+
+@pytest.mark.parametrize("interval", [NONE, DataInterval(DAY.start, DAY.start)])
+def test_a_run_that_names_no_windows_is_refused(interval: DataInterval) -> None:
+    with pytest.raises(UsageError, match="names no windows"):
+        chosen(interval=interval)
+
+
+def test_a_data_interval_in_the_future_is_refused() -> None:
+    with pytest.raises(UsageError, match="in the future"):
+        chosen(interval=DataInterval(datetime(2013, 2, 1, tzinfo=UTC), datetime(2013, 2, 2, tzinfo=UTC)))

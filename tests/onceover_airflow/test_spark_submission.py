@@ -1,0 +1,185 @@
+"""The repair's Spark application: its command, its environment, its end, and its death."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowException
+
+from onceover.errors import ConfigurationError, TerminalError, TransientError
+from onceover_airflow.operators import RepairOperator
+from onceover_airflow.spark import driver_environment, kill_family, master_of, meaning_of_exit
+
+pytestmark = pytest.mark.airflow
+
+LOCAL = '{"conn_type": "spark", "host": "local[*]"}'
+YARN = '{"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}'
+
+
+def repair(pipeline: str = "events") -> RepairOperator:
+    return RepairOperator(task_id="repair", pipeline=pipeline, detection={"request_id": 12})
+
+
+def test_the_command_is_a_list_of_strings_without_addresses(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", LOCAL)
+    monkeypatch.setenv("ONCEOVER_POSTGRES", "postgresql://ada:hush@db/onceover")
+    operator = repair()
+
+    operator.prepare(12)
+    hook = operator._get_hook()
+    command = hook._build_spark_submit_command(operator.application)
+
+    assert command[:3] == ["spark-submit", "--master", "local[*]"]
+    assert command[-5:] == [str(project / "jobs" / "repair.py"), "--pipeline", "events", "--request", "12"]
+    assert "hush" not in " ".join(command)
+    assert "hush" not in str(operator.env_vars)
+
+
+def test_an_unknown_connection_is_refused_instead_of_meaning_yarn(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
+
+    with pytest.raises(ConfigurationError, match="airflow connections add no_such_spark"):
+        RepairOperator(task_id="repair", pipeline="events", detection={}, conn_id="no_such_spark").prepare(12)
+
+
+def test_a_local_driver_is_this_python_and_finds_its_own_spark_submit() -> None:
+    given = driver_environment(Connection(conn_id="s", conn_type="spark", host="local[2]"), {"PATH": "/bin"})
+
+    assert given["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    assert given["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/bin"]
+
+
+def test_a_cluster_gets_addresses_but_never_a_password() -> None:
+    yarn = Connection(conn_id="s", conn_type="spark", host="yarn")
+    plain = {"ONCEOVER_KAFKA": "k:9092", "ONCEOVER_POSTGRES": "postgresql://ada@db/onceover", "HOME": "/"}
+
+    assert driver_environment(yarn, plain) == {key: value for key, value in plain.items() if key != "HOME"}
+    with pytest.raises(TerminalError, match="ONCEOVER_POSTGRES carries a password") as refused:
+        driver_environment(yarn, {"ONCEOVER_POSTGRES": "postgresql://ada:hush@db/onceover"})
+    assert "hush" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("connection", "master"),
+    [
+        (Connection(conn_id="s", conn_type="spark", host="local[*]"), "local[*]"),
+        (Connection(conn_id="s", conn_type="spark", host="spark://m", port=7077), "spark://m:7077"),
+        (Connection(conn_id="s", conn_type="spark", host="m", port=7077), "spark://m:7077"),
+        (Connection(conn_id="s", conn_type="spark", host="yarn"), "yarn"),
+    ],
+)
+def test_the_master_is_read_as_the_provider_reads_it(
+    connection: Connection, master: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connection.as_json())
+
+    assert master_of(connection) == master
+    assert repair()._get_hook()._connection["master"] == master
+
+
+def test_only_what_may_pass_is_tried_again() -> None:
+    assert isinstance(meaning_of_exit(75, "it"), TransientError)
+    assert isinstance(meaning_of_exit(78, "it"), TerminalError)
+    assert isinstance(meaning_of_exit(2, "it"), TerminalError)
+    assert meaning_of_exit(1, "it") is None
+    assert meaning_of_exit(None, "it") is None
+
+
+@pytest.fixture
+def submitted(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A spark-submit that starts a child as the JVM starts the driver, writes both pids and ends as it is told."""
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", LOCAL)
+    binaries = project / "bin"
+    binaries.mkdir()
+    script = binaries / "spark-submit"
+    script.write_text(
+        textwrap.dedent(
+            f"""\
+            #!{sys.executable}
+            import os, subprocess, sys, pathlib
+            here = pathlib.Path({str(project)!r})
+            code = os.environ.get("FAKE_EXIT")
+            if code is not None:
+                print("the last line")
+                sys.exit(int(code))
+            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+            (here / "pids.part").write_text(f"{{os.getpid()}} {{child.pid}}")
+            (here / "pids.part").rename(here / "pids")
+            child.wait()
+            """
+        )
+    )
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(binaries / "python"))
+    return project
+
+
+@pytest.mark.parametrize(("code", "error"), [("75", TransientError), ("78", TerminalError)])
+def test_the_exit_code_decides_which_error_it_is(
+    submitted: Path, monkeypatch: pytest.MonkeyPatch, code: str, error: type[Exception]
+) -> None:
+    monkeypatch.setenv("FAKE_EXIT", code)
+
+    with pytest.raises(error, match="repair of events, request 12"):
+        repair().execute({})
+
+
+def test_killing_the_task_kills_the_driver_too(submitted: Path) -> None:
+    operator = repair()
+
+    def until_killed() -> None:
+        with pytest.raises(AirflowException, match="Error code is: -9"):
+            operator.execute({})
+
+    task = threading.Thread(target=until_killed, daemon=True)
+    task.start()
+    pids = [int(pid) for pid in eventually(submitted / "pids").split()]
+
+    operator.on_kill()
+    task.join(10)
+
+    assert not task.is_alive()
+    assert gone(pids)
+
+
+def test_a_kill_before_the_submission_does_nothing() -> None:
+    repair().on_kill()
+
+
+def test_killing_a_process_that_is_gone_is_nothing() -> None:
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+
+    assert kill_family(done.pid) == []
+
+
+def eventually(path: Path, deadline_s: float = 20) -> str:
+    end = time.monotonic() + deadline_s
+    while not path.exists():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{path} was not written in {deadline_s} s")
+        time.sleep(0.02)
+    return path.read_text()
+
+
+def gone(pids: list[int], deadline_s: float = 10) -> bool:
+    """Whether the processes have ended; one whose new parent has not collected it yet has ended too."""
+    alive = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+    _, left = psutil.wait_procs(alive, timeout=deadline_s)
+    for process in left:
+        if process.status() != psutil.STATUS_ZOMBIE:
+            os.kill(process.pid, signal.SIGKILL)
+            return False
+    return True
