@@ -103,9 +103,7 @@ class AggregateTable:
 
     def sweep(self, connection: Connection, prefix: str) -> None:
         """Drop what stages of that kind left behind; only their one owner may call it."""
-        connection.execute(
-            sql.SQL("DELETE FROM {} WHERE starts_with(stage, %s)").format(self.staging), [prefix]
-        )
+        connection.execute(sql.SQL("DELETE FROM {} WHERE starts_with(stage, %s)").format(self.staging), [prefix])
 
     def increment(self, connection: Connection, stage: str) -> None:
         """Add the staged rows to the table. Run twice, it adds twice: that is what repair is for."""

@@ -1,14 +1,14 @@
 """The digest of a set of records: what two sides compare to say that they hold the same records.
 
-Per record two 64-bit hashes (xxHash64 under two seeds) of its ID and its content. Each hash is cut into unsigned
-32-bit halves and each half is summed on its own, so that the digest of a union is the sum of digests: a doubled
-record shows (XOR would hide it), and 2^31 records fit a bigint before a sum could overflow.
+Per record two 64-bit hashes (xxHash64 under two seeds) of its ID and content. Each hash is cut into unsigned 32-bit
+halves and each half is summed on its own, so that the digest of a union is the sum of digests: a doubled record shows
+(XOR would hide it), and 2^31 records fit before a bigint could overflow.
 
-Chance of an accidental equal digest. For two different multisets of equal count, take one record whose multiplicity
-differs by d. With the other hashes fixed, all four half-sums agree for at most gcd-many values of its 128 hash bits: the
-half-sums are integers, not residues, so d * x = c has at most one solution x per 32-bit half, and four independent
-halves agree with probability at most 2^-128 for uniformly distributed hashes. xxHash64 is not cryptographic: this
-proves equality against accident, not against an adversary who chooses records.
+Chance of an accidental equal digest: at most 2^-128. Take two different multisets and one record whose multiplicity
+differs between them by d != 0. Hold all other hashes fixed: each half-sum is equal only if d * half = c for one fixed
+c, and since sums are integers and not residues, at most one of the 2^32 values of that half does it. Four independent,
+uniform halves: 2^-128. xxHash64 is not cryptographic, so this proves equality against accident, not against somebody
+who chooses records.
 """
 
 from __future__ import annotations

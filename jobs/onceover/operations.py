@@ -16,7 +16,6 @@ from onceover.findings import Finding
 from onceover.window import Window, WindowRange, written
 
 if TYPE_CHECKING:
-    from onceover.detection import Judgement
     from onceover.ledger.catalog import Registered
     from onceover.ledger.database import Connection
     from onceover.window_files import WindowFiles

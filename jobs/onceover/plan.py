@@ -8,9 +8,7 @@ from onceover.errors import OffsetRangeError
 from onceover.offsets import KafkaPartition, OffsetRange
 
 
-def starting_offsets(
-    stored: Mapping[int, int], earliest: Mapping[int, int], end: Mapping[int, int]
-) -> dict[int, int]:
+def starting_offsets(stored: Mapping[int, int], earliest: Mapping[int, int], end: Mapping[int, int]) -> dict[int, int]:
     """The next offset to read of each Kafka partition: the stored one, or the earliest where none is stored.
 
     A stored offset below the log's start moves up to it (the ledger's frontier stays, so the loss shows as a hole);

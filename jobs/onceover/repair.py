@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 
 from onceover.digest import EMPTY, Digest, total
 from onceover.findings import Finding, Kind
@@ -96,7 +97,7 @@ def elementary_ranges(landings: Sequence[LandingOf], accounted: Sequence[OffsetR
     for whole in accounted:
         inside = sorted(c for c in cuts.get(whole.source, ()) if whole.start < c < whole.end)
         bounds = [whole.start, *inside, whole.end]
-        pieces += [OffsetRange(whole.source, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+        pieces += [OffsetRange(whole.source, a, b) for a, b in pairwise(bounds)]
     return tuple(pieces)
 
 
@@ -126,7 +127,7 @@ def verify(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
             found = total(piece.digest for piece in inside)
             if found != expected:
                 reasons.append(
-                    f"landing {landing.landing_id}: raw holds {found.records} of {expected.records} records of {offsets}"
+                    f"landing {landing.landing_id}: raw holds {found.records} of {expected.records} of {offsets}"
                     + ("" if found.records != expected.records else ", with another digest")
                 )
     stray = total(piece.digest for piece in rebuilt.ranges if piece.offsets not in covered)

@@ -109,7 +109,8 @@ def register_partitions(
             connection.execute(
                 """
                 INSERT INTO onceover.kafka_partition AS k
-                  (pipeline, generation, kafka_partition, topic_id, origin, frontier, reach, end_offset, caught_up_since)
+                  (pipeline, generation, kafka_partition, topic_id, origin, frontier, reach, end_offset,
+                   caught_up_since)
                 VALUES (%(pipeline)s, %(generation)s, %(kafka_partition)s, %(topic_id)s, %(origin)s, %(origin)s,
                   %(origin)s, %(end)s, CASE WHEN %(origin)s >= %(end)s THEN clock_timestamp() END)
                 ON CONFLICT (pipeline, generation, kafka_partition) DO UPDATE SET end_offset = excluded.end_offset,

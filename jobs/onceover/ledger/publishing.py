@@ -155,7 +155,8 @@ def confirm(connection: Connection, known: Registered, request_id: int) -> list[
             FROM onceover.repair r JOIN onceover.certificate c ON c.repair_id = r.repair_id
             JOIN onceover."window" w ON w.pipeline = r.pipeline AND w.window_start = r.window_start
               AND w.version = c.version AND w.certificate_id = c.certificate_id
-            WHERE r.request_id = %s AND r.pipeline = %s AND r.state = 'published' ORDER BY r.window_start FOR UPDATE OF w
+            WHERE r.request_id = %s AND r.pipeline = %s AND r.state = 'published'
+            ORDER BY r.window_start FOR UPDATE OF w
             """,
             [request_id, known.name],
         ).fetchall()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -109,17 +109,8 @@ def _appender(
                 layout.quarantine_file(quarantine_day) if window_ms is None else layout.window_file(from_ms(window_ms))
             )
             tally = _Tally()
-
-            def chunks(
-                pieces: Iterator[tuple[int | None, pa.RecordBatch]] = pieces, tally: _Tally = tally
-            ) -> Iterator[memoryview]:
-                yield memoryview(b"\n")  # a torn tail before us must not glue to our first line
-                for _, piece in pieces:
-                    tally.add(piece)
-                    yield _text(piece.column("line"))
-
             try:
-                done = files.append(path, chunks())
+                done = files.append(path, _sent((piece for _, piece in pieces), tally))
             except TransientError as error:
                 held = error.path if isinstance(error, LeaseHeldError) else None
                 yield _rows([(window_ms, None, None, None, None, None, None, None, None, None, str(error), held)])
@@ -134,6 +125,14 @@ def _appender(
     return append
 
 
+def _sent(pieces: Iterator[pa.RecordBatch], tally: _Tally) -> Iterator[memoryview]:
+    """The bytes of one append, tallied as they go."""
+    yield memoryview(b"\n")  # a torn tail before us must not glue to our first line
+    for piece in pieces:
+        tally.add(piece)
+        yield _text(piece.column("line"))
+
+
 def _by_window(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int | None, pa.RecordBatch]]:
     """Each batch cut where the window changes. Sorted by window, nulls first, so that a null never follows a window."""
     for batch in batches:
@@ -141,7 +140,7 @@ def _by_window(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int | None, 
             continue
         windows = batch.column("window_ms").fill_null(-1).to_numpy()
         cuts = [0, *(np.flatnonzero(np.diff(windows)) + 1).tolist(), len(windows)]
-        for start, end in zip(cuts, cuts[1:], strict=False):
+        for start, end in pairwise(cuts):
             window_ms = int(windows[start])
             yield (None if window_ms < 0 else window_ms), batch.slice(start, end - start)
 

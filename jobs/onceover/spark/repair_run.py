@@ -135,7 +135,7 @@ class RepairRun:
             if not self._leases.wait_until_closed(path, patience):
                 log.warning("%s is open, its writer is dead: recovering its lease", path)
                 self._leases.recover(path)
-        return {start: 0 for start in starts} | self._files.lengths(starts)
+        return dict.fromkeys(starts, 0) | self._files.lengths(starts)
 
     def _judge(self, one: Claimed, rebuilt: Rebuilt, frozen: int, accounted: Sequence[OffsetRange]) -> Outcome:
         verdict = verify(one, rebuilt, frozen)
