@@ -1,0 +1,67 @@
+"""Which of librdkafka's properties an operator may set, and where each of them comes from.
+
+Three kinds. Allowed ones stand in the pipeline's `[kafka]` table. Secret ones come from the environment
+(`sasl.password` from ONCEOVER_KAFKA_SASL_PASSWORD), are read where a client is made, and are never part of a Spark
+plan; on a cluster set them for the executors too (`spark.executorEnv.ONCEOVER_KAFKA_SASL_PASSWORD`, which Spark's UI
+redacts). All others are Onceover's own, because its guarantees hang on them, or have no use here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from onceover.errors import ConfigurationError
+
+ALLOWED = frozenset(
+    """
+    api.version.request.timeout.ms broker.address.family broker.address.ttl client.dns.lookup client.id client.rack
+    connections.max.idle.ms fetch.error.backoff.ms fetch.max.bytes fetch.message.max.bytes fetch.min.bytes
+    fetch.queue.backoff.ms fetch.wait.max.ms max.partition.fetch.bytes metadata.max.age.ms queued.max.messages.kbytes
+    queued.min.messages receive.message.max.bytes reconnect.backoff.max.ms reconnect.backoff.ms
+    retry.backoff.max.ms retry.backoff.ms sasl.kerberos.keytab sasl.kerberos.kinit.cmd
+    sasl.kerberos.min.time.before.relogin sasl.kerberos.principal sasl.kerberos.service.name sasl.mechanism
+    sasl.mechanisms sasl.oauthbearer.client.id sasl.oauthbearer.extensions sasl.oauthbearer.method
+    sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url sasl.username security.protocol
+    socket.connection.setup.timeout.ms socket.keepalive.enable socket.nagle.disable socket.receive.buffer.bytes
+    socket.timeout.ms ssl.ca.location ssl.certificate.location ssl.cipher.suites ssl.crl.location ssl.curves.list
+    ssl.endpoint.identification.algorithm ssl.key.location ssl.keystore.location ssl.sigalgs.list
+    """.split()  # noqa: SIM905 - a table of words
+)
+SECRET = frozenset(
+    """
+    sasl.oauthbearer.client.secret sasl.oauthbearer.config sasl.password ssl.key.password ssl.key.pem
+    ssl.keystore.password
+    """.split()  # noqa: SIM905 - a table of words
+)
+
+
+def variable_of(secret: str) -> str:
+    """The environment variable of a secret property: `sasl.password` -> `ONCEOVER_KAFKA_SASL_PASSWORD`."""
+    return "ONCEOVER_KAFKA_" + secret.upper().replace(".", "_")
+
+
+def refusal(name: str) -> str | None:
+    """Why a property may not stand in a pipeline's TOML and what to do instead, or None where it may."""
+    if name in ALLOWED:
+        return None
+    if name in SECRET:
+        return f"{name} is a secret; put it into the environment as {variable_of(name)}"
+    if name == "bootstrap.servers":
+        return "bootstrap.servers is an address; put it into the environment as ONCEOVER_KAFKA"
+    return f"{name} is not one of the client properties a pipeline may set; remove it"
+
+
+def client_properties(
+    bootstrap: str, properties: Mapping[str, str], environment: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """What every client is made with: address, the pipeline's properties, and the secrets of the environment.
+
+    Raises ConfigurationError for a property that is not allowed.
+    """
+    refusals = [text for text in map(refusal, sorted(properties)) if text]
+    if refusals:
+        raise ConfigurationError(f"[kafka]: {'; '.join(refusals)}")
+    secrets = {name: environment[variable_of(name)] for name in SECRET if environment.get(variable_of(name))}
+    # log_level: what librdkafka would print to stderr arrives through the error callback, and is told in one line.
+    return {**properties, **secrets, "bootstrap.servers": bootstrap, "log_level": "0"}

@@ -1,0 +1,228 @@
+r"""The records of one offset range, all of them or an error: from a Kafka partition's log to Arrow batches.
+
+A range ends by offset: by a record at or beyond its end, or by the end-of-partition event at or beyond it, since the
+last offsets of a range may belong to nobody (transaction markers, aborted and compacted records). Silence ends a
+read only with an error, so a range is never short. Nobody's default decides where a read starts: an offset that the
+broker does not have is an error too. The topic ID is checked before the first and after the last record, because a
+recreated topic has the same offsets and other records.
+
+The client library does not hand out header names that are not valid UTF-8. Kafka's protocol knows no such names, but
+a broker stores them. A record never blocks for it: all its headers become the one `UNREADABLE_HEADERS`, which no
+valid name can equal; key, value and timestamp are as they were. A name with a NUL byte is cut there by the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import cast
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from onceover.errors import OffsetRangeError, TransientError, UnreachableError
+from onceover.kafka.client import Admin, LastComplaint, refused_properties
+from onceover.kafka.properties import client_properties
+from onceover.line import Header, escape_headers
+
+SCHEMA = pa.schema(
+    [
+        ("kafka_partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("kafka_timestamp", pa.int64()),
+        ("key", pa.binary()),
+        ("headers", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+UNREADABLE_HEADERS: Sequence[Header] = ((b"\xff", None),)
+BATCH_RECORDS = 10_000
+BATCH_BYTES = 8 << 20
+END_GRACE_SECONDS = 5.0  # a new leader's log may seem short for a moment
+_POLL_SECONDS = 0.5
+
+_OWN_PROPERTIES = {
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "auto.offset.reset": "error",
+    "enable.partition.eof": "true",
+    "allow.auto.create.topics": "false",
+    "check.crcs": "true",
+    "group.id": "onceover-reader",  # the client wants one; it neither joins nor commits
+}
+_TUNED_PROPERTIES = {  # a pipeline's [kafka] wins
+    "fetch.wait.max.ms": "50",  # how long the broker may wait before it says that a partition ends
+    "fetch.message.max.bytes": str(4 << 20),
+    "fetch.queue.backoff.ms": "1",  # its default, 1000, is a second's pause whenever the queue was full
+    "queued.min.messages": "100000",
+    "queued.max.messages.kbytes": str(16 << 10),  # bounds memory: read ahead, with one fetch on top
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSource:
+    """Where ranges are read from. Plain values: it travels to Spark's Python workers.
+
+    `splits` is into how many pieces a range is cut, to be read at the same time; `stall_seconds` how long a read
+    waits for a broker before it fails.
+    """
+
+    bootstrap: str
+    topic: str
+    topic_id: str
+    isolation: str = "read_committed"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    splits: int = 1
+    stall_seconds: float = 30.0
+
+
+def read_range(source: KafkaSource, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    """Every record in [start, end) that the isolation level shows, in offset order, in batches of SCHEMA.
+
+    `headers` is the escaped field of the window file. Raises OffsetRangeError if the log does not hold the range
+    (expired, truncated) or the topic is not the incarnation `source.topic_id`; UnreachableError if nothing arrives
+    for `stall_seconds`. Batches already yielded then mean nothing.
+    """
+    if start >= end:
+        return
+    where = f"topic {source.topic!r}, Kafka partition {kafka_partition}, offset range [{start}, {end})"
+    admin = Admin(source.bootstrap, source.properties)
+    _check_incarnation(admin, source)
+    with closing(_Reader(source, kafka_partition, start, end, where)) as reader:
+        last: pa.RecordBatch | None = None
+        for batch in reader.batches():
+            if last is not None:
+                yield last
+            last = batch
+    _check_incarnation(admin, source)
+    if last is not None:
+        yield last
+
+
+def _check_incarnation(admin: Admin, source: KafkaSource) -> None:
+    found = str(admin.describe(source.topic).topic_id)
+    if found != source.topic_id:
+        raise OffsetRangeError(
+            f"topic {source.topic!r} was recreated: its ID is {found}, the batch was planned under {source.topic_id}; "
+            "plan again"
+        )
+
+
+class _Reader:
+    """One consumer on one range; `_position` is below which everything has been delivered or belongs to nobody."""
+
+    def __init__(self, source: KafkaSource, kafka_partition: int, start: int, end: int, where: str) -> None:
+        self._kafka_partition = kafka_partition
+        self._position = start
+        self._end = end
+        self._where = where
+        self._stall_seconds = source.stall_seconds
+        self._quiet_since = monotonic()
+        self._seen_end: int | None = None
+        self._complaint = LastComplaint()
+        try:
+            self._consumer = Consumer(
+                {
+                    **_TUNED_PROPERTIES,
+                    **client_properties(source.bootstrap, source.properties),
+                    **_OWN_PROPERTIES,
+                    "isolation.level": source.isolation,
+                    "error_cb": self._complaint,
+                }
+            )
+        except KafkaException as error:
+            raise refused_properties(error) from error
+        self._consumer.assign([TopicPartition(source.topic, kafka_partition, start)])
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        waiting: list[Message] = []
+        size = 0
+        while self._position < self._end:
+            # consume() alone would sit out its timeout although records are there: wait for one, then take what is.
+            first = self._consumer.poll(_POLL_SECONDS)
+            messages = [] if first is None else [first, *self._consumer.consume(BATCH_RECORDS, 0)]
+            records = [message for message in messages if message.error() is None]
+            if records:
+                self._quiet_since, self._seen_end = monotonic(), None
+                waiting += self._within(records)
+                size += sum(map(len, records))
+            if len(records) < len(messages):
+                self._take_events(messages)
+            self._check_stall(monotonic() - self._quiet_since)
+            if len(waiting) >= BATCH_RECORDS or size >= BATCH_BYTES:
+                yield self._arrow(waiting)
+                waiting, size = [], 0
+                self._quiet_since = monotonic()  # however long the consumer of these batches took
+        if waiting:
+            yield self._arrow(waiting)
+
+    def _within(self, records: list[Message]) -> list[Message]:
+        """Move the position over these records and drop what lies beyond the range."""
+        first, last = _offset_of(records[0]), _offset_of(records[-1])
+        if first < self._position:
+            raise TransientError(f"{self._where}: offset {first} came after {self._position}; read again")
+        self._position = last + 1
+        if self._position <= self._end:
+            return records
+        return [record for record in records if _offset_of(record) < self._end]
+
+    def _take_events(self, messages: list[Message]) -> None:
+        for event in messages:
+            error = event.error()
+            if error is None:
+                continue
+            if error.code() == KafkaError._PARTITION_EOF:
+                self._position = max(self._position, _offset_of(event))
+                self._quiet_since, self._seen_end = monotonic(), _offset_of(event)
+            elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+                raise OffsetRangeError(
+                    f"{self._where}: the log does not hold offset {event.offset()}: expired or truncated; plan again"
+                )
+            elif error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT):
+                self._complaint(error)
+            else:
+                raise TransientError(f"{self._where}: {error.str()}")
+
+    def _check_stall(self, silent_seconds: float) -> None:
+        if self._position >= self._end:
+            return
+        if self._seen_end is not None and silent_seconds > min(END_GRACE_SECONDS, self._stall_seconds):
+            raise OffsetRangeError(
+                f"{self._where}: the log ends at offset {self._seen_end}: truncated, or planned at another isolation "
+                "level; plan again"
+            )
+        if silent_seconds > self._stall_seconds:
+            raise UnreachableError(
+                f"{self._where}: nothing arrived for {self._stall_seconds:g} s at offset {self._position}"
+                f"{self._complaint}; check that the Kafka partition's leader runs"
+            )
+
+    def _arrow(self, records: list[Message]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.repeat(pa.scalar(self._kafka_partition, pa.int32()), len(records)),
+                pa.array([record.offset() for record in records], pa.int64()),
+                pa.array([record.timestamp()[1] for record in records], pa.int64()),
+                pa.array([record.key() for record in records], pa.binary()),
+                pa.array([_headers(record) for record in records], pa.binary()),
+                pa.array([record.value() for record in records], pa.binary()),
+            ],
+            schema=SCHEMA,
+        )
+
+
+def _offset_of(message: Message) -> int:
+    return cast(int, message.offset())
+
+
+def _headers(record: Message) -> bytes:
+    try:
+        headers = cast("Sequence[Header] | None", record.headers())
+    except (SystemError, UnicodeError):  # never ask such a message again: the second answer holds null pointers
+        headers = UNREADABLE_HEADERS
+    return escape_headers(headers) if headers else b""
