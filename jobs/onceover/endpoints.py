@@ -1,0 +1,62 @@
+"""Where each part of the deployment answers: what the environment says, else what the embedded stack wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Final, Literal
+
+from onceover.errors import ConfigurationError, UnreachableError
+
+PartName = Literal["kafka", "webhdfs", "hdfs", "postgres", "airflow"]
+PARTS: Final[tuple[PartName, ...]] = ("kafka", "webhdfs", "hdfs", "postgres", "airflow")
+
+
+def home() -> Path:
+    """The project's root: ONCEOVER_HOME, else the folder this library was installed from."""
+    named = os.environ.get("ONCEOVER_HOME")
+    return Path(named).absolute() if named else Path(__file__).resolve().parents[2]
+
+
+def local_folder() -> Path:
+    """Where everything that runs keeps its data, logs and addresses: ONCEOVER_LOCAL, else `.local` under the home."""
+    named = os.environ.get("ONCEOVER_LOCAL")
+    return Path(named).absolute() if named else home() / ".local"
+
+
+def endpoints_file(local: Path | None = None) -> Path:
+    return (local or local_folder()) / "endpoints.json"
+
+
+def address(part: PartName) -> str:
+    """The part's address: environment ONCEOVER_<PART>, else endpoints.json.
+
+    Raises UnreachableError if neither names one, ConfigurationError if endpoints.json cannot be read.
+    """
+    variable = f"ONCEOVER_{part.upper()}"
+    if named := os.environ.get(variable):
+        return named
+    file = endpoints_file()
+    found = read(file).get(part)
+    if found is None:
+        raise UnreachableError(
+            f"nobody said where {part} is: {variable} is not set and {file} does not name it; "
+            f"set {variable}, or start the embedded stack with `make up`"
+        )
+    return found
+
+
+def read(file: Path) -> dict[str, str]:
+    """The addresses in an endpoints.json, none if there is no file. Raises ConfigurationError for any other file."""
+    try:
+        found = json.loads(file.read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"{file} cannot be read ({error}); run `make down` and `make up` to write it anew"
+        ) from None
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        raise ConfigurationError(f"{file} holds no addresses; run `make down` and `make up` to write it anew")
+    return found

@@ -1,0 +1,26 @@
+"""The databases and roles on the embedded server, made before there is a ledger to speak SQL for itself."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import sql
+
+
+def answers(uri: str) -> bool:
+    """Whether the server lets us in there."""
+    try:
+        with psycopg.connect(uri, connect_timeout=2):
+            return True
+    except psycopg.Error:
+        return False
+
+
+def ensure(superuser_uri: str, name: str, password: str) -> None:
+    """A role that may log in and nothing more, and a database of the same name that it owns. May be repeated."""
+    role, database = sql.Identifier(name), sql.Identifier(name)
+    with psycopg.connect(superuser_uri, autocommit=True, connect_timeout=5) as connection:
+        if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone() is None:
+            connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(role))
+        connection.execute(sql.SQL("ALTER ROLE {} PASSWORD {}").format(role, sql.Literal(password)))
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone() is None:
+            connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, role))

@@ -1,0 +1,42 @@
+"""How the stack writes its files: whole or not at all, and secrets for their owner's eyes only."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+
+def write_whole(file: Path, text: str, mode: int = 0o644) -> None:
+    """Replace the file in one step: a reader, or a kill, meets the old text or the new."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    scratch = file.with_name(f".{file.name}.{os.getpid()}.new")
+    scratch.unlink(missing_ok=True)
+    with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as opened:
+        os.fchmod(opened.fileno(), mode)  # whatever the umask
+        opened.write(text)
+        opened.flush()
+        os.fsync(opened.fileno())
+    scratch.replace(file)
+
+
+def secret(folder: Path, name: str) -> str:
+    """The secret of that name, made at its first use and kept for ever in a file only its owner reads."""
+    file = folder / name
+    if not file.exists():
+        write_whole(file, secrets.token_urlsafe(24), mode=0o600)
+    return file.read_text()
+
+
+def properties(settings: dict[str, object]) -> str:
+    """Java's .properties. Backslashes are the one thing a path could hold that the format would eat."""
+    return "".join(f"{key}={str(value).replace(chr(92), chr(92) * 2)}\n" for key, value in settings.items())
+
+
+def hadoop_xml(settings: dict[str, object]) -> str:
+    rows = "".join(
+        f"  <property><name>{escape(key)}</name><value>{escape(str(value))}</value></property>\n"
+        for key, value in settings.items()
+    )
+    return f'<?xml version="1.0"?>\n<configuration>\n{rows}</configuration>\n'

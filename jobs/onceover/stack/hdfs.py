@@ -1,0 +1,185 @@
+"""The embedded HDFS: one NameNode and one or more DataNodes, with the settings an appending client needs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from http.client import HTTPException
+from pathlib import Path
+from typing import Final
+from urllib.request import ProxyHandler, build_opener
+
+from onceover.errors import TransientError
+from onceover.stack.files import hadoop_xml, write_whole
+from onceover.stack.jars import class_path
+from onceover.stack.part import Place, Say, java
+from onceover.stack.ports import LOOPBACK, answers
+from onceover.stack.process import Command, Process
+
+_LOGGING: Final = """\
+log4j.rootLogger=WARN,out
+log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
+log4j.logger.org.apache.hadoop.hdfs.StateChange=INFO
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+_direct = build_opener(ProxyHandler({}))  # a proxy of the environment has no business with loopback
+
+
+class NameNode:
+    """See `Part`. Ready means: out of safe mode, with every DataNode reporting."""
+
+    name = "namenode"
+    ports: tuple[str, ...] = ("namenode", "namenode-http")
+    start_s = 90.0
+    stop_s = 20.0
+
+    def __init__(self, place: Place, datanodes: int) -> None:
+        self._place = place
+        self._datanodes = datanodes
+        self._folder = place.local / "hdfs" / self.name
+        self._names = self._folder / "names"
+        self.process = Process(self.name, place.local)
+
+    def prepare(self, say: Say) -> Command:
+        start, configuration = _daemon(
+            self._place, self._folder, self._settings(self._names), self._datanodes, "-Xmx256m", say
+        )
+        if not self._names.exists():
+            say(self.name, "formats its folder of names")
+            self._format(say)
+        return Command((*start, "org.apache.hadoop.hdfs.server.namenode.NameNode"), configuration=configuration)
+
+    def ready(self) -> bool:
+        return self.listens() and self.state().get("FSState") == "Operational" and self._live() >= self._datanodes
+
+    def listens(self) -> bool:
+        """Whether DataNodes can register."""
+        return answers(self._place.ports["namenode"]) and answers(self._place.ports["namenode-http"])
+
+    def state(self) -> dict[str, object]:
+        """What the NameNode says of itself; empty if it does not answer."""
+        url = f"{self.address()}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
+        try:
+            with _direct.open(url, timeout=2) as answer:
+                beans: list[dict[str, object]] = json.load(answer)["beans"]
+        except (OSError, HTTPException, ValueError, KeyError):
+            return {}
+        return beans[0] if beans else {}
+
+    def finish(self, say: Say) -> None:
+        pass
+
+    def address(self) -> str:
+        return f"http://{LOOPBACK}:{self._place.ports['namenode-http']}"
+
+    def endpoints(self) -> Mapping[str, str]:
+        return {"webhdfs": self.address(), "hdfs": f"hdfs://{LOOPBACK}:{self._place.ports['namenode']}"}
+
+    def _live(self) -> int:
+        live = self.state().get("NumLiveDataNodes", 0)
+        return live if isinstance(live, int) else 0
+
+    def _settings(self, names: Path) -> dict[str, object]:
+        return {
+            "dfs.namenode.rpc-address": f"{LOOPBACK}:{self._place.ports['namenode']}",
+            "dfs.namenode.http-address": f"{LOOPBACK}:{self._place.ports['namenode-http']}",
+            "dfs.namenode.name.dir": names.as_uri(),
+            "dfs.permissions.enabled": "false",
+            "dfs.namenode.datanode.registration.ip-hostname-check": "false",
+            "dfs.namenode.safemode.extension": 0,  # all DataNodes are here; nobody to wait another 30 s for
+            "dfs.namenode.accesstime.precision": 0,  # a read must not write to the edit log
+            "dfs.namenode.heartbeat.recheck-interval": 5000,  # a DataNode is dead after 20 s, not ten minutes
+            "dfs.namenode.stale.datanode.interval": 10_000,
+            "dfs.namenode.handler.count": 5,
+        }
+
+    def _format(self, say: Say) -> None:
+        """In a folder that only gets its name once it is whole, so that a kill half-way leaves nothing to trip over."""
+        scratch = self._folder / "names.new"
+        shutil.rmtree(scratch, ignore_errors=True)
+        folder = self._folder / "format"
+        start, _ = _daemon(self._place, folder, self._settings(scratch), self._datanodes, "-Xmx128m", say)
+        command = [*start, "org.apache.hadoop.hdfs.server.namenode.NameNode", "-format", "-nonInteractive", "-force"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise TransientError(
+                f"the NameNode could not format {scratch}: {(done.stderr or done.stdout).strip()[-300:]}"
+            )
+        scratch.rename(self._names)
+
+
+class DataNode:
+    """See `Part`."""
+
+    start_s = 90.0
+    stop_s = 20.0
+
+    def __init__(self, place: Place, number: int, datanodes: int) -> None:
+        self.name = f"datanode{number}"
+        self.ports: tuple[str, ...] = (self.name, f"{self.name}-http", f"{self.name}-ipc")
+        self._place = place
+        self._datanodes = datanodes
+        self._folder = place.local / "hdfs" / self.name
+        self.process = Process(self.name, place.local)
+
+    def prepare(self, say: Say) -> Command:
+        start, configuration = _daemon(self._place, self._folder, self._settings(), self._datanodes, "-Xmx256m", say)
+        return Command((*start, "org.apache.hadoop.hdfs.server.datanode.DataNode"), configuration=configuration)
+
+    def ready(self) -> bool:
+        return all(answers(self._place.ports[port]) for port in self.ports)
+
+    def finish(self, say: Say) -> None:
+        pass
+
+    def address(self) -> str:
+        return f"http://{LOOPBACK}:{self._place.ports[f'{self.name}-http']}"
+
+    def endpoints(self) -> Mapping[str, str]:
+        return {}
+
+    def _settings(self) -> dict[str, object]:
+        port = self._place.ports
+        return {
+            "dfs.datanode.data.dir": (self._folder / "data").as_uri(),
+            "dfs.datanode.address": f"{LOOPBACK}:{port[self.name]}",
+            "dfs.datanode.http.address": f"{LOOPBACK}:{port[f'{self.name}-http']}",
+            "dfs.datanode.ipc.address": f"{LOOPBACK}:{port[f'{self.name}-ipc']}",
+            "dfs.datanode.hostname": LOOPBACK,
+            "dfs.heartbeat.interval": 1,
+            "dfs.datanode.scan.period.hours": -1,
+            # WebHDFS's client lives in here. By default it sleeps 400 ms for each block it closes.
+            "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": 10,
+        }
+
+
+def _daemon(
+    place: Place, folder: Path, settings: dict[str, object], datanodes: int, heap: str, say: Say
+) -> tuple[tuple[str, ...], str]:
+    """How a Hadoop process starts with these settings, and their text."""
+    jars = class_path("hdfs", say)
+    # Its web server looks for these by name on the class path and refuses to start without; they may be empty.
+    for webapp in ("hdfs", "datanode"):
+        (place.local / "hdfs" / "webapps" / webapp / "WEB-INF").mkdir(parents=True, exist_ok=True)
+    core = hadoop_xml(
+        {
+            "fs.defaultFS": f"hdfs://{LOOPBACK}:{place.ports['namenode']}",
+            "hadoop.tmp.dir": folder / "tmp",
+        }
+    )
+    common: dict[str, object] = {
+        "dfs.replication": min(datanodes, 3),
+        # With as many replicas as DataNodes there is no other to replace a lost one with: go on with those left.
+        "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
+        "dfs.heartbeat.interval": 1,
+    }
+    site = hadoop_xml({**common, **settings})
+    write_whole(folder / "conf" / "core-site.xml", core)
+    write_whole(folder / "conf" / "hdfs-site.xml", site)
+    write_whole(folder / "conf" / "log4j.properties", _LOGGING)
+    path = f"{folder / 'conf'}:{place.local / 'hdfs'}:{jars}"
+    return (java(), "-Xms64m", heap, "-XX:+UseSerialGC", "-Djava.net.preferIPv4Stack=true", "-cp", path), core + site

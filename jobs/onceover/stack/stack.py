@@ -1,0 +1,234 @@
+"""The whole embedded stack: what belongs together, in which order it comes up, and how it goes down without loss."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from onceover import endpoints
+from onceover.errors import TransientError, UsageError
+from onceover.stack.airflow import AirflowProcess
+from onceover.stack.files import write_whole
+from onceover.stack.hdfs import DataNode, NameNode
+from onceover.stack.kafka import Kafka
+from onceover.stack.part import Part, PartStatus, Place, Say, State
+from onceover.stack.ports import Ports
+from onceover.stack.postgres import Postgres
+from onceover.stack.process import Process, wait_for
+
+GROUPS: Final = ("kafka", "hdfs", "postgres", "airflow")
+Waves = tuple[tuple[Part, ...], ...]
+"""Parts of one wave start together; the next wave starts when all of them are ready."""
+
+
+class Stack:
+    """One embedded stack, whose processes, data, logs and addresses lie in the folder `local`, and nowhere else.
+
+    Any number of callers and processes may use the same folder: whoever changes something holds its lock. Every call
+    may be repeated, and be killed half-way: the next one goes on from what is really there.
+    """
+
+    def __init__(self, local: Path | None = None, *, datanodes: int = 1) -> None:
+        self.local = (local or endpoints.local_folder()).absolute()
+        place = Place(self.local, endpoints.home(), Ports(self.local / "ports.json"))
+        postgres = Postgres(place)
+        airflow = {
+            what: AirflowProcess(place, postgres, what)
+            for what in ("api-server", "scheduler", "dag-processor", "triggerer")
+        }
+        self._ports = place.ports
+        self._waves: dict[str, Waves] = {
+            "kafka": ((Kafka(place),),),
+            "hdfs": ((NameNode(place, datanodes), *(DataNode(place, n + 1, datanodes) for n in range(datanodes))),),
+            "postgres": ((postgres,),),
+            "airflow": ((airflow.pop("api-server"),), tuple(airflow.values())),
+        }
+        self._stopping = threading.Event()
+
+    def up(self, groups: Collection[str] = GROUPS, say: Say = lambda part, what: None) -> list[str]:
+        """Start what of these is not running, wait until all of it is ready; returns the names of what was started.
+
+        Groups are kafka, hdfs, postgres and airflow (which needs postgres). None is none. Raises UsageError for an
+        unknown group, TransientError, with the part's last words, for one that does not come up.
+        """
+        if unknown := sorted(set(groups) - set(GROUPS)):
+            raise UsageError(f"there is no part {', '.join(unknown)} in the stack; there are {', '.join(GROUPS)}")
+        wanted = set(groups) | ({"postgres"} if "airflow" in groups else set())
+        chains = [chain for chain in (["kafka"], ["hdfs"], ["postgres", "airflow"]) if wanted & set(chain)]
+        with self._locked(say):
+            started = self._side_by_side(
+                [partial(self._climb, [g for g in chain if g in wanted], say) for chain in chains]
+            )
+            self._write_endpoints()
+        return started
+
+    def down(self, say: Say = lambda part, what: None) -> list[str]:
+        """Stop everything that was started in this folder, whoever started it; data stays. Returns the names."""
+        with self._locked(say):
+            endpoints.endpoints_file(self.local).unlink(missing_ok=True)
+            parts = {part.name: part for part in self._parts()}
+            stopped: list[str] = []
+            for wave in _in_waves(sorted(file.stem for file in (self.local / "pid").glob("*.json"))):
+                stopped += self._side_by_side([partial(self._end, parts.get(name), name, say) for name in wave])
+        return stopped
+
+    def status(self) -> list[PartStatus]:
+        """Every part as it is now, down ones too, in the order in which they start."""
+        with ThreadPoolExecutor(8) as pool:
+            return list(pool.map(lambda pair: self._status_of(*pair), self._by_group()))
+
+    def pid(self, name: str) -> int:
+        """The running process. Raises TransientError if it does not run."""
+        found = self._part(name).process.pid()
+        if found is None:
+            raise TransientError(f"{name} is not running; start it with `onceover stack up`")
+        return found
+
+    def stop_part(self, name: str) -> bool:
+        """Stop one process, politely; its address stays in endpoints.json. Returns whether it was running."""
+        part = self._part(name)
+        with self._locked():
+            return part.process.stop(part.stop_s)
+
+    def kill_part(self, name: str) -> None:
+        """SIGKILL to the process, as a machine's failure would have it. Nothing is tidied up."""
+        process = self._part(name).process
+        os.kill(self.pid(name), signal.SIGKILL)
+        wait_for(lambda: process.pid() is None, 10, f"{name} to be gone after SIGKILL")
+
+    def start_part(self, name: str, say: Say = lambda part, what: None) -> bool:
+        """Start one process, on its kept port if that is free, and wait for it; returns whether it was down."""
+        part = self._part(name)
+        with self._locked(say):
+            started = bool(self._raise((part,), say))
+            self._write_endpoints()
+        return started
+
+    # From here on: how.
+
+    def _climb(self, groups: list[str], say: Say) -> list[str]:
+        return [name for group in groups for wave in self._waves[group] for name in self._raise(wave, say)]
+
+    def _raise(self, wave: tuple[Part, ...], say: Say) -> list[str]:
+        """Start what of the wave does not run as it should; wait until all of it is ready."""
+        started: list[str] = []
+        begun = time.monotonic()
+        for part in wave:
+            if part.process.pid() is None:
+                part.process.stop(part.stop_s)  # what a dead one left in its session may still hold its ports
+                self._ports.settle(part.ports)
+        for part in wave:
+            command = part.prepare(say)
+            if not part.process.runs_as(command):
+                say(part.name, "starts")
+                part.process.stop(part.stop_s)
+                part.process.start(command)
+                started.append(part.name)
+        for part in wave:
+            self._wait_until_ready(part, say)
+            if part.name in started:
+                part.finish(say)
+            say(part.name, f"is up ({time.monotonic() - begun:.1f} s)" if part.name in started else "is up already")
+        return started
+
+    def _wait_until_ready(self, part: Part, say: Say) -> None:
+        end = time.monotonic() + part.start_s
+        second_try = False
+        while not part.ready():
+            if self._stopping.is_set():
+                raise TransientError("another part did not come up")
+            if part.process.pid() is None:
+                if second_try:
+                    said = part.process.last_words()
+                    raise TransientError(f"{part.name} ended while it was starting: {said} (log: {part.process.log})")
+                # Somebody may have taken its port in between, or what it left behind was not gone yet.
+                second_try = True
+                say(part.name, "ended at once; tries again")
+                self._ports.settle(part.ports)
+                part.process.start(part.prepare(say))
+            if time.monotonic() >= end:
+                raise TransientError(
+                    f"{part.name} runs but was not ready after {part.start_s:.0f} s: {part.process.last_words()} "
+                    f"(log: {part.process.log})"
+                )
+            time.sleep(0.1)
+
+    def _end(self, part: Part | None, name: str, say: Say) -> list[str]:
+        process = part.process if part else Process(name, self.local)
+        if not process.stop(part.stop_s if part else 20):
+            return []
+        say(name, "is down")
+        return [name]
+
+    def _side_by_side(self, tasks: list[Callable[[], list[str]]]) -> list[str]:
+        """Run them in threads of their own; the first error, or Ctrl-C, ends the waiting of all of them."""
+        if not tasks:
+            return []
+        self._stopping.clear()
+        with ThreadPoolExecutor(len(tasks)) as pool:
+            waiting = [pool.submit(task) for task in tasks]
+            try:
+                return [name for each in waiting for name in each.result()]
+            except BaseException:
+                self._stopping.set()
+                raise
+
+    def _status_of(self, group: str, part: Part) -> PartStatus:
+        pid = part.process.pid()
+        state: State
+        if pid is None:
+            state = "down" if part.process.record() is None else "dead"
+        else:
+            state = "up" if part.ready() else "unready"
+        settled = set(part.ports) <= self._ports.all().keys()
+        return PartStatus(
+            part.name, group, state, pid, part.address() if settled and part.ports else "", part.process.log
+        )
+
+    def _write_endpoints(self) -> None:
+        """Addresses of what was started here; a part that died keeps its own, it comes back there."""
+        found: dict[str, str] = {}
+        for part in self._parts():
+            if part.process.record() is not None:
+                found |= part.endpoints()
+        write_whole(endpoints.endpoints_file(self.local), json.dumps(found, indent=2) + "\n")
+
+    def _by_group(self) -> Iterator[tuple[str, Part]]:
+        return ((group, part) for group, waves in self._waves.items() for wave in waves for part in wave)
+
+    def _parts(self) -> Iterator[Part]:
+        return (part for _, part in self._by_group())
+
+    def _part(self, name: str) -> Part:
+        parts = {part.name: part for part in self._parts()}
+        if name not in parts:
+            raise UsageError(f"there is no part {name} in the stack; there are {', '.join(parts)}")
+        return parts[name]
+
+    @contextmanager
+    def _locked(self, say: Say = lambda part, what: None) -> Iterator[None]:
+        self.local.mkdir(parents=True, exist_ok=True)
+        with (self.local / "stack.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                say("stack", "waits for another command that is changing it")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _in_waves(names: list[str]) -> list[list[str]]:
+    """Airflow first, for its tasks use everything; then the clients of others; the NameNode and the database last."""
+    airflow = [name for name in names if name.startswith("airflow")]
+    middle = [name for name in names if name.startswith(("kafka", "datanode"))]
+    return [airflow, middle, [name for name in names if name not in (*airflow, *middle)]]
