@@ -9,9 +9,11 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
+
+from py4j.protocol import Py4JError
 
 from onceover.endpoints import address
 from onceover.errors import BusyError, OnceoverError
@@ -32,6 +34,8 @@ from onceover.spark.source import KafkaSource
 from onceover.steps import Holding
 from onceover.window_files import Layout, WindowFiles
 
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+
 
 def main(arguments: list[str]) -> int:
     """Run until SIGTERM or SIGINT: then finish the batch under way, commit it and exit 0."""
@@ -40,7 +44,6 @@ def main(arguments: list[str]) -> int:
     pipeline = find(parser.parse_args(arguments).pipeline)
     stop, holding = threading.Event(), Holding.from_environment()
     kafka, webhdfs, hdfs, postgres = (address(part) for part in ("kafka", "webhdfs", "hdfs", "postgres"))
-    _stop_on_signal(stop)
     layout = Layout(pipeline.storage.raw_root, pipeline.name)
     migrate(postgres)
     WindowFiles(webhdfs, layout).check()
@@ -51,8 +54,8 @@ def main(arguments: list[str]) -> int:
         connect(postgres, f"onceover ingest {pipeline.name}") as ledger,
     ):
         topic.facts()  # an unreachable broker or an unknown topic is told before Spark starts
-        spark = build(f"onceover ingest {pipeline.name}")
-        _stop_on_signal(stop)  # again: the session has put a handler of its own in place
+        with _kept_from_spark(stop):
+            spark = build(f"onceover ingest {pipeline.name}")
         try:
             known = register(ledger, pipeline, check(spark, pipeline.contract))
             epoch = _acquire(ledger, pipeline.name, stop)
@@ -71,13 +74,26 @@ def main(arguments: list[str]) -> int:
                 driver.run(stop, heart.lost, show(pipeline.name))
             drivers.release(ledger, epoch)
         finally:
-            spark.stop()
+            with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
+                spark.stop()
     return 0
 
 
-def _stop_on_signal(stop: threading.Event) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+@contextmanager
+def _kept_from_spark(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT ask this process to stop, and never Spark's JVM, also where they go to the whole group.
+
+    The JVM keeps ignoring what it was started to ignore. Blocked meanwhile, a signal waits here and is not lost.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
+    for number in _STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        for number in _STOPPING:
+            signal.signal(number, lambda *_: stop.set())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
 
 
 def _acquire(ledger: Connection, pipeline: str, stop: threading.Event) -> drivers.Epoch | None:
@@ -97,7 +113,8 @@ def _acquire(ledger: Connection, pipeline: str, stop: threading.Event) -> driver
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("onceover").setLevel(logging.INFO)
     try:
         sys.exit(main(sys.argv[1:]))
     except OnceoverError as error:

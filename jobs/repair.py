@@ -51,7 +51,8 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("onceover").setLevel(logging.INFO)
     try:
         sys.exit(main(sys.argv[1:]))
     except OnceoverError as error:

@@ -22,6 +22,12 @@ class TerminalError(OnceoverError):
     """The same call will fail again until somebody changes something."""
 
 
+class SparkLostError(OnceoverError):
+    """The Spark driver's JVM is gone; only a new process can go on."""
+
+    exit_code = 75
+
+
 class UnreachableError(TransientError):
     """A broker, NameNode or database does not answer, or refuses to work (safe mode)."""
 

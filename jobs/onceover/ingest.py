@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from onceover.batch import Increment, Landing, RangeRead
-from onceover.errors import FencedError, OnceoverError, OffsetRangeError, TransientError
+from onceover.errors import FencedError, OffsetRangeError, OnceoverError, TransientError
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import batches, drivers
 from onceover.ledger.catalog import Registered

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -14,13 +14,13 @@ from pyspark.sql import functions as F
 
 from onceover.batch import Increment, Landing, RangeRead
 from onceover.digest import EMPTY, Digest
-from onceover.errors import TransientError
+from onceover.errors import SparkLostError, TransientError
 from onceover.ledger.catalog import Registered
 from onceover.offsets import OffsetRange
 from onceover.spark import lines
 from onceover.spark.copy_text import copy_lines
-from onceover.spark.hdfs_leases import Leases
 from onceover.spark.failure import one_line
+from onceover.spark.hdfs_leases import Leases
 from onceover.spark.interpret import aggregate, interpret
 from onceover.spark.landing import AppendFailedError, append_batch
 from onceover.spark.source import KafkaSource, read_ranges
@@ -47,15 +47,16 @@ class MicroBatch:
         self._webhdfs, self._layout, self._today = webhdfs, layout, today
         self._generation = ranges[0].source.generation
         length = known.contract.window_minutes * 60_000
-        self._framed = (
-            read_ranges(spark, source, ranges)
-            .transform(interpret(known.contract))
-            .transform(lines.framed(self._generation))
-            .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
-            .withColumn("content_bytes", F.octet_length("content"))
-            .transform(self._needed)
-            .persist(StorageLevel.MEMORY_AND_DISK)
-        )
+        with _attempt():
+            self._framed = (
+                read_ranges(spark, source, ranges)
+                .transform(interpret(known.contract))
+                .transform(lines.framed(self._generation))
+                .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
+                .withColumn("content_bytes", F.octet_length("content"))
+                .transform(self._needed)
+                .persist(StorageLevel.MEMORY_AND_DISK)
+            )
         self._files = 0
 
     def read(self) -> tuple[list[RangeRead], list[Increment]]:
@@ -112,7 +113,8 @@ class MicroBatch:
             yield from copy_lines(counted, self._known.columns.names)
 
     def close(self) -> None:
-        self._framed.unpersist()
+        with _attempt():
+            self._framed.unpersist()
 
     def _needed(self, framed: DataFrame) -> DataFrame:
         inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
@@ -124,5 +126,7 @@ def _attempt() -> Iterator[None]:
     """What Spark or its gateway raises is a failed attempt of this batch, told in one line."""
     try:
         yield
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise SparkLostError("Spark's JVM is gone; start ingest again, it goes on where it stood") from error
     except (PySparkException, Py4JError) as error:
         raise TransientError(f"Spark failed: {one_line(error)}") from error

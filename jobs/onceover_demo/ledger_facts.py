@@ -1,0 +1,72 @@
+"""What the story reads from PostgreSQL with SQL of its own, as any reader would: aggregates and a few totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import psycopg
+
+from onceover_demo.oracle import Key, Row
+
+
+def aggregates(postgres: str) -> dict[Key, Row]:
+    """The aggregates as a reader sees them."""
+    query = (
+        "SELECT extract(epoch FROM window_start)::bigint, origin, carrier, flights, delay_sum, delay_max "
+        "FROM aggregates.flights"
+    )
+    with psycopg.connect(postgres) as connection:
+        return {(r[0], r[1], r[2]): (int(r[3]), int(r[4]), int(r[5])) for r in connection.execute(query)}
+
+
+def totals(postgres: str) -> Mapping[str, int]:
+    """Batches, landings, lines and late records, as the ledger counts them."""
+    query = """
+        SELECT (SELECT count(*) FROM onceover.batch WHERE state = 'landed' AND pipeline = 'flights'),
+          (SELECT count(*) FROM onceover.batch WHERE state = 'superseded' AND pipeline = 'flights'),
+          count(*) FILTER (WHERE window_start IS NOT NULL),
+          coalesce(sum(records) FILTER (WHERE window_start IS NOT NULL), 0),
+          coalesce(sum(records) FILTER (WHERE late), 0),
+          coalesce(sum(records) FILTER (WHERE quarantine_day IS NOT NULL), 0)
+        FROM onceover.landing WHERE pipeline = 'flights'"""
+    names = ("landed", "superseded", "landings", "lines", "late", "quarantined")
+    with psycopg.connect(postgres) as connection:
+        row = connection.execute(query).fetchone()
+    return dict(zip(names, map(int, row or (0,) * len(names)), strict=True))
+
+
+def everything_closed(postgres: str) -> bool:
+    """Whether the watermark has closed every window: all was read, and it has been quiet for `idle_after`."""
+    with psycopg.connect(postgres) as connection:
+        row = connection.execute("SELECT every_window_closed FROM onceover.pipeline WHERE name = 'flights'").fetchone()
+    return bool(row and row[0])
+
+
+def windows_by_state(postgres: str) -> Mapping[str, int]:
+    """How many windows are certified on which basis, and how many are not."""
+    query = """
+        SELECT CASE WHEN c.version = w.version THEN 'certified from ' || c.basis ELSE 'not certified' END, count(*)
+        FROM onceover."window" w LEFT JOIN onceover.certificate c USING (certificate_id)
+        WHERE w.pipeline = 'flights' GROUP BY 1 ORDER BY 1"""
+    with psycopg.connect(postgres) as connection:
+        return {str(state): int(count) for state, count in connection.execute(query)}
+
+
+def certificates_and_rows(postgres: str) -> tuple[str, str]:
+    """Fingerprints of all certificates and of all aggregates with their physical versions: any write changes them."""
+    with psycopg.connect(postgres) as connection:
+        row = connection.execute(
+            """
+            SELECT (SELECT md5(string_agg(t.xmin::text || t::text, ',' ORDER BY t::text)) FROM onceover.certificate t),
+              (SELECT md5(string_agg(t.xmin::text || t::text, ',' ORDER BY t::text)) FROM aggregates.flights t)"""
+        ).fetchone()
+    return (str(row[0]), str(row[1])) if row else ("", "")
+
+
+def findings(postgres: str) -> Mapping[str, int]:
+    """How many windows had which finding, resolved ones too."""
+    query = """
+        SELECT kind, count(DISTINCT window_start) FROM onceover.finding
+        WHERE pipeline = 'flights' AND window_start IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"""
+    with psycopg.connect(postgres) as connection:
+        return {str(kind): int(count) for kind, count in connection.execute(query)}

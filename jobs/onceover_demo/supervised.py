@@ -1,0 +1,83 @@
+"""Ingest as a supervisor runs it, and as a crash ends it: held still at a step, then SIGKILL to the whole group."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from onceover.endpoints import home
+from onceover.errors import TransientError
+from onceover.steps import STOP_AFTER, Step
+
+
+class SupervisedIngest:
+    """One ingest process in a process group of its own, its output in a log file."""
+
+    def __init__(self, pipeline: str, log: Path) -> None:
+        self._pipeline, self._log = pipeline, log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, stop_after: Step | None = None, batch: int = 1) -> None:
+        """Start it; with `stop_after` it will hold still after that step of its batch of that number."""
+        environment = {key: value for key, value in os.environ.items() if key != STOP_AFTER}
+        if stop_after:
+            environment[STOP_AFTER] = f"{stop_after}:{batch}"
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, str(home() / "jobs" / "ingest.py"), "--pipeline", self._pipeline],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=environment,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise TransientError("ingest was not started")
+        return self._process.pid
+
+    def wait_until_held(self, seconds: float, tick: Callable[[], None] = lambda: None) -> None:
+        """Until it has stopped itself at the step. Raises TransientError, with its last words, if it ended instead."""
+        deadline = time.monotonic() + seconds
+        while psutil.Process(self.pid).status() != psutil.STATUS_STOPPED:
+            if self._process is not None and self._process.poll() is not None:
+                raise TransientError(f"ingest ended with {self._process.returncode}: {self.last_words()}")
+            if time.monotonic() > deadline:
+                raise TransientError(f"ingest did not reach its step in {seconds:.0f} s: {self.last_words()}")
+            tick()
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """SIGKILL to the process group: driver, JVM and Python workers, as a machine's failure would have it."""
+        os.killpg(self.pid, signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait(30)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def stop(self, seconds: float = 60) -> int:
+        """SIGTERM, and its exit code: it finishes its batch first."""
+        if self._process is None:
+            raise TransientError("ingest was not started")
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(seconds)
+
+    def close(self) -> None:
+        """Leave nothing behind, whatever state it is in."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+    def last_words(self) -> str:
+        lines = self._log.read_text(errors="replace").strip().splitlines() if self._log.exists() else []
+        return lines[-1] if lines else "it said nothing"

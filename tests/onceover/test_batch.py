@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from onceover.batch import Landing, LandingPart, RangeRead, require_all_landed
+from onceover.digest import Digest
+from onceover.errors import LandingMismatchError, TerminalError
+from onceover.offsets import KafkaPartition, OffsetRange
+
+HOUR = datetime(2013, 1, 1, 5, tzinfo=UTC)
+P0, P1 = KafkaPartition("00000001", 0), KafkaPartition("00000001", 1)
+
+
+def landing(*parts: LandingPart, quarantined: bool = False) -> Landing:
+    return Landing(None if quarantined else HOUR, date(2026, 1, 1) if quarantined else None, 0, 10, True, parts)
+
+
+def test_landings_and_quarantine_together_must_be_what_the_reader_delivered() -> None:
+    read = [RangeRead(OffsetRange(P0, 0, 9), Digest(3, 6), None), RangeRead(OffsetRange(P1, 0, 9), Digest(1, 9), None)]
+    good = [landing(LandingPart(P0, Digest(2, 4)), LandingPart(P1, Digest(1, 9)))]
+    rest = landing(LandingPart(P0, Digest(1, 2)), quarantined=True)
+    require_all_landed(read, [*good, rest])
+    with pytest.raises(LandingMismatchError, match=r"00000001-0: the reader delivered 3 records"):
+        require_all_landed(read, good)
+
+
+def test_an_equal_count_with_another_digest_is_refused() -> None:
+    read = [RangeRead(OffsetRange(P0, 0, 9), Digest(1, 6), None)]
+    with pytest.raises(LandingMismatchError):
+        require_all_landed(read, [landing(LandingPart(P0, Digest(1, 7)))])
+
+
+def test_records_of_a_kafka_partition_that_nobody_read_are_refused() -> None:
+    with pytest.raises(LandingMismatchError):
+        require_all_landed([], [landing(LandingPart(P0, Digest(1, 7)))])
+
+
+def test_a_range_that_delivered_nothing_needs_no_landing() -> None:
+    require_all_landed([RangeRead(OffsetRange(P0, 0, 9), Digest(), None)], [])
+
+
+def test_more_records_than_offsets_is_no_reading_of_a_range() -> None:
+    with pytest.raises(TerminalError):
+        RangeRead(OffsetRange(P0, 0, 2), Digest(3), None)
+
+
+def test_an_empty_landing_is_refused() -> None:
+    with pytest.raises(TerminalError, match="empty"):
+        Landing(HOUR, None, 5, 5, True, (LandingPart(P0, Digest(1)),))

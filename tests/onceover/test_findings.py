@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from onceover.digest import Digest
+from onceover.findings import Evidence, Kind, is_right, judge
+
+START = datetime(2013, 1, 1, 5, tzinfo=UTC)
+# Landings 1 and 2 put 10 records and 1,000 bytes into the window, the aggregates count them.
+CLEAN = Evidence(
+    window_start=START,
+    window_end=START + timedelta(hours=1),
+    version=4,
+    control=Digest(10, 100, 200, 300, 400),
+    certified=None,
+    certificate_version=None,
+    frozen_length=0,
+    landed_since=Digest(10, 100, 200, 300, 400),
+    bytes_since=1000,
+    landings_since=(1, 2),
+    late_records=0,
+    overlaps=(),
+    unproved=(),
+    landing_set=(1, 2),
+)
+# The same after a repair that froze 1,500 bytes (500 of them a failed attempt's) and a late landing of 2 records.
+LATE = replace(
+    CLEAN,
+    version=6,
+    control=Digest(12, 120, 220, 320, 420),
+    certified=Digest(10, 100, 200, 300, 400),
+    certificate_version=4,
+    frozen_length=1500,
+    landed_since=Digest(2, 20, 20, 20, 20),
+    bytes_since=200,
+    landings_since=(3,),
+    landing_set=(1, 2, 3),
+)
+
+
+def kinds(evidence: Evidence, file_length: int | None) -> list[Kind]:
+    return [finding.kind for finding in judge(evidence, file_length)]
+
+
+def test_a_window_whose_bytes_and_aggregates_are_what_landed_is_right() -> None:
+    assert judge(CLEAN, 1000) == ()
+    assert is_right(judge(CLEAN, 1000))
+
+
+def test_bytes_that_no_landing_accounts_for_are_found() -> None:
+    assert kinds(CLEAN, 1001) == [Kind.UNACCOUNTED_BYTES]
+
+
+def test_a_file_that_is_missing_or_short_is_found() -> None:
+    assert kinds(CLEAN, None) == [Kind.MISSING_FILE]
+    assert kinds(CLEAN, 999) == [Kind.MISSING_FILE]
+
+
+def test_a_count_that_differs_from_what_landed_is_found() -> None:
+    (finding,) = judge(replace(CLEAN, control=Digest(20, 200, 400, 600, 800)), 1000)
+    assert (finding.kind, finding.evidence["difference"]) == (Kind.AGGREGATE_MISMATCH, 10)
+
+
+def test_one_lost_and_one_doubled_record_do_not_cancel_out() -> None:
+    (finding,) = judge(replace(CLEAN, control=replace(CLEAN.control, low1=201)), 1000)
+    assert (finding.kind, finding.evidence["difference"]) == (Kind.AGGREGATE_MISMATCH, "digest")
+
+
+def test_two_landings_whose_offset_ranges_overlap_are_found() -> None:
+    (finding,) = judge(replace(CLEAN, overlaps=((1, 2),)), 1000)
+    assert (finding.kind, finding.evidence["landings"]) == (Kind.DUPLICATED, [1, 2])
+
+
+def test_a_landing_whose_length_was_not_proved_is_found() -> None:
+    assert kinds(replace(CLEAN, unproved=(2,)), 1000) == [Kind.UNACCOUNTED_BYTES]
+
+
+def test_after_a_certificate_lengths_and_counts_are_judged_from_it() -> None:
+    assert kinds(LATE, 1700) == [Kind.LATE]
+    assert kinds(LATE, 1701) == [Kind.UNACCOUNTED_BYTES, Kind.LATE]
+    assert kinds(replace(LATE, control=Digest(14, 140, 240, 340, 440)), 1700) == [Kind.AGGREGATE_MISMATCH, Kind.LATE]
+
+
+def test_a_late_record_that_was_counted_rightly_needs_no_repair() -> None:
+    assert is_right(judge(LATE, 1700))
+    assert not is_right(judge(LATE, 1701))
+
+
+def test_records_that_arrived_after_the_close_are_named_at_the_first_certificate_too() -> None:
+    (finding,) = judge(replace(CLEAN, late_records=3), 1000)
+    assert (finding.kind, finding.evidence["records"]) == (Kind.LATE, 3)
+
+
+def test_several_failures_in_one_window_are_all_named() -> None:
+    bad = replace(CLEAN, overlaps=((1, 2),), control=Digest(11), late_records=1)
+    assert kinds(bad, 5000) == [Kind.DUPLICATED, Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH, Kind.LATE]
+
+
+def test_only_findings_that_a_batch_in_flight_can_cause_wait_for_it() -> None:
+    assert {kind for kind in Kind if kind.waits} == {
+        Kind.UNACCOUNTED_BYTES, Kind.MISSING_FILE, Kind.AGGREGATE_MISMATCH
+    }  # fmt: skip

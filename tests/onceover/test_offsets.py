@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onceover.errors import UsageError
+from onceover.offsets import KafkaPartition, OffsetRange, coalesce, frontier, holes
+
+P0, P1 = KafkaPartition("00000001", 0), KafkaPartition("00000001", 1)
+bounds = st.tuples(st.integers(0, 60), st.integers(0, 12))
+ranges = st.lists(st.builds(lambda p, b: OffsetRange(p, b[0], b[0] + b[1]), st.sampled_from([P0, P1]), bounds))
+
+
+def offsets(pieces: tuple[OffsetRange, ...] | list[OffsetRange], source: KafkaPartition) -> set[int]:
+    return {o for r in pieces if r.source == source for o in range(r.start, r.end)}
+
+
+@given(ranges)
+def test_coalescing_keeps_every_offset_and_leaves_no_two_that_touch(pieces: list[OffsetRange]) -> None:
+    joined = coalesce(pieces)
+    for source in (P0, P1):
+        assert offsets(joined, source) == offsets(pieces, source)
+    assert all(a.source != b.source or a.end < b.start for a, b in zip(joined, joined[1:], strict=False))
+
+
+@given(ranges, st.integers(0, 20))
+def test_the_frontier_is_the_end_of_the_unbroken_prefix(pieces: list[OffsetRange], origin: int) -> None:
+    there = offsets(pieces, P0)
+    at = frontier(origin, [r for r in pieces if r.source == P0])
+    assert all(o in there for o in range(origin, at))
+    assert at not in there
+
+
+@given(ranges)
+def test_holes_and_ranges_together_are_everything_up_to_the_reach(pieces: list[OffsetRange]) -> None:
+    missing = holes({P0: 0, P1: 0}, pieces)
+    for source in (P0, P1):
+        reach = max((r.end for r in pieces if r.source == source and len(r)), default=0)
+        assert offsets(missing, source) | offsets(pieces, source) == set(range(reach))
+        assert not offsets(missing, source) & offsets(pieces, source)
+
+
+def test_ranges_of_different_generations_never_join_or_overlap() -> None:
+    other = KafkaPartition("00000002", 0)
+    assert not OffsetRange(P0, 0, 5).overlaps(OffsetRange(other, 0, 5))
+    assert len(coalesce([OffsetRange(P0, 0, 5), OffsetRange(other, 5, 9)])) == 2
+
+
+def test_touching_ranges_do_not_overlap() -> None:
+    assert not OffsetRange(P0, 0, 5).overlaps(OffsetRange(P0, 5, 9))
+    assert OffsetRange(P0, 0, 5).overlaps(OffsetRange(P0, 4, 9))
+
+
+@pytest.mark.parametrize(("generation", "number"), [("ABCDEF01", 0), ("0000001", 0), ("0000000g", 0), ("00000001", -1),
+                                                    ("00000001", 100_000)])  # fmt: skip
+def test_a_kafka_partition_that_has_no_place_in_an_id_is_refused(generation: str, number: int) -> None:
+    with pytest.raises(UsageError):
+        KafkaPartition(generation, number)
+
+
+def test_a_reversed_range_is_refused() -> None:
+    with pytest.raises(UsageError, match="reversed"):
+        OffsetRange(P0, 5, 4)

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onceover.errors import OffsetRangeError
+from onceover.plan import next_ranges, starting_offsets
+
+backlogs = st.dictionaries(st.integers(0, 8), st.integers(0, 1000), min_size=1)
+
+
+@given(backlogs, st.integers(1, 2000))
+def test_ranges_begin_where_it_stands_and_take_all_they_may(backlog: dict[int, int], most: int) -> None:
+    starts = dict.fromkeys(backlog, 10)
+    ranges = next_ranges("00000001", starts, {p: 10 + n for p, n in backlog.items()}, most)
+    assert all(r.start == 10 and 0 < len(r) <= backlog[r.source.kafka_partition] for r in ranges)
+    assert sum(map(len, ranges)) == min(most, sum(backlog.values()))
+
+
+def test_what_one_kafka_partition_does_not_use_goes_to_those_with_a_backlog() -> None:
+    ranges = next_ranges("00000001", {0: 0, 1: 0, 2: 0}, {0: 1, 1: 100, 2: 100}, 21)
+    assert [len(r) for r in ranges] == [1, 10, 10]
+
+
+def test_nothing_to_read_is_no_range() -> None:
+    assert next_ranges("00000001", {0: 5}, {0: 5}, 100) == ()
+
+
+def test_a_first_start_is_at_the_earliest_offset_and_a_later_one_where_it_stood() -> None:
+    assert starting_offsets({0: 7}, {0: 3, 1: 4}, {0: 9, 1: 9}) == {0: 7, 1: 4}
+
+
+def test_a_stored_offset_that_has_expired_moves_up_to_the_logs_start() -> None:
+    assert starting_offsets({0: 1}, {0: 3}, {0: 9}) == {0: 3}
+
+
+def test_a_stored_offset_beyond_the_end_is_refused() -> None:
+    assert starting_offsets({0: 9}, {0: 3}, {0: 9}) == {0: 9}
+    with pytest.raises(OffsetRangeError, match="truncated"):
+        starting_offsets({0: 10}, {0: 3}, {0: 9})

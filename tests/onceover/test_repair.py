@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onceover.digest import Digest
+from onceover.findings import Kind
+from onceover.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.repair import Claimed, LandingOf, RangeRebuilt, Rebuilt, elementary_ranges, verify
+
+START = datetime(2013, 1, 1, 5, tzinfo=UTC)
+P0 = KafkaPartition("00000001", 0)
+
+
+def of(start: int, end: int) -> OffsetRange:
+    return OffsetRange(P0, start, end)
+
+
+# Offsets 0..9 landed twice, the second time together with 10..14. Each offset is a record with the digest (1, its number).
+def digest(start: int, end: int) -> Digest:
+    return Digest(end - start, sum(range(start, end)))
+
+
+LANDINGS = (LandingOf(1, ((of(0, 10), digest(0, 10)),)), LandingOf(2, ((of(0, 15), digest(0, 15)),)))
+CLAIMED = Claimed(7, START, START + timedelta(hours=1), 1, 4, LANDINGS, None, 0)
+RIGHT = Rebuilt(
+    lines=25,
+    corrupt_lines=0,
+    misplaced_lines=0,
+    unaccounted_lines=0,
+    conflicts=0,
+    misdated=0,
+    planned_length=900,
+    ranges=(RangeRebuilt(of(0, 10), digest(0, 10)), RangeRebuilt(of(10, 15), digest(10, 15))),
+)
+
+
+def test_elementary_ranges_cut_the_accounted_ones_at_every_landings_bounds() -> None:
+    assert elementary_ranges(LANDINGS, [of(0, 40)]) == (of(0, 10), of(10, 15), of(15, 40))
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), min_size=1))
+def test_every_landing_is_a_union_of_elementary_ranges_and_none_is_counted_twice(spans: list[tuple[int, int]]) -> None:
+    landings = [LandingOf(n, ((of(a, a + size), Digest()),)) for n, (a, size) in enumerate(spans)]
+    accounted = coalesce(r for x in landings for r, _ in x.parts)
+    pieces = elementary_ranges(landings, accounted)
+    assert coalesce(pieces) == accounted
+    assert sum(map(len, pieces)) == sum(map(len, accounted))
+    for landing in landings:
+        for whole, _ in landing.parts:
+            inside = [p for p in pieces if whole.start <= p.start and p.end <= whole.end]
+            assert coalesce(inside) == (whole,)
+
+
+def test_raw_that_holds_every_landing_is_proved_and_its_duplicates_are_counted() -> None:
+    assert verify(CLAIMED, RIGHT, 900).is_proved
+    assert RIGHT.digest == digest(0, 15)
+    assert RIGHT.duplicates == 10
+
+
+def test_a_landing_that_lost_a_record_refuses_the_window() -> None:
+    short = replace(RIGHT, ranges=(RIGHT.ranges[0], RangeRebuilt(of(10, 15), digest(10, 14))))
+    assert verify(CLAIMED, short, 900).reasons == ("landing 2: raw holds 14 of 15 of 00000001-0[0, 15)",)
+
+
+def test_an_equal_count_with_another_digest_refuses_the_window() -> None:
+    other = replace(RIGHT, ranges=(RIGHT.ranges[0], RangeRebuilt(of(10, 15), Digest(5, 1))))
+    assert verify(CLAIMED, other, 900).reasons == ("landing 2: raw holds 15 of 15 of 00000001-0[0, 15), with another digest",)
+
+
+def test_records_of_landed_batches_that_no_landing_of_the_window_has_refuse_it() -> None:
+    stray = replace(RIGHT, ranges=(*RIGHT.ranges, RangeRebuilt(of(15, 40), Digest(1, 20))))
+    assert "by no landing" in verify(CLAIMED, stray, 900).reasons[0]
+
+
+def test_a_file_that_changed_since_it_was_frozen_refuses_the_window() -> None:
+    assert "Spark planned 900 bytes, 901 were frozen" in verify(CLAIMED, RIGHT, 901).reasons[0]
+
+
+def test_less_than_was_certified_is_never_published() -> None:
+    better = replace(CLAIMED, certified=digest(0, 16))
+    assert "less is never published" in verify(better, RIGHT, 900).reasons[0]
+
+
+def test_conflicts_and_misdated_ids_refuse_and_are_findings() -> None:
+    verdict = verify(CLAIMED, replace(RIGHT, conflicts=1, misdated=2), 900)
+    assert not verdict.is_proved
+    assert [f.kind for f in verdict.findings] == [Kind.CONFLICT, Kind.MISDATED]
+
+
+def test_a_torn_tail_outside_every_landing_is_noted_and_refuses_nothing() -> None:
+    verdict = verify(CLAIMED, replace(RIGHT, lines=26, corrupt_lines=1), 900)
+    assert verdict.is_proved
+    assert [f.kind for f in verdict.findings] == [Kind.CORRUPT_LINE]
