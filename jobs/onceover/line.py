@@ -2,9 +2,9 @@ r"""The window file's line, byte for byte: the reference that Spark's expression
 
     GGGGGGGG-PPPPP-OOOOOOOOOOOOOOOOOOO CCCCCCCC TTTTTTTTTTTTT KKKKKKKKKKKKKKKKKKKK<TAB>KEY<TAB>HEADERS<TAB>VALUE
 
-Everything up to the first TAB stands at a fixed place, so a line is parsed by slicing and sorts by its ID. `\\ \t \n \r`
-are escaped, null is `\N`, headers are `NAME\=VALUE` joined by `\;`: any bytes come back unchanged. A quarantined
-record has 13 dashes for its event time and its reason as a fifth field.
+Everything up to the first TAB stands at a fixed place, so a line is parsed by slicing and sorts by its ID. `\\ \t \n`
+and `\r` are escaped, null is `\N`, headers are `NAME\=VALUE` joined by `\;`: any bytes come back unchanged. A
+quarantined record has 13 dashes for its event time and its reason as a fifth field.
 
 Two lines with the same content (from KAFKA_TS to VALUE) hold the same record: the encoding is injective.
 """
@@ -32,12 +32,12 @@ PREFIX_BYTES = 79  # with the TAB before the key
 MAX_EVENT_MS = 10**13 - 1  # 13 digits: up to the year 2286
 NO_EVENT_TIME = b"-" * 13
 NULL = rb"\N"
-PREFIX_PATTERN = r"[0-9a-f]{8}-[0-9]{5}-[0-9]{19} [0-9a-f]{8} (?:[0-9]{13}|-{13}) (?:[0-9]|-)[0-9]{19}\t"
 LONGEST_LINE = 256 * 1024 * 1024  # bytes without a newline after which a reader stops collecting
 
 Header = tuple[str | bytes, bytes | None]
 
-_PREFIX = re.compile(PREFIX_PATTERN.encode())
+_ID = re.compile(rb"[0-9a-f]{8}-[0-9]{5}-[0-9]{19}")
+_PREFIX = re.compile(_ID.pattern + rb" [0-9a-f]{8} (?:[0-9]{13}|-{13}) [0-9-][0-9]{19}\t")
 _SPECIAL = re.compile(rb"[\\\t\n\r]")
 
 
@@ -150,7 +150,7 @@ def encode_id(source: KafkaPartition, offset: int) -> bytes:
 
 def parse_id(data: bytes) -> tuple[KafkaPartition, int]:
     """Kafka partition and offset of an ID of 34 bytes; UsageError if it is none."""
-    if not re.fullmatch(rb"[0-9a-f]{8}-[0-9]{5}-[0-9]{19}", data):
+    if not _ID.fullmatch(data):
         raise UsageError(f"{data[:60]!r} is not an ID; one looks like 00c0ffee-00003-0000000000000000042")
     return KafkaPartition(data[GENERATION].decode(), int(data[KAFKA_PARTITION])), int(data[OFFSET])
 
@@ -200,7 +200,10 @@ def decode_file(chunks: Iterable[bytes], longest: int = LONGEST_LINE) -> Iterato
             position += size + end - start + 1
             pieces, size, start = [], 0, end + 1
         size += len(chunk) - start
-        pieces = [*pieces, chunk[start:]] if size <= longest else []
+        if size > longest:
+            pieces = []
+        else:
+            pieces.append(chunk[start:])
     yield from _placed(position, size, pieces, longest)
 
 
