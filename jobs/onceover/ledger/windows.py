@@ -70,14 +70,14 @@ WITH chosen AS (
     AND a.generation = b.generation AND a.kafka_partition = b.kafka_partition
     AND a.start_offset < b.end_offset AND b.start_offset < a.end_offset
   WHERE a.since
-), overlaps AS (
+), overlapping AS (
   SELECT window_start, jsonb_agg(jsonb_build_array(one, two) ORDER BY one, two) AS pairs FROM pairs GROUP BY 1
 )
 SELECT c.*, coalesce(s.landing_ids, '{{}}') AS landing_ids, coalesce(s.landings_since, '{{}}') AS landings_since,
   coalesce(s.bytes_since, 0) AS bytes_since, s.s_records, s.s_high1, s.s_low1, s.s_high2, s.s_low2,
   coalesce(s.late_records, 0) AS late_records, coalesce(s.unproved, '{{}}') AS unproved,
-  coalesce(o.pairs, '[]') AS overlaps
-FROM chosen c LEFT JOIN sums s USING (window_start) LEFT JOIN overlaps o USING (window_start)
+  coalesce(o.pairs, '[]') AS overlapping
+FROM chosen c LEFT JOIN sums s USING (window_start) LEFT JOIN overlapping o USING (window_start)
 ORDER BY c.window_start
 """
 
@@ -232,7 +232,7 @@ def _evidence(row: Mapping[str, object]) -> Evidence:
         bytes_since=int(str(values["bytes_since"])),
         landings_since=_ids(values["landings_since"]),
         late_records=int(str(values["late_records"])),
-        overlaps=tuple((int(a), int(b)) for a, b in values["overlaps"]),  # type: ignore[attr-defined]
+        overlaps=tuple((int(a), int(b)) for a, b in values["overlapping"]),  # type: ignore[attr-defined]
         unproved=_ids(values["unproved"]),
         landing_set=_ids(values["landing_ids"]),
     )
