@@ -1,0 +1,68 @@
+"""What to do next about a window, as short steps that a person can follow at night."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from onceover.findings import Kind
+from onceover.window import Window, written
+
+OF_PIPELINE = frozenset({Kind.UNFINISHED_BATCH, Kind.HOLE})
+_LOST = {Kind.MISSING_FILE, Kind.CORRUPT_LINE, Kind.CONFLICT, Kind.MISDATED, Kind.MISPLACED_LINE}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do, and the command that does it, ready to be copied."""
+
+    text: str
+    command: str | None = None
+
+
+_RESTORE = Step("Lines that raw has lost cannot be rebuilt from it: bring the window file back first, if you can.")
+
+
+def next_steps(pipeline: str, window: Window, state: str, kinds: Collection[str], changing: bool = False) -> list[Step]:
+    """By the window's state and what is wrong with it and with its pipeline now. Never empty."""
+    about_window = set(kinds) - OF_PIPELINE
+    return [*_of_pipeline(pipeline, kinds), *_of_window(pipeline, window, state, about_window, changing)]
+
+
+def _of_pipeline(pipeline: str, kinds: Collection[str]) -> list[Step]:
+    steps: list[Step] = []
+    if Kind.UNFINISHED_BATCH in kinds:
+        steps.append(Step("Start ingest again, it supersedes the unfinished batch.", f"onceover ingest {pipeline}"))
+    if Kind.HOLE in kinds:
+        steps.append(Step("Look whether Kafka still has the skipped offsets; their records are in no window."))
+    return steps
+
+
+def _of_window(pipeline: str, window: Window, state: str, kinds: Collection[str], changing: bool) -> list[Step]:
+    ask = f"onceover repair {pipeline} --from {window} --to {written(window.end)}"
+    repair = f'{ask} --reason "..."'
+    if state == "repairing":
+        return [Step("A repair holds it now. Look again in a minute; a repair that died loses its hold by then.")]
+    if state == "open":
+        return [Step("Nothing: it is judged once it has closed. If it never closes:", "onceover doctor")]
+    if changing:
+        return [Step("A batch is landing here right now. Ask again in a few seconds.")]
+    restore = [_RESTORE] if set(kinds) & _LOST else []
+    if state == "blocked":
+        return [
+            Step("Put right what the last repair names; Airflow does not try this window again by itself."),
+            *restore,
+            Step("Then repair it, which lifts the block:", repair),
+        ]
+    if set(kinds) - {Kind.LATE}:
+        return [
+            *restore,
+            Step(
+                "Airflow's DAG repair_failed_windows repairs it at its next run. To see what that would do:",
+                f"{ask} --dry-run",
+            ),
+            Step("To do it now:", repair),
+        ]
+    if state == "certified":
+        return [Step("Nothing: it is proved right.")]
+    return [Step("Nothing is wrong with it; the next detection certifies it. To have that now, without Spark:", repair)]

@@ -1,0 +1,107 @@
+"""The program `onceover`: its commands, and how every one of them ends."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from onceover import __version__
+from onceover.cli import doctor, explain, ingest, ledger, pipelines, repair, stack, windows
+from onceover.cli.codes import epilog
+from onceover.cli.output import fail
+from onceover.errors import OnceoverError
+
+
+class Program(TyperGroup):
+    """Ends with one line and an exit code for everything expected; only a bug of ours shows a traceback."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> NoReturn:
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except OnceoverError as error:
+            fail(str(error))
+            sys.exit(error.exit_code)
+        except typer.TyperException as error:
+            _tell(error)
+            sys.exit(error.exit_code)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _tell(error: typer.TyperException) -> None:
+    context = getattr(error, "ctx", None)
+    said = error.format_message()
+    if not said or context is None:  # a group without a command, whose help was printed already
+        return
+    fail(f"{said.rstrip('.')}; see `{context.command_path} --help`")
+
+
+app = typer.Typer(
+    name="onceover",
+    cls=Program,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=epilog(
+        "onceover doctor",
+        "onceover windows flights --state failed",
+        "onceover explain flights 2013-01-05T14:00Z",
+        "onceover repair flights --from 2013-01-05T14:00Z --to 2013-01-05T15:00Z --dry-run",
+    ),
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"onceover {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def onceover(
+    version: Annotated[
+        bool,
+        typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Find windows whose near-real-time aggregates are wrong, rebuild them from raw, prove the result.
+
+    Every time is written with its zone, like 2013-01-01T05:00Z; a window is named by its start, and --to is exclusive.
+    Addresses come from ONCEOVER_KAFKA, ONCEOVER_WEBHDFS, ONCEOVER_HDFS, ONCEOVER_POSTGRES and ONCEOVER_AIRFLOW, else
+    from what the embedded stack wrote to .local/endpoints.json.
+    """
+
+
+for command in (windows, explain, repair, doctor, ingest):
+    command.add_to(app)
+for group in (pipelines, stack, ledger):
+    app.add_typer(group.app)
+
+
+def _flow(of: typer.Typer) -> None:
+    """Let help text run to the terminal's width: rich keeps the line breaks of the source."""
+    for each in of.registered_commands:
+        text = inspect.getdoc(each.callback) or ""
+        each.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
+for each in (app, *(group.app for group in (pipelines, stack, ledger))):
+    _flow(each)
+
+
+def main() -> NoReturn:
+    """The console script."""
+    app(prog_name="onceover")
+    sys.exit(0)

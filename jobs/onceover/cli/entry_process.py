@@ -1,0 +1,34 @@
+"""Running one of the entries to its end: its progress is seen, and a signal to us lets it end in its own way."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Sequence
+from types import FrameType
+
+_STDERR = 2
+_LAST_WORDS_SECONDS = 20.0
+
+
+def run(command: Sequence[str]) -> int:
+    """Its exit code. What it prints goes to stderr, for stdout is ours. After Ctrl-C or SIGTERM it lets go of what it
+    holds, and only then do we end."""
+    # A process group of its own: a terminal's Ctrl-C would else reach it twice, and its JVM as well.
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=_STDERR, process_group=0) as process:
+
+        def end(number: int, frame: FrameType | None) -> None:
+            raise SystemExit(128 + number)
+
+        before = signal.signal(signal.SIGTERM, end)
+        try:
+            return process.wait()
+        except BaseException:
+            process.send_signal(signal.SIGINT)  # Python unwinds this one; of SIGTERM it would die on the spot
+            try:
+                process.wait(_LAST_WORDS_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            raise
+        finally:
+            signal.signal(signal.SIGTERM, before)

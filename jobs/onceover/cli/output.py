@@ -1,0 +1,143 @@
+"""How commands show things: tables and text for people, JSON for programs, one line for an error.
+
+On a terminal there is colour and text is wrapped to its width; a pipe or a file gets neither, so that a row stays one
+line. Nothing that a person typed is taken for markup or reaches a terminal as a control character.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from typing import TextIO
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from onceover.window import written
+
+_UNWRAPPED = 100_000
+_LEAST = 16
+Cell = object
+"""Shown as it is meant: None is nothing, a number stands to the right, Text keeps its style."""
+
+STYLES = {
+    "certified": "green",
+    "confirmed": "green",
+    "fine": "green",
+    "up": "green",
+    "failed": "bold red",
+    "blocked": "bold red",
+    "revoked": "bold red",
+    "wrong": "bold red",
+    "dead": "bold red",
+    "repairing": "yellow",
+    "unready": "yellow",
+    "closed": "yellow",
+    "note": "yellow",
+    "open": "dim",
+    "down": "dim",
+}
+
+
+def out() -> Console:
+    return _console(sys.stdout)
+
+
+def err() -> Console:
+    return _console(sys.stderr)
+
+
+def say(*parts: RenderableType, whole: bool = False) -> None:
+    """Lines and tables for the person who asked, on stdout; `whole` lines are left to the terminal to wrap, so that
+    they can be copied."""
+    console = out()
+    if console.is_terminal:
+        console.print(*parts, sep="\n", soft_wrap=whole)
+        return
+    with console.capture() as captured:
+        console.print(*parts, sep="\n")
+    for line in captured.get().splitlines():  # rich fills cells up with spaces
+        typer.echo(line.rstrip())
+
+
+def progress(text: str) -> None:
+    """A line about what is happening, on stderr: stdout holds results only."""
+    err().print(safe(text), style="dim", soft_wrap=True)
+
+
+def fail(message: str) -> None:
+    """An error: one line on stderr, whatever the message holds."""
+    line = Text.assemble(("onceover: ", "bold red"), safe(" ".join(message.split())))
+    err().print(line, soft_wrap=True)
+
+
+def as_json(value: object) -> None:
+    """The value as JSON on stdout, moments written as everywhere else."""
+    typer.echo(json.dumps(value, indent=2, default=_plain))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
+    """A table of these rows. A heading that begins with `>` stands over numbers; the last column takes what is left."""
+    terminal = out().is_terminal
+    drawn = Table(
+        box=SIMPLE_HEAD if terminal else None,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style="bold" if terminal else "",
+    )
+    for position, heading in enumerate(headings):
+        number, last = heading.startswith(">"), position == len(headings) - 1
+        drawn.add_column(
+            heading.lstrip(">"),
+            justify="right" if number else "left",
+            no_wrap=not last,
+            overflow="fold",
+            min_width=_LEAST if last else None,
+        )
+    for row in rows:
+        drawn.add_row(*(_cell(value) for value in row))
+    return drawn
+
+
+def styled(word: str) -> Text:
+    """A state in its colour."""
+    return Text(safe(word), style=STYLES.get(word, ""))
+
+
+def safe(text: str) -> str:
+    """The text with everything unprintable written out, as a terminal may be driven by control characters."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _cell(value: Cell) -> Text:
+    if isinstance(value, Text):
+        return value
+    if value is None:
+        return Text("-", style="dim")
+    if isinstance(value, bool):
+        return Text("yes" if value else "no")
+    if isinstance(value, int):
+        return Text(f"{value:,}")
+    if isinstance(value, datetime):
+        return Text(written(value.replace(microsecond=0)))
+    return Text(safe(str(value)))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return written(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    return str(value)
+
+
+def _console(stream: TextIO) -> Console:
+    # Where nobody looks, rich would take the width of some other stream's terminal and cut rows to it.
+    width = None if stream.isatty() else _UNWRAPPED
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)

@@ -1,0 +1,136 @@
+"""What a repair would do and what it did, as tables and as values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.filesize import decimal
+
+from onceover.cli.codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
+from onceover.cli.output import say, styled, table
+from onceover.cli.sentences import counted
+from onceover.findings import Finding
+from onceover.operations import Confirmation, Detection, PlannedRepair
+
+_MOST_ROWS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One repair from judging to reading back. `ended` is the exit code of the Spark application, if there was one."""
+
+    detection: Detection
+    confirmation: Confirmation | None = None
+    ended: int = 0
+
+    @property
+    def outcomes(self) -> dict[str, tuple[str, str]]:
+        """Every failed window: what became of it, and why."""
+        found: dict[str, tuple[str, str]] = {}
+        if self.confirmation is not None:
+            done = self.confirmation
+            found |= dict.fromkeys(done.confirmed, ("confirmed", ""))
+            for state, rows in (
+                ("unneeded", done.unneeded),
+                ("revoked", done.revoked),
+                ("failed", done.failed),
+                ("blocked", done.newly_blocked),
+            ):
+                found |= {window: (state, why) for window, why in rows}
+        left = "the repair ended early" if self.ended else "another repair holds it"
+        failed = [str(each.window) for each in self.detection.failed]
+        return {window: found.get(window, ("left", left)) for window in failed}
+
+    @property
+    def exit_code(self) -> int:
+        states = {state for state, _ in self.outcomes.values()}
+        if states & {"revoked", "failed", "blocked"}:
+            return FAILED
+        if self.ended:
+            return self.ended if self.ended in (USAGE, TRY_LATER, WRONG_TOML) else FAILED
+        return TRY_LATER if "left" in states or self.detection.waiting else 0
+
+    def as_dict(self) -> dict[str, object]:
+        findings = {str(each.window): each.as_dict()["findings"] for each in self.detection.failed}
+        return {
+            "detection": self.detection.as_dict(),
+            "confirmation": self.confirmation.as_dict() if self.confirmation else None,
+            "windows": [
+                {"window": window, "findings": findings[window], "outcome": state, "why": why or None}
+                for window, (state, why) in self.outcomes.items()
+            ],
+            "exit_code": self.exit_code,
+        }
+
+
+def show_plan(planned: Sequence[PlannedRepair]) -> None:
+    if not planned:
+        say("nothing to repair: no closed window of this range is wrong. Nothing was written.")
+        return
+    say(
+        table(
+            ["window", ">lines", ">bytes", ">counted", ">in raw", ">change", "findings"],
+            (
+                (
+                    str(row.window),
+                    row.lines,
+                    decimal(row.bytes),
+                    row.counted,
+                    row.distinct,
+                    None if row.distinct is None else f"{row.distinct - row.counted:+,}",
+                    _kinds(row.findings),
+                )
+                for row in planned
+            ),
+        )
+    )
+    lines, size = sum(row.lines for row in planned), sum(row.bytes for row in planned)
+    say(f"a repair would read {counted(len(planned), 'window')}, {counted(lines, 'line')}, {decimal(size)}.")
+    if any(row.distinct is None for row in planned):
+        say("Where the change is -, only reading raw tells it.")
+    say("Nothing was written.")
+
+
+def show_result(result: Result) -> None:
+    seen, outcomes = result.detection, result.outcomes
+    if not seen.failed:
+        say(
+            f"nothing to repair: {counted(seen.judged, 'window')} judged, {seen.certified} certified from the ledger"
+            if seen.judged
+            else "nothing to judge: the windows of this range that are known are certified, or still open"
+        )
+    else:
+        troubled = {window: outcome for window, outcome in outcomes.items() if outcome[0] != "confirmed"}
+        shown = outcomes if len(outcomes) <= _MOST_ROWS else troubled
+        findings = {str(each.window): _kinds(each.findings) for each in seen.failed}
+        if shown:
+            say(
+                table(
+                    ["window", "outcome", "findings"],
+                    (
+                        (window, styled(state), findings[window] + (f": {why}" if why else ""))
+                        for window, (state, why) in shown.items()
+                    ),
+                )
+            )
+        confirmed = len(outcomes) - len(troubled)
+        line = f"{seen.judged} judged, {seen.certified} certified from the ledger, {confirmed} repaired and confirmed"
+        if troubled:
+            line += f", {len(troubled)} not"
+        if result.confirmation is not None:
+            line += (
+                f"; {counted(result.confirmation.lines_read, 'line')} read, "
+                f"{counted(result.confirmation.duplicates, 'duplicate')} left out"
+            )
+        say(line)
+    if result.ended:
+        say(f"The Spark application ended with {result.ended}, see above. The same command goes on where it stopped.")
+    if seen.waiting:
+        say(f"{counted(seen.waiting, 'window')} left to a batch or a repair that holds them; ask again in a minute.")
+    for finding in seen.findings:
+        say(f"Of the whole pipeline: {finding}. See `onceover doctor`.")
+
+
+def _kinds(findings: Sequence[Finding]) -> str:
+    return ", ".join(str(finding.kind) for finding in findings) or "none, by force"

@@ -1,0 +1,139 @@
+"""Findings in sentences for somebody on call: what is wrong, and how it is known. Values in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from onceover.findings import Kind
+from onceover.offsets import KafkaPartition, OffsetRange
+
+_MOST_PAIRS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One finding: what is wrong, and how it is known."""
+
+    what: str
+    how: str
+
+
+def tell(kind: str, evidence: Mapping[str, Any], landings: Sequence[Mapping[str, Any]] = ()) -> Told:
+    """A finding with its evidence; `landings` are the window's, with the offset ranges of their batches."""
+    if kind not in list(Kind):
+        return Told(kind, _as_it_is(evidence))
+    try:
+        return _tell(Kind(kind), evidence, landings)
+    except (KeyError, TypeError, ValueError):
+        # A finding of another version may hold other evidence; somebody on call is still to see it.
+        return Told(kind, _as_it_is(evidence))
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 record`, `2 records`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listed(numbers: Iterable[object], noun: str, most: int = 8) -> str:
+    """`landing 3`, `landings 3, 4 and 9`, cut where it would fill a page."""
+    shown = [str(number) for number in numbers]
+    left = len(shown) - most
+    if left > 0:
+        return f"{noun}s {', '.join(shown[:most])} and {left} more"
+    if len(shown) == 1:
+        return f"{noun} {shown[0]}"
+    return f"{noun}s {', '.join(shown[:-1])} and {shown[-1]}" if shown else f"no {noun}s"
+
+
+def offset_ranges(values: Iterable[Sequence[Any]] | None) -> tuple[OffsetRange, ...]:
+    """As the ledger keeps them: [generation, kafka_partition, start, end]."""
+    return tuple(OffsetRange(KafkaPartition(g, int(p)), int(a), int(b)) for g, p, a, b in values or ())
+
+
+def _tell(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mapping[str, Any]]) -> Told:
+    match kind:
+        case Kind.DUPLICATED:
+            return Told(
+                "Records stand in raw more than once, and the aggregates may count them more than once.",
+                f"The offset ranges behind {listed(evidence['landings'], 'landing')} overlap"
+                + _overlaps(evidence["landings"], landings)
+                + ".",
+            )
+        case Kind.UNACCOUNTED_BYTES:
+            return _unaccounted(evidence)
+        case Kind.MISSING_FILE:
+            length = evidence["file_length"]
+            there = "there is no window file" if length is None else f"the window file has only {length:,}"
+            return Told(
+                "Lines that were landed are gone from the window file.",
+                f"The ledger accounts for {evidence['expected_length']:,} bytes; {there}.",
+            )
+        case Kind.AGGREGATE_MISMATCH:
+            return _mismatch(evidence)
+        case Kind.LATE:
+            from_landings = f" ({listed(evidence['landings'], 'landing')})" if evidence["landings"] else ""
+            return Told(
+                f"{counted(evidence['records'], 'record')} arrived after the window had closed.",
+                f"They were landed when the watermark had already passed the window's end{from_landings}.",
+            )
+        case Kind.UNFINISHED_BATCH:
+            return Told(
+                "A batch was begun by an ingest that is gone; what it appended counts for nothing.",
+                f"{listed(evidence['batches'], 'batch').replace('batchs', 'batches').capitalize()}: begun, neither "
+                "landed nor superseded, and the epoch is dead.",
+            )
+        case Kind.HOLE:
+            gaps = "; ".join(f"{g}-{p}: frontier {a:,}, reach {b:,}" for g, p, a, b in evidence["frontier_and_reach"])
+            return Told("Offsets were skipped: nothing is known of the records between frontier and reach.", f"{gaps}.")
+        case Kind.MISPLACED_LINE:
+            return Told(f"{counted(evidence['lines'], 'line')} in the file belong to another window.", _SCAN)
+        case Kind.CORRUPT_LINE:
+            return Told(f"{counted(evidence['lines'], 'line')} in the file are damaged: their CRC is wrong.", _SCAN)
+        case Kind.MISDATED:
+            return Told(f"{counted(evidence['ids'], 'ID')} stand there with more than one event time.", _SCAN)
+        case Kind.CONFLICT:
+            return Told(f"{counted(evidence['ids'], 'ID')} stand there with more than one content.", _SCAN)
+
+
+_SCAN = "A repair read every line of the window file and counted them."
+
+
+def _unaccounted(evidence: Mapping[str, Any]) -> Told:
+    expected, length = evidence["expected_length"], evidence["file_length"]
+    how = f"The window file has {length:,} bytes, its landings account for {expected:,}: {length - expected:,} more."
+    if unproved := evidence.get("unproved_landings"):
+        how = f"The file's length did not prove {listed(unproved, 'landing')}." + (
+            f" {how}" if length > expected else ""
+        )
+    return Told(
+        "The window file holds bytes of an append that never counted as landed, and the aggregates may count them.", how
+    )
+
+
+def _mismatch(evidence: Mapping[str, Any]) -> Told:
+    difference = evidence["difference"]
+    what = "The aggregates do not count what was landed."
+    how = f"They count {counted(evidence['counted'], 'record')}, the landings hold {evidence['landed']:,}"
+    if difference == "digest":
+        return Told(what, f"{how}: as many, but not the same ones, for the digests differ.")
+    return Told(what, f"{how}: {counted(abs(difference), 'record')} too {'many' if difference > 0 else 'few'}.")
+
+
+def _overlaps(named: Sequence[int], landings: Sequence[Mapping[str, Any]]) -> str:
+    held = {row["landing_id"]: offset_ranges(row["offset_ranges"]) for row in landings if row["landing_id"] in named}
+    shared = [
+        f"{one} and {two} share {OffsetRange(a.source, max(a.start, b.start), min(a.end, b.end))}"
+        for one, two in combinations(sorted(held), 2)
+        for a in held[one]
+        for b in held[two]
+        if a.overlaps(b)
+    ]
+    more = f", and {len(shared) - _MOST_PAIRS} more" if len(shared) > _MOST_PAIRS else ""
+    return f": {', '.join(shared[:_MOST_PAIRS])}{more}" if shared else ""
+
+
+def _as_it_is(evidence: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in evidence.items()) or "no evidence was kept"

@@ -1,0 +1,100 @@
+"""`onceover windows`: the windows of a pipeline and where each stands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+
+from onceover.cli.arguments import AsJson, PipelineName, now
+from onceover.cli.codes import epilog
+from onceover.cli.output import as_json, say, styled, table
+from onceover.errors import UsageError
+from onceover.window import WindowRange, parse_moment, written
+
+_BEGINNING = "0001-01-01T00:00Z"
+
+State = Annotated[
+    str | None,
+    typer.Option("--state", metavar="STATE", help="Only those: open, closed, failed, repairing, blocked or certified."),
+]
+From = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
+To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(
+        epilog=epilog(
+            "onceover windows flights",
+            "onceover windows flights --state failed",
+            "onceover windows flights --from 2013-01-01T00:00Z --to 2013-01-02T00:00Z --json",
+        )
+    )(windows)
+
+
+def windows(
+    pipeline: PipelineName, state: State = None, start: From = None, end: To = None, json: AsJson = False
+) -> None:
+    """List a pipeline's windows and where each stands.
+
+    open: records may still come. closed: not judged yet. failed: its aggregates are wrong, see the findings.
+    repairing: a repair holds it. blocked: repair failed too often. certified: it is proved right.
+    """
+    from onceover.endpoints import address
+    from onceover.ledger.catalog import registered
+    from onceover.ledger.database import connect, require_current
+    from onceover.ledger.reading import WindowState, list_windows
+    from onceover.pipeline import find
+
+    known = find(pipeline)
+    if state is not None and state not in list(WindowState):
+        raise UsageError(f"there is no state {state!r}; there are {', '.join(WindowState)}")
+    first, last = bounds(start, end, known.contract.window_minutes, now())
+    with connect(address("postgres"), f"onceover windows {known.name}") as connection:
+        require_current(connection)
+        registered(connection, known.name)
+        rows = list_windows(connection, known.name, WindowState(state) if state else None, first, last)
+    if json:
+        as_json(rows)
+    else:
+        show(rows)
+
+
+def bounds(start: str | None, end: str | None, minutes: int, now: datetime) -> tuple[datetime | None, datetime | None]:
+    """What was typed as moments, each of which may be left out; refused as a range is."""
+    if end is not None:
+        chosen = WindowRange.parse(start or _BEGINNING, end, minutes, now)
+        return (chosen.start if start else None), chosen.end
+    if start is None:
+        return None, None
+    first = parse_moment(start)
+    if first > now:
+        raise UsageError(f"the range starts at {written(first)}, which is in the future")
+    return WindowRange(first, first + timedelta(minutes=minutes), minutes).start, None
+
+
+def show(rows: Sequence[Mapping[str, Any]]) -> None:
+    if not rows:
+        say("no window is known that matches")
+        return
+    say(
+        table(
+            ["window", "state", ">records", "certificate", ">tries", "findings"],
+            (
+                (
+                    row["window_start"],
+                    styled(row["state"]),
+                    row["records"],
+                    f"from {row['basis']}" if row["basis"] and row["state"] == "certified" else None,
+                    row["tries"] or None,
+                    row["blocked_why"] or ", ".join(row["findings"]) or None,
+                )
+                for row in rows
+            ),
+        )
+    )
+    counts = Counter(row["state"] for row in rows)
+    say(f"{len(rows):,} windows: " + ", ".join(f"{count:,} {state}" for state, count in counts.most_common()))
