@@ -26,15 +26,13 @@ down: setup ## Stop what `make up` started; its data stays
 test: check ## Everything that must pass before landing, fastest tier first
 	@$(PYTEST) -q -m "not spark and not stack and not airflow and not faults"
 	@$(PYTEST) -q -m "spark and not stack and not airflow and not faults"
-	@$(PYTEST) -q -m "stack and not airflow and not faults"
-	@$(PYTEST) -q -m "airflow and not faults"
-	@$(PYTEST) -q -m "faults"
+	@$(PYTEST) -q -m "stack or airflow or faults" # one session, so that they share one stack
 
 check: setup ## Format, lint, types, import arrows: reads only
 	@$(BIN)/ruff format --check --quiet . || { echo "make check: run \`make fix\`"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache | tail -n 8
+	@$(BIN)/lint-imports --no-cache >.local/imports.txt || { cat .local/imports.txt; exit 1; }
 
 fix: setup ## Mend what format and lint can mend by themselves
 	@$(BIN)/ruff check --fix --quiet . || true

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -21,11 +24,30 @@ def write_whole(file: Path, text: str, mode: int = 0o644) -> None:
     scratch.replace(file)
 
 
+@contextmanager
+def made_whole(folder: Path) -> Iterator[Path]:
+    """An empty folder to fill, which moves to its place only if nothing goes wrong: a kill half-way leaves nothing.
+
+    It lies in a workshop that is thrown away afterwards, where settings for the making may lie beside it. A workshop
+    serves once: a child that outlived its killed parent may still be at work in an earlier one.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for left_over in folder.parent.glob(f".making-{folder.name}-*"):
+        shutil.rmtree(left_over, ignore_errors=True)
+    workshop = folder.with_name(f".making-{folder.name}-{secrets.token_hex(4)}")
+    workshop.mkdir()
+    scratch = workshop / folder.name
+    scratch.mkdir(mode=0o700)
+    yield scratch
+    scratch.rename(folder)
+    shutil.rmtree(workshop)
+
+
 def secret(folder: Path, name: str) -> str:
     """The secret of that name, made at its first use and kept for ever in a file only its owner reads."""
     file = folder / name
     if not file.exists():
-        write_whole(file, secrets.token_urlsafe(24), mode=0o600)
+        write_whole(file, secrets.token_urlsafe(48), mode=0o600)
     return file.read_text()
 
 

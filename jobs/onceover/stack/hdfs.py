@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from collections.abc import Mapping
 from http.client import HTTPException
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 from urllib.request import ProxyHandler, build_opener
 
-from onceover.errors import TransientError
-from onceover.stack.files import hadoop_xml, write_whole
+from onceover.errors import ConfigurationError
+from onceover.stack.files import hadoop_xml, made_whole, write_whole
 from onceover.stack.jars import class_path
 from onceover.stack.part import Place, Say, java
 from onceover.stack.ports import LOOPBACK, answers
-from onceover.stack.process import Command, Process
+from onceover.stack.process import Command, Process, run_once
 
 _LOGGING: Final = """\
 log4j.rootLogger=WARN,out
@@ -34,7 +33,7 @@ class NameNode:
 
     name = "namenode"
     ports: tuple[str, ...] = ("namenode", "namenode-http")
-    start_s = 90.0
+    start_s = 180.0
     stop_s = 20.0
 
     def __init__(self, place: Place, datanodes: int) -> None:
@@ -98,24 +97,22 @@ class NameNode:
         }
 
     def _format(self, say: Say) -> None:
-        """In a folder that only gets its name once it is whole, so that a kill half-way leaves nothing to trip over."""
-        scratch = self._folder / "names.new"
-        shutil.rmtree(scratch, ignore_errors=True)
-        folder = self._folder / "format"
-        start, _ = _daemon(self._place, folder, self._settings(scratch), self._datanodes, "-Xmx128m", say)
-        command = [*start, "org.apache.hadoop.hdfs.server.namenode.NameNode", "-format", "-nonInteractive", "-force"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise TransientError(
-                f"the NameNode could not format {scratch}: {(done.stderr or done.stdout).strip()[-300:]}"
-            )
-        scratch.rename(self._names)
+        with made_whole(self._names) as scratch:
+            start, _ = _daemon(self._place, scratch.parent, self._settings(scratch), self._datanodes, "-Xmx128m", say)
+            command = [
+                *start,
+                "org.apache.hadoop.hdfs.server.namenode.NameNode",
+                "-format",
+                "-nonInteractive",
+                "-force",
+            ]
+            run_once(command, f"the NameNode's formatting of {self._names}")
 
 
 class DataNode:
     """See `Part`."""
 
-    start_s = 90.0
+    start_s = 180.0
     stop_s = 20.0
 
     def __init__(self, place: Place, number: int, datanodes: int) -> None:
@@ -161,6 +158,11 @@ def _daemon(
     place: Place, folder: Path, settings: dict[str, object], datanodes: int, heap: str, say: Say
 ) -> tuple[tuple[str, ...], str]:
     """How a Hadoop process starts with these settings, and their text."""
+    if quote(str(place.local)) != str(place.local):
+        raise ConfigurationError(
+            f"a DataNode loses its data in a path like {str(place.local)!r}, with blanks or the like; "
+            "set ONCEOVER_LOCAL to a folder with a plain name"
+        )
     jars = class_path("hdfs", say)
     # Its web server looks for these by name on the class path and refuses to start without; they may be empty.
     for webapp in ("hdfs", "datanode"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import subprocess
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,12 +11,11 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from onceover.errors import TransientError
-from onceover.stack.files import properties, write_whole
+from onceover.stack.files import made_whole, properties, write_whole
 from onceover.stack.jars import class_path
 from onceover.stack.part import Place, Say, java
 from onceover.stack.ports import LOOPBACK, answers
-from onceover.stack.process import Command, Process
+from onceover.stack.process import Command, Process, run_once
 
 _LOGGING: Final = """\
 status=warn
@@ -38,7 +36,7 @@ class Kafka:
 
     name = "kafka"
     ports: tuple[str, ...] = ("kafka", "kafka-controller")
-    start_s = 90.0
+    start_s = 180.0
     stop_s = 30.0
 
     def __init__(self, place: Place) -> None:
@@ -122,17 +120,11 @@ class Kafka:
         }
 
     def _format(self, start: tuple[str, ...]) -> None:
-        """In a folder that only gets its name once it is whole, so that a kill half-way leaves nothing to trip over."""
-        scratch = self._folder / "data.new"
-        subprocess.run(["rm", "-rf", str(scratch)], check=True)
-        scratch.mkdir(parents=True)
-        settings = self._folder / "format.properties"
-        write_whole(settings, properties(self._settings(scratch)))
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if cluster.startswith("-"):  # Kafka's own rule: its tools would take it for an option
             cluster = "A" + cluster[1:]
-        command = [*start, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise TransientError(f"Kafka could not format {scratch}: {(done.stderr or done.stdout).strip()[-300:]}")
-        scratch.rename(self._data)
+        with made_whole(self._data) as scratch:
+            settings = scratch.with_suffix(".properties")
+            write_whole(settings, properties(self._settings(scratch)))
+            command = [*start, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
+            run_once(command, f"Kafka's formatting of {self._data}")

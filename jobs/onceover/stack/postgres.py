@@ -8,18 +8,19 @@ import pwd
 import shutil
 import signal
 import stat
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from onceover.errors import ConfigurationError, TransientError
+import psutil
+
+from onceover.errors import ConfigurationError
 from onceover.stack import databases
-from onceover.stack.files import secret, write_whole
+from onceover.stack.files import made_whole, secret, write_whole
 from onceover.stack.part import Place, Say
 from onceover.stack.ports import LOOPBACK, answers
-from onceover.stack.process import Command, Process
+from onceover.stack.process import Command, Process, run_once
 
 _SUPERUSER: Final = "postgres"
 _DATABASES: Final = ("onceover", "airflow")
@@ -49,6 +50,7 @@ class Postgres:
         if not self._data.exists():
             say(self.name, "makes its data folder")
             self._initialise()
+        self._forget_dead_server()
         settings = {
             "listen_addresses": LOOPBACK,
             "port": self._place.ports["postgres"],
@@ -78,37 +80,31 @@ class Postgres:
         """The role's database of the same name. The password stands in the file that `passfile` names."""
         return f"{scheme}://{role}@{self.address()}/{role}?passfile={quote(str(self._passwords), safe='/')}"
 
+    def _forget_dead_server(self) -> None:
+        """PostgreSQL takes any process with the number in its postmaster.pid for a living server: one that nobody has
+        reaped yet, or a stranger. It still refuses to start over what a dead one left in shared memory."""
+        file = self._data / "postmaster.pid"
+        if self.process.pid() is not None or not file.exists():
+            return
+        try:
+            server = psutil.Process(int(file.read_text().splitlines()[0]))
+            if server.status() != psutil.STATUS_ZOMBIE and str(self._data) in server.cmdline():
+                return
+        except (psutil.NoSuchProcess, psutil.AccessDenied, ValueError, IndexError):
+            pass
+        file.unlink()
+
     def _initialise(self) -> None:
-        """In a folder that only gets its name once it is whole, so that a kill half-way leaves nothing to trip over."""
-        scratch = self._folder / "data.new"
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True, mode=0o700)
-        password = self._folder / "password.new"
-        write_whole(password, secret(self._secrets, f"postgres-{_SUPERUSER}"), mode=0o600)
-        if os.geteuid() == 0:
-            for each in (scratch, password):
-                shutil.chown(each, user=_nobody().pw_uid, group=_nobody().pw_gid)
-        command = [
-            *self._as_whom(),
-            str(_binaries() / "initdb"),
-            *("-D", str(scratch), "-U", _SUPERUSER, "--pwfile", str(password)),
-            *(
-                "--auth",
-                "scram-sha-256",
-                "-E",
-                "UTF8",
-                "--locale-provider",
-                "builtin",
-                "--locale",
-                "C.UTF-8",
-                "--no-sync",
-            ),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
-        password.unlink()
-        if done.returncode != 0:
-            raise TransientError(f"PostgreSQL could not make {scratch}: {(done.stderr or done.stdout).strip()[-300:]}")
-        scratch.rename(self._data)
+        with made_whole(self._data) as scratch:
+            password = scratch.with_suffix(".password")
+            write_whole(password, secret(self._secrets, f"postgres-{_SUPERUSER}"), mode=0o600)
+            if os.geteuid() == 0:
+                for each in (scratch, password):
+                    shutil.chown(each, user=_nobody().pw_uid, group=_nobody().pw_gid)
+            options = ("--auth", "scram-sha-256", "-E", "UTF8", "--locale-provider", "builtin", "--locale", "C.UTF-8")
+            where = ("-D", str(scratch), "-U", _SUPERUSER, "--pwfile", str(password))
+            command = [*self._as_whom(), str(_binaries() / "initdb"), *where, *options, "--no-sync"]
+            run_once(command, f"PostgreSQL's making of {self._data}")
 
     def _as_whom(self) -> tuple[str, ...]:
         """PostgreSQL refuses to run as root, so root runs it as `nobody`. Who is not root runs it as themselves.

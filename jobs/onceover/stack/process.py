@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -126,11 +126,9 @@ class Process:
     def last_words(self) -> str:
         """The log's last line that says something, for an error message."""
         try:
-            lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines()[-200:] if line.strip()]
+            return _telling_line(self.log.read_text(errors="replace"))
         except FileNotFoundError:
             return "it wrote nothing"
-        telling = [line for line in lines if any(word in line for word in ("ERROR", "FATAL", "Error", "Exception"))]
-        return (telling or lines or ["it wrote nothing"])[-1][:300]
 
     def _left_behind(self, record: Record) -> list[psutil.Process]:
         """What still runs in the session of a leader that is gone; until then nobody else gets its number."""
@@ -142,6 +140,20 @@ class Process:
                 if os.getsid(each.pid) == record.pid and each.status() != psutil.STATUS_ZOMBIE:
                     found.append(each)
         return found
+
+
+def run_once(command: Sequence[str], what: str) -> None:
+    """Run a command to its end, in silence. Raises TransientError with its last words."""
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise TransientError(f"{what} failed ({done.returncode}): {_telling_line(done.stdout + done.stderr)}")
+
+
+def _telling_line(text: str) -> str:
+    """The last line that speaks of an error; the last one at all if none does."""
+    lines = [line.strip() for line in text.splitlines()[-200:] if line.strip()]
+    telling = [line for line in lines if any(word in line for word in ("ERROR", "FATAL", "Error", "Exception"))]
+    return (telling or lines or ["it wrote nothing"])[-1][:300]
 
 
 def _path_with_this_python() -> str:

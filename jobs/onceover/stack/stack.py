@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from onceover.stack.postgres import Postgres
 from onceover.stack.process import Process, wait_for
 
 GROUPS: Final = ("kafka", "hdfs", "postgres", "airflow")
+_TRIES: Final = 3
 Waves = tuple[tuple[Part, ...], ...]
 """Parts of one wave start together; the next wave starts when all of them are ready."""
 
@@ -134,33 +136,32 @@ class Stack:
                 part.process.stop(part.stop_s)
                 part.process.start(command)
                 started.append(part.name)
+        self._wait_until_ready(wave, say)
         for part in wave:
-            self._wait_until_ready(part, say)
-            if part.name in started:
-                part.finish(say)
+            part.finish(say)  # of those that run already too: an earlier start may have been killed before it
             say(part.name, f"is up ({time.monotonic() - begun:.1f} s)" if part.name in started else "is up already")
         return started
 
-    def _wait_until_ready(self, part: Part, say: Say) -> None:
-        end = time.monotonic() + part.start_s
-        second_try = False
-        while not part.ready():
+    def _wait_until_ready(self, wave: tuple[Part, ...], say: Say) -> None:
+        begun = time.monotonic()
+        ends: Counter[str] = Counter()
+        waiting = list(wave)
+        while waiting := [part for part in waiting if not part.ready()]:
             if self._stopping.is_set():
                 raise TransientError("another part did not come up")
-            if part.process.pid() is None:
-                if second_try:
-                    said = part.process.last_words()
-                    raise TransientError(f"{part.name} ended while it was starting: {said} (log: {part.process.log})")
-                # Somebody may have taken its port in between, or what it left behind was not gone yet.
-                second_try = True
-                say(part.name, "ended at once; tries again")
-                self._ports.settle(part.ports)
-                part.process.start(part.prepare(say))
-            if time.monotonic() >= end:
-                raise TransientError(
-                    f"{part.name} runs but was not ready after {part.start_s:.0f} s: {part.process.last_words()} "
-                    f"(log: {part.process.log})"
-                )
+            for part in waiting:
+                said = f"{part.process.last_words()} (log: {part.process.log})"
+                if part.process.pid() is None:
+                    ends[part.name] += 1
+                    if ends[part.name] == _TRIES:
+                        raise TransientError(f"{part.name} ended while it was starting: {said}")
+                    # Somebody may have taken its port in between, or what it left behind was not gone yet.
+                    say(part.name, "ended at once; tries again")
+                    time.sleep(1)
+                    self._ports.settle(part.ports)
+                    part.process.start(part.prepare(say))
+                elif time.monotonic() >= begun + part.start_s:
+                    raise TransientError(f"{part.name} runs but was not ready after {part.start_s:.0f} s: {said}")
             time.sleep(0.1)
 
     def _end(self, part: Part | None, name: str, say: Say) -> list[str]:
@@ -174,7 +175,6 @@ class Stack:
         """Run them in threads of their own; the first error, or Ctrl-C, ends the waiting of all of them."""
         if not tasks:
             return []
-        self._stopping.clear()
         with ThreadPoolExecutor(len(tasks)) as pool:
             waiting = [pool.submit(task) for task in tasks]
             try:
@@ -224,6 +224,7 @@ class Stack:
             except BlockingIOError:
                 say("stack", "waits for another command that is changing it")
                 fcntl.flock(lock, fcntl.LOCK_EX)
+            self._stopping.clear()
             yield
 
 

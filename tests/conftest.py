@@ -1,0 +1,81 @@
+"""The tiers' order, and the embedded stack that all tests of one session share: real parts, a folder of its own."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from onceover import endpoints
+from onceover.stack import Stack
+from onceover_airflow.rest import AirflowRest
+
+ROOT = Path(__file__).parents[1]
+TIERS = ("spark", "stack", "airflow", "faults")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fastest tier first, whatever the files are called; a test belongs to the slowest tier it is marked with."""
+    items.sort(
+        key=lambda item: max((TIERS.index(tier) + 1 for tier in TIERS if item.get_closest_marker(tier)), default=0)
+    )
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[Stack]:
+    """Kafka, HDFS and PostgreSQL, empty at the session's start; ONCEOVER_LOCAL names their folder, so that
+    `onceover.endpoints` and every child process find them. Its own folder: `make up`'s stack is left alone."""
+    with folder_of_this_session() as local, pytest.MonkeyPatch.context() as environment:
+        for part in endpoints.PARTS:
+            environment.delenv(f"ONCEOVER_{part.upper()}", raising=False)
+        environment.setenv("ONCEOVER_LOCAL", str(local))
+        environment.setenv("ONCEOVER_HOME", str(ROOT))
+        found = Stack(local)
+        try:
+            found.up({"kafka", "hdfs", "postgres"})
+            yield found
+        finally:
+            found.down()
+
+
+@pytest.fixture(scope="session")
+def airflow(stack: Stack) -> Iterator[AirflowRest]:
+    """Airflow's four processes on that stack, and its REST API as admin. `repair_failed_windows` is paused, so that
+    its schedule starts nothing in between; a test that wants it to run lifts that."""
+    stack.up({"airflow"})
+    password = json.loads((stack.local / "airflow" / "passwords.json").read_text())["admin"]
+    rest = AirflowRest(endpoints.address("airflow"), "admin", password)
+    try:
+        rest.wait_for_dag("repair_failed_windows", 120)
+        rest.pause("repair_failed_windows", True)
+        yield rest
+    finally:
+        rest.close()
+
+
+@contextmanager
+def folder_of_this_session() -> Iterator[Path]:
+    """A folder under `.local/test` that this session holds a lock on. What sessions that were killed left is ended."""
+    root = ROOT / ".local" / "test"
+    root.mkdir(parents=True, exist_ok=True)
+    for other in root.iterdir():
+        with (other / "session.lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue  # its session is running
+            Stack(other).down()
+            shutil.rmtree(other)
+    folder = Path(tempfile.mkdtemp(dir=root, prefix=""))
+    with (folder / "session.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder
+    if "ONCEOVER_KEEP" not in os.environ:  # kept, its logs can be read; the next session clears it away
+        shutil.rmtree(folder)

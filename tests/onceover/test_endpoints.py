@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from onceover import endpoints
+from onceover.errors import ConfigurationError, UnreachableError
+
+
+@pytest.fixture
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ONCEOVER_LOCAL", str(tmp_path))
+    monkeypatch.delenv("ONCEOVER_KAFKA", raising=False)
+    return tmp_path
+
+
+def test_the_environment_wins_over_what_the_stack_wrote(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (local / "endpoints.json").write_text('{"kafka": "127.0.0.1:1"}')
+    assert endpoints.address("kafka") == "127.0.0.1:1"
+    monkeypatch.setenv("ONCEOVER_KAFKA", "broker:9092")
+    assert endpoints.address("kafka") == "broker:9092"
+
+
+def test_an_address_that_nobody_named_says_how_to_name_it(local: Path) -> None:
+    with pytest.raises(UnreachableError, match=r"ONCEOVER_KAFKA is not set and .*endpoints.json does not name it"):
+        endpoints.address("kafka")
+
+
+@pytest.mark.parametrize("text", ['{"kafka": ', "[]", '{"kafka": 9092}'])
+def test_a_broken_file_is_named_in_one_line(local: Path, text: str) -> None:
+    (local / "endpoints.json").write_text(text)
+    with pytest.raises(ConfigurationError, match=r"endpoints.json .*make up") as caught:
+        endpoints.address("kafka")
+    assert "\n" not in str(caught.value)
+
+
+def test_home_is_the_project_unless_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ONCEOVER_HOME", raising=False)
+    assert (endpoints.home() / "pyproject.toml").exists()
+    monkeypatch.setenv("ONCEOVER_HOME", "/elsewhere")
+    assert endpoints.home() == Path("/elsewhere")
