@@ -25,7 +25,9 @@ from onceover.window import DAY_MINUTES, is_window_length
 
 OPERATIONS = ("count", "sum", "min", "max")
 MAX_KEYS = 16  # with the window's start they are one index row of PostgreSQL
-_TAKEN = frozenset({"window_start", "window_end", "revision"})  # every table of aggregates has them
+_TAKEN = frozenset(
+    {"window_start", "window_end", "window_ms", "revision"}
+)  # every table or query of aggregates has them
 _SYSTEM = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax"})  # every table of PostgreSQL has them
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _GROUP = re.compile(r"[a-zA-Z0-9._-]{1,200}")

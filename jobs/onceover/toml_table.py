@@ -46,11 +46,13 @@ class Table:
         self, key: str, default: str | None = None, *, match: re.Pattern[str] | None = None, rule: str = ""
     ) -> str:
         """A string without blanks around it; `default` None means that the key is needed."""
-        value: str = self._take(key, default, str, "a string", rule or "write it in double quotes", default is None)
+        value: str = self._take(
+            key, default, str, "a string", f"take {rule}" if rule else "write it in double quotes", default is None
+        )
         value = value.strip()
         if key in self.values and isinstance(self.values[key], str):
             if not value:
-                self.wrong(key, "is empty", rule or "write something, or leave the key out")
+                self.wrong(key, "is empty", f"take {rule}" if rule else "write something, or leave the key out")
             elif "\x00" in value:
                 self.wrong(key, "holds a NUL character", "take it out")
             elif match and not match.fullmatch(value):

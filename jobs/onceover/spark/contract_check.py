@@ -1,0 +1,282 @@
+"""Whether Spark can carry out a contract, and the same way each time; and of which types its aggregates are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from onceover.columns import Column, Columns
+from onceover.errors import TerminalError
+from onceover.mistakes import Mistake, MistakesError, did_you_mean
+from onceover.pipeline import Contract, Measure
+from onceover.spark.json_value import document
+from onceover.spark.session import MEANING
+
+_POSTGRES: Mapping[type[DataType], str] = {
+    StringType: "text",
+    BooleanType: "boolean",
+    ByteType: "smallint",
+    ShortType: "smallint",
+    IntegerType: "integer",
+    LongType: "bigint",
+    DecimalType: "numeric",
+    DateType: "date",
+    TimestampType: "timestamptz",
+}
+_SMALL = (ByteType, ShortType, IntegerType)
+_WIDEST_SUMMED = 28  # a sum of DECIMAL(p, s) is DECIMAL(p + 10, s), and 38 is the end; beyond it Spark gives null
+_LEAVES = {"LogicalRDD", "LocalRelation"}  # the columns themselves: SQL that needs more is not about one record
+# They call themselves deterministic, or speak of the session rather than of the record.
+_FORBIDDEN = {
+    "CurrentTimestamp": "current_timestamp",
+    "Now": "now",
+    "CurrentDate": "current_date",
+    "CurrentTime": "current_time",
+    "LocalTimestamp": "localtimestamp",
+    "CurrentTimeZone": "current_timezone",
+    "CurrentUser": "current_user",
+    "CurrentDatabase": "current_database",
+    "CurrentCatalog": "current_catalog",
+    "SparkVersion": "version",
+    "CallMethodViaReflection": "reflect",
+}
+# TIMESTAMP 'now' is the clock as well, and is a plain literal as soon as it is parsed.
+_SPECIAL = re.compile(
+    r"\b(?:timestamp(?:_ntz|_ltz)?|date|to_timestamp\w*|to_date|try_to_\w+|(?:try_)?cast)\s*\(?\s*"
+    r"['\"]\s*(now|today|tomorrow|yesterday)\b|['\"]\s*(now|today|tomorrow|yesterday)\s*['\"]\s*::",
+    re.IGNORECASE,
+)
+_SCHEMA_REMEDY = 'write it like "origin STRING, dep_delay INT"'
+_KINDS = "a string, integer, boolean, date, timestamp or decimal"
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What `interpret` needs to know of a contract that passed.
+
+    `types` are those of the columns `k_NAME` and `m_NAME`, in order; `inputs` those that measures are cast to.
+    """
+
+    schema: StructType
+    event_is_timestamp: bool
+    types: Mapping[str, DataType]
+    inputs: Mapping[str, DataType]
+    columns: Columns
+
+
+def check(spark: SparkSession, contract: Contract, file: str = "contract") -> Columns:
+    """The columns of the contract's aggregates with their PostgreSQL types, or a MistakesError with all that is wrong.
+
+    `file` is what messages call the contract. Needs a session made by `onceover.spark.session.build`. Reads no data.
+    """
+    return _Check(spark, contract, file).run().columns
+
+
+@lru_cache(maxsize=64)
+def checked(spark: SparkSession, contract: Contract) -> Checked:
+    """As `check`, once a session and contract."""
+    return _Check(spark, contract, "contract").run()
+
+
+class _Check:
+    def __init__(self, spark: SparkSession, contract: Contract, file: str) -> None:
+        self._spark, self._contract, self._file = spark, contract, file
+        self._mistakes: list[Mistake] = []
+
+    def run(self) -> Checked:
+        for setting, value in MEANING.items():
+            found = str(self._spark.conf.get(setting))
+            if found.lower() != value.lower():
+                raise TerminalError(
+                    f"the Spark session has {setting}={found}, and pipeline SQL means {value}; make the session with "
+                    "onceover.spark.session.build"
+                )
+        contract = self._contract
+        schema = self._schema() if contract.format == "json" else StructType()
+        if self._mistakes:
+            raise MistakesError(self._mistakes)
+        seen = self._visible(schema)
+        event = self._type(seen, "event_time", contract.event_time)
+        if event is not None and not isinstance(event, TimestampType | LongType | IntegerType):
+            remedy = "make it a TIMESTAMP, such as to_timestamp(...), or milliseconds since 1970 as BIGINT"
+            self._wrong("event_time", f"is of type {event.simpleString()}", remedy)
+        types: dict[str, DataType] = {}
+        inputs: dict[str, DataType] = {}
+        keys, measures = [], []
+        for key in contract.keys:
+            kind = self._type(seen, f"keys.{key.name}", key.sql)
+            postgres = self._postgres(f"keys.{key.name}", kind)
+            if kind is not None and postgres:
+                types[f"k_{key.name}"] = kind
+                keys.append(Column(key.name, postgres))
+        for measure in contract.measures:
+            input_, result = self._measure(seen, measure)
+            if input_ is not None and result:
+                types[f"m_{measure.name}"] = inputs[measure.name] = input_
+                measures.append(Column(measure.name, result, measure.operation))
+        if self._mistakes:
+            raise MistakesError(self._mistakes)
+        return Checked(schema, isinstance(event, TimestampType), types, inputs, Columns(tuple(keys), tuple(measures)))
+
+    def _wrong(self, key: str, what: str, remedy: str) -> None:
+        self._mistakes.append(Mistake(self._file, f"contract.{key}", what, remedy))
+
+    def _schema(self) -> StructType:
+        try:
+            schema = StructType.fromDDL(self._contract.schema)
+            if not isinstance(schema, StructType):  # one type alone, without a name, is DDL as well
+                self._wrong("schema", f"{self._contract.schema!r} names no field", _SCHEMA_REMEDY)
+                return StructType()
+            self._spark.range(0).select(document(F.lit("{}"), schema))
+        except PySparkException as error:
+            self._wrong("schema", _first_line(error), _SCHEMA_REMEDY)
+            return StructType()
+        names = [name.lower() for name in schema.fieldNames()]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            self._wrong(
+                "schema", f"field {name} is there twice, small and capital letters being the same", "rename one"
+            )
+        for name in self._contract.required:
+            self._check_field(schema, name)
+        return schema
+
+    def _check_field(self, schema: StructType, name: str) -> None:
+        kind: DataType = schema
+        for part in name.split("."):
+            known = kind.fieldNames() if isinstance(kind, StructType) else []
+            if part not in known or not isinstance(kind, StructType):
+                self._wrong("required", f"the schema has no field {name}", did_you_mean(part, known))
+                return
+            kind = kind[part].dataType
+
+    def _visible(self, schema: StructType) -> DataFrame:
+        """No rows, and exactly the columns that the contract's SQL may name."""
+        value = {"json": schema, "text": StringType(), "binary": BinaryType()}[self._contract.format]
+        fields = [("key", StringType()), ("value", value), ("kafka_timestamp", TimestampType())]
+        return self._spark.createDataFrame([], StructType([StructField(name, kind) for name, kind in fields]))
+
+    def _type(self, seen: DataFrame, key: str, sql: str) -> DataType | None:
+        """The SQL's type, or None after noting what is wrong with it."""
+        try:
+            written = _classes(self._spark._jsparkSession.sessionState().sqlParser().parseExpression(sql).toJSON())
+            frame = seen.select(F.expr(sql).alias("it"))
+            plan = frame._jdf.queryExecution().analyzed()
+        except PySparkException as error:
+            names = "key (STRING), value and kafka_timestamp (TIMESTAMP)"
+            self._wrong(key, f"{_first_line(error)} in {_shown(sql)}", f"write Spark SQL over {names}")
+            return None
+        within = written | _classes(plan.expressions().apply(0).toJSON())
+        one_record = plan.nodeName() == "Project" and plan.children().apply(0).nodeName() in _LEAVES
+        special = _SPECIAL.search(sql)
+        if any(name.endswith("Star") for name in written):
+            self._wrong(key, f"{_shown(sql)} names all columns at once", "name those that are meant")
+        elif written & {"Alias", "MultiAlias"} and not _is_inner_alias(sql, self._spark):
+            self._wrong(key, f"{_shown(sql)} gives itself a name", "leave out AS; the name is the TOML's key")
+        elif not one_record or any("Subquery" in name or name == "Exists" for name in within):
+            what = "needs other records: an aggregate, window or generator function, or a subquery"
+            self._wrong(key, f"{_shown(sql)} {what}", "use functions of one record; what is counted stands in measures")
+        elif clock := sorted(_FORBIDDEN[name] for name in within & _FORBIDDEN.keys()):
+            self._wrong(key, f"{clock[0]} changes from run to run", "take kafka_timestamp or a field of the record")
+        elif special:
+            literal = special[1] or special[2]
+            self._wrong(key, f"'{literal}' changes from run to run", "take kafka_timestamp or a field of the record")
+        elif not plan.deterministic():
+            self._wrong(key, f"{_shown(sql)} depends on chance", "use functions that always give the same")
+        else:
+            return frame.schema["it"].dataType
+        return None
+
+    def _postgres(self, key: str, kind: DataType | None) -> str | None:
+        if kind is None:
+            return None
+        postgres = _POSTGRES.get(type(kind))
+        if isinstance(kind, FloatType | DoubleType):
+            self._wrong(key, f"is of type {kind.simpleString()}", "cast it, such as CAST(... AS DECIMAL(18, 6))")
+            return None
+        if postgres is None or (isinstance(kind, StringType) and kind.simpleString() != "string"):
+            self._wrong(key, f"is of type {kind.simpleString()}", f"make it {_KINDS}, such as CAST(... AS STRING)")
+            return None
+        return postgres
+
+    def _measure(self, seen: DataFrame, measure: Measure) -> tuple[DataType | None, str | None]:
+        """What the measure's SQL is cast to before it is aggregated, and the PostgreSQL type of the result."""
+        key = f"measures.{measure.name}.{measure.operation}"
+        if measure.operation == "count" and measure.sql == "*":
+            return IntegerType(), "bigint"
+        kind = self._type(seen, key, measure.sql)
+        if kind is None or measure.operation == "count":
+            return (IntegerType(), "bigint") if kind is not None else (None, None)
+        if measure.operation in ("min", "max"):
+            return kind, self._postgres(key, kind)
+        if isinstance(kind, _SMALL):
+            return LongType(), "bigint"
+        if isinstance(kind, LongType):
+            return DecimalType(20, 0), "numeric"  # a sum of bigints wraps around without a word
+        if isinstance(kind, DecimalType) and kind.precision <= _WIDEST_SUMMED:
+            return kind, "numeric"
+        if isinstance(kind, DecimalType):
+            what = f"a sum of {kind.simpleString()} may not fit 38 digits, and would then be null"
+            self._wrong(key, what, f"cast it, such as CAST(... AS DECIMAL({_WIDEST_SUMMED}, {min(kind.scale, 6)}))")
+        elif isinstance(kind, FloatType | DoubleType):
+            what = f"a sum of {kind.simpleString()} is another in another order"
+            self._wrong(key, what, "cast it, such as CAST(... AS DECIMAL(18, 6))")
+        else:
+            self._wrong(key, f"a {kind.simpleString()} cannot be summed", "take an integer or a decimal")
+        return None, None
+
+
+def _classes(tree: str) -> set[str]:
+    """The simple class names of all nodes of a Catalyst tree, given as its JSON."""
+    found: set[str] = set()
+    waiting: list[Any] = [json.loads(tree)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            found.add(str(node.get("class", "")).rsplit(".", 1)[-1])
+            waiting.extend(node.values())
+        elif isinstance(node, list):
+            waiting.extend(node)
+    return found
+
+
+def _is_inner_alias(sql: str, spark: SparkSession) -> bool:
+    """Whether the name is given inside, as in named structs, and not to the whole."""
+    return str(spark._jsparkSession.sessionState().sqlParser().parseExpression(sql).nodeName()) not in (
+        "Alias",
+        "MultiAlias",
+    )
+
+
+def _first_line(error: PySparkException) -> str:
+    text = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return re.sub(r"\s*SQLSTATE:.*", "", re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text.strip())).rstrip(".")
+
+
+def _shown(sql: str) -> str:
+    flat = " ".join(sql.split())
+    return flat if len(flat) <= 80 else flat[:77] + "..."

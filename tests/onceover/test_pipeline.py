@@ -1,0 +1,290 @@
+"""What a TOML may say, and what it is told when it may not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from onceover.errors import ConfigurationError, UsageError
+from onceover.home import home
+from onceover.mistakes import MistakesError
+from onceover.pipeline import Contract, Key, Measure, Pipeline, all_pipelines, find, load, names
+
+PROJECT = Path(__file__).parents[2]
+SMALLEST = """
+[contract]
+topic = "orders"
+window_minutes = 5
+schema = "paid_at STRING"
+event_time = "to_timestamp(value.paid_at)"
+measures = { orders = { count = "*" } }
+"""
+
+
+def written(root: Path, text: str, name: str = "orders.toml") -> Path:
+    folder = root / "pipelines"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(text.encode())
+    return folder / name
+
+
+def mistakes(root: Path, text: str, name: str = "orders.toml") -> list[str]:
+    with pytest.raises(MistakesError) as caught:
+        load(written(root, text, name))
+    assert "\n" not in str(caught.value)
+    return [str(mistake) for mistake in caught.value.mistakes]
+
+
+def test_the_shipped_pipeline_is_what_its_file_says() -> None:
+    flights = find("flights", PROJECT)
+
+    assert flights.contract.keys == (Key("origin", "value.origin"), Key("carrier", "value.carrier"))
+    assert flights.contract.measures == (
+        Measure("flights", "count", "*"),
+        Measure("delay_sum", "sum", "value.dep_delay"),
+        Measure("delay_max", "max", "value.dep_delay"),
+    )
+    assert flights.contract.window_minutes == 60
+    assert (flights.contract.horizon_ms, flights.contract.skew_ms) == (172_800_000, 86_400_000)
+    assert (flights.ingest.allowed_lateness_ms, flights.ingest.idle_after_ms) == (3_600_000, 5_000)
+    assert flights.storage.raw_root == "/onceover/raw"
+
+
+def test_all_that_can_be_left_out_has_a_default(tmp_path: Path) -> None:
+    orders = load(written(tmp_path, SMALLEST))
+
+    assert orders.name == "orders"
+    assert orders.contract.format == "json"
+    assert orders.contract.tombstone == "quarantine"
+    assert orders.contract.keys == ()
+    assert (orders.contract.horizon_ms, orders.contract.skew_ms) == (30 * 86_400_000, 86_400_000)
+    assert orders.ingest.group == "onceover-orders"
+    assert orders.ingest.interval_ms == 2_000
+    assert orders.repair.max_tries == 3
+    assert orders.kafka == {}
+
+
+def test_a_bound_may_be_none(tmp_path: Path) -> None:
+    text = SMALLEST + '[contract.bounds]\nhorizon = "none"\nskew = "90s"\n'
+
+    orders = load(written(tmp_path, text))
+
+    assert (orders.contract.horizon_ms, orders.contract.skew_ms) == (None, 90_000)
+
+
+def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path) -> None:
+    text = """
+    colour = "red"
+    [contract]
+    topik = "orders"
+    window_minutes = 7
+    schema = "paid_at STRING"
+    event_time = ""
+    [contract.keys]
+    window_start = "value.a"
+    Country = "value.country"
+    amount = "value.b"
+    xmin = "value.c"
+    [contract.measures]
+    amount = { sum = "value.amount" }
+    largest = { maximum = "value.amount" }
+    all = { sum = "*" }
+    plain = "value.x"
+    [contract.bounds]
+    horizon = "2 weeks"
+    [ingest]
+    idle_after = "0s"
+    max_records_per_batch = true
+    offset_store = "zookeeper"
+    sink = "apend"
+    [storage]
+    raw_root = "/raw/../etc"
+    [kafka]
+    security.protocol = "SSL"
+    group.id = "mine"
+    "sasl.password" = "hunter2"
+    """
+
+    found = mistakes(tmp_path, text)
+
+    file = "pipelines/orders.toml"
+    assert sorted(found) == sorted(
+        [
+            f"{file}: contract.topic: missing; take a topic's name: at most 249 letters, digits, dots, _ and -",
+            f"{file}: contract.topik: nobody knows this key; did you mean topic?",
+            f"{file}: contract.window_minutes: 7 does not divide a day of 1440 minutes; take 6",
+            f"{file}: contract.event_time: is empty; write something, or leave the key out",
+            f"{file}: contract.keys.window_start: each table of aggregates already has a column of that name; "
+            "take another name",
+            f"{file}: contract.keys.Country: cannot be a column's name; "
+            "take a small letter, then at most 40 small letters, digits or _",
+            f"{file}: contract.keys.xmin: each PostgreSQL table already has a column of that name; take another name",
+            f"{file}: contract.measures.amount: a key has the same name; rename one of them",
+            f"{file}: contract.measures.largest: a measure has exactly one operation; "
+            'write largest = { sum = "value.x" }, or count, min, max',
+            f"{file}: contract.measures.all.sum: only a count takes *; name what to take, such as value.x",
+            f"{file}: contract.measures.plain: 'value.x' is not a table; "
+            "write [contract.measures.plain] above its keys",
+            f"{file}: contract.bounds.horizon: '2 weeks' is no duration that does here; "
+            'write it like "90s", "15m", "1h" or "2d", at most 3650d',
+            f"{file}: ingest.idle_after: '0s' is no duration that does here; "
+            'write it like "90s", "15m", "1h" or "2d", at most 3650d',
+            f"{file}: ingest.max_records_per_batch: 'True' is not a whole number; write a number from 1",
+            f"{file}: ingest.offset_store: 'zookeeper' is not in this version; take kafka",
+            f"{file}: ingest.sink: 'apend' is none of append; did you mean append?",
+            f"{file}: storage.raw_root: '/raw/../etc' has . or .. in it; write the path without them",
+            f"{file}: kafka.group.id: this one is set for you; "
+            "leave it out; addresses come from the environment, group and isolation stand in [ingest]",
+            f"{file}: kafka.sasl.password: a secret does not belong in this file; give it through the environment",
+            f"{file}: colour: nobody knows this key; known are contract, ingest, kafka, repair, storage",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[contract]\ntopic = orders\n", "not TOML: Invalid value (at line 2, column 9)"),
+        ("[contract]\n[contract]\n", "line 2"),
+        ("", "contract: missing; write [contract] above its keys"),
+    ],
+)
+def test_a_malformed_file_is_told_in_one_line_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+    assert told in mistakes(tmp_path, text)[0]
+
+
+def test_a_file_in_another_encoding_is_told_with_its_line(tmp_path: Path) -> None:
+    path = written(tmp_path, SMALLEST)
+    path.write_bytes(b"# one\n# caf\xe9\n")
+
+    with pytest.raises(ConfigurationError, match="line 2 is not UTF-8"):
+        load(path)
+
+
+@pytest.mark.parametrize("root", ["raw", "/raw/", "//raw", "hdfs://host/raw", "/raw dir", "/", "/a:b", "/raw/."])
+def test_a_raw_root_is_an_absolute_clean_path(tmp_path: Path, root: str) -> None:
+    assert "storage.raw_root" in mistakes(tmp_path, SMALLEST + f'[storage]\nraw_root = "{root}"\n')[0]
+
+
+def test_a_text_pipeline_has_no_fields(tmp_path: Path) -> None:
+    text = SMALLEST.replace('schema = "paid_at STRING"', 'format = "text"\nschema = "a INT"\nrequired = ["a"]')
+
+    found = mistakes(tmp_path, text)
+
+    assert [line.split(": ")[1] for line in found] == ["contract.schema", "contract.required"]
+
+
+def test_json_needs_a_schema(tmp_path: Path) -> None:
+    (told,) = mistakes(tmp_path, SMALLEST.replace('schema = "paid_at STRING"', ""))
+
+    assert "contract.schema: missing, and format is json; list the fields" in told
+
+
+def test_a_pipeline_needs_a_measure(tmp_path: Path) -> None:
+    (told,) = mistakes(tmp_path, SMALLEST.replace('{ orders = { count = "*" } }', "{}"))
+
+    assert "contract.measures: there is none" in told
+
+
+@pytest.mark.parametrize("name", ["Orders.toml", "my orders.toml", "2orders.toml", "o" * 42 + ".toml"])
+def test_a_files_name_must_do_as_a_tables_name(tmp_path: Path, name: str) -> None:
+    assert "cannot be a pipeline's name; rename the file" in mistakes(tmp_path, SMALLEST, name)[0]
+
+
+def test_client_properties_are_passed_on_as_text(tmp_path: Path) -> None:
+    text = SMALLEST + '[kafka]\nsecurity.protocol = "SSL"\n"fetch.min.bytes" = 1\n"socket.keepalive.enable" = true\n'
+
+    kafka = load(written(tmp_path, text)).kafka
+
+    assert kafka == {"security.protocol": "SSL", "fetch.min.bytes": "1", "socket.keepalive.enable": "true"}
+
+
+def test_a_pipeline_is_looked_up_and_never_a_path(tmp_path: Path) -> None:
+    written(tmp_path, SMALLEST)
+    (tmp_path / "outside.toml").write_text(SMALLEST)
+
+    assert find("orders", tmp_path).name == "orders"
+    for typed in ("../outside", "orders.toml", "", "order*", str(tmp_path / "pipelines" / "orders"), "a" * 10_000):
+        with pytest.raises(UsageError, match="there is no pipeline"):
+            find(typed, tmp_path)
+
+
+def test_an_unknown_pipeline_is_answered_with_the_nearest_known(tmp_path: Path) -> None:
+    written(tmp_path, SMALLEST)
+
+    with pytest.raises(UsageError, match=r"there is no pipeline 'order'; did you mean orders\?"):
+        find("order", tmp_path)
+    with pytest.raises(UsageError, match="there is no pipeline 'zzz'; known are orders"):
+        find("zzz", tmp_path)
+
+
+def test_all_pipelines_are_read_or_all_mistakes_told(tmp_path: Path) -> None:
+    written(tmp_path, SMALLEST)
+    written(tmp_path, SMALLEST, "returns.toml")
+
+    assert [pipeline.name for pipeline in all_pipelines(tmp_path)] == list(names(tmp_path)) == ["orders", "returns"]
+
+    written(tmp_path, "x", "aaa.toml")
+    written(tmp_path, "y = 1", "zzz.toml")
+    with pytest.raises(MistakesError) as caught:
+        all_pipelines(tmp_path)
+    assert {mistake.file for mistake in caught.value.mistakes} == {"pipelines/aaa.toml", "pipelines/zzz.toml"}
+
+
+def test_two_pipelines_do_not_share_a_consumer_group(tmp_path: Path) -> None:
+    written(tmp_path, SMALLEST)
+    written(tmp_path, SMALLEST + '[ingest]\ngroup = "onceover-orders"\n', "returns.toml")
+
+    with pytest.raises(MistakesError, match="pipeline orders commits its offsets in the same consumer group"):
+        all_pipelines(tmp_path)
+
+
+def test_a_contract_comes_back_from_its_definition() -> None:
+    contract = find("flights", PROJECT).contract
+
+    again = Contract.from_definition(contract.definition())
+
+    assert again == contract
+    assert again.fingerprint() == contract.fingerprint()
+    assert hash(again) == hash(contract)
+
+
+def test_policy_does_not_change_the_contracts_fingerprint_and_sql_does(tmp_path: Path) -> None:
+    def fingerprint(text: str) -> str:
+        return load(written(tmp_path, text)).contract.fingerprint()
+
+    first = fingerprint(SMALLEST)
+
+    assert fingerprint(SMALLEST + '[ingest]\nallowed_lateness = "2h"\n[repair]\nmax_tries = 9\n') == first
+    assert fingerprint(SMALLEST.replace("paid_at)", "paid_at )")) != first
+    assert fingerprint(SMALLEST.replace("orders = {", "sales = {")) != first
+
+
+def test_home_is_the_variables_folder_or_the_packages(tmp_path: Path) -> None:
+    written(tmp_path, SMALLEST)
+
+    assert home({"ONCEOVER_HOME": str(tmp_path)}) == tmp_path
+    assert home({}) == PROJECT
+    for wrong in (str(tmp_path / "pipelines"), "relative"):
+        with pytest.raises(ConfigurationError, match="set ONCEOVER_HOME to the absolute path"):
+            home({"ONCEOVER_HOME": wrong})
+
+
+def test_a_pipeline_is_read_without_spark(tmp_path: Path) -> None:
+    code = "import sys, onceover.pipeline as p; p.find('flights'); print([m for m in sys.modules if 'spark' in m])"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_pipeline_goes_to_sparks_workers_and_into_sets() -> None:
+    import pickle
+
+    flights = find("flights", PROJECT)
+
+    assert isinstance(pickle.loads(pickle.dumps(flights)), Pipeline)
+    assert {flights, find("flights", PROJECT)} == {flights}
