@@ -240,4 +240,5 @@ def _detail(answer: requests.Response) -> str:
         said = answer.json().get("detail")
     except (ValueError, AttributeError):
         said = answer.text
-    return (said if isinstance(said, str) else json.dumps(said))[:500]
+    text = said if isinstance(said, str) else json.dumps(said)
+    return (text.strip().splitlines() or ["no reason given"])[0][:500]  # below it, a refused form repeats its schema

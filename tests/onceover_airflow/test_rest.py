@@ -111,12 +111,16 @@ def test_an_expired_token_is_renewed_once(airflow: Airflow, client: AirflowRest)
 
 
 def test_a_refusal_keeps_airflows_words_and_no_password(airflow: Airflow, client: AirflowRest) -> None:
-    airflow.lay("POST /api/v2/dags/repair_on_call/dagRuns", (400, {"detail": "Invalid input for param pipeline"}))
+    airflow.lay(
+        "POST /api/v2/dags/repair_on_call/dagRuns",
+        (400, {"detail": "Invalid input for param pipeline\n\nFailed validating ..."}),
+    )
 
     with pytest.raises(TerminalError, match="Invalid input for param pipeline") as refused:
         client.trigger("repair_on_call")
 
     assert "hush" not in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_a_wrong_password_is_said_in_one_line(airflow: Airflow, client: AirflowRest) -> None:
