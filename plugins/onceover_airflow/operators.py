@@ -41,7 +41,7 @@ class DetectOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("pipeline",)
 
-    def __init__(self, *, pipeline: str, scope: Scope, reason_needed: bool = False, **kwargs: Any) -> None:  # noqa: ANN401
+    def __init__(self, *, pipeline: str, scope: Scope, reason_needed: bool = False, **kwargs: Any) -> None:
         super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
         self.pipeline = pipeline
         self.scope = scope
@@ -101,7 +101,7 @@ class RepairOperator(SparkSubmitOperator):
 
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "pipeline", "detection")
 
-    def __init__(self, *, pipeline: str, detection: object, conn_id: str = "spark_default", **kwargs: Any) -> None:  # noqa: ANN401
+    def __init__(self, *, pipeline: str, detection: object, conn_id: str = "spark_default", **kwargs: Any) -> None:
         kwargs.setdefault("pool", POOL)
         kwargs.setdefault("execution_timeout", timedelta(hours=6))
         super().__init__(
@@ -158,7 +158,7 @@ class ConfirmOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("pipeline", "detection")
 
-    def __init__(self, *, pipeline: str, detection: object, **kwargs: Any) -> None:  # noqa: ANN401
+    def __init__(self, *, pipeline: str, detection: object, **kwargs: Any) -> None:
         super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
         self.pipeline = pipeline
         self.detection = detection
