@@ -15,7 +15,7 @@ setup: ## Make .venv from the lock files (the others do it themselves; nothing t
 	@requirements/install
 
 demo: setup ## Replay real flights, crash, detect, repair, prove: the whole story, ending in a table
-	@$(BIN)/python -m onceover.demo
+	@$(BIN)/python -m onceover_demo
 
 up: setup ## Start the embedded Kafka, HDFS, PostgreSQL and Airflow; they stay up
 	@$(BIN)/onceover stack up

@@ -1,4 +1,4 @@
-"""Where the project's own files are: the folder that holds `pipelines/`."""
+"""Where the project's own files are, and the user's pipelines, which may lie elsewhere."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from onceover.errors import ConfigurationError
 
 VARIABLE = "ONCEOVER_HOME"
+PIPELINES = "ONCEOVER_PIPELINES"
 _AROUND_PACKAGE = Path(__file__).resolve().parents[2]  # jobs/onceover/home.py
 
 
@@ -21,4 +22,15 @@ def home(environ: Mapping[str, str] = os.environ) -> Path:
         raise ConfigurationError(
             f"no folder pipelines/ found: {why}; set {VARIABLE} to the absolute path of the folder that holds it"
         )
+    return folder
+
+
+def pipelines_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder of TOMLs: ONCEOVER_PIPELINES, else `pipelines/` of the home. ConfigurationError if it is not there."""
+    named = environ.get(PIPELINES)
+    if not named:
+        return home(environ) / "pipelines"
+    folder = Path(named).expanduser()
+    if not folder.is_absolute() or not folder.is_dir():
+        raise ConfigurationError(f"{PIPELINES} is {named!r}; set it to the absolute path of the folder of TOMLs")
     return folder

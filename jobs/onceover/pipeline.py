@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onceover.errors import UsageError
-from onceover.home import home
+from onceover.home import pipelines_folder
 from onceover.mistakes import Mistake, MistakesError, did_you_mean
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")  # a PostgreSQL identifier as it stands, and an HDFS name
@@ -158,5 +158,5 @@ def all_pipelines(root: Path | None = None) -> tuple[Pipeline, ...]:
 
 
 def _files(root: Path | None) -> dict[str, Path]:
-    folder = (root or home()) / "pipelines"
+    folder = root / "pipelines" if root else pipelines_folder()
     return {path.stem: path for path in folder.glob("*.toml") if path.is_file()}

@@ -16,7 +16,7 @@ from importlib.metadata import files
 from zoneinfo import ZoneInfo
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from onceover.errors import TerminalError
 

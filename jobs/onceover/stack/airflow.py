@@ -133,6 +133,7 @@ class AirflowProcess:
             "API__WORKERS": 1,
             "API__SECRET_KEY": secret(secrets, "airflow-api"),
             "API_AUTH__JWT_SECRET": secret(secrets, "airflow-jwt"),
+            "WORKERS__MIN_HEARTBEAT_INTERVAL": 1,  # else a task that is skipped or fails ends 5 s later
             "DAG_PROCESSOR__REFRESH_INTERVAL": 5,
             "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 10,
             "DAG_PROCESSOR__PARSING_PROCESSES": 1,

@@ -1,0 +1,244 @@
+"""One pipeline of a test's own on the real stack: its topic, its TOML, and the jobs' own parts driven turn by turn."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from hdfs import InsecureClient
+from pyspark.sql import SparkSession
+
+from onceover import line, operations
+from onceover.endpoints import address
+from onceover.ingest import Ingest, Progress
+from onceover.kafka import Topic, TopicFacts
+from onceover.ledger import drivers, requests
+from onceover.ledger.catalog import Registered, register, registered
+from onceover.ledger.database import Connection, connect, migrate
+from onceover.offset_store import OFFSET_STORES
+from onceover.offsets import OffsetRange
+from onceover.operations import Confirmation, Detection
+from onceover.pipeline import Pipeline, find
+from onceover.spark.contract_check import check
+from onceover.spark.hdfs_leases import Leases
+from onceover.spark.micro_batch import MicroBatch
+from onceover.spark.repair_run import RepairRun
+from onceover.spark.session import build
+from onceover.spark.source import KafkaSource
+from onceover.stack import Stack
+from onceover.steps import Holding
+from onceover.window import WindowRange
+from onceover.window_files import Layout, WindowFiles
+
+EVENTS = """
+[contract]
+topic = "{topic}"
+window_minutes = {minutes}
+format = "json"
+schema = "at BIGINT, kind STRING, amount INT"
+required = ["at", "kind"]
+event_time = "value.at"
+[contract.keys]
+kind = "value.kind"
+[contract.measures]
+events = {{ count = "*" }}
+amount_sum = {{ sum = "value.amount" }}
+amount_max = {{ max = "value.amount" }}
+[contract.bounds]
+horizon = "none"
+skew = "none"
+[ingest]
+allowed_lateness = "10m"
+idle_after = "{idle_after}"
+interval = "200ms"
+max_records_per_batch = {most}
+"""
+NOON_MS = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)
+
+
+def event(minute: float, kind: str = "a", amount: int = 1) -> bytes:
+    """A record of that many minutes after noon."""
+    return json.dumps({"at": NOON_MS + int(minute * 60_000), "kind": kind, "amount": amount}).encode()
+
+
+@dataclass(slots=True)
+class Lane:
+    """One pipeline, end to end."""
+
+    name: str
+    topic: str
+    spark: SparkSession
+    folder: Path
+
+    @property
+    def pipeline(self) -> Pipeline:
+        return find(self.name)
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.pipeline.storage.raw_root, self.name)
+
+    def produce(self, values: Iterable[bytes | None], kafka_partition: int = 0, **record: Any) -> None:
+        producer = Producer({"bootstrap.servers": address("kafka"), "message.max.bytes": 8 << 20})
+        for value in values:
+            producer.produce(self.topic, value, partition=kafka_partition, **record)
+        assert producer.flush(30) == 0
+
+    @contextmanager
+    def ledger(self) -> Iterator[Connection]:
+        with connect(address("postgres"), "test") as connection:
+            yield connection
+
+    @contextmanager
+    def driver(self, holding: Holding | None = None) -> Iterator[Ingest]:
+        """The real driver of `jobs/ingest.py`, in this process."""
+        pipeline, policy = self.pipeline, self.pipeline.ingest
+        with (
+            closing(Topic(address("kafka"), self.topic, policy.isolation, {})) as topic,
+            closing(OFFSET_STORES[policy.offset_store](address("kafka"), self.topic, policy.group, {})) as store,
+            self.ledger() as ledger,
+        ):
+            known = register(ledger, pipeline, check(self.spark, pipeline.contract))
+            epoch = drivers.acquire(ledger, self.name, "test")
+            leases = Leases(self.spark, address("hdfs"))
+
+            def work(ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
+                source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation)
+                today = datetime.now(UTC).date()
+                return MicroBatch(self.spark, known, source, ranges, address("webhdfs"), self.layout, today, leases)
+
+            try:
+                yield Ingest(ledger, epoch, known, policy, topic, store, work, holding or Holding())
+            finally:
+                drivers.release(ledger, epoch)
+
+    def ingest(self, turns: int = 50) -> list[Progress]:
+        """Turns until everything is read and every window is closed."""
+        done: list[Progress] = []
+        with self.driver() as driver:
+            for _ in range(turns):
+                done.append(driver.turn(0.0))
+                if done[-1].every_window_closed:
+                    return done
+        raise AssertionError(f"windows are still open after {turns} turns: {done[-1]}")
+
+    def detect(self, window_range: WindowRange | None = None, *, force: bool = False) -> Detection:
+        return operations.detect(
+            self.name, who="test", why="a test", window_range=window_range, force=force, now=datetime.now(UTC)
+        )
+
+    def repair(self, request_id: int) -> Confirmation:
+        """What `jobs/repair.py` does, on this process's session, and then what the DAG's confirm does."""
+        with self.ledger() as ledger:
+            known = registered(ledger, self.name)
+            wanted = requests.read_request(ledger, self.name, request_id)
+            claimed, accounted = requests.claim(ledger, wanted)
+            run = RepairRun(self.spark, ledger, known, wanted, self.files(), address("hdfs"), self.pipeline.repair.max_tries)
+            run.run(claimed, accounted)
+            requests.release(ledger, wanted)
+        return operations.confirm(self.name, request_id)
+
+    def known(self) -> Registered:
+        with self.ledger() as ledger:
+            return registered(ledger, self.name)
+
+    def files(self) -> WindowFiles:
+        return WindowFiles(address("webhdfs"), self.layout)
+
+    def hdfs(self) -> InsecureClient:
+        return InsecureClient(address("webhdfs"), user="root")
+
+    def aggregates(self) -> dict[tuple[object, ...], tuple[object, ...]]:
+        """(minutes after noon, keys...) to measures, as a reader sees them."""
+        known = self.known()
+        keys, measures = [c.name for c in known.columns.keys], [c.name for c in known.columns.measures]
+        with self.ledger() as ledger:
+            rows = ledger.execute(f"SELECT * FROM aggregates.{self.name}").fetchall()  # a name of the test's own making
+        return {
+            (_minute(row["window_start"]), *(row[k] for k in keys)): tuple(row[m] for m in measures) for row in rows
+        }
+
+    def raw(self) -> dict[str, bytes]:
+        """Every file below the pipeline's root."""
+        client, root = self.hdfs(), f"{self.layout.raw_root}/{self.name}"
+        found: dict[str, bytes] = {}
+        for folder, _, names in client.walk(root):
+            for name in names:
+                with client.read(f"{folder}/{name}") as reader:
+                    found[f"{folder}/{name}".removeprefix(root + "/")] = reader.read()
+        return found
+
+    def lines(self) -> list[tuple[str, line.Line]]:
+        """Every intact line with its file, torn ones left out."""
+        found = []
+        for name, content in self.raw().items():
+            for text in content.split(b"\n"):
+                if text:
+                    try:
+                        found.append((name, line.decode(text)))
+                    except line.CorruptLineError:
+                        continue
+        return found
+
+    def log(self) -> dict[tuple[int, int], tuple[bytes | None, bytes | None]]:
+        """The topic by another client: (Kafka partition, offset) to key and value."""
+        consumer = Consumer({"bootstrap.servers": address("kafka"), "group.id": f"oracle-{uuid.uuid4().hex}",
+                             "enable.partition.eof": True, "enable.auto.commit": False})  # fmt: skip
+        partitions = consumer.list_topics(self.topic).topics[self.topic].partitions
+        consumer.assign([TopicPartition(self.topic, p, 0) for p in partitions])
+        found: dict[tuple[int, int], tuple[bytes | None, bytes | None]] = {}
+        at_end = 0
+        while at_end < len(partitions):
+            message = consumer.poll(10)
+            assert message is not None, "the broker has gone quiet"
+            if message.error():
+                at_end += 1
+            else:
+                found[(message.partition(), message.offset())] = (message.key(), message.value())
+        consumer.close()
+        return found
+
+
+def _minute(moment: object) -> float:
+    assert isinstance(moment, datetime)
+    return (moment.timestamp() * 1000 - NOON_MS) / 60_000
+
+
+@pytest.fixture(scope="session")
+def spark_session(stack: Stack) -> Iterator[SparkSession]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYSPARK_SUBMIT_ARGS", "--master local[2] --conf spark.driver.memory=1g pyspark-shell")
+        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        session = build("integration tests")
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def lanes(
+    stack: Stack, spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
+    """Makes lanes: `lanes(toml=EVENTS, partitions=1, minutes=5, most=100_000)`."""
+    migrate(address("postgres"))
+    monkeypatch.setenv("ONCEOVER_PIPELINES", str(tmp_path))
+
+    def make(toml: str = EVENTS, partitions: int = 1, **settings: object) -> Lane:
+        name = f"t{uuid.uuid4().hex[:10]}"
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1,
+                         config={"retention.ms": "-1", "max.message.bytes": "4000000"})  # fmt: skip
+        admin = AdminClient({"bootstrap.servers": address("kafka")})  # its futures end with it, so it is kept
+        admin.create_topics([topic])[name].result(30)
+        values = {"topic": name, "minutes": 5, "most": 100_000, "idle_after": "0s", **settings}
+        (tmp_path / f"{name}.toml").write_text(toml.format(**values))
+        return Lane(name, name, spark_session, tmp_path)
+
+    yield make

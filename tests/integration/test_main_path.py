@@ -1,0 +1,302 @@
+"""Ingest, detection, repair and certificates on the real stack, turn by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from onceover import operations
+from onceover.errors import ContractChangedError, TransientError
+from onceover.findings import Kind
+from onceover.line import escape_headers
+from onceover.window import WindowRange, from_ms
+from tests.integration.lane import NOON_MS, Lane, event
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+
+
+def minutes(start: float, end: float) -> WindowRange:
+    return WindowRange(from_ms(NOON_MS + int(start * 60_000)), from_ms(NOON_MS + int(end * 60_000)), 5)
+
+
+def replayed(lane: Lane) -> None:
+    """One batch that landed and whose offsets were not committed: the next turn reads it again."""
+    with lane.driver() as driver:
+        commit, driver._store.commit = driver._store.commit, _fails  # type: ignore[method-assign]
+        with pytest.raises(TransientError):
+            driver.turn(0.0)
+        driver._store.commit = commit  # type: ignore[method-assign]
+        driver.turn(0.0)
+
+
+def _fails(offsets: object) -> None:
+    raise TransientError("the group's coordinator is away")
+
+
+def test_a_clean_run_is_certified_from_the_ledger_without_a_repair(lanes: Lanes) -> None:
+    lane = lanes(partitions=2, most=40)
+    lane.produce([event(n / 2, "ab"[n % 2], n) for n in range(60)], 0)
+    lane.produce([event(n / 2, None if n % 3 else "c", n) for n in range(60)], 1)  # type: ignore[arg-type]
+    done = lane.ingest()
+    assert sum(p.batch_id is not None for p in done) > 2, "several batches touch each window"
+    detection = lane.detect()
+    assert (detection.failed, detection.request_id, detection.waiting, detection.open) == ((), None, 0, 0)
+    assert detection.certified == detection.judged == 6
+    assert lane.detect().judged == 0
+    # The records without a kind are quarantined; everything of the log is there once, by ID, with its exact bytes.
+    kept = lane.lines()
+    log = lane.log()
+    assert {(x.record.source.kafka_partition, x.record.offset) for _, x in kept} == log.keys()
+    assert len(kept) == len(log) == 120
+    assert sum(x.reason is not None for _, x in kept) == 40 == done[0].quarantined + sum(p.quarantined for p in done[1:])
+    assert {name for name, x in kept if x.reason is None} == {f"2026-03-01/12{m:02}.log" for m in range(0, 30, 5)}
+    assert lane.aggregates()[(0.0, "a")] == (5, 0 + 2 + 4 + 6 + 8, 8)
+
+
+def test_what_was_landed_twice_is_found_repaired_and_proved(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(20)])
+    replayed(lane)
+    lane.produce([event(22, amount=100)])
+    lane.ingest()
+    assert lane.aggregates()[(0.0, "a")] == (10, 20, 4), "near-real-time aggregates count twice"
+    detection = lane.detect()
+    assert {str(f.window): [x.kind for x in f.findings] for f in detection.failed} == {
+        f"2026-03-01T12:{m:02}Z": [Kind.DUPLICATED] for m in (0, 5, 10, 15)
+    }
+    assert detection.certified == 1
+    untouched = lane.aggregates()[(20.0, "a")]
+    confirmation = lane.repair(detection.request_id or 0)
+    assert (len(confirmation.confirmed), confirmation.duplicates, confirmation.lines_read) == (4, 20, 40)
+    assert lane.aggregates() == {
+        **{(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10, 15)}, (20.0, "a"): untouched
+    }  # fmt: skip
+    again = lane.detect()
+    assert (again.judged, again.request_id) == (0, None)
+
+
+def test_repairing_by_force_twice_changes_no_row_and_no_revision(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(10)])
+    lane.ingest()
+    lane.detect()
+    before = lane.aggregates()
+    for _ in range(2):
+        detection = lane.detect(minutes(0, 10), force=True)
+        assert len(lane.repair(detection.request_id or 0).confirmed) == 2
+    assert lane.aggregates() == before
+    with lane.ledger() as ledger:
+        row = ledger.execute("SELECT max(revision) AS r FROM onceover.window WHERE pipeline = %s", [lane.name]).fetchone()
+    assert row and row["r"] == 0
+
+
+def test_a_late_record_reopens_its_window_and_is_certified_without_a_repair(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(10)])
+    lane.ingest()
+    lane.detect()
+    lane.produce([event(1, amount=5)])
+    lane.ingest()
+    detection = lane.detect()
+    assert (detection.judged, detection.certified, detection.request_id) == (1, 1, None)
+    with lane.ledger() as ledger:
+        found = ledger.execute("SELECT kind, resolution FROM onceover.finding WHERE pipeline = %s", [lane.name]).fetchall()
+    assert [(f["kind"], f["resolution"]) for f in found] == [("late", "certified from the ledger")]
+    assert lane.aggregates()[(0.0, "a")][0] == 6
+
+
+def test_lines_of_a_failed_attempt_are_unaccounted_bytes_and_count_for_nothing(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(5)])
+    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("onceover.ingest.increment", lambda *_: _fails(None))
+        with pytest.raises(TransientError):
+            driver.turn(0.0)
+    assert len(lane.lines()) == 5, "the attempt's lines are there"
+    lane.ingest()
+    detection = lane.detect()
+    assert [f.kind for f in detection.failed[0].findings] == [Kind.UNACCOUNTED_BYTES]
+    confirmation = lane.repair(detection.request_id or 0)
+    assert (confirmation.duplicates, len(confirmation.confirmed)) == (5, 1)
+    assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
+
+
+def test_aggregates_counted_without_a_landing_are_an_aggregate_mismatch(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(5)])
+    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("onceover.ledger.batches.land", lambda *_: _fails(None))
+        with pytest.raises(TransientError):
+            driver.turn(0.0)
+    assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
+    lane.ingest()
+    detection = lane.detect()
+    assert {f.kind for f in detection.failed[0].findings} == {Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH}
+    lane.repair(detection.request_id or 0)
+    assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
+
+
+def test_any_bytes_come_back_as_they_were(lanes: Lanes) -> None:
+    lane = lanes(BYTES)
+    values = [b"", None, b"\n", b"\t\r\n\\N", b"\xff\xfe\x00\x80", bytes(range(256)) * 8, b"x" * 1_000_000, "ü€".encode()]
+    headers = [("a=b;c", b"\\=\\;\n\xff"), ("none", None), ("", b"")]
+    for key in (None, b"", b"\tk\n\xc3"):
+        lane.produce(values, key=key, headers=headers, timestamp=NOON_MS)
+    lane.ingest()
+    kept = {(x.record.source.kafka_partition, x.record.offset): x.record for _, x in lane.lines()}
+    assert {at: (r.key, r.value) for at, r in kept.items()} == lane.log()
+    assert all(escape_headers(list(r.headers)) == escape_headers(headers) for r in kept.values())  # type: ignore[arg-type]
+    detection = lane.detect(minutes(0, 5), force=True)
+    assert len(lane.repair(detection.request_id or 0).confirmed) == 1
+    assert lane.aggregates() == {(0.0,): (24, 3 * sum(len(v) for v in values if v is not None))}
+
+
+def test_two_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(5)])
+    replayed(lane)
+    lane.ingest()
+    first, second = lane.detect(), lane.detect(minutes(0, 5))
+    assert first.request_id
+    assert second.request_id
+    assert len(lane.repair(first.request_id).confirmed) == 1
+    late = lane.repair(second.request_id)
+    assert (late.confirmed, [why for _, why in late.unneeded]) == ((), ["certified meanwhile"])
+
+
+def test_a_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(5)])
+    replayed(lane)
+    lane.ingest()
+    request = lane.detect().request_id or 0
+    lane.produce([event(1)])
+    with pytest.MonkeyPatch.context() as patch:
+        from onceover.spark import repair_run
+
+        verify = repair_run.verify
+
+        def land_first(*arguments: object) -> object:
+            patch.undo()
+            lane.ingest()
+            return verify(*arguments)  # type: ignore[arg-type]
+
+        patch.setattr(repair_run, "verify", land_first)
+        assert lane.repair(request).confirmed == ()
+    assert lane.aggregates() == {(0.0, "a"): (11, 11, 1)}, "nothing was overwritten"
+    assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 1
+    assert lane.aggregates() == {(0.0, "a"): (6, 6, 1)}
+
+
+def test_one_corrupt_file_fails_its_own_window_and_is_blocked_after_three_tries(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(10)])
+    replayed(lane)
+    lane.ingest()
+    path = lane.layout.window_file(from_ms(NOON_MS))
+    client = lane.hdfs()
+    with client.read(path) as reader:
+        content = reader.read()
+    client.write(path, content.replace(b'"amount": 1', b'"amount": 9'), overwrite=True)  # same length, wrong CRC
+    for tries in range(1, 4):
+        detection = lane.detect()
+        confirmation = lane.repair(detection.request_id or 0)
+        assert len(confirmation.confirmed) == (1 if tries == 1 else 0), "the other window goes on"
+        assert len(confirmation.failed) == 1
+        assert len(confirmation.newly_blocked) == (1 if tries == 3 else 0)
+        assert "raw holds 0 of 5" in confirmation.failed[0][1]
+    after = lane.detect()
+    assert (after.blocked, after.request_id) == (1, None)
+    # A person who has put the file back asks for it by name: that lifts the block.
+    client.write(path, content, overwrite=True)
+    asked = lane.detect(minutes(0, 5))
+    assert len(lane.repair(asked.request_id or 0).confirmed) == 1
+    assert lane.aggregates()[(0.0, "a")] == (5, 5, 1)
+
+
+def test_raw_that_is_gone_never_empties_a_window(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(5)])
+    lane.ingest()
+    lane.detect()
+    before = lane.aggregates()
+    lane.hdfs().delete(lane.layout.window_file(from_ms(NOON_MS)))
+    detection = lane.detect(minutes(0, 5), force=True)
+    assert Kind.MISSING_FILE in [f.kind for f in detection.failed[0].findings]
+    assert lane.repair(detection.request_id or 0).confirmed == ()
+    assert lane.aggregates() == before
+
+
+def test_offsets_that_ran_ahead_leave_a_hole_and_close_no_window_beyond(lanes: Lanes) -> None:
+    lane = lanes(idle_after="1h")
+    lane.produce([event(n) for n in range(5)])
+    with lane.driver() as driver:
+        driver.turn(0.0)
+        lane.produce([event(n) for n in range(20, 60)])
+        driver._store.commit({0: 25})
+        driver.turn(0.0)
+    detection = lane.detect()
+    assert [f.kind for f in detection.findings] == [Kind.HOLE]
+    assert detection.findings[0].evidence["frontier_and_reach"] == [[lane.lines()[0][1].record.source.generation, 0, 5, 45]]
+    assert (detection.judged, detection.open) == (0, 5)
+
+
+def test_a_torn_tail_costs_no_other_record(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(0)])
+    lane.ingest()
+    lane.hdfs().write(lane.layout.window_file(from_ms(NOON_MS)), b"\n00000001-00000-000000000000", append=True)
+    lane.produce([event(1)])
+    lane.ingest()
+    detection = lane.detect()
+    assert [f.kind for f in detection.failed[0].findings] == [Kind.UNACCOUNTED_BYTES, Kind.LATE]
+    confirmation = lane.repair(detection.request_id or 0)
+    assert len(confirmation.confirmed) == 1
+    assert lane.aggregates() == {(0.0, "a"): (2, 2, 1)}
+
+
+def test_a_changed_contract_is_refused_by_name(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(0)])
+    lane.ingest()
+    toml = lane.folder / f"{lane.name}.toml"
+    toml.write_text(toml.read_text().replace("window_minutes = 5", "window_minutes = 10"))
+    with pytest.raises(ContractChangedError, match="window_minutes"):
+        lane.detect()
+
+
+def test_a_dry_run_names_what_would_change_and_writes_nothing(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(10)])
+    replayed(lane)
+    lane.ingest()
+    with lane.ledger() as ledger:
+        counts = "SELECT (SELECT count(*) FROM onceover.finding) AS f, (SELECT count(*) FROM onceover.repair) AS r, " \
+                 "(SELECT count(*) FROM onceover.certificate) AS c"  # fmt: skip
+        before = ledger.execute(counts).fetchone()
+        (row,) = operations.plan_repair(lane.name, window_range=minutes(0, 5), now=datetime.now(UTC))
+        assert ledger.execute(counts).fetchone() == before
+    assert (row.lines, row.counted, row.distinct) == (10, 10, 5)
+    assert row.bytes == len(lane.raw()["2026-03-01/1200.log"])
+    assert row.as_dict()["change"] == -5
+
+
+BYTES = """
+[contract]
+topic = "{topic}"
+window_minutes = {minutes}
+format = "binary"
+event_time = "kafka_timestamp"
+tombstone = "record"
+[contract.measures]
+records = {{ count = "*" }}
+bytes = {{ sum = "octet_length(value)" }}
+[contract.bounds]
+horizon = "none"
+skew = "none"
+[ingest]
+idle_after = "{idle_after}"
+"""
