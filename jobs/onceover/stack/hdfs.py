@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from http.client import HTTPException
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 from urllib.request import ProxyHandler, build_opener
 
@@ -53,21 +53,14 @@ class NameNode:
         return Command((*start, "org.apache.hadoop.hdfs.server.namenode.NameNode"), configuration=configuration)
 
     def ready(self) -> bool:
-        return self.listens() and self.state().get("FSState") == "Operational" and self._live() >= self._datanodes
-
-    def listens(self) -> bool:
-        """Whether DataNodes can register."""
-        return answers(self._place.ports["namenode"]) and answers(self._place.ports["namenode-http"])
-
-    def state(self) -> dict[str, object]:
-        """What the NameNode says of itself; empty if it does not answer."""
-        url = f"{self.address()}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState"
-        try:
-            with _direct.open(url, timeout=2) as answer:
-                beans: list[dict[str, object]] = json.load(answer)["beans"]
-        except (OSError, HTTPException, ValueError, KeyError):
-            return {}
-        return beans[0] if beans else {}
+        if not answers(self._place.ports["namenode"]):
+            return False
+        state = _bean(self.address(), "service=NameNode,name=FSNamesystemState")
+        if state.get("FSState") != "Operational" or state.get("NumLiveDataNodes", 0) < self._datanodes:
+            return False
+        # A DataNode is live before it has said which blocks it holds; a read in between finds none.
+        activity = _bean(self.address(), "service=NameNode,name=NameNodeActivity")
+        return bool(activity.get("StorageBlockReportNumOps", 0) >= self._datanodes)
 
     def finish(self, say: Say) -> None:
         pass
@@ -77,10 +70,6 @@ class NameNode:
 
     def endpoints(self) -> Mapping[str, str]:
         return {"webhdfs": self.address(), "hdfs": f"hdfs://{LOOPBACK}:{self._place.ports['namenode']}"}
-
-    def _live(self) -> int:
-        live = self.state().get("NumLiveDataNodes", 0)
-        return live if isinstance(live, int) else 0
 
     def _settings(self, names: Path) -> dict[str, object]:
         return {
@@ -128,7 +117,10 @@ class DataNode:
         return Command((*start, "org.apache.hadoop.hdfs.server.datanode.DataNode"), configuration=configuration)
 
     def ready(self) -> bool:
-        return all(answers(self._place.ports[port]) for port in self.ports)
+        if not all(answers(self._place.ports[port]) for port in self.ports):
+            return False
+        activity = _bean(self.address(), "service=DataNode,name=DataNodeActivity*")
+        return bool(activity.get("BlockReportsNumOps", 0) >= 1)
 
     def finish(self, say: Say) -> None:
         pass
@@ -152,6 +144,16 @@ class DataNode:
             # WebHDFS's client lives in here. By default it sleeps 400 ms for each block it closes.
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": 10,
         }
+
+
+def _bean(address: str, name: str) -> dict[str, Any]:
+    """What a daemon says of itself under that name; nothing if it does not answer."""
+    try:
+        with _direct.open(f"{address}/jmx?qry=Hadoop:{name}", timeout=2) as answer:
+            beans: list[dict[str, Any]] = json.load(answer)["beans"]
+    except (OSError, HTTPException, ValueError, KeyError):
+        return {}
+    return beans[0] if beans else {}
 
 
 def _daemon(
