@@ -23,14 +23,15 @@ from onceover.spark.json_value import document, faults_in, value_in
 MAX_KEY_BYTES = 2000  # PostgreSQL's unique index takes rows of 2,704 bytes
 _YEAR_10000_MS = 253_402_300_800_000
 _OWN = "__onceover_"  # the contract's SQL cannot say it: it is checked against its own columns only
+_CARRIED = f"{_OWN}of_"
 
 
 def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
     """Adds `event_ms` bigint, `reason` string, `k_NAME` per key and `m_NAME` per measure. Refuses what `check` refuses.
 
     Takes key and value (binary, null allowed) and kafka_timestamp (bigint, ms); all columns are passed through. Exactly
-    one of `event_ms` and `reason` is null. Where `reason` is not null, keys and measures mean nothing. The reasons, in
-    the order in which they are looked for:
+    one of `event_ms` and `reason` is null; with a reason, keys and measures are null too. The reasons, in the order in
+    which they are looked for:
 
     - tombstone: the value is null, and the contract does not take that for a record
     - unparseable: not UTF-8 (json and text), not exactly one JSON object, a field not of its declared type, or a number
@@ -49,7 +50,7 @@ def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
 
     def add(records: DataFrame) -> DataFrame:
         known = checked(records.sparkSession, contract)
-        carried = [f"{_OWN}{name}" for name in records.columns]
+        carried = [f"{_CARRIED}{name}" for name in records.columns]
         return (
             records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
             .withColumn(f"{_OWN}parsed", _parsed(contract, known))
@@ -95,7 +96,7 @@ def _quoted(name: str) -> Column:
 
 def _parsed(contract: Contract, known: Checked) -> Column:
     """What `value` is in the SQL, or for json a document to look into; null where it cannot be read."""
-    raw = _quoted(f"{_OWN}value")
+    raw = _quoted(f"{_CARRIED}value")
     if contract.format == "binary":
         return raw
     text = F.when(F.is_valid_utf8(raw.cast("string")), raw.cast("string"))
@@ -104,10 +105,10 @@ def _parsed(contract: Contract, known: Checked) -> Column:
 
 def _visible(contract: Contract) -> list[Column]:
     """All that the contract's SQL can see."""
-    stamp = _quoted(f"{_OWN}kafka_timestamp")
+    stamp = _quoted(f"{_CARRIED}kafka_timestamp")
     value = value_in(f"{_OWN}parsed") if contract.format == "json" else F.col(f"{_OWN}parsed")
     return [
-        _quoted(f"{_OWN}key").cast("string").alias("key"),
+        _quoted(f"{_CARRIED}key").cast("string").alias("key"),
         value.alias("value"),
         F.when((stamp >= 0) & (stamp < _YEAR_10000_MS), F.timestamp_millis(stamp)).alias("kafka_timestamp"),
     ]
@@ -115,7 +116,7 @@ def _visible(contract: Contract) -> list[Column]:
 
 def _fault(contract: Contract) -> Column:
     """The reason not to look at a record any further."""
-    raw, parsed = _quoted(f"{_OWN}value"), f"{_OWN}parsed"
+    raw, parsed = _quoted(f"{_CARRIED}value"), f"{_OWN}parsed"
     fault = F.when(raw.isNull(), F.lit("tombstone" if contract.tombstone == "quarantine" else None).cast("string"))
     if contract.format == "text":
         fault = fault.when(F.col(parsed).isNull(), "unparseable: not UTF-8")
@@ -167,7 +168,7 @@ def _null_if_it_throws(column: Column) -> Column:
 
 def _reason(contract: Contract, known: Checked) -> Column:
     found = f"{_OWN}found"
-    event, stamp = F.col(f"{found}.event_ms"), F.coalesce(_quoted(f"{_OWN}kafka_timestamp"), F.lit(-1))
+    event, stamp = F.col(f"{found}.event_ms"), F.coalesce(_quoted(f"{_CARRIED}kafka_timestamp"), F.lit(-1))
     reason = (
         F.when(_quoted(f"{_OWN}fault").isNotNull(), _quoted(f"{_OWN}fault"))
         .when(F.col(found).isNull(), "SQL failed")
@@ -205,9 +206,6 @@ def _unfit(column: Column, known: Checked, name: str) -> list[tuple[Column, str]
 
 
 def _added(known: Checked) -> list[Column]:
-    found, reason = f"{_OWN}found", _quoted(f"{_OWN}reason")
-    return [
-        F.when(reason.isNull(), F.col(f"{found}.event_ms")).alias("event_ms"),
-        reason.alias("reason"),
-        *(F.col(f"{found}.{name}").alias(name) for name in known.types),
-    ]
+    reason = _quoted(f"{_OWN}reason")
+    counted = [F.when(reason.isNull(), F.col(f"{_OWN}found.{name}")).alias(name) for name in ("event_ms", *known.types)]
+    return [counted[0], reason.alias("reason"), *counted[1:]]

@@ -40,7 +40,8 @@ def build(app_name: str) -> SparkSession:
     # Spark would start whatever `python3` is on PATH, which need not have this library.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # An analysis error is told in one line; pyspark would log its whole JVM stack besides.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     SparkContext._ensure_initialized()  # only now does SparkConf know what spark-submit was given
     given = SparkConf()
     softly = _UNLESS_GIVEN

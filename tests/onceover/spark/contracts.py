@@ -1,0 +1,94 @@
+"""Contracts and records for tests of what records count for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from onceover.pipeline import Contract, Key, Measure, find, load
+from onceover.spark.interpret import interpret
+
+FLIGHTS = find("flights", Path(__file__).parents[3]).contract
+NOON = 1_357_041_600_000  # 2013-01-01T12:00:00Z
+
+# Of another shape in everything: 5 minutes, event time inside the value, nullable keys, decimals.
+PAYMENTS = """
+[contract]
+topic = "payments"
+window_minutes = 5
+schema = \"\"\"
+  payment STRUCT<at_ms: BIGINT, amount: DECIMAL(12, 2), currency: STRING>,
+  country STRING, card STRING, note STRING, cents BIGINT, tags ARRAY<STRING>
+\"\"\"
+required = ["payment.at_ms"]
+event_time = "value.payment.at_ms"
+[contract.keys]
+country = "value.country"
+customer = "key"
+is_large = "value.payment.amount >= 1000"
+[contract.measures]
+payments = { count = "*" }
+noted = { count = "value.note" }
+amount = { sum = "value.payment.amount" }
+cents = { sum = "value.cents" }
+least = { min = "value.payment.amount" }
+last_note = { max = "value.note" }
+[contract.bounds]
+horizon = "1d"
+skew = "none"
+"""
+SCHEMA = "kafka_partition int, offset bigint, kafka_timestamp bigint, key binary, headers binary, value binary"
+
+
+def payments(folder: Path) -> Contract:
+    path = folder / "payments.toml"
+    path.write_text(PAYMENTS)
+    return load(path).contract
+
+
+def plain(**changed: Any) -> Contract:
+    """A contract with one field `a` of any type and no bounds: what a test says is all there is."""
+    contract = Contract(
+        topic="t",
+        window_minutes=60,
+        format="json",
+        schema="a INT",
+        required=(),
+        event_time="kafka_timestamp",
+        tombstone="quarantine",
+        keys=(),
+        measures=(Measure("records", "count", "*"),),
+        horizon_ms=None,
+        skew_ms=None,
+    )
+    return replace(contract, **changed)
+
+
+def keyed(sql: str, **changed: Any) -> Contract:
+    return plain(keys=(Key("it", sql),), **changed)
+
+
+def measured(operation: str, sql: str, **changed: Any) -> Contract:
+    return plain(measures=(Measure("it", operation, sql),), **changed)
+
+
+def records(spark: SparkSession, values: Sequence[bytes | None], **column: Any) -> DataFrame:
+    """One record a value, in one Spark partition and so in order; `column` sets kafka_timestamp or key of all."""
+    stamp, key = column.get("kafka_timestamp", NOON), column.get("key")
+    rows = [(0, n, stamp, key, bytearray(), None if v is None else bytearray(v)) for n, v in enumerate(values)]
+    return spark.createDataFrame(rows, SCHEMA).coalesce(1)
+
+
+def interpreted(spark: SparkSession, contract: Contract, values: Sequence[bytes | None], **column: Any) -> list[Row]:
+    rows = records(spark, values, **column).transform(interpret(contract)).orderBy("offset").collect()
+    for row in rows:
+        assert (row.event_ms is None) != (row.reason is None)
+    return rows
+
+
+def reasons(spark: SparkSession, contract: Contract, values: Sequence[bytes | None], **column: Any) -> list[str | None]:
+    return [row.reason for row in interpreted(spark, contract, values, **column)]

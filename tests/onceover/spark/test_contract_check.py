@@ -1,0 +1,223 @@
+"""Which contracts Spark can carry out, the same way each time, and what the others are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from onceover.columns import Column
+from onceover.errors import TerminalError
+from onceover.mistakes import MistakesError
+from onceover.pipeline import Contract, Key, Measure
+from onceover.spark.contract_check import check, checked
+from onceover.spark.interpret import interpret
+
+from .contracts import FLIGHTS, keyed, measured, payments, plain, records
+
+pytestmark = pytest.mark.spark
+
+NUMBERS = "i INT, l BIGINT, d DECIMAL(12, 2), w DECIMAL(38, 2), f DOUBLE, s STRING"
+
+
+def told(spark: SparkSession, contract: Contract) -> list[str]:
+    with pytest.raises(MistakesError) as caught:
+        check(spark, contract, "pipelines/t.toml")
+    assert "\n" not in str(caught.value)
+    return [str(mistake).removeprefix("pipelines/t.toml: contract.") for mistake in caught.value.mistakes]
+
+
+def test_columns_have_the_types_that_postgresql_gives_them(spark: SparkSession, tmp_path: Path) -> None:
+    assert check(spark, FLIGHTS).measures == (
+        *(Column("flights", "bigint", "count"), Column("delay_sum", "bigint", "sum")),
+        Column("delay_max", "integer", "max"),
+    )
+    found = check(spark, payments(tmp_path))
+    assert [(column.name, column.type) for column in found.keys] == [
+        *(("country", "text"), ("customer", "text"), ("is_large", "boolean"))
+    ]
+    assert [(column.name, column.type, column.operation) for column in found.measures] == [
+        *(("payments", "bigint", "count"), ("noted", "bigint", "count"), ("amount", "numeric", "sum")),
+        *(("cents", "numeric", "sum"), ("least", "numeric", "min"), ("last_note", "text", "max")),
+    ]
+
+
+def test_all_types_that_keys_may_have(spark: SparkSession) -> None:
+    kinds = {
+        "STRING": "text",
+        "BOOLEAN": "boolean",
+        "TINYINT": "smallint",
+        "SMALLINT": "smallint",
+        "INT": "integer",
+        "BIGINT": "bigint",
+        "DATE": "date",
+        "TIMESTAMP": "timestamptz",
+        "DECIMAL(9, 3)": "numeric",
+    }
+    keys = tuple(Key(f"k{n}", f"CAST(NULL AS {kind})") for n, kind in enumerate(kinds))
+
+    assert [column.type for column in check(spark, plain(keys=keys)).keys] == list(kinds.values())
+
+
+@pytest.mark.parametrize(
+    ("sql", "word"),
+    [
+        *(("current_timestamp()", "current_timestamp"), ("now()", "now"), ("current_date", "current_date")),
+        *(("date_add(curdate(), 1)", "current_date"), ("unix_timestamp()", "current_timestamp")),
+        *(
+            ("localtimestamp()", "localtimestamp"),
+            ("nullif(now(), kafka_timestamp)", "now"),
+            ("current_user()", "user"),
+        ),
+        *(
+            ("TIMESTAMP 'now'", "'now'"),
+            ("to_timestamp('today')", "'today'"),
+            ("CAST( 'Tomorrow' AS DATE)", "'Tomorrow'"),
+        ),
+        *(
+            ("date'yesterday'", "'yesterday'"),
+            ("'now'::timestamp", "'now'"),
+            ("current_timezone()", "current_timezone"),
+        ),
+    ],
+)
+def test_sql_that_looks_at_the_clock_or_the_session_is_refused(spark: SparkSession, sql: str, word: str) -> None:
+    (line,) = told(spark, plain(event_time=sql))
+
+    assert line.startswith("event_time: ")
+    assert f"{word} changes from run to run; take kafka_timestamp or a field of the record" in line
+
+
+@pytest.mark.parametrize("sql", ["rand()", "uuid()", "random(5)", "monotonically_increasing_id()", "shuffle(array(1))"])
+def test_sql_that_depends_on_chance_is_refused(spark: SparkSession, sql: str) -> None:
+    (line,) = told(spark, keyed(f"CAST({sql} AS STRING)"))
+
+    assert line.startswith("keys.it: ")
+    assert "depends on chance" in line
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *("sum(value.a)", "count(*)", "row_number() OVER (ORDER BY key)", "explode(array(1))", "(SELECT 1)"),
+        *("EXISTS (SELECT 1)", "window(kafka_timestamp, '5 minutes').start"),
+    ],
+)
+def test_sql_that_needs_other_records_is_refused(spark: SparkSession, sql: str) -> None:
+    (line,) = told(spark, keyed(sql))
+
+    assert "needs other records" in line
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("kafka_partition", "with name `kafka_partition` cannot be resolved"),
+        ("__onceover_of_offset", "with name `__onceover_of_offset` cannot be resolved"),
+        ("headers", "with name `headers` cannot be resolved"),
+        ("value.b", "No such struct field `b` in `a`"),
+        ("nosuch(1)", "Cannot resolve routine `nosuch`"),
+        ("a b c", "Syntax error at or near 'c'"),
+        ("to_json(struct(*))", "names all columns at once"),
+        ("value.a AS other", "gives itself a name"),
+        ("value", "is of type struct<a:int>; make it a string, integer"),
+        ("CAST(key AS DOUBLE)", "is of type double; cast it"),
+        ("CAST(kafka_timestamp AS TIMESTAMP_NTZ)", "is of type timestamp_ntz"),
+        ("key COLLATE UNICODE_CI", "is of type string collate UNICODE_CI"),
+    ],
+)
+def test_keys_that_cannot_be_are_refused_with_the_reason(spark: SparkSession, sql: str, why: str) -> None:
+    (line,) = told(spark, keyed(sql))
+
+    assert line.startswith("keys.it: ")
+    assert why in line
+    assert "SQLSTATE" not in line
+
+
+def test_sums_are_of_integers_or_decimals_that_fit(spark: SparkSession) -> None:
+    assert told(spark, measured("sum", "value.f", schema=NUMBERS)) == [
+        "measures.it.sum: a sum of double is another in another order; cast it, such as CAST(... AS DECIMAL(18, 6))"
+    ]
+    assert "may not fit 38 digits" in told(spark, measured("sum", "value.w", schema=NUMBERS))[0]
+    assert "a string cannot be summed" in told(spark, measured("sum", "value.s", schema=NUMBERS))[0]
+    for field, kind in (("i", "bigint"), ("l", "numeric"), ("d", "numeric")):
+        assert check(spark, measured("sum", f"value.{field}", schema=NUMBERS)).measures[0].type == kind
+
+
+def test_event_time_is_a_timestamp_or_a_whole_number(spark: SparkSession) -> None:
+    for sql in ("value.f", "value.s", "to_date(value.s)", "value.d", "to_timestamp_ntz(value.s)"):
+        (line,) = told(spark, plain(schema=NUMBERS, event_time=sql))
+        assert "make it a TIMESTAMP, such as to_timestamp(...), or milliseconds since 1970 as BIGINT" in line
+    for sql in ("to_timestamp(value.s)", "value.l", "value.i", "unix_millis(to_timestamp(value.s))"):
+        check(spark, plain(schema=NUMBERS, event_time=sql))
+
+
+def test_what_value_is_depends_on_the_format(spark: SparkSession) -> None:
+    text = keyed("split_part(value, ',', 1)", format="text", schema="")
+    binary = keyed("hex(substring(value, 1, 4))", format="binary", schema="")
+
+    assert [check(spark, contract).keys[0].type for contract in (text, binary)] == ["text", "text"]
+    assert "value" in told(spark, keyed("value.a", format="text", schema=""))[0]
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        *(
+            ("a STRIN", "STRIN"),
+            ("INT", "names no field"),
+            ("a INT,", "Syntax error"),
+            ("a INT, A INT", "field a is there"),
+        ),
+        ("a MAP<INT, INT>", "map"),
+    ],
+)
+def test_a_schema_that_spark_cannot_read_is_refused(spark: SparkSession, schema: str, why: str) -> None:
+    assert why.lower() in told(spark, plain(schema=schema))[0].lower()
+
+
+def test_required_fields_must_be_in_the_schema(spark: SparkSession) -> None:
+    contract = plain(schema="origin STRING, s STRUCT<b: INT>", required=("orgin", "s.b", "s.c", "origin.x"))
+
+    assert told(spark, contract) == [
+        "required: the schema has no field orgin; did you mean origin?",
+        "required: the schema has no field s.c; known are b",
+        "required: the schema has no field origin.x; known are none",
+    ]
+
+
+def test_all_mistakes_of_a_contract_are_told_at_once(spark: SparkSession) -> None:
+    contract = plain(event_time="now()", keys=(Key("k", "nosuch"),), measures=(Measure("m", "sum", "key"),))
+
+    assert [line.split(":")[0] for line in told(spark, contract)] == ["event_time", "keys.k", "measures.m.sum"]
+
+
+def test_functions_with_lambdas_and_named_structs_are_fine(spark: SparkSession) -> None:
+    sql = "aggregate(array(value.a), 0, (x, y) -> x + y) + named_struct('b', value.a).b + struct(value.a AS c).c"
+
+    assert check(spark, keyed(sql)).keys[0].type == "integer"
+
+
+def test_a_word_like_today_is_no_clock_where_nothing_makes_a_time_of_it(spark: SparkSession) -> None:
+    check(spark, keyed("key = 'today'"))
+
+
+def test_nothing_is_interpreted_that_was_not_checked(spark: SparkSession) -> None:
+    with pytest.raises(MistakesError, match="now changes from run to run"):
+        records(spark, [b"{}"]).transform(interpret(plain(event_time="now()")))
+
+
+def test_a_session_in_which_sql_means_something_else_is_refused(spark: SparkSession) -> None:
+    for setting, other in (("spark.sql.ansi.enabled", "true"), ("spark.sql.session.timeZone", "Europe/Oslo")):
+        before = spark.conf.get(setting)
+        spark.conf.set(setting, other)
+        try:
+            with pytest.raises(TerminalError, match=f"{setting}={other}"):
+                check(spark, FLIGHTS)
+        finally:
+            spark.conf.set(setting, str(before))
+
+
+def test_a_contract_is_looked_through_once_a_session(spark: SparkSession) -> None:
+    assert checked(spark, FLIGHTS) is checked(spark, FLIGHTS)

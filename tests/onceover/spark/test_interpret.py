@@ -1,0 +1,330 @@
+"""Which record counts, for what, and why the others do not."""
+
+from __future__ import annotations
+
+import random
+import time
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from onceover.pipeline import Key, Measure
+from onceover.spark.interpret import aggregate, interpret
+
+from .contracts import FLIGHTS, NOON, interpreted, keyed, measured, payments, plain, reasons, records
+
+pytestmark = pytest.mark.spark
+
+FLIGHT = b'{"origin":"EWR","carrier":"UA","flight":1,"sched_dep":"2013-01-01T11:58:00Z","dep_delay":2,"more":[1,{}]}'
+NO_OBJECT = "unparseable: not one JSON object"
+OTHER_TYPE = "unparseable: a field is not of its type"
+UNREADABLE = "unparseable: not UTF-8, or a number too large"
+
+
+def test_a_record_gets_its_event_time_keys_and_measures(spark: SparkSession) -> None:
+    (row,) = interpreted(spark, FLIGHTS, [FLIGHT])
+
+    assert row.event_ms == NOON - 2 * 60_000
+    assert (row.k_origin, row.k_carrier) == ("EWR", "UA")
+    assert (row.m_flights, row.m_delay_sum, row.m_delay_max) == (1, 2, 2)
+
+
+def test_the_columns_that_came_are_passed_through_untouched(spark: SparkSession) -> None:
+    given = records(spark, [FLIGHT, b"\xff\x00", None], key=b"\xfe").withColumns(
+        {"reason_before": F.lit("x"), "line number": F.lit(7), "found": F.lit(b"\x00")}
+    )
+
+    added = given.transform(interpret(FLIGHTS))
+
+    assert added.columns[: len(given.columns)] == given.columns
+    assert added.columns[len(given.columns) :] == [
+        *("event_ms", "reason", "k_origin", "k_carrier", "m_flights", "m_delay_sum", "m_delay_max")
+    ]
+    assert sorted(map(tuple, added.select(*(f"`{c}`" for c in given.columns)).collect())) == sorted(
+        map(tuple, given.collect())
+    )
+
+
+def test_what_is_not_exactly_one_json_object_is_unparseable(spark: SparkSession) -> None:
+    values = [
+        *(b"", b" ", b"null", b"3", b'"x"', b"[]", b'[{"a":1}]', b"{", b'{"a":1', b"not json", b"\xef\xbb\xbf{}"),
+        *(b'{"a":1} xyz', b'{"a":1}{"a":2}', b'{"a":1}}', b'{"a":1}]', b'{"a":1},{"a":2}', b'{"a":1},"b":2', b"{},"),
+        *(b"{'a':1}", b"{a:1}", b'{"a":01}', b'{"a":NaN}', b'{"b":"\n"}', b'{"a":1}//', b'{"b":' + b"[" * 2000),
+        b'{"a":%s}' % (b"9" * 1001),  # longer than the parser takes a number to be
+    ]
+
+    found = reasons(spark, plain(), values)
+
+    assert [value for value, reason in zip(values, found, strict=True) if reason != NO_OBJECT] == []
+
+
+def test_an_object_may_have_any_layout_and_fields_that_nobody_declared(spark: SparkSession) -> None:
+    values = [b"{}", b' \r\n{\t"a" : 1 }\n', b'{"b":{"a":"x"},"c":[1e999,"]}"]}', b'{"v":[{}],"end":null,"broken":"x"}']
+
+    assert reasons(spark, plain(), values) == [None] * 4
+
+
+def test_of_a_field_given_twice_the_last_counts(spark: SparkSession) -> None:
+    (row,) = interpreted(spark, keyed("value.a"), [b'{"a":1,"a":2}'])
+
+    assert row.k_it == 2
+
+
+def test_a_field_of_another_type_is_unparseable_rather_than_null(spark: SparkSession) -> None:
+    schema = "i INT, l BIGINT, y BOOLEAN, d DECIMAL(4, 2), t TIMESTAMP, o DATE, f ARRAY<INT>, s STRUCT<b: INT>"
+    values = [
+        *(b'{"i":"1"}', b'{"i":1.5}', b'{"i":1.0}', b'{"i":2147483648}', b'{"i":true}', b'{"i":{}}'),
+        *(b'{"l":9223372036854775808}', b'{"l":1e3}', b'{"y":1}', b'{"d":100}', b'{"d":1e400}', b'{"d":"x"}'),
+        *(b'{"t":"soon"}', b'{"o":"2013-13-01"}', b'{"f":[1,null,true]}', b'{"s":{"b":[]}}', b'{"s":"","i":1}'),
+    ]
+
+    found = reasons(spark, plain(schema=schema), values)
+
+    assert [value for value, reason in zip(values, found, strict=True) if reason != OTHER_TYPE] == []
+
+
+def test_a_null_or_absent_field_is_null_and_no_mistake(spark: SparkSession) -> None:
+    rows = interpreted(spark, keyed("value.a"), [b'{"a":null}', b"{}", b'{"A":1}'])
+
+    assert [(row.reason, row.k_it) for row in rows] == [(None, None)] * 3
+
+
+def test_required_fields_must_be_there_and_not_null(spark: SparkSession) -> None:
+    contract = plain(schema="a INT, b STRUCT<c: STRING>", required=("a", "b.c"))
+    values = [b'{"a":1,"b":{"c":""}}', b'{"b":{"c":"x"}}', b'{"a":null,"b":{"c":"x"}}', b'{"a":1}', b'{"a":1,"b":{}}']
+
+    assert reasons(spark, contract, values) == [
+        *(None, "missing field a", "missing field a", "missing field b.c", "missing field b.c")
+    ]
+
+
+def test_bytes_that_are_not_utf_8_are_unparseable(spark: SparkSession) -> None:
+    values = [b'{"b":"\xff"}', '{"b":"é"}'.encode(), '{"b":"é"}'.encode("latin-1"), '{"a":1}'.encode("utf-16")]
+
+    assert reasons(spark, plain(), values) == [UNREADABLE, None, UNREADABLE, UNREADABLE]
+    assert reasons(spark, plain(format="text", schema=""), [b"\xff", "é".encode()]) == ["unparseable: not UTF-8", None]
+    assert reasons(spark, plain(format="binary", schema=""), [b"\xff"]) == [None]
+
+
+def test_a_number_with_a_huge_exponent_costs_no_time(spark: SparkSession) -> None:
+    contract = plain(schema="a STRUCT<b: ARRAY<DECIMAL(10, 2)>>, c STRING")
+    literals = [b"1e99999999", b"-1.5E+9999999", b"1e-99999999", b'"1e99999999"', b'"1e-99999999"']
+    values = [b'{"c":"\\\\\\"","a":{"b":[1.5,%s]}}' % literal for literal in literals]
+    started = time.monotonic()
+
+    found = reasons(spark, contract, values)
+
+    assert found == [UNREADABLE] * 5
+    assert time.monotonic() - started < 60  # the first of these alone takes Spark hours
+
+
+def test_text_that_looks_like_a_huge_number_is_left_alone(spark: SparkSession) -> None:
+    contract = keyed("value.a", schema="a DECIMAL(10, 2), c STRING")
+    values = [b'{"a":1.5,"c":"12e3456789"}', b'{"a":1.5,"c":"x\\",1e9999999,\\\\"}', b'{"a":1.5e1,"d":["1e9999999"]}']
+
+    rows = interpreted(spark, contract, values)
+
+    assert [(row.reason, row.k_it) for row in rows] == [
+        *((None, Decimal("1.50")), (None, Decimal("1.50")), (None, Decimal("15.00")))
+    ]
+
+
+def test_a_tombstone_is_quarantined_or_a_record_as_the_contract_says(spark: SparkSession) -> None:
+    assert reasons(spark, FLIGHTS, [None]) == ["tombstone"]
+    for form, schema in (("json", "a INT"), ("text", ""), ("binary", "")):
+        contract = keyed("value IS NULL", format=form, schema=schema, tombstone="record")
+        (row,) = interpreted(spark, contract, [None])
+        assert (row.event_ms, row.k_it) == (NOON, True)
+
+
+def test_a_tombstone_taken_for_a_record_misses_no_field(spark: SparkSession) -> None:
+    contract = plain(required=("a",), tombstone="record")
+
+    assert reasons(spark, contract, [None, b"{}"]) == [None, "missing field a"]
+
+
+def test_event_time_is_a_timestamp_rounded_down_or_milliseconds(spark: SparkSession) -> None:
+    stamped = plain(schema="a STRING", event_time="to_timestamp(value.a)")
+    values = [
+        b'{"a":"2013-01-01T12:00:00.0009999Z"}',
+        b'{"a":"2013-01-01 13:00:00+01:00"}',
+        b'{"a":"2013-01-01 12:00"}',
+    ]
+
+    assert [row.event_ms for row in interpreted(spark, stamped, values)] == [NOON, NOON, NOON]
+
+    for kind in ("BIGINT", "INT"):
+        counted = plain(schema=f"a {kind}", event_time="value.a")
+        assert [row.event_ms for row in interpreted(spark, counted, [b'{"a":1}', b'{"a":0}'])] == [1, 0]
+
+
+def test_no_event_time_and_one_that_no_line_can_hold_are_told_apart(spark: SparkSession) -> None:
+    contract = plain(schema="a BIGINT, t STRING", event_time="coalesce(unix_millis(to_timestamp(value.t)), value.a)")
+    values = [b'{"t":"rubbish"}', b'{"a":-1}', b'{"a":9999999999999}', b'{"a":10000000000000}', b'{"t":"1969-12-31"}']
+
+    assert reasons(spark, contract, values) == [
+        *("no event time", "event time out of width", None, "event time out of width", "event time out of width")
+    ]
+
+
+def test_bounds_are_judged_against_the_kafka_timestamp_and_hold_at_the_bound(spark: SparkSession) -> None:
+    contract = plain(schema="a BIGINT", event_time="value.a", horizon_ms=1000, skew_ms=10)
+    offsets = (-1001, -1000, 0, 10, 11)
+    values = [b'{"a":%d}' % (NOON + offset) for offset in offsets]
+
+    assert reasons(spark, contract, values) == ["beyond horizon", None, None, None, "beyond skew"]
+
+
+@pytest.mark.parametrize("stamp", [-1, -(2**63), None])
+def test_without_a_kafka_timestamp_no_bound_can_be_kept(spark: SparkSession, stamp: int | None) -> None:
+    contract = plain(schema="a BIGINT", event_time="value.a", skew_ms=10)
+    value = b'{"a":%d}' % NOON
+
+    told = "no Kafka timestamp to judge the event time by"
+    assert reasons(spark, contract, [value], kafka_timestamp=stamp) == [told]
+    assert reasons(spark, plain(schema="a BIGINT", event_time="value.a"), [value], kafka_timestamp=stamp) == [None]
+
+
+def test_an_absurd_kafka_timestamp_throws_nothing(spark: SparkSession) -> None:
+    contract = keyed("kafka_timestamp", schema="a BIGINT", event_time="value.a", skew_ms=10)
+
+    (row,) = interpreted(spark, contract, [b'{"a":1}'], kafka_timestamp=2**63 - 1)
+
+    assert (row.event_ms, row.k_it) == (1, None)
+
+
+def test_sql_that_throws_for_a_record_quarantines_that_record_only(spark: SparkSession) -> None:
+    contract = keyed(
+        "year(timestamp_millis(value.a))",  # shares what throws with the event time
+        schema="a BIGINT, i INT",
+        event_time="timestamp_millis(value.a)",
+        measures=(Measure("second", "max", "element_at(array(1, 2), value.i)"),),
+    )
+    values = [b'{"a":0,"i":1}', b'{"a":9223372036854775807,"i":1}', b'{"a":0,"i":0}', b'{"a":0,"i":2}']
+
+    rows = interpreted(spark, contract, values)
+
+    assert [(row.reason, row.k_it, row.m_second) for row in rows] == [
+        *((None, 1970, 1), ("SQL failed", None, None), ("SQL failed", None, None), (None, 1970, 2))
+    ]
+
+
+def test_keys_that_postgresql_cannot_store_are_quarantined(spark: SparkSession) -> None:
+    text = keyed("value.a", schema="a STRING")
+    values = [b'{"a":"\\u0000"}', b'{"a":""}', b'{"a":"%s"}' % (b"x" * 2000), b'{"a":"%s"}' % (b"x" * 2001)]
+    assert reasons(spark, text, values) == [
+        *("key it not storable: a NUL character", None, None),
+        "keys not storable: longer than 2000 bytes together",
+    ]
+    assert reasons(spark, keyed("key"), [b"{}"], key=b"\xff") == ["key it not storable: not UTF-8"]
+
+    dated = keyed("CAST(value.a AS DATE)", schema="a STRING")
+    values = [b'{"a":"+10000-01-01"}', b'{"a":"9999-12-31"}', b'{"a":"0001-01-01"}', b'{"a":"-0001-01-01"}']
+    outside = "key it not storable: outside years 1 to 9999"
+    assert reasons(spark, dated, values) == [outside, None, None, outside]
+
+
+def test_measures_that_postgresql_cannot_store_are_quarantined_too(spark: SparkSession) -> None:
+    contract = measured("max", "value.a", schema="a STRING")
+
+    assert reasons(spark, contract, [b'{"a":"x\\u0000"}']) == ["measure it not storable: a NUL character"]
+    assert reasons(spark, measured("count", "value.a", schema="a STRING"), [b'{"a":"x\\u0000"}']) == [None]
+
+
+def test_a_count_counts_what_is_not_null(spark: SparkSession) -> None:
+    rows = interpreted(spark, measured("count", "value.a"), [b'{"a":0}', b"{}"])
+
+    assert [row.m_it for row in rows] == [1, 0]
+
+
+def test_a_sum_of_bigints_does_not_wrap_around(spark: SparkSession) -> None:
+    contract = measured("sum", "value.a", schema="a BIGINT")
+    rows = records(spark, [b'{"a":9223372036854775807}'] * 3).transform(interpret(contract))
+
+    (row,) = rows.transform(aggregate(contract)).collect()
+
+    assert row.it == Decimal(3 * (2**63 - 1))
+
+
+def test_a_pipeline_of_another_shape_is_aggregated_exactly(spark: SparkSession, tmp_path: Path) -> None:
+    contract = payments(tmp_path)
+    minute = 60_000
+    paid = b'{"payment":{"at_ms":%d,"amount":%s},"country":%s,"note":%s,"cents":%s}'
+    values = [
+        paid % (NOON + 1, b"0.10", b'"NO"', b'"b"', b"9223372036854775807"),
+        paid % (NOON + 5 * minute - 1, b'"999.90"', b'"NO"', b"null", b"1"),
+        paid % (NOON + 4 * minute, b"0.20", b'"NO"', '"é"'.encode(), b"null"),
+        paid % (NOON + 5 * minute, b"-1", b'"NO"', b"null", b"null"),
+        paid % (NOON, b"1000", b"null", b"null", b"null"),
+        paid % (NOON, b"null", b"null", b"null", b"null"),
+        b'{"payment":{"amount":1},"country":"NO"}',
+        paid % (NOON - 86_400_000 + 6 * minute, b"1", b'"NO"', b"null", b"null"),
+    ]
+    random.Random(3).shuffle(values)
+    given = records(spark, values, key=b"c1", kafka_timestamp=NOON + 6 * minute)
+
+    rows = given.transform(interpret(contract)).where("reason IS NULL").transform(aggregate(contract))
+
+    assert rows.columns == [
+        *("window_ms", "country", "customer", "is_large"),
+        *("payments", "noted", "amount", "cents", "least", "last_note"),
+    ]
+    found = {(r.window_ms, r.country, r.customer, r.is_large): tuple(r)[4:] for r in rows.collect()}
+    day_before = NOON - 86_400_000 + 5 * minute
+    assert found == {
+        (NOON, "NO", "c1", False): (3, 2, Decimal("1000.20"), Decimal(2**63), Decimal("0.10"), "é"),
+        (NOON + 5 * minute, "NO", "c1", False): (1, 0, Decimal("-1.00"), None, Decimal("-1.00"), None),
+        (NOON, None, "c1", True): (1, 0, Decimal("1000.00"), None, Decimal("1000.00"), None),
+        (NOON, None, "c1", None): (1, 0, None, None, None, None),
+        (day_before, "NO", "c1", False): (1, 0, Decimal("1.00"), None, Decimal("1.00"), None),
+    }
+    assert day_before % (5 * minute) == 0
+
+
+def test_windows_begin_at_midnight_utc(spark: SparkSession) -> None:
+    contract = plain(window_minutes=480, schema="a BIGINT", event_time="value.a")
+    midnight = int(datetime(2013, 7, 1, tzinfo=UTC).timestamp() * 1000)
+    values = [b'{"a":%d}' % (midnight + hours * 3_600_000 - before) for hours, before in ((0, 0), (8, 1), (8, 0))]
+
+    rows = records(spark, values).transform(interpret(contract)).transform(aggregate(contract)).collect()
+
+    assert sorted((row.window_ms, row.records) for row in rows) == [(midnight, 2), (midnight + 8 * 3_600_000, 1)]
+
+
+def test_keys_of_every_kind_come_through(spark: SparkSession) -> None:
+    contract = plain(
+        schema="a INT",
+        keys=(
+            *(Key("t", "CAST(value.a AS TINYINT)"), Key("d", "to_date(kafka_timestamp)"), Key("at", "kafka_timestamp")),
+            *(Key("n", "CAST(value.a AS DECIMAL(5, 2))"), Key("b", "value.a > 0"), Key("k", "key")),
+        ),
+    )
+
+    (row,) = interpreted(spark, contract, [b'{"a":7}'], key="å".encode())
+
+    assert (row.k_t, row.k_d, row.k_n, row.k_b, row.k_k) == (7, date(2013, 1, 1), Decimal("7.00"), True, "å")
+
+
+def test_the_value_is_parsed_once_whatever_is_asked_for(spark: SparkSession) -> None:
+    all_of_it = records(spark, [FLIGHT]).transform(interpret(FLIGHTS))
+
+    for rows in (
+        all_of_it,
+        all_of_it.where("reason IS NULL").transform(aggregate(FLIGHTS)),
+        all_of_it.where("event_ms IS NOT NULL AND k_origin = 'EWR'").select("value", "k_carrier", "m_delay_sum"),
+        all_of_it.groupBy("reason").count(),
+    ):
+        plan = rows._jdf.queryExecution().executedPlan().toString()
+        assert plan.count("from_json") == 1
+        assert plan.count("cast(value") + plan.count("to_timestamp") <= 4  # nor is the SQL evaluated twice
+
+
+def test_no_python_stands_in_the_plan(spark: SparkSession) -> None:
+    plan = records(spark, [FLIGHT]).transform(interpret(FLIGHTS))._jdf.queryExecution().executedPlan().toString()
+
+    assert "Python" not in plan
+    assert "Pandas" not in plan
