@@ -8,15 +8,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from onceover.errors import ConfigurationError, UnreachableError
+from onceover.home import home as home
 
 PartName = Literal["kafka", "webhdfs", "hdfs", "postgres", "airflow"]
 PARTS: Final[tuple[PartName, ...]] = ("kafka", "webhdfs", "hdfs", "postgres", "airflow")
-
-
-def home() -> Path:
-    """The project's root: ONCEOVER_HOME, else the folder this library was installed from."""
-    named = os.environ.get("ONCEOVER_HOME")
-    return Path(named).absolute() if named else Path(__file__).resolve().parents[2]
 
 
 def local_folder() -> Path:

@@ -33,10 +33,3 @@ def test_a_broken_file_is_named_in_one_line(local: Path, text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"endpoints.json .*make up") as caught:
         endpoints.address("kafka")
     assert "\n" not in str(caught.value)
-
-
-def test_home_is_the_project_unless_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ONCEOVER_HOME", raising=False)
-    assert (endpoints.home() / "pyproject.toml").exists()
-    monkeypatch.setenv("ONCEOVER_HOME", "/elsewhere")
-    assert endpoints.home() == Path("/elsewhere")
