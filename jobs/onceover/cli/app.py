@@ -99,9 +99,3 @@ def _flow(of: typer.Typer) -> None:
 
 for each in (app, *(group.app for group in (pipelines, stack, ledger))):
     _flow(each)
-
-
-def main() -> NoReturn:
-    """The console script."""
-    app(prog_name="onceover")
-    sys.exit(0)

@@ -88,7 +88,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
         box=SIMPLE_HEAD if terminal else None,
         show_edge=False,
         pad_edge=False,
-        padding=(0, 1, 0, 0),
+        padding=(0, 1 if terminal else 2, 0, 0),  # a box brings a space of its own
         header_style="bold" if terminal else "",
     )
     for position, heading in enumerate(headings):

@@ -115,7 +115,10 @@ def show_result(result: Result) -> None:
                 )
             )
         confirmed = len(outcomes) - len(troubled)
-        line = f"{seen.judged} judged, {seen.certified} certified from the ledger, {confirmed} repaired and confirmed"
+        line = (
+            f"{counted(seen.judged, 'window')} judged, {seen.certified} certified from the ledger, "
+            f"{confirmed} repaired and confirmed"
+        )
         if troubled:
             line += f", {len(troubled)} not"
         if result.confirmation is not None:

@@ -89,16 +89,20 @@ def _tell(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mapping[st
             gaps = "; ".join(f"{g}-{p}: frontier {a:,}, reach {b:,}" for g, p, a, b in evidence["frontier_and_reach"])
             return Told("Offsets were skipped: nothing is known of the records between frontier and reach.", f"{gaps}.")
         case Kind.MISPLACED_LINE:
-            return Told(f"{counted(evidence['lines'], 'line')} in the file belong to another window.", _SCAN)
+            return Told(_some(evidence["lines"], "line", "belongs", "belong") + " to another window.", _SCAN)
         case Kind.CORRUPT_LINE:
-            return Told(f"{counted(evidence['lines'], 'line')} in the file are damaged: their CRC is wrong.", _SCAN)
+            return Told(_some(evidence["lines"], "line", "is", "are") + " damaged, by the CRC.", _SCAN)
         case Kind.MISDATED:
-            return Told(f"{counted(evidence['ids'], 'ID')} stand there with more than one event time.", _SCAN)
+            return Told(_some(evidence["ids"], "ID", "has", "have") + " more than one event time.", _SCAN)
         case Kind.CONFLICT:
-            return Told(f"{counted(evidence['ids'], 'ID')} stand there with more than one content.", _SCAN)
+            return Told(_some(evidence["ids"], "ID", "has", "have") + " more than one content.", _SCAN)
 
 
 _SCAN = "A repair read every line of the window file and counted them."
+
+
+def _some(number: int, noun: str, one: str, many: str) -> str:
+    return f"{counted(number, noun)} in the window file {one if number == 1 else many}"
 
 
 def _unaccounted(evidence: Mapping[str, Any]) -> Told:

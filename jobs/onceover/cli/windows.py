@@ -12,6 +12,7 @@ import typer
 from onceover.cli.arguments import AsJson, PipelineName, now
 from onceover.cli.codes import epilog
 from onceover.cli.output import as_json, say, styled, table
+from onceover.cli.sentences import counted
 from onceover.errors import UsageError
 from onceover.window import WindowRange, parse_moment, written
 
@@ -97,4 +98,4 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
         )
     )
     counts = Counter(row["state"] for row in rows)
-    say(f"{len(rows):,} windows: " + ", ".join(f"{count:,} {state}" for state, count in counts.most_common()))
+    say(f"{counted(len(rows), 'window')}: " + ", ".join(f"{count:,} {state}" for state, count in counts.most_common()))

@@ -1,0 +1,152 @@
+"""The command line as a test calls it, and a pipeline whose windows are in every state, planted without an ingest."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from onceover import endpoints
+from onceover.batch import Increment, Landing, LandingPart, RangeRead
+from onceover.cli.app import app
+from onceover.columns import Column, Columns
+from onceover.digest import Digest
+from onceover.ledger import batches, drivers, increments
+from onceover.ledger.catalog import Registered, register
+from onceover.ledger.database import Connection, connect, migrate
+from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.pipeline import find
+from onceover.stack import Stack
+from onceover.window_files import Layout, WindowFiles
+
+TOML = """
+[contract]
+topic = "{name}"
+window_minutes = 60
+format = "json"
+schema = "at STRING, place STRING"
+required = ["at", "place"]
+event_time = "to_timestamp(value.at)"
+[contract.keys]
+place = "value.place"
+[contract.measures]
+things = {{ count = "*" }}
+[contract.bounds]
+horizon = "none"
+skew = "none"
+[ingest]
+group = "onceover-{name}"
+"""
+SOURCE = KafkaPartition("5f3a0b1c", 0)
+DAY = datetime(2013, 1, 1, tzinfo=UTC)
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run() -> Run:
+    """`onceover WORDS...` in this process; stdout and stderr apart, as a pipe would have them."""
+    runner = CliRunner()
+
+    def invoke(*words: str) -> Result:
+        return runner.invoke(app, list(words), prog_name="onceover", catch_exceptions=False)
+
+    return invoke
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with one pipeline, `things`, and nobody who says where anything is."""
+    (tmp_path / "pipelines").mkdir()
+    (tmp_path / "pipelines" / "things.toml").write_text(TOML.format(name="things"))
+    monkeypatch.setenv("ONCEOVER_HOME", str(tmp_path))
+    monkeypatch.setenv("ONCEOVER_LOCAL", str(tmp_path / ".local"))
+    monkeypatch.delenv("ONCEOVER_PIPELINES", raising=False)
+    for part in endpoints.PARTS:
+        monkeypatch.delenv(f"ONCEOVER_{part.upper()}", raising=False)
+    return tmp_path
+
+
+class Planted:
+    """A registered pipeline, one Kafka partition, and batches that a test lands, leaves or doubles."""
+
+    def __init__(self, name: str, connection: Connection, known: Registered, files: WindowFiles) -> None:
+        self.name, self.connection, self.known, self.files = name, connection, known, files
+        self.epoch = drivers.acquire(connection, name, "test:1")
+        origin = {SOURCE: 0}
+        batches.register_partitions(connection, self.epoch, "XzoLHAAAAAAAAAAAAAAAAA", origin, {SOURCE: 1_000})
+
+    def batch(self, start: int, hours: Mapping[int, int], *, counts: bool = True, lands: bool = True) -> int:
+        """A batch of offsets from `start` on, with so many records for each hour of the day."""
+        whole = OffsetRange(SOURCE, start, start + sum(hours.values()))
+        batch_id = batches.begin(self.connection, self.epoch, 1, [whole])
+        landings = [self._append(hour, records) for hour, records in hours.items()]
+        if counts:
+            control = [Increment(hour_of(h), hour_of(h + 1), digest(n)) for h, n in hours.items()]
+            increments.increment(self.connection, self.epoch, self.known.table, batch_id, control)
+        if lands:
+            read = RangeRead(whole, digest(sum(hours.values())), hour_of(max(hours)) + timedelta(minutes=59))
+            batches.land(self.connection, self.epoch, batch_id, [read], landings)
+        return batch_id
+
+    def close_before(self, hour: int) -> None:
+        self.connection.execute(
+            "UPDATE onceover.pipeline SET watermark = %s WHERE name = %s", [hour_of(hour), self.name]
+        )
+
+    def block(self, hour: int, why: str) -> None:
+        self.connection.execute(
+            'UPDATE onceover."window" SET tries = 3, blocked_at = now(), blocked_why = %s '
+            "WHERE pipeline = %s AND window_start = %s",
+            [why, self.name, hour_of(hour)],
+        )
+
+    def die(self) -> None:
+        """The driver is gone: its heartbeat is no longer fresh."""
+        drivers.release(self.connection, self.epoch)
+
+    def append(self, hour: int, data: bytes) -> tuple[int, int]:
+        done = self.files.append(self.files.layout.window_file(hour_of(hour)), [data])
+        return done.start, done.end
+
+    def _append(self, hour: int, records: int) -> Landing:
+        start, end = self.append(hour, b"\n" + b"x" * 99 * records + b"\n")
+        return Landing(hour_of(hour), None, start, end, True, (LandingPart(SOURCE, digest(records)),))
+
+
+def hour_of(hour: int) -> datetime:
+    return DAY + timedelta(hours=hour)
+
+
+def digest(records: int) -> Digest:
+    """Of any so many records: additive, as digests are."""
+    return Digest(records, records * 3, records * 5, records * 7, records * 11)
+
+
+@contextmanager
+def planted(home: Path) -> Iterator[Planted]:
+    """A pipeline of a name of its own, in the home and in the ledger."""
+    name = f"cli_{uuid.uuid4().hex[:8]}"
+    (home / "pipelines" / f"{name}.toml").write_text(TOML.format(name=name))
+    pipeline = find(name, home)
+    migrate(endpoints.address("postgres"))
+    columns = Columns((Column("place", "text"),), (Column("things", "bigint", "count"),))
+    with connect(endpoints.address("postgres"), "onceover test") as connection:
+        known = register(connection, pipeline, columns)
+        files = WindowFiles(endpoints.address("webhdfs"), Layout(pipeline.storage.raw_root, name))
+        yield Planted(name, connection, known, files)
+
+
+@pytest.fixture
+def plant(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Planted]:
+    """`planted` on the session's stack, in a home of its own."""
+    (tmp_path / "pipelines").mkdir()
+    monkeypatch.setenv("ONCEOVER_HOME", str(tmp_path))
+    monkeypatch.setenv("ONCEOVER_LOCAL", str(stack.local))
+    with planted(tmp_path) as found:
+        yield found

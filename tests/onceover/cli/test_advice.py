@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from onceover.cli.advice import next_steps
+from onceover.findings import Kind
+from onceover.window import Window
+
+WINDOW = Window.at(datetime(2013, 1, 1, 5, tzinfo=UTC), 60)
+REPAIR = 'onceover repair things --from 2013-01-01T05:00Z --to 2013-01-01T06:00Z --reason "..."'
+
+
+def commands(state: str, *kinds: Kind, changing: bool = False) -> list[str]:
+    return [step.command for step in next_steps("things", WINDOW, state, kinds, changing) if step.command]
+
+
+@pytest.mark.parametrize("state", ["open", "closed", "failed", "repairing", "blocked", "certified"])
+def test_there_is_always_a_next_step(state: str) -> None:
+    assert next_steps("things", WINDOW, state, [])
+
+
+def test_a_failed_window_is_looked_at_and_then_repaired() -> None:
+    assert commands("failed", Kind.DUPLICATED) == [REPAIR.replace('--reason "..."', "--dry-run"), REPAIR]
+
+
+def test_a_blocked_window_is_repaired_by_hand_only() -> None:
+    assert commands("blocked") == [REPAIR]
+
+
+def test_what_raw_has_lost_is_brought_back_before_a_repair() -> None:
+    steps = next_steps("things", WINDOW, "failed", [Kind.MISSING_FILE])
+    assert "bring the window file back first" in steps[0].text
+
+
+@pytest.mark.parametrize("state", ["open", "repairing", "certified"])
+def test_nobody_is_sent_to_repair_what_needs_none(state: str) -> None:
+    assert REPAIR not in commands(state, Kind.LATE)
+
+
+def test_a_window_in_which_a_batch_is_landing_is_left_alone() -> None:
+    assert commands("closed", changing=True) == []
+
+
+def test_an_unfinished_batch_needs_ingest_first() -> None:
+    assert commands("certified", Kind.UNFINISHED_BATCH) == ["onceover ingest things"]

@@ -1,0 +1,217 @@
+"""The commands against a real ledger and real window files, in states that a test planted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onceover.cli.repair import who
+from onceover.stack import Stack
+
+pytestmark = pytest.mark.stack
+ONCEOVER = str(Path(sys.executable).with_name("onceover"))
+DAY = ("--from", "2013-01-01T00:00Z", "--to", "2013-01-02T00:00Z")
+
+
+@pytest.fixture
+def states(plant: Any) -> Any:
+    """Hour 1 is right, 2 has stray bytes, 3 is blocked, 4 was landed twice, 9 is open."""
+    plant.batch(0, {1: 100, 2: 40, 3: 50})
+    plant.batch(190, {4: 30})
+    plant.batch(190, {4: 30})
+    plant.append(2, b"\nstray\n")
+    plant.block(3, "landing 3: raw holds 49 of 50")
+    plant.batch(220, {9: 10})
+    plant.close_before(8)
+    return plant
+
+
+def test_windows_are_listed_with_their_states(run: Any, states: Any) -> None:
+    rows = json.loads(run("windows", states.name, "--json").stdout)
+    assert [(row["window_start"], row["state"], row["records"]) for row in rows] == [
+        ("2013-01-01T01:00Z", "closed", 100),
+        ("2013-01-01T02:00Z", "closed", 40),
+        ("2013-01-01T03:00Z", "blocked", 50),
+        ("2013-01-01T04:00Z", "closed", 60),
+        ("2013-01-01T09:00Z", "open", 10),
+    ]
+    text = run("windows", states.name, "--state", "blocked").stdout
+    assert "raw holds 49 of 50" in text
+    assert text.endswith("1 window: 1 blocked\n")
+    some = json.loads(run("windows", states.name, "--to", "2013-01-01T02:00Z", "--json").stdout)
+    assert len(some) == 1
+
+
+def test_no_window_that_matches_is_no_error(run: Any, states: Any) -> None:
+    assert run("windows", states.name, "--state", "repairing").stdout == "no window is known that matches\n"
+    assert json.loads(run("windows", states.name, "--state", "repairing", "--json").stdout) == []
+
+
+def test_a_window_landed_twice_is_explained_by_its_landings_offsets_and_bytes(run: Any, states: Any) -> None:
+    result = run("explain", states.name, "2013-01-01T04:00Z")
+    assert result.exit_code == 0
+    assert "It has closed, and is wrong" in result.stdout
+    assert "share 5f3a0b1c-0[190, 220)." in result.stdout
+    assert "[2972, 5944)" in result.stdout
+    assert f"onceover repair {states.name} --from 2013-01-01T04:00Z --to 2013-01-01T05:00Z --dry-run" in result.stdout
+    told = json.loads(run("explain", states.name, "2013-01-01T04:00Z", "--json").stdout)
+    assert [finding["kind"] for finding in told["findings"]] == ["duplicated"]
+    assert told["file"]["length"] == 5944
+
+
+def test_a_right_a_blocked_and_an_open_window_are_told_apart(run: Any, states: Any) -> None:
+    assert "the next detection certifies it" in run("explain", states.name, "2013-01-01T01:00Z").stdout
+    assert "Blocked because: landing 3: raw holds 49 of 50" in run("explain", states.name, "2013-01-01T03:00Z").stdout
+    assert "It is open" in run("explain", states.name, "2013-01-01T09:00Z").stdout
+
+
+def test_a_window_nobody_heard_of_is_told_with_where_to_look(run: Any, states: Any) -> None:
+    result = run("explain", states.name, "2013-01-01T10:00Z")
+    assert (result.exit_code, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
+    assert "nothing is known of window 2013-01-01T10:00Z" in line
+
+
+def test_a_pipeline_that_never_ran_is_told_how_to_start_it(run: Any, plant: Any) -> None:
+    plant.connection.execute("DELETE FROM onceover.kafka_partition WHERE pipeline = %s", [plant.name])
+    plant.connection.execute("DELETE FROM onceover.driver WHERE pipeline = %s", [plant.name])
+    with plant.connection.transaction():
+        plant.connection.execute("DELETE FROM onceover.contract WHERE pipeline = %s", [plant.name])
+        plant.connection.execute("DELETE FROM onceover.pipeline WHERE name = %s", [plant.name])
+    result = run("windows", plant.name)
+    assert result.exit_code == 2
+    assert f"onceover ingest {plant.name}" in result.stderr
+
+
+def test_a_dry_run_lists_what_a_repair_would_do_and_writes_nothing(run: Any, states: Any) -> None:
+    def everything() -> list[Any]:
+        return [
+            states.connection.execute(f"SELECT count(*), max(xmin::text::bigint) FROM onceover.{table}").fetchone()
+            for table in ('"window"', "finding", "repair_request", "repair", "certificate")
+        ]
+
+    before = everything()
+    rows = json.loads(run("repair", states.name, *DAY, "--dry-run", "--json").stdout)
+    assert {row["window"]: row["change"] for row in rows} == {"2013-01-01T02:00Z": 0, "2013-01-01T04:00Z": -30}
+    assert "Nothing was written." in run("repair", states.name, *DAY, "--dry-run").stdout
+    assert everything() == before
+
+
+def test_a_repair_of_right_windows_certifies_them_without_spark_and_says_who_and_why(run: Any, states: Any) -> None:
+    hour = ("--from", "2013-01-01T01:00Z", "--to", "2013-01-01T02:00Z")
+    result = run("repair", states.name, *hour, "--reason", "INC-1  [red]night[/]")
+    assert result.exit_code == 0
+    assert result.stdout == "nothing to repair: 1 window judged, 1 certified from the ledger\n"
+    text = run("explain", states.name, "2013-01-01T01:00Z").stdout
+    assert "from ledger" in text
+    assert '("INC-1 [red]night[/]"): it stands.' in text
+    assert "Nothing: it is proved right." in text
+    assert run("repair", states.name, *hour, "--reason", "again").stdout.startswith("nothing to judge")
+
+
+def test_findings_that_detection_wrote_down_are_told_with_their_history(run: Any, states: Any) -> None:
+    states.connection.execute(
+        "INSERT INTO onceover.finding (pipeline, window_start, kind, evidence, resolved_at, resolution) "
+        "VALUES (%s, '2013-01-01T01:00Z', 'late', '{\"records\": 2, \"landings\": []}', now(), 'certified again')",
+        [states.name],
+    )
+    text = run("explain", states.name, "2013-01-01T01:00Z").stdout
+    assert "What was wrong" in text
+    assert "certified again." in text
+
+
+def test_a_repair_is_told_with_who_why_before_and_after(run: Any, states: Any) -> None:
+    states.connection.execute(
+        """
+        WITH q AS (INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%(p)s, 'alice', 'INC-2')
+          RETURNING request_id)
+        INSERT INTO onceover.repair (request_id, pipeline, window_start, state, findings, started_at, finished_at,
+          lines_read, bytes_read, duplicates, before, after)
+        SELECT request_id, %(p)s, '2013-01-01T04:00Z', 'confirmed', '[]', now(), now(), 60, 5944, 30,
+          '{"control": {"records": 60}, "revision": 0}', '{"control": {"records": 30}, "revision": 1}' FROM q
+        """,
+        {"p": states.name},
+    )
+    text = run("explain", states.name, "2013-01-01T04:00Z").stdout
+    assert 'asked for by alice ("INC-2"): confirmed' in text
+    assert "read 60 lines, 30 duplicates among them" in text
+    assert "Before: 60 records counted (revision 0); after: 30 (revision 1)." in text
+
+
+def test_without_hdfs_a_window_is_explained_from_the_ledger_alone(
+    run: Any, states: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONCEOVER_WEBHDFS", "http://127.0.0.1:9")
+    result = run("explain", states.name, "2013-01-01T04:00Z")
+    assert result.exit_code == 0
+    assert "Not judged now, what follows is the ledger's" in result.stdout
+    assert "5f3a0b1c-0[190, 220)" in result.stdout
+
+
+def test_doctor_names_what_is_wrong_with_a_pipeline(run: Any, states: Any, stack: Stack) -> None:
+    states.batch(230, {5: 5}, lands=False)
+    states.die()
+    found = json.loads(run("doctor", "--json").stdout)
+    told = {each["check"]: each for each in found if each["state"] != "wrong"}
+    assert {"Java", "Kafka", "HDFS", "PostgreSQL", "ledger"} <= told.keys()
+    wrong = " ".join(each["what"] for each in found if each["state"] == "wrong")
+    assert "unfinished batch" in wrong
+    assert "window 2013-01-01T03:00Z" in wrong
+    assert f"cannot describe topic '{states.name}'" in wrong
+    assert any(each["check"] == "Airflow" and each["state"] == "wrong" for each in found)
+
+
+@pytest.mark.faults
+def test_doctor_ends_in_time_though_a_part_is_frozen(run: Any, plant: Any, stack: Stack) -> None:
+    with _frozen(stack, "namenode"):
+        found = json.loads(run("doctor", "--json").stdout)
+    assert any(each["check"] == "HDFS" and each["state"] == "wrong" for each in found)
+    assert any(each["check"] == "PostgreSQL" and each["state"] == "fine" for each in found)
+
+
+def test_stack_status_is_1_while_a_process_is_down(run: Any, stack: Stack, plant: Any) -> None:
+    result = run("stack", "status", "--json")
+    states = {each["name"]: each["state"] for each in json.loads(result.stdout)}
+    assert states["postgres"] == states["kafka"] == states["namenode"] == "up"
+    assert result.exit_code == (0 if set(states.values()) == {"up"} else 1)
+
+
+def test_the_ledger_is_migrated_twice_as_once(run: Any, plant: Any) -> None:
+    assert run("ledger", "migrate").stdout == run("ledger", "migrate").stdout == "the ledger is at version 0001\n"
+
+
+def test_a_repair_that_raw_does_not_bear_out_fails_and_publishes_nothing(states: Any) -> None:
+    # What is planted are no lines: raw holds none of the records that were landed.
+    hour = ("--from", "2013-01-01T04:00Z", "--to", "2013-01-01T05:00Z")
+    command = [ONCEOVER, "repair", states.name, *hour, "--reason", "INC-3", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    told = json.loads(done.stdout)
+    (window,) = told["windows"]
+    assert (window["window"], window["outcome"]) == ("2013-01-01T04:00Z", "failed")
+    assert "raw holds 0 of 30" in window["why"]
+    assert "request" in done.stderr  # the application's progress
+    row = states.connection.execute(
+        "SELECT q.who, q.why, r.state FROM onceover.repair r JOIN onceover.repair_request q USING (request_id) "
+        "WHERE r.pipeline = %s",
+        [states.name],
+    ).fetchone()
+    assert row == {"who": who(), "why": "INC-3", "state": "failed"}
+
+
+@contextmanager
+def _frozen(stack: Stack, name: str) -> Iterator[None]:
+    os.kill(stack.pid(name), signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(stack.pid(name), signal.SIGCONT)

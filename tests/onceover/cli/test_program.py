@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from onceover.cli.app import app
+from onceover.cli.codes import EVERYWHERE
+from onceover.errors import BusyError, ConfigurationError, UnreachableError, UsageError
+
+COMMANDS = (
+    ("windows",),
+    ("explain",),
+    ("repair",),
+    ("doctor",),
+    ("ingest",),
+    ("stack", "up"),
+    ("stack", "down"),
+    ("stack", "status"),
+    ("pipelines", "list"),
+    ("pipelines", "check"),
+    ("ledger", "migrate"),
+)
+ONCEOVER = str(Path(sys.executable).with_name("onceover"))
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself_with_examples_and_exit_codes(run: Any, command: tuple[str, ...]) -> None:
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert f"$ onceover {' '.join(command)}" in result.stdout
+    assert all(f"\n   {code} " in result.stdout for code in EVERYWHERE)
+
+
+def test_every_command_is_in_the_list_above() -> None:
+    def walk(of: typer.Typer, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+        own = {(*path, each.name or str(getattr(each.callback, "__name__", ""))) for each in of.registered_commands}
+        for group in of.registered_groups:
+            assert group.typer_instance is not None
+            own |= walk(group.typer_instance, (*path, str(group.typer_instance.info.name)))
+        return own
+
+    assert walk(app) == set(COMMANDS)
+
+
+def test_the_exit_codes_shown_are_those_of_the_errors() -> None:
+    assert {UsageError.exit_code, BusyError.exit_code, UnreachableError.exit_code, ConfigurationError.exit_code} <= set(
+        EVERYWHERE
+    )
+
+
+@pytest.mark.parametrize(
+    "words", [("nosuch",), ("windows",), ("windows", "things", "--nosuch"), ("repair", "things", "--from", "x")]
+)
+def test_a_wrong_call_is_told_in_one_line(run: Any, words: tuple[str, ...]) -> None:
+    result = run(*words)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert "--help" in result.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("stack",), ("pipelines",), ("ledger",)])
+def test_a_group_alone_shows_its_commands_and_nothing_else(run: Any, words: tuple[str, ...]) -> None:
+    result = run(*words)
+    assert result.exit_code == 2
+    assert "Commands" in result.output
+    assert "onceover: " not in result.output
+
+
+def test_help_loads_none_of_the_heavy_libraries() -> None:
+    heavy = ("pyspark", "psycopg", "hdfs", "confluent_kafka", "sqlalchemy", "requests", "airflow", "pyarrow")
+    code = f"import sys, onceover.cli.app; sys.exit(', '.join(m for m in {heavy} if m in sys.modules) or 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_pipe_gets_no_colour_and_a_terminal_does(home: Path) -> None:
+    command = [ONCEOVER, "pipelines", "list"]
+    piped = subprocess.run(command, capture_output=True, check=True).stdout
+    assert b"things" in piped
+    assert b"\x1b" not in piped
+
+    ours, theirs = pty.openpty()
+    environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm-256color"}
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        while chunk := _read(ours):
+            shown += chunk
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"\x1b[" in shown
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # the other end was closed: how Linux says end of file here
+        return b""
+
+
+def test_ctrl_c_ends_with_130_and_without_a_traceback(home: Path) -> None:
+    # A PostgreSQL that accepts and never answers keeps the command waiting.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/nothing"
+        process = subprocess.Popen(
+            [ONCEOVER, "windows", "things"],
+            env={**os.environ, "ONCEOVER_POSTGRES": address},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        silent.settimeout(60)
+        connection, _ = silent.accept()
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+        connection.close()
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+
+
+def test_ingest_becomes_the_job_itself(home: Path) -> None:
+    # The job's own first complaint, from the process that was started as the command.
+    done = subprocess.run([ONCEOVER, "ingest", "things"], capture_output=True, text=True, check=False)
+    assert done.returncode == 75
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("ingest: nobody said where kafka is")
+
+
+def test_an_entry_that_is_interrupted_lets_go_before_the_command_ends(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    child = tmp_path / "entry.py"
+    child.write_text(
+        "import pathlib, sys, time\n"
+        f"marks = pathlib.Path({str(marks)!r})\n"
+        "try:\n    marks.write_text('holds')\n    time.sleep(60)\n"
+        "finally:\n    time.sleep(0.3)\n    marks.write_text('let go')\n"
+    )
+    code = f"import sys; from onceover.cli.entry_process import run; run([sys.executable, {str(child)!r}])"
+    for number, expected in ((signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM)):
+        process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+        _wait_for(lambda: marks.exists() and marks.read_text() == "holds")
+        process.send_signal(number)
+        assert process.wait(30) == expected
+        assert marks.read_text() == "let go"
+        marks.unlink()
+
+
+def _wait_for(condition: Any, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from onceover.cli.repair_report import Result, show_plan, show_result
+from onceover.findings import Finding, Kind
+from onceover.operations import Confirmation, Detection, FailedWindow, PlannedRepair
+from onceover.window import Window
+
+HOURS = [Window.at(datetime(2013, 1, 1, hour, tzinfo=UTC), 60) for hour in range(3)]
+NAMES = [str(window) for window in HOURS]
+FOUND = (Finding(Kind.DUPLICATED, {"landings": [1, 2], "pairs": 1}),)
+DETECTION = Detection("things", 5, 2, tuple(FailedWindow(w, FOUND) for w in HOURS), 0, 0, 0, (), 7)
+NOTHING = dataclasses.replace(DETECTION, failed=(), request_id=None)
+DONE = Confirmation("things", 7, tuple(NAMES), (), (), (), (), 30, 330)
+
+
+def confirmed(*names: str, **changed: Any) -> Confirmation:
+    return dataclasses.replace(DONE, confirmed=names, **changed)
+
+
+@pytest.mark.parametrize(
+    ("result", "code"),
+    [
+        (Result(NOTHING), 0),
+        (Result(DETECTION, DONE), 0),
+        (Result(DETECTION, confirmed(*NAMES[:2], unneeded=((NAMES[2], "certified meanwhile"),))), 0),
+        (Result(DETECTION, confirmed(*NAMES[:2], failed=((NAMES[2], "raw holds 1 of 2"),))), 1),
+        (Result(DETECTION, confirmed(*NAMES[:2], newly_blocked=((NAMES[2], "raw holds 1 of 2"),))), 1),
+        (Result(DETECTION, confirmed(*NAMES[:2], revoked=((NAMES[2], "re-read differs"),))), 1),
+        (Result(DETECTION, confirmed(*NAMES[:2])), 75),
+        (Result(DETECTION, confirmed(), ended=75), 75),
+        (Result(DETECTION, confirmed(), ended=-9), 1),
+        (Result(dataclasses.replace(NOTHING, waiting=1)), 75),
+    ],
+)
+def test_the_exit_code_says_how_it_ended(result: Result, code: int) -> None:
+    assert result.exit_code == code
+    assert result.as_dict()["exit_code"] == code
+    json.dumps(result.as_dict())
+
+
+def test_every_failed_window_is_shown_with_what_became_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    show_result(Result(DETECTION, confirmed(NAMES[0], failed=((NAMES[1], "raw holds 1 of 2"),))))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines[1:4]] == [
+        [NAMES[0], "confirmed"],
+        [NAMES[1], "failed"],
+        [NAMES[2], "left"],
+    ]
+    assert "raw holds 1 of 2" in lines[2]
+
+
+def test_nothing_wrong_is_said_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    show_result(Result(NOTHING))
+    assert capsys.readouterr().out == "nothing to repair: 5 windows judged, 2 certified from the ledger\n"
+
+
+def test_a_dry_run_says_what_would_change_and_where_only_raw_can_tell(capsys: pytest.CaptureFixture[str]) -> None:
+    show_plan([PlannedRepair(HOURS[0], FOUND, 60, 5944, 60, 30), PlannedRepair(HOURS[1], FOUND, 10, 992, 10, None)])
+    out = capsys.readouterr().out
+    assert [line.split()[:7] for line in out.splitlines()[1:3]] == [
+        [NAMES[0], "60", "5.9", "kB", "60", "30", "-30"],
+        [NAMES[1], "10", "992", "bytes", "10", "-", "-"],
+    ]
+    assert "2 windows, 70 lines" in out
+    assert out.endswith("Nothing was written.\n")
+
+
+def test_what_a_person_typed_is_neither_markup_nor_a_control_character(capsys: pytest.CaptureFixture[str]) -> None:
+    show_result(Result(DETECTION, confirmed(failed=((NAMES[0], "[red]a\x1b[2Jb"),))))
+    out = capsys.readouterr().out
+    assert "[red]a\\x1b[2Jb" in out
+    assert "\x1b" not in out

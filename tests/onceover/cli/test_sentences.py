@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from onceover.cli.sentences import listed, tell
+from onceover.digest import Digest
+from onceover.findings import Evidence, Finding, Kind, judge
+
+# What detection and repair write down, of each kind.
+EVIDENCE: dict[Kind, dict[str, Any]] = {
+    Kind.DUPLICATED: {"landings": [4, 7], "pairs": 1},
+    Kind.UNACCOUNTED_BYTES: {"expected_length": 1000, "file_length": 1250},
+    Kind.MISSING_FILE: {"expected_length": 1000, "file_length": None},
+    Kind.LATE: {"records": 3, "landings": [9]},
+    Kind.AGGREGATE_MISMATCH: {"counted": 120, "landed": 100, "difference": 20},
+    Kind.UNFINISHED_BATCH: {"batches": [12, 13]},
+    Kind.MISPLACED_LINE: {"lines": 1},
+    Kind.CORRUPT_LINE: {"lines": 2},
+    Kind.MISDATED: {"ids": 1},
+    Kind.CONFLICT: {"ids": 2},
+    Kind.HOLE: {"frontier_and_reach": [["5f3a0b1c", 0, 10, 30]]},
+}
+SAID = {
+    Kind.DUPLICATED: "landings 4 and 7 overlap: 4 and 7 share 5f3a0b1c-0[50, 100).",
+    Kind.UNACCOUNTED_BYTES: "1,250 bytes, its landings account for 1,000: 250 more.",
+    Kind.MISSING_FILE: "accounts for 1,000 bytes; there is no window file.",
+    Kind.LATE: "(landing 9)",
+    Kind.AGGREGATE_MISMATCH: "They count 120 records, the landings hold 100: 20 records too many.",
+    Kind.UNFINISHED_BATCH: "Batches 12 and 13: begun",
+    Kind.MISPLACED_LINE: "1 line in the window file belongs to another window.",
+    Kind.CORRUPT_LINE: "2 lines in the window file are damaged",
+    Kind.MISDATED: "1 ID in the window file has more than one event time.",
+    Kind.CONFLICT: "2 IDs in the window file have more than one content.",
+    Kind.HOLE: "5f3a0b1c-0: frontier 10, reach 30.",
+}
+LANDINGS = [
+    {"landing_id": 4, "offset_ranges": [["5f3a0b1c", 0, 0, 100]]},
+    {"landing_id": 5, "offset_ranges": [["5f3a0b1c", 0, 100, 200]]},
+    {"landing_id": 7, "offset_ranges": [["5f3a0b1c", 0, 50, 120], ["5f3a0b1c", 1, 0, 10]]},
+]
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_is_told_with_its_numbers(kind: Kind) -> None:
+    told = tell(kind, EVIDENCE[kind], LANDINGS)
+    assert SAID[kind] in f"{told.what} {told.how}"
+
+
+def test_what_detection_really_writes_down_is_told_in_full() -> None:
+    evidence = Evidence(
+        window_start=datetime(2013, 1, 1, tzinfo=UTC),
+        window_end=datetime(2013, 1, 1, 1, tzinfo=UTC),
+        version=3,
+        control=Digest(5, 1, 1, 1, 1),
+        certified=Digest(2, 1, 1, 1, 1),
+        certificate_version=1,
+        frozen_length=100,
+        landed_since=Digest(3, 1, 1, 1, 1),
+        bytes_since=100,
+        landings_since=(4, 7),
+        late_records=0,
+        overlaps=((4, 7),),
+        unproved=(7,),
+        landing_set=(1, 4, 7),
+    )
+    for length in (None, 150, 300):
+        for finding in judge(evidence, length):
+            assert _is_told(finding)
+
+
+def _is_told(finding: Finding) -> bool:
+    return tell(finding.kind, finding.evidence, LANDINGS).what != str(finding.kind)
+
+
+def test_the_same_number_of_other_records_is_told_as_such() -> None:
+    told = tell(Kind.AGGREGATE_MISMATCH, {"counted": 100, "landed": 100, "difference": "digest"})
+    assert "not the same ones" in told.how
+
+
+def test_evidence_of_another_version_and_an_unknown_kind_are_shown_as_they_are() -> None:
+    assert tell(Kind.DUPLICATED, {"elsewhere": 1}).how == "elsewhere 1"
+    assert tell("sunspots", {"many": 3}).how == "many 3"
+
+
+def test_a_long_list_is_cut() -> None:
+    assert listed(range(20), "landing") == "landings 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"
+    assert listed([3], "landing") == "landing 3"
