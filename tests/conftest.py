@@ -37,6 +37,9 @@ def stack() -> Iterator[Stack]:
             environment.delenv(f"ONCEOVER_{part.upper()}", raising=False)
         environment.setenv("ONCEOVER_LOCAL", str(local))
         environment.setenv("ONCEOVER_HOME", str(ROOT))
+        # TOMLs that tests write are seen by every process, Airflow's too, and are no file of the checkout.
+        shutil.copytree(ROOT / "pipelines", local / "pipelines")
+        environment.setenv("ONCEOVER_PIPELINES", str(local / "pipelines"))
         found = Stack(local)
         try:
             found.up({"kafka", "hdfs", "postgres"})

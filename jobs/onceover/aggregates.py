@@ -23,6 +23,9 @@ _MERGE = {
     "max": "greatest({old}, {new})",
 }
 
+# Spark compares strings by their bytes; least and greatest must too, whatever the database's collation.
+_COLUMN_TYPES = {"text": 'text COLLATE "C"'}
+
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
@@ -51,7 +54,7 @@ class AggregateTable:
     def create(self, connection: Connection) -> None:
         """Create both tables where they are missing; refuse a table that somebody else made of the same name."""
         body = sql.SQL(", ").join(
-            sql.SQL("{} {}").format(sql.Identifier(c.name), sql.SQL(c.type))
+            sql.SQL("{} {}").format(sql.Identifier(c.name), sql.SQL(_COLUMN_TYPES.get(c.type, c.type)))
             for c in (*self.columns.keys, *self.columns.measures)
         )
         connection.execute(

@@ -181,7 +181,8 @@ class Ingest:
         another = not known and batches.generations(self._connection, self._epoch.pipeline)
         # Offsets stored for an earlier incarnation of the topic say nothing about this one.
         stored = {} if another else self._store.load(sorted(facts.end))
-        starts = starting_offsets(stored, facts.earliest, facts.end)
+        first = facts.end if self._policy.first_start == "latest" and not another else facts.earliest
+        starts = starting_offsets(stored, first, facts.earliest, facts.end)
         self._generation = facts.generation
         sources = {KafkaPartition(facts.generation, p): p for p in facts.end}
         batches.register_partitions(

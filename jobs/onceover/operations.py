@@ -132,6 +132,9 @@ def detect(
     """
     reason = _reason(why, window_range, force)
     _require_past(window_range, now)
+    if window_range is None and not _has_run(pipeline_name):
+        # A schedule looks at every pipeline there is; one that was only just written is no failure.
+        return Detection(pipeline_name, 0, 0, (), 0, 0, 0, (), None)
     with _opened(pipeline_name, write=True) as (connection, known, files):
         from onceover.detection import look
         from onceover.ledger import found, requests, windows
@@ -225,6 +228,18 @@ def window_minutes(pipeline_name: str) -> int:
     from onceover.pipeline import find
 
     return find(pipeline_name).contract.window_minutes
+
+
+def _has_run(name: str) -> bool:
+    from onceover.endpoints import address
+    from onceover.ledger.catalog import is_registered
+    from onceover.ledger.database import connect, require_current
+    from onceover.pipeline import find
+
+    pipeline = find(name)
+    with connect(address("postgres"), f"onceover detect {pipeline.name}") as connection:
+        require_current(connection)
+        return is_registered(connection, pipeline.name)
 
 
 @contextmanager

@@ -8,15 +8,17 @@ from onceover.errors import OffsetRangeError
 from onceover.offsets import KafkaPartition, OffsetRange
 
 
-def starting_offsets(stored: Mapping[int, int], earliest: Mapping[int, int], end: Mapping[int, int]) -> dict[int, int]:
-    """The next offset to read of each Kafka partition: the stored one, or the earliest where none is stored.
+def starting_offsets(
+    stored: Mapping[int, int], first: Mapping[int, int], earliest: Mapping[int, int], end: Mapping[int, int]
+) -> dict[int, int]:
+    """The next offset to read of each Kafka partition: the stored one, or that in `first` where none is stored.
 
     A stored offset below the log's start moves up to it (the ledger's frontier stays, so the loss shows as a hole);
     one beyond the log's end raises OffsetRangeError, because the log was truncated or the store is another topic's.
     """
     starts: dict[int, int] = {}
     for kafka_partition in sorted(end):
-        at = stored.get(kafka_partition, earliest[kafka_partition])
+        at = stored.get(kafka_partition, first[kafka_partition])
         if at > end[kafka_partition]:
             raise OffsetRangeError(
                 f"Kafka partition {kafka_partition}: the stored offset {at} lies beyond the log's end "

@@ -73,11 +73,20 @@ class SupervisedIngest:
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(seconds)
 
+    def wait(self, seconds: float) -> int:
+        """Its exit code, once it ends by itself."""
+        if self._process is None:
+            raise TransientError("ingest was not started")
+        return self._process.wait(seconds)
+
     def close(self) -> None:
         """Leave nothing behind, whatever state it is in."""
         if self._process is not None and self._process.poll() is None:
             self.kill()
 
     def last_words(self) -> str:
-        lines = self._log.read_text(errors="replace").strip().splitlines() if self._log.exists() else []
+        lines = self.everything_said().strip().splitlines()
         return lines[-1] if lines else "it said nothing"
+
+    def everything_said(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""

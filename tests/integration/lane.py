@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from onceover import line, operations
 from onceover.endpoints import address
+from onceover.home import pipelines_folder
 from onceover.ingest import Ingest, Progress
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import drivers, requests
@@ -77,7 +78,7 @@ class Lane:
     name: str
     topic: str
     spark: SparkSession
-    folder: Path
+    toml: Path
 
     @property
     def pipeline(self) -> Pipeline:
@@ -142,7 +143,9 @@ class Lane:
             known = registered(ledger, self.name)
             wanted = requests.read_request(ledger, self.name, request_id)
             claimed, accounted = requests.claim(ledger, wanted)
-            run = RepairRun(self.spark, ledger, known, wanted, self.files(), address("hdfs"), self.pipeline.repair.max_tries)
+            run = RepairRun(
+                self.spark, ledger, known, wanted, self.files(), address("hdfs"), self.pipeline.repair.max_tries
+            )
             run.run(claimed, accounted)
             requests.release(ledger, wanted)
         return operations.confirm(self.name, request_id)
@@ -203,7 +206,8 @@ class Lane:
             if message.error():
                 at_end += 1
             else:
-                found[(message.partition(), message.offset())] = (message.key(), message.value())
+                at = (message.partition() or 0, message.offset() or 0)
+                found[at] = (message.key(), message.value())
         consumer.close()
         return found
 
@@ -224,12 +228,9 @@ def spark_session(stack: Stack) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def lanes(
-    stack: Stack, spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Any]:
+def lanes(stack: Stack, spark_session: SparkSession) -> Callable[..., Lane]:
     """Makes lanes: `lanes(toml=EVENTS, partitions=1, minutes=5, most=100_000)`."""
     migrate(address("postgres"))
-    monkeypatch.setenv("ONCEOVER_PIPELINES", str(tmp_path))
 
     def make(toml: str = EVENTS, partitions: int = 1, **settings: object) -> Lane:
         name = f"t{uuid.uuid4().hex[:10]}"
@@ -237,8 +238,9 @@ def lanes(
                          config={"retention.ms": "-1", "max.message.bytes": "4000000"})  # fmt: skip
         admin = AdminClient({"bootstrap.servers": address("kafka")})  # its futures end with it, so it is kept
         admin.create_topics([topic])[name].result(30)
-        values = {"topic": name, "minutes": 5, "most": 100_000, "idle_after": "0s", **settings}
-        (tmp_path / f"{name}.toml").write_text(toml.format(**values))
-        return Lane(name, name, spark_session, tmp_path)
+        values = {"topic": name, "minutes": 5, "most": 100_000, "idle_after": "1ms", **settings}
+        toml_file = pipelines_folder() / f"{name}.toml"
+        toml_file.write_text(toml.format(**values))
+        return Lane(name, name, spark_session, toml_file)
 
-    yield make
+    return make

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+from tests.integration.lane import NOON_MS, Lane, event
 
 from onceover import operations
 from onceover.errors import ContractChangedError, TransientError
 from onceover.findings import Kind
 from onceover.line import escape_headers
+from onceover.repair import verify
 from onceover.window import WindowRange, from_ms
-from tests.integration.lane import NOON_MS, Lane, event
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -32,7 +34,7 @@ def replayed(lane: Lane) -> None:
         driver.turn(0.0)
 
 
-def _fails(offsets: object) -> None:
+def _fails(*_: object) -> Any:
     raise TransientError("the group's coordinator is away")
 
 
@@ -51,7 +53,9 @@ def test_a_clean_run_is_certified_from_the_ledger_without_a_repair(lanes: Lanes)
     log = lane.log()
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in kept} == log.keys()
     assert len(kept) == len(log) == 120
-    assert sum(x.reason is not None for _, x in kept) == 40 == done[0].quarantined + sum(p.quarantined for p in done[1:])
+    assert (
+        sum(x.reason is not None for _, x in kept) == 40 == done[0].quarantined + sum(p.quarantined for p in done[1:])
+    )
     assert {name for name, x in kept if x.reason is None} == {f"2026-03-01/12{m:02}.log" for m in range(0, 30, 5)}
     assert lane.aggregates()[(0.0, "a")] == (5, 0 + 2 + 4 + 6 + 8, 8)
 
@@ -89,8 +93,10 @@ def test_repairing_by_force_twice_changes_no_row_and_no_revision(lanes: Lanes) -
         assert len(lane.repair(detection.request_id or 0).confirmed) == 2
     assert lane.aggregates() == before
     with lane.ledger() as ledger:
-        row = ledger.execute("SELECT max(revision) AS r FROM onceover.window WHERE pipeline = %s", [lane.name]).fetchone()
-    assert row and row["r"] == 0
+        row = ledger.execute(
+            "SELECT max(revision) AS r FROM onceover.window WHERE pipeline = %s", [lane.name]
+        ).fetchone()
+    assert row == {"r": 0}
 
 
 def test_a_late_record_reopens_its_window_and_is_certified_without_a_repair(lanes: Lanes) -> None:
@@ -103,7 +109,9 @@ def test_a_late_record_reopens_its_window_and_is_certified_without_a_repair(lane
     detection = lane.detect()
     assert (detection.judged, detection.certified, detection.request_id) == (1, 1, None)
     with lane.ledger() as ledger:
-        found = ledger.execute("SELECT kind, resolution FROM onceover.finding WHERE pipeline = %s", [lane.name]).fetchall()
+        found = ledger.execute(
+            "SELECT kind, resolution FROM onceover.finding WHERE pipeline = %s", [lane.name]
+        ).fetchall()
     assert [(f["kind"], f["resolution"]) for f in found] == [("late", "certified from the ledger")]
     assert lane.aggregates()[(0.0, "a")][0] == 6
 
@@ -112,7 +120,7 @@ def test_lines_of_a_failed_attempt_are_unaccounted_bytes_and_count_for_nothing(l
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ingest.increment", lambda *_: _fails(None))
+        patch.setattr("onceover.ingest.increment", _fails)
         with pytest.raises(TransientError):
             driver.turn(0.0)
     assert len(lane.lines()) == 5, "the attempt's lines are there"
@@ -128,7 +136,7 @@ def test_aggregates_counted_without_a_landing_are_an_aggregate_mismatch(lanes: L
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land", lambda *_: _fails(None))
+        patch.setattr("onceover.ledger.batches.land", _fails)
         with pytest.raises(TransientError):
             driver.turn(0.0)
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
@@ -141,7 +149,16 @@ def test_aggregates_counted_without_a_landing_are_an_aggregate_mismatch(lanes: L
 
 def test_any_bytes_come_back_as_they_were(lanes: Lanes) -> None:
     lane = lanes(BYTES)
-    values = [b"", None, b"\n", b"\t\r\n\\N", b"\xff\xfe\x00\x80", bytes(range(256)) * 8, b"x" * 1_000_000, "ü€".encode()]
+    values = [
+        b"",
+        None,
+        b"\n",
+        b"\t\r\n\\N",
+        b"\xff\xfe\x00\x80",
+        bytes(range(256)) * 8,
+        b"x" * 1_000_000,
+        "ü€".encode(),
+    ]
     headers = [("a=b;c", b"\\=\\;\n\xff"), ("none", None), ("", b"")]
     for key in (None, b"", b"\tk\n\xc3"):
         lane.produce(values, key=key, headers=headers, timestamp=NOON_MS)
@@ -175,16 +192,13 @@ def test_a_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) 
     request = lane.detect().request_id or 0
     lane.produce([event(1)])
     with pytest.MonkeyPatch.context() as patch:
-        from onceover.spark import repair_run
 
-        verify = repair_run.verify
-
-        def land_first(*arguments: object) -> object:
+        def land_first(*arguments: Any) -> object:
             patch.undo()
             lane.ingest()
-            return verify(*arguments)  # type: ignore[arg-type]
+            return verify(*arguments)
 
-        patch.setattr(repair_run, "verify", land_first)
+        patch.setattr("onceover.spark.repair_run.verify", land_first)
         assert lane.repair(request).confirmed == ()
     assert lane.aggregates() == {(0.0, "a"): (11, 11, 1)}, "nothing was overwritten"
     assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 1
@@ -240,7 +254,9 @@ def test_offsets_that_ran_ahead_leave_a_hole_and_close_no_window_beyond(lanes: L
         driver.turn(0.0)
     detection = lane.detect()
     assert [f.kind for f in detection.findings] == [Kind.HOLE]
-    assert detection.findings[0].evidence["frontier_and_reach"] == [[lane.lines()[0][1].record.source.generation, 0, 5, 45]]
+    assert detection.findings[0].evidence["frontier_and_reach"] == [
+        [lane.lines()[0][1].record.source.generation, 0, 5, 45]
+    ]
     assert (detection.judged, detection.open) == (0, 5)
 
 
@@ -262,8 +278,7 @@ def test_a_changed_contract_is_refused_by_name(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(0)])
     lane.ingest()
-    toml = lane.folder / f"{lane.name}.toml"
-    toml.write_text(toml.read_text().replace("window_minutes = 5", "window_minutes = 10"))
+    lane.toml.write_text(lane.toml.read_text().replace("window_minutes = 5", "window_minutes = 10"))
     with pytest.raises(ContractChangedError, match="window_minutes"):
         lane.detect()
 

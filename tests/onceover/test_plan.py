@@ -28,14 +28,18 @@ def test_nothing_to_read_is_no_range() -> None:
 
 
 def test_a_first_start_is_at_the_earliest_offset_and_a_later_one_where_it_stood() -> None:
-    assert starting_offsets({0: 7}, {0: 3, 1: 4}, {0: 9, 1: 9}) == {0: 7, 1: 4}
+    assert starting_offsets({0: 7}, {0: 3, 1: 4}, {0: 3, 1: 4}, {0: 9, 1: 9}) == {0: 7, 1: 4}
+
+
+def test_a_first_start_may_be_at_the_end() -> None:
+    assert starting_offsets({}, {0: 9}, {0: 3}, {0: 9}) == {0: 9}
 
 
 def test_a_stored_offset_that_has_expired_moves_up_to_the_logs_start() -> None:
-    assert starting_offsets({0: 1}, {0: 3}, {0: 9}) == {0: 3}
+    assert starting_offsets({0: 1}, {0: 3}, {0: 3}, {0: 9}) == {0: 3}
 
 
 def test_a_stored_offset_beyond_the_end_is_refused() -> None:
-    assert starting_offsets({0: 9}, {0: 3}, {0: 9}) == {0: 9}
+    assert starting_offsets({0: 9}, {0: 3}, {0: 3}, {0: 9}) == {0: 9}
     with pytest.raises(OffsetRangeError, match="truncated"):
-        starting_offsets({0: 10}, {0: 3}, {0: 9})
+        starting_offsets({0: 10}, {0: 3}, {0: 3}, {0: 9})

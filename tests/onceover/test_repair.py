@@ -68,7 +68,9 @@ def test_a_landing_that_lost_a_record_refuses_the_window() -> None:
 
 def test_an_equal_count_with_another_digest_refuses_the_window() -> None:
     other = replace(RIGHT, ranges=(RIGHT.ranges[0], RangeRebuilt(of(10, 15), Digest(5, 1))))
-    assert verify(CLAIMED, other, 900).reasons == ("landing 2: raw holds 15 of 15 of 00000001-0[0, 15), with another digest",)
+    assert verify(CLAIMED, other, 900).reasons == (
+        "landing 2: raw holds 15 of 15 of 00000001-0[0, 15), with another digest",
+    )
 
 
 def test_records_of_landed_batches_that_no_landing_of_the_window_has_refuse_it() -> None:

@@ -66,6 +66,11 @@ def require_same_contract(connection: Connection, pipeline: Pipeline) -> Registe
     return known
 
 
+def is_registered(connection: Connection, name: str) -> bool:
+    """Whether the pipeline ever ran."""
+    return connection.execute("SELECT 1 AS one FROM onceover.pipeline WHERE name = %s", [name]).fetchone() is not None
+
+
 def registered(connection: Connection, name: str) -> Registered:
     """What the ledger knows of a pipeline; raises UsageError if it never ran."""
     row = connection.execute(

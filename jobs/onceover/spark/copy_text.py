@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType
+from pyspark.sql.types import StringType, TimestampType
 
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))  # backslash first
 
@@ -32,4 +32,6 @@ def _value(rows: DataFrame, name: str) -> Column:
     if isinstance(rows.schema[name].dataType, StringType):
         for plain, written in _ESCAPES:
             text = F.replace(text, F.lit(plain), F.lit(written))
+    elif isinstance(rows.schema[name].dataType, TimestampType):
+        text = F.concat(text, F.lit("+00"))  # the session's zone is UTC, PostgreSQL's may be another
     return F.coalesce(text, F.lit("\\N"))

@@ -1,0 +1,161 @@
+"""Real crashes of a real ingest process: it holds still after a step of the batch protocol, then is killed whole."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
+from tests.integration.lane import Lane, event
+
+from onceover.endpoints import address
+from onceover.findings import Kind
+from onceover.steps import Step
+from onceover_demo.supervised import SupervisedIngest
+
+pytestmark = [pytest.mark.stack, pytest.mark.faults]
+Lanes = Callable[..., Lane]
+# What the batch that was killed left in the ledger: its state, whether it landed, whether its offsets were committed.
+LEFT_BEHIND = {
+    Step.BEGUN: ("begun", 0, False),
+    Step.APPENDED: ("begun", 0, False),
+    Step.INCREMENTED: ("begun", 0, False),
+    Step.LANDED: ("landed", 10, False),
+    Step.OFFSETS_COMMITTED: ("landed", 10, True),
+    Step.COMMITTED: ("landed", 10, True),
+}
+
+
+@pytest.fixture
+def ingest(tmp_path: Path) -> Iterator[Callable[[Lane], SupervisedIngest]]:
+    made: list[SupervisedIngest] = []
+
+    def make(lane: Lane) -> SupervisedIngest:
+        made.append(SupervisedIngest(lane.name, tmp_path / f"{len(made)}.log"))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def wait(done: Callable[[], bool], seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
+        time.sleep(0.1)
+
+
+def closed(lane: Lane) -> Callable[[], bool]:
+    def every_window() -> bool:
+        with lane.ledger() as ledger:
+            row = ledger.execute("SELECT every_window_closed AS c FROM onceover.pipeline WHERE name = %s", [lane.name])
+            return bool((row.fetchone() or {"c": False})["c"])
+
+    return every_window
+
+
+def newest_batch(lane: Lane) -> tuple[str, int]:
+    with lane.ledger() as ledger:
+        row = ledger.execute(
+            "SELECT b.state, (SELECT coalesce(sum(l.records), 0)::int FROM onceover.landing l "
+            "WHERE l.batch_id = b.batch_id) AS records FROM onceover.batch b WHERE b.pipeline = %s "
+            "ORDER BY b.batch_id DESC LIMIT 1", [lane.name]).fetchone()  # fmt: skip
+    assert row
+    return row["state"], row["records"]
+
+
+def test_no_record_is_lost_or_counted_wrong_whichever_step_a_kill_follows(
+    lanes: Lanes, ingest: Callable[[Lane], SupervisedIngest]
+) -> None:
+    lane = lanes(idle_after="1s")
+    process = ingest(lane)
+    sent = 0
+    for step in Step:
+        lane.produce([event(n, amount=sent + n) for n in range(10)])
+        sent += 10
+        process.start(stop_after=step)
+        process.wait_until_held(120)
+        state, records, is_committed = LEFT_BEHIND[step]
+        # What it had not read before this batch is read by this one too, so the batch may hold more than 10.
+        found = newest_batch(lane)
+        assert found[0] == state, f"after {step}"
+        assert (found[1] > 0) == (records > 0), f"after {step}"
+        process.kill()
+        wait(lambda: not psutil.pid_exists(process.pid), 10, "the killed process to be gone")
+        with lane.ledger() as ledger:
+            ends = ledger.execute("SELECT max(end_offset) AS e FROM onceover.batch_range r JOIN onceover.batch b "
+                                  "USING (batch_id) WHERE b.pipeline = %s", [lane.name]).fetchone()  # fmt: skip
+        assert (group_offset(lane) == (ends or {})["e"]) == is_committed, f"after {step}"
+    process.start()
+    wait(closed(lane), 120, "every window to be closed")
+    assert process.stop() == 0, "SIGTERM ends it cleanly"
+
+    assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
+    assert {name for name, _ in lane.lines()} == {"2026-03-01/1200.log", "2026-03-01/1205.log"}
+    detection = lane.detect()
+    kinds = {f.kind for failed in detection.failed for f in failed.findings}
+    assert {Kind.DUPLICATED, Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH} <= kinds
+    assert len(lane.repair(detection.request_id or 0).confirmed) == 2
+    right = {}
+    for window in (0, 5):
+        amounts = [batch * 10 + n for batch in range(len(Step)) for n in range(window, window + 5)]
+        right[(float(window), "a")] = (len(amounts), sum(amounts), max(amounts))
+    assert lane.aggregates() == right
+    assert lane.detect().judged == 0
+
+
+def test_a_driver_that_was_paused_and_taken_over_changes_nothing_when_it_wakes(
+    lanes: Lanes, ingest: Callable[[Lane], SupervisedIngest]
+) -> None:
+    lane = lanes(idle_after="1s")
+    lane.produce([event(n) for n in range(10)])
+    paused, other = ingest(lane), ingest(lane)
+    paused.start(stop_after=Step.APPENDED)
+    paused.wait_until_held(120)
+    other.start()
+    wait(closed(lane), 120, "the other driver to finish")
+    assert other.stop() == 0
+    before = everything(lane)
+    paused.resume()
+    assert paused.wait(60) != 0
+    assert "taken over" in paused.everything_said()
+    assert everything(lane) == before
+    detection = lane.detect()
+    assert len(lane.repair(detection.request_id or 0).confirmed) == 2
+    assert lane.aggregates() == {(0.0, "a"): (5, 5, 1), (5.0, "a"): (5, 5, 1)}
+
+
+def test_a_second_driver_is_refused_while_the_first_one_lives(
+    lanes: Lanes, ingest: Callable[[Lane], SupervisedIngest]
+) -> None:
+    lane = lanes(idle_after="1s")
+    lane.produce([event(0)])
+    first, second = ingest(lane), ingest(lane)
+    first.start()
+    wait(closed(lane), 120, "the first driver to be at work")
+    second.start()
+    assert second.wait(120) == 75
+    assert "is being ingested by" in second.last_words()
+    assert first.stop() == 0
+
+
+def group_offset(lane: Lane) -> int:
+    """What Kafka's own tools would say the group has committed."""
+    admin = AdminClient({"bootstrap.servers": address("kafka")})
+    group = lane.pipeline.ingest.group
+    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(lane.topic, 0)])
+    answer = admin.list_consumer_group_offsets([asked])[group].result(30)
+    return int(answer.topic_partitions[0].offset)
+
+
+def everything(lane: Lane) -> object:
+    """Aggregates, control rows and the group's offset: what a woken driver must not change."""
+    with lane.ledger() as ledger:
+        windows = ledger.execute("SELECT * FROM onceover.window WHERE pipeline = %s ORDER BY 2", [lane.name]).fetchall()
+        batches = ledger.execute("SELECT * FROM onceover.batch WHERE pipeline = %s ORDER BY 1", [lane.name]).fetchall()
+    return lane.aggregates(), windows, batches, group_offset(lane)

@@ -1,0 +1,121 @@
+"""The three ways in, through the real Airflow: its REST API, its scheduler, its spark-submit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.integration.lane import NOON_MS, Lane
+from tests.integration.test_main_path import replayed
+
+from onceover.window import to_ms
+from onceover_airflow.rest import AirflowRest
+
+pytestmark = [pytest.mark.stack, pytest.mark.airflow]
+Lanes = Callable[..., Lane]
+DAY_MS = 86_400_000
+JANUARY = to_ms(datetime(2013, 1, 1, tzinfo=UTC))
+
+
+def on_day(day: int, hour: float) -> bytes:
+    return b'{"at": %d, "kind": "a", "amount": 1}' % (JANUARY + (day - 1) * DAY_MS + int(hour * 3_600_000))
+
+
+def states(airflow: AirflowRest, dag: str, run: str, pipeline_index: int = -1) -> dict[str, str]:
+    tasks = airflow.tasks(dag, run)
+    return {t["task_id"]: t["state"] for t in tasks if pipeline_index in (-1, t["map_index"])}
+
+
+def finished(airflow: AirflowRest, dag: str, conf: dict[str, Any]) -> str:
+    run = airflow.trigger(dag, conf)
+    airflow.wait_for_run(dag, run, 300)
+    return run
+
+
+def result(airflow: AirflowRest, dag: str, run: str, pipeline: str, task: str) -> dict[str, Any]:
+    """What the task returned for that pipeline, whichever of the mapped ones that was."""
+    for t in airflow.tasks(dag, run):
+        if t["task_id"] == task and t["state"] == "success":
+            found = airflow.result(dag, run, task, t["map_index"])
+            if isinstance(found, dict) and found.get("pipeline") == pipeline:
+                return found
+    raise AssertionError(f"{task} of {run} returned nothing for {pipeline}: {airflow.tasks(dag, run)}")
+
+
+def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes, airflow: AirflowRest) -> None:
+    lane = lanes(minutes=60)
+    assert not airflow.import_errors()
+
+    # On schedule: what was landed twice is repaired, everything else certified.
+    lane.produce([on_day(day, hour) for day in (1, 2, 3, 4) for hour in (1, 1.5, 2)])
+    replayed(lane)
+    lane.produce([on_day(4, 5)])
+    lane.ingest()
+    assert lane.aggregates()[_hour(1, 1)] == (4, 4, 1)
+    airflow.pause("repair_failed_windows", False)
+    run = finished(airflow, "repair_failed_windows", {})
+    airflow.pause("repair_failed_windows", True)
+    for other in airflow.runs("repair_failed_windows"):
+        airflow.wait_for_run("repair_failed_windows", other["dag_run_id"], 300)
+    assert airflow.run("repair_failed_windows", run)["state"] == "success"
+    assert lane.aggregates()[_hour(1, 1)] == (2, 2, 1)
+    assert uncertified(lane) == 0
+
+    # A dry run on call writes nothing and says what it would do.
+    lane.produce([on_day(day, 1) for day in (1, 2)])
+    replayed(lane)
+    lane.ingest()
+    whole = {"pipeline": lane.name, "from": "2013-01-01T00:00Z", "to": "2013-01-03T00:00Z"}
+    dry = finished(airflow, "repair_on_call", {**whole, "dry_run": True})
+    plan = result(airflow, "repair_on_call", dry, lane.name, "windows.detect")["plan"]
+    assert [(row["window"], row["counted"], row["distinct"]) for row in plan] == [
+        ("2013-01-01T01:00Z", 4, 3),
+        ("2013-01-02T01:00Z", 4, 3),
+    ]
+    assert states(airflow, "repair_on_call", dry)["windows.repair"] == "skipped"
+    assert uncertified(lane) == 2
+
+    # A real run needs a reason, and the reason lands in the ledger with who asked.
+    refused = finished(airflow, "repair_on_call", whole)
+    assert airflow.run("repair_on_call", refused)["state"] == "failed"
+    one_day = {**whole, "to": "2013-01-02T00:00Z", "reason": "numbers look doubled"}
+    asked = finished(airflow, "repair_on_call", one_day)
+    assert airflow.run("repair_on_call", asked)["state"] == "success"
+    with lane.ledger() as ledger:
+        query = "SELECT who, why FROM onceover.repair_request WHERE pipeline = %s ORDER BY request_id DESC"
+        who = ledger.execute(query, [lane.name]).fetchone()
+    assert who == {"who": "admin", "why": "numbers look doubled"}
+    assert lane.aggregates()[_hour(1, 1)] == (3, 3, 1)
+    assert uncertified(lane) == 1
+
+    # Clearing a finished repair runs it again and changes nothing.
+    before = lane.aggregates()
+    airflow.clear("repair_on_call", asked, ["windows.repair"])
+    airflow.wait_for_run("repair_on_call", asked, 300)
+    assert airflow.run("repair_on_call", asked)["state"] == "success"
+    assert lane.aggregates() == before
+
+    # A backfill over three days: only the second one has something to repair, so only there Spark starts.
+    backfill = airflow.backfill("repair_history", datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC),
+                                {"pipeline": lane.name})  # fmt: skip
+    airflow.wait_for_backfill(backfill, 400)
+    runs = airflow.runs("repair_history", "backfill")
+    spark = {r["data_interval_start"][:10]: states(airflow, "repair_history", r["dag_run_id"])["windows.repair"]
+             for r in runs}  # fmt: skip
+    assert spark == {"2013-01-01": "skipped", "2013-01-02": "success", "2013-01-03": "skipped"}
+    assert uncertified(lane) == 0
+    assert lane.aggregates()[_hour(2, 1)] == (3, 3, 1)
+
+
+def uncertified(lane: Lane) -> int:
+    with lane.ledger() as ledger:
+        row = ledger.execute(
+            "SELECT count(*) AS n FROM onceover.window w LEFT JOIN onceover.certificate c USING (certificate_id) "
+            "WHERE w.pipeline = %s AND c.version IS DISTINCT FROM w.version", [lane.name]).fetchone()  # fmt: skip
+    return int((row or {"n": -1})["n"])
+
+
+def _hour(day: int, hour: int) -> tuple[float, str]:
+    return ((JANUARY + (day - 1) * DAY_MS + hour * 3_600_000 - NOON_MS) / 60_000, "a")
