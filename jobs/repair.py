@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import signal
 import sys
 
 from onceover.endpoints import address
@@ -53,8 +54,11 @@ def main(arguments: list[str]) -> int:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("onceover").setLevel(logging.INFO)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of `finally`: claims are let go
     try:
         sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
     except OnceoverError as error:
         print(f"repair: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

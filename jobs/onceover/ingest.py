@@ -114,6 +114,7 @@ class Ingest:
         self._connection, self._epoch, self._known, self._policy = connection, epoch, known, policy
         self._topic, self._store, self._work, self._holding = topic, store, work, holding
         self._generation: str | None = None
+        self._uncommitted: dict[int, dict[int, int]] = {}  # landed batches whose offsets the store does not hold yet
 
     def run(self, stop: threading.Event, lost: threading.Event, report: Callable[[Progress], None]) -> None:
         """Batches until `stop` is set (the batch under way is finished first). Raises FencedError when taken over.
@@ -144,6 +145,7 @@ class Ingest:
         """Plan once and, if there is something to read, take one batch through all its steps."""
         connection, epoch = self._connection, self._epoch
         batches.supersede_own(connection, epoch)
+        self._commit_offsets()
         facts = self._topic.facts()
         ranges = self._plan(facts)
         if not ranges:
@@ -161,15 +163,22 @@ class Ingest:
             self._holding.reached(Step.INCREMENTED)
         batches.land(connection, epoch, batch_id, read, landings)
         self._holding.reached(Step.LANDED)
-        drivers.beat(connection, epoch)
-        self._store.commit({r.source.kafka_partition: r.end for r in ranges})
-        self._holding.reached(Step.OFFSETS_COMMITTED)
-        batches.committed(connection, epoch, batch_id)
-        self._holding.reached(Step.COMMITTED)
+        self._uncommitted[batch_id] = {r.source.kafka_partition: r.end for r in ranges}
+        self._commit_offsets()
         return self._report(
             batch_id, facts, started, read, landings, read_seconds=read_at - started,
             append_seconds=appended_at - read_at,
         )  # fmt: skip
+
+    def _commit_offsets(self) -> None:
+        """Steps 6 and 7. A store that does not answer is asked again next turn: what has landed is not read again."""
+        for batch_id, ends in list(self._uncommitted.items()):
+            drivers.beat(self._connection, self._epoch)
+            self._store.commit(ends)
+            self._holding.reached(Step.OFFSETS_COMMITTED)
+            batches.committed(self._connection, self._epoch, batch_id)
+            self._holding.reached(Step.COMMITTED)
+            del self._uncommitted[batch_id]
 
     def _plan(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
         if self._generation not in (None, facts.generation):

@@ -89,7 +89,8 @@ class PlannedRepair:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What became of a repair request. Each entry is a window with the reason, where there is one."""
+    """What became of a repair request. Each entry is a window with the reason, where there is one; what is `left` is
+    neither done nor failed."""
 
     pipeline: str
     request_id: int
@@ -98,6 +99,7 @@ class Confirmation:
     failed: tuple[tuple[str, str], ...]
     newly_blocked: tuple[tuple[str, str], ...]
     unneeded: tuple[tuple[str, str], ...]
+    left: tuple[tuple[str, str], ...]
     duplicates: int
     lines_read: int
 
@@ -110,6 +112,7 @@ class Confirmation:
             "failed": [list(x) for x in self.failed],
             "newly_blocked": [list(x) for x in self.newly_blocked],
             "unneeded": [list(x) for x in self.unneeded],
+            "left": [list(x) for x in self.left],
             "duplicates": self.duplicates,
             "lines_read": self.lines_read,
         }
@@ -213,11 +216,15 @@ def confirm(pipeline_name: str, request_id: int) -> Confirmation:
         return Confirmation(
             pipeline=known.name,
             request_id=request_id,
-            confirmed=tuple(window for window, _ in of("confirmed") + of("published")),
+            confirmed=tuple(window for window, _ in of("confirmed")),
             revoked=tuple(of("revoked")),
             failed=tuple(of("failed")),
             newly_blocked=tuple((written(row["window_start"]), row["reason"] or "") for row in rows if row["blocked"]),
             unneeded=tuple(of("unneeded")),
+            left=(
+                *((window, "changed since it was published; it is judged again") for window, _ in of("published")),
+                *((window, "the repair ended before it came to it") for window, _ in of("planned") + of("claimed")),
+            ),
             duplicates=sum(row["duplicates"] or 0 for row in rows),
             lines_read=sum(row["lines_read"] or 0 for row in rows),
         )

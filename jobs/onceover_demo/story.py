@@ -24,7 +24,7 @@ from onceover_demo.supervised import SupervisedIngest
 
 DAG = "repair_failed_windows"
 # Which crash, and after which batch of the process that it hits.
-CRASHES = ((Step.APPENDED, 3), (Step.INCREMENTED, 3))
+CRASHES = ((Step.APPENDED, 2), (Step.INCREMENTED, 2))
 
 
 @dataclass(slots=True)

@@ -48,7 +48,7 @@ class Library:
 
     def confirm(self, pipeline: str, request_id: int) -> Confirmation:
         self.confirmed.append((pipeline, request_id))
-        return Confirmation(pipeline, request_id, (str(WINDOW),), (), (), self.blocked, (), 0, 0)
+        return Confirmation(pipeline, request_id, (str(WINDOW),), (), (), self.blocked, (), (), 0, 0)
 
 
 @pytest.fixture(scope="session")

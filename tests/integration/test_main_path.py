@@ -25,12 +25,12 @@ def minutes(start: float, end: float) -> WindowRange:
 
 
 def replayed(lane: Lane) -> None:
-    """One batch that landed and whose offsets were not committed: the next turn reads it again."""
-    with lane.driver() as driver:
-        commit, driver._store.commit = driver._store.commit, _fails  # type: ignore[method-assign]
+    """One batch that landed and whose offsets its driver could not commit: the next driver reads it again."""
+    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver._store, "commit", _fails)
         with pytest.raises(TransientError):
             driver.turn(0.0)
-        driver._store.commit = commit  # type: ignore[method-assign]
+    with lane.driver() as driver:
         driver.turn(0.0)
 
 
@@ -80,6 +80,20 @@ def test_what_was_landed_twice_is_found_repaired_and_proved(lanes: Lanes) -> Non
     }  # fmt: skip
     again = lane.detect()
     assert (again.judged, again.request_id) == (0, None)
+
+
+def test_an_offset_store_that_does_not_answer_is_asked_again_and_nothing_is_read_twice(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(5)])
+    with lane.driver() as driver:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(driver._store, "commit", _fails)
+            with pytest.raises(TransientError):
+                driver.turn(0.0)
+        driver.turn(0.0)
+        assert driver._store.load([0]) == {0: 5}
+    lane.ingest()
+    assert lane.aggregates() == {(0.0, "a"): (5, 5, 1)}
 
 
 def test_repairing_by_force_twice_changes_no_row_and_no_revision(lanes: Lanes) -> None:
@@ -165,7 +179,7 @@ def test_any_bytes_come_back_as_they_were(lanes: Lanes) -> None:
     lane.ingest()
     kept = {(x.record.source.kafka_partition, x.record.offset): x.record for _, x in lane.lines()}
     assert {at: (r.key, r.value) for at, r in kept.items()} == lane.log()
-    assert all(escape_headers(list(r.headers)) == escape_headers(headers) for r in kept.values())  # type: ignore[arg-type]
+    assert all(escape_headers(list(r.headers)) == escape_headers(headers) for r in kept.values())
     detection = lane.detect(minutes(0, 5), force=True)
     assert len(lane.repair(detection.request_id or 0).confirmed) == 1
     assert lane.aggregates() == {(0.0,): (24, 3 * sum(len(v) for v in values if v is not None))}

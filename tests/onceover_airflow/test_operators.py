@@ -64,7 +64,7 @@ class Library:
 
     def confirm(self, pipeline: str, request_id: int) -> Confirmation:
         self.asked.append((pipeline, {"request_id": request_id}))
-        return Confirmation(pipeline, request_id, (), self.revoked, self.failed, self.newly_blocked, (), 0, 0)
+        return Confirmation(pipeline, request_id, (), self.revoked, self.failed, self.newly_blocked, (), (), 0, 0)
 
 
 @pytest.fixture

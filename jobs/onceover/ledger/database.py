@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from onceover.errors import TerminalError, UnreachableError
+from onceover.errors import BusyError, TerminalError, UnreachableError
 
 Connection = psycopg.Connection[DictRow]
 HEAD = "0001"
@@ -36,6 +36,11 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
     with connection:
         try:
             yield connection
+        except psycopg.errors.LockNotAvailable as error:
+            raise BusyError(
+                "another process has held rows of the ledger for more than a minute; try again, or look for it with "
+                "SELECT * FROM pg_stat_activity"
+            ) from error
         except psycopg.OperationalError as error:
             if connection.broken or connection.closed:
                 raise unreachable(address, error) from error

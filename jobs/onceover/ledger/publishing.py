@@ -13,7 +13,7 @@ from onceover.findings import Finding
 from onceover.ledger.batches import digest_columns, digest_of
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
-from onceover.ledger.found import note_finding, record_findings, resolve
+from onceover.ledger.found import note_finding, resolve
 from onceover.ledger.requests import Request
 from onceover.ledger.windows import ranges_as_json
 from onceover.offsets import OffsetRange
@@ -47,7 +47,8 @@ def publish(
             _finish(connection, claimed, "failed", "the window changed during the repair; it is judged again")
             _release(connection, known.name, claimed)
             return False
-        record_findings(connection, known.name, start, findings)
+        for finding in findings:
+            note_finding(connection, known.name, start, finding)
         staged = table.fingerprint(connection, start, wanted.stage)
         revision = int(row["revision"])
         before = {"control": digest_columns(digest_of(row)), "revision": revision}
@@ -141,6 +142,11 @@ def fail(
         for finding in findings:
             note_finding(connection, known.name, claimed.window_start, finding)
     return blocked
+
+
+def give_up(connection: Connection, claimed: Claimed, reason: str) -> None:
+    """Note that somebody else has taken this window over; no try is counted."""
+    _finish(connection, claimed, "unneeded", reason)
 
 
 def confirm(connection: Connection, known: Registered, request_id: int) -> list[dict[str, Any]]:

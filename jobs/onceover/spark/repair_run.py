@@ -149,6 +149,7 @@ class RepairRun:
             )
         except FencedError as error:
             log.warning("%s", error)
+            publishing.give_up(self._connection, one, str(error))
             return Outcome(changed=1)
         return Outcome(published=1) if published else Outcome(changed=1)
 

@@ -17,7 +17,7 @@ NAMES = [str(window) for window in HOURS]
 FOUND = (Finding(Kind.DUPLICATED, {"landings": [1, 2], "pairs": 1}),)
 DETECTION = Detection("things", 5, 2, tuple(FailedWindow(w, FOUND) for w in HOURS), 0, 0, 0, (), 7)
 NOTHING = dataclasses.replace(DETECTION, failed=(), request_id=None)
-DONE = Confirmation("things", 7, tuple(NAMES), (), (), (), (), 30, 330)
+DONE = Confirmation("things", 7, tuple(NAMES), (), (), (), (), (), 30, 330)
 
 
 def confirmed(*names: str, **changed: Any) -> Confirmation:

@@ -1,0 +1,1 @@
+"""HOW FAST: each peer side by side, in one run, correctness first."""

@@ -1,0 +1,45 @@
+"""`make bench` runs all, `make bench NAME=x` one; BENCH=quick shortens. A stack of its own is started and stopped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from bench import ingest
+from bench.table import Row, show
+from onceover.endpoints import address, home
+from onceover.ledger.database import migrate
+from onceover.stack import Stack
+
+BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {"ingest": ingest.run}
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in BENCHES]
+    if unknown:
+        print(f"there is no benchmark {unknown[0]}; there are {', '.join(BENCHES)}", file=sys.stderr)
+        return 2
+    results = home() / ".local" / "bench"
+    place = Path(results / "stack")
+    os.environ["ONCEOVER_LOCAL"] = str(place)
+    stack = Stack(place)
+    stack.down()
+    shutil.rmtree(place, ignore_errors=True)
+    try:
+        stack.up(("kafka", "hdfs", "postgres"), say=lambda part, what: print(f"  {part} {what}"))
+        migrate(address("postgres"))
+        correct = True
+        for name in names or BENCHES:
+            rows, notes = BENCHES[name]()
+            show(name, rows, notes, results)
+            correct = correct and all(row.correct for row in rows)
+    finally:
+        stack.down()
+    return 0 if correct else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

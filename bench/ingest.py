@@ -1,0 +1,135 @@
+"""One million records of 200 bytes from Kafka into window files on HDFS, beside Spark's own writer on the same reader.
+
+Ours reads, interprets, frames with ID, CRC and digest, and appends one file a window. The peer writes the same values
+as text, partitioned by window, with none of that: what a plain Spark job would do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from datetime import UTC, datetime
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from pyspark.sql import functions as F
+
+from bench.table import Row, alternate, middle, runs
+from onceover.batch import require_all_landed
+from onceover.endpoints import address
+from onceover.kafka import Topic
+from onceover.ledger.catalog import register
+from onceover.ledger.database import connect
+from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
+from onceover.spark.contract_check import check
+from onceover.spark.hdfs_leases import Leases
+from onceover.spark.micro_batch import MicroBatch
+from onceover.spark.session import build
+from onceover.spark.source import KafkaSource, read_ranges
+from onceover.window_files import Layout
+
+RECORDS = 1_000_000
+PARTITIONS = 4
+WINDOWS = 7
+START_MS = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp() * 1000)
+CONTRACT = Contract(
+    topic="bench",
+    window_minutes=60,
+    format="json",
+    schema="at BIGINT, kind STRING, amount INT",
+    required=("at",),
+    event_time="value.at",
+    tombstone="quarantine",
+    keys=(),
+    measures=(Measure("events", "count", "*"), Measure("amount", "sum", "value.amount")),
+    horizon_ms=None,
+    skew_ms=None,
+)
+
+
+def run() -> tuple[list[Row], list[str]]:
+    """Rows for `bench.table.show`, and what is worth saying beside them."""
+    _produce()
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--master local[2] --driver-memory 4g pyspark-shell")
+    spark = build("bench ingest")
+    facts = Topic(address("kafka"), CONTRACT.topic, "read_committed", {}).facts()
+    source = KafkaSource(address("kafka"), facts.topic, facts.topic_id)
+    ranges = [OffsetRange(KafkaPartition(facts.generation, p), 0, facts.end[p]) for p in facts.end]
+    policy = IngestPolicy(0, 1, 1, RECORDS, "kafka", "bench", "read_committed", "append", "earliest")
+    pipeline = Pipeline("bench", CONTRACT, policy, StoragePolicy("/bench"), RepairPolicy(3))
+    with connect(address("postgres")) as ledger:
+        known = register(ledger, pipeline, check(spark, CONTRACT))
+    leases = Leases(spark, address("hdfs"))
+    landed: list[int] = []
+    split: list[tuple[float, float]] = []
+    written: list[int] = []
+
+    def ours() -> float:
+        root = f"/bench/ours{len(landed)}"
+        started = time.monotonic()
+        batch = MicroBatch(spark, known, source, ranges, address("webhdfs"), Layout(root, "bench"),
+                           datetime.now(UTC).date(), leases)  # fmt: skip
+        read, _ = batch.read()
+        framed = time.monotonic()
+        landings = batch.append()
+        ended = time.monotonic()
+        batch.close()
+        require_all_landed(read, landings)
+        landed.append(sum(x.digest.records for x in landings))
+        split.append((framed - started, ended - framed))
+        return ended - started
+
+    def peer() -> float:
+        path = f"{address('hdfs')}/bench/peer{len(written)}"
+        started = time.monotonic()
+        at = F.get_json_object(F.col("value").cast("string"), "$.at").cast("bigint")
+        rows = read_ranges(spark, source, ranges).select(F.col("value").cast("string").alias("value"),
+                                                         F.floor(at / 3_600_000).alias("window"))  # fmt: skip
+        rows.write.partitionBy("window").text(path)
+        took = time.monotonic() - started
+        written.append(spark.read.text(path).count())
+        return took
+
+    def read_only() -> float:
+        started = time.monotonic()
+        read_ranges(spark, source, ranges).write.format("noop").mode("append").save()
+        return time.monotonic() - started
+
+    ours_s, peer_s = alternate(ours, peer, runs())
+    read_s = min(read_only() for _ in range(2))
+    spark.stop()
+    correct = set(landed) == {RECORDS} and set(written) == {RECORDS}
+    pace, peer_pace = RECORDS / middle(ours_s), RECORDS / middle(peer_s)
+    framing, appending = (middle([pair[i] for pair in split[1:]]) for i in (0, 1))
+    rows = [
+        Row("Kafka to window files, warm", pace, peer_pace, "Spark's text writer by window", "records/s",
+            pace / peer_pace, "200,000 records/s", pace >= 200_000, correct, len(ours_s)),
+    ]  # fmt: skip
+    notes = [
+        f"split of ours, seconds: read alone {read_s:.1f}; read + interpret + frame + digest {framing:.1f}; "
+        f"shuffle + append {appending:.1f}; {RECORDS:,} records of 200 bytes, {PARTITIONS} Kafka partitions, "
+        f"{WINDOWS} windows, {os.cpu_count()} cores",
+    ]
+    return rows, notes
+
+
+def _produce() -> None:
+    admin = AdminClient({"bootstrap.servers": address("kafka")})
+    topic = NewTopic(CONTRACT.topic, num_partitions=PARTITIONS, replication_factor=1, config={"retention.ms": "-1"})
+    admin.create_topics([topic])[CONTRACT.topic].result(30)
+    producer = Producer({"bootstrap.servers": address("kafka"), "linger.ms": 50, "batch.num.messages": 10_000,
+                         "queue.buffering.max.messages": 500_000})  # fmt: skip
+    for n in range(RECORDS):
+        body = {"at": START_MS + n * WINDOWS * 3_600_000 // RECORDS, "kind": "abc"[n % 3], "amount": n % 1000}
+        bare = json.dumps(body | {"pad": ""})
+        value = json.dumps(body | {"pad": "x" * (200 - len(bare))}).encode()
+        while True:
+            try:
+                producer.produce(CONTRACT.topic, value, partition=n % PARTITIONS)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    if producer.flush(120):
+        raise RuntimeError("the broker did not take all records")

@@ -1,0 +1,71 @@
+"""What every benchmark hands in, prints and writes: rows of ours beside a peer, medians of alternating runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One comparison. `ratio` is ours / peer; `met` says whether ours reaches `goal`; a wrong result voids the row."""
+
+    work: str
+    ours: float
+    peer: float
+    peer_name: str
+    unit: str
+    ratio: float
+    goal: str
+    met: bool
+    correct: bool
+    runs: int
+
+
+def alternate(ours: Callable[[], float], peer: Callable[[], float], runs: int) -> tuple[list[float], list[float]]:
+    """Both in turn, ours first, so that a machine whose speed drifts treats them alike; one of each to warm up."""
+    ours()
+    peer()
+    pairs = [(ours(), peer()) for _ in range(runs)]
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+def runs() -> int:
+    """How often each is run: once with BENCH=quick."""
+    return 1 if os.environ.get("BENCH") == "quick" else 5
+
+
+def show(name: str, rows: Sequence[Row], notes: Sequence[str], folder: Path) -> None:
+    """Print the table and write `NAME.json`."""
+    table = Table(title=name, title_justify="left")
+    for column in ("work", "ours", "peer", "unit", "ratio", "goal", "met", "correct"):
+        table.add_column(column)
+    for row in rows:
+        table.add_row(
+            row.work,
+            f"{row.ours:,.2f}",
+            f"{row.peer:,.2f} ({row.peer_name})",
+            row.unit,
+            f"{row.ratio:.2f}",
+            row.goal,
+            "yes" if row.met else "no",
+            "yes" if row.correct else "VOID",
+        )
+    console = Console()
+    console.print(table)
+    for note in notes:
+        console.print(note)
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = {"rows": [asdict(row) for row in rows], "notes": list(notes)}
+    (folder / f"{name}.json").write_text(json.dumps(whole, indent=2) + "\n")
+
+
+def middle(values: Sequence[float]) -> float:
+    return float(median(values))
