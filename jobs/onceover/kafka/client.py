@@ -23,6 +23,7 @@ _UNREACHABLE = {
     KafkaError._WAIT_COORD,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.NOT_COORDINATOR,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.BROKER_NOT_AVAILABLE,
 }
@@ -84,19 +85,24 @@ class Admin:
     def explain(self, error: KafkaError, what: str) -> OnceoverError:
         """The error of ours that a client's error amounts to."""
         self.client.poll(0)  # delivers what librdkafka has to say
-        where = f"Kafka at {self.bootstrap}"
-        if self._complaint.code in _DENIED:
-            return TerminalError(f"{where} refuses this client: cannot {what}{self._complaint}; check its credentials")
-        if error.code() in _UNREACHABLE:
-            return UnreachableError(
-                f"{where} does not answer: cannot {what} within {self.timeout:g} s{self._complaint}; "
-                "check that the broker runs and that ONCEOVER_KAFKA names it"
-            )
-        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return TerminalError(f"{where}: cannot {what}, it does not exist; create it, or correct contract.topic")
-        if error.code() in _DENIED:
-            return TerminalError(f"{where}: cannot {what}: {error.str()}; grant this client the right to")
-        return TransientError(f"{where}: cannot {what}: {error.str()}")
+        return explain(error, what, self.bootstrap, self.timeout, self._complaint)
+
+
+def explain(error: KafkaError, what: str, bootstrap: str, timeout: float, complaint: LastComplaint) -> OnceoverError:
+    """The error of ours that a client's error amounts to, with the reason that only its complaints tell."""
+    where = f"Kafka at {bootstrap}"
+    if complaint.code in _DENIED:
+        return TerminalError(f"{where} refuses this client: cannot {what}{complaint}; check its credentials")
+    if error.code() in _UNREACHABLE:
+        return UnreachableError(
+            f"{where} does not answer: cannot {what} within {timeout:g} s{complaint}; "
+            "check that the broker runs and that ONCEOVER_KAFKA names it"
+        )
+    if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        return TerminalError(f"{where}: cannot {what}, it does not exist; create it, or correct contract.topic")
+    if error.code() in _DENIED:
+        return TerminalError(f"{where}: cannot {what}: {error.str()}; grant this client the right to")
+    return TransientError(f"{where}: cannot {what}: {error.str()}")
 
 
 def refused_properties(error: KafkaException) -> ConfigurationError:

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic, sleep
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from onceover.errors import BusyError
-from onceover.kafka.client import TIMEOUT_SECONDS, Admin
+from onceover.errors import BusyError, OnceoverError
+from onceover.kafka.client import TIMEOUT_SECONDS, LastComplaint, explain, refused_properties
+from onceover.kafka.properties import client_properties
 
 _log = logging.getLogger(__name__)
+
+_MOVING = {  # the group's coordinator is: after a broker's restart, or in a cluster that never had a group
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError._WAIT_COORD,
+    KafkaError._TRANSPORT,
+}
+_PAUSE_SECONDS = 0.1
+_POLL_SECONDS = 0.005  # an answer does not end a poll
 
 
 class KafkaOffsetStore:
@@ -18,7 +31,13 @@ class KafkaOffsetStore:
 
     The broker forgets the offsets of such a group `offsets.retention.minutes` (a week by default) after the last
     commit of a Kafka partition; committing again what is stored counts as a commit, and keeps a quiet topic's.
+    A commit that failed for want of an answer may still arrive later, as one of a killed process may.
     """
+
+    # The admin client could do the same, and must not: with librdkafka 2.16 its list_consumer_group_offsets takes the
+    # process down while the coordinator moves (a null pointer, issue 5040), its alter_consumer_group_offsets does so
+    # when an answer comes after the deadline (an assertion), and never finds a restarted coordinator again. A
+    # consumer's synchronous commit has no deadline: hence the one with a callback.
 
     def __init__(
         self,
@@ -29,22 +48,33 @@ class KafkaOffsetStore:
         *,
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
+        self._bootstrap = bootstrap
         self._topic = topic
         self._group = group
-        self._admin = Admin(bootstrap, properties, timeout)
+        self._timeout = timeout
+        self._complaint = LastComplaint()
+        self._answers: list[tuple[KafkaError | None, list[TopicPartition]]] = []
+        self._unanswered = False
+        try:
+            self._consumer = Consumer(
+                {
+                    **client_properties(bootstrap, properties),
+                    "socket.timeout.ms": str(int(timeout * 1000)),
+                    "group.id": group,
+                    "enable.auto.commit": "false",
+                    "error_cb": self._complaint,
+                    "on_commit": lambda error, committed: self._answers.append((error, committed)),
+                }
+            )
+        except KafkaException as error:
+            raise refused_properties(error) from error
 
     def load(self, kafka_partitions: Iterable[int]) -> Mapping[int, int]:
         """See OffsetStore."""
         asked = [TopicPartition(self._topic, p) for p in sorted(set(kafka_partitions))]
-        if not asked:  # Kafka would take "none" for "all"
+        if not asked:
             return {}
-        request = [ConsumerGroupTopicPartitions(self._group, asked)]
-        futures = self._admin.client.list_consumer_group_offsets(
-            request, require_stable=True, request_timeout=self._admin.timeout
-        )
-        what = f"load the offsets of consumer group {self._group!r}"
-        answer = self._admin.wait(futures[self._group], what).topic_partitions
-        self._raise_for(answer, what)
+        answer = self._patiently(lambda seconds: self._consumer.committed(asked, timeout=seconds), "load")
         return {p.partition: p.offset for p in answer if p.offset >= 0}
 
     def commit(self, offsets: Mapping[int, int]) -> Mapping[int, int]:
@@ -56,23 +86,56 @@ class KafkaOffsetStore:
         backwards = {p: (stored[p], offset) for p, offset in sorted(offsets.items()) if kept[p] != offset}
         if backwards:
             _log.warning("consumer group %s: not committed backwards (stored, refused): %s", self._group, backwards)
-        request = [ConsumerGroupTopicPartitions(self._group, [TopicPartition(self._topic, *kv) for kv in kept.items()])]
-        futures = self._admin.client.alter_consumer_group_offsets(request, request_timeout=self._admin.timeout)
-        what = f"commit the offsets of consumer group {self._group!r}"
-        self._raise_for(self._admin.wait(futures[self._group], what).topic_partitions, what)
+        asked = [TopicPartition(self._topic, p, offset) for p, offset in kept.items()]
+        self._patiently(lambda seconds: self._commit(asked, seconds), "commit")
         return kept
 
     def close(self) -> None:
         """See OffsetStore."""
-        del self._admin
+        if not self._unanswered:  # it would wait for the answer
+            self._consumer.close()
 
-    def _raise_for(self, answer: list[TopicPartition], what: str) -> None:
-        """An answer holds an error of its own for each Kafka partition, and is no exception as a whole."""
-        for failed in answer:
-            if failed.error is None:
-                continue
-            if failed.error.code() in (KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP):
-                raise BusyError(
-                    f"cannot {what}: somebody consumes under it; stop that consumer, or give the pipeline its own group"
-                )
-            raise self._admin.explain(failed.error, f"{what} for {self._topic!r}, Kafka partition {failed.partition}")
+    def _commit(self, asked: list[TopicPartition], seconds: float) -> list[TopicPartition]:
+        deadline = monotonic() + seconds
+        self._answers.clear()
+        self._consumer.commit(offsets=asked, asynchronous=True)
+        wanted = _plain(asked)
+        while monotonic() < deadline:
+            self._consumer.poll(_POLL_SECONDS)
+            for error, committed in self._answers:
+                if _plain(committed) == wanted:  # and not an earlier one's, which came late
+                    if error is not None:
+                        raise KafkaException(error)
+                    return committed
+        if not self._unanswered:  # freeing a client that waits for an answer would wait too: this one is never freed
+            self._unanswered = True
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._consumer))
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    def _patiently(self, ask: Callable[[float], list[TopicPartition]], verb: str) -> list[TopicPartition]:
+        """The answer, asked for again while the coordinator moves, within the timeout in all."""
+        deadline = monotonic() + self._timeout
+        while True:
+            try:
+                answer = ask(max(_PAUSE_SECONDS, deadline - monotonic()))
+                for failed in (p.error for p in answer if p.error is not None):
+                    raise KafkaException(failed)
+                return answer
+            except KafkaException as error:
+                failure: KafkaError = error.args[0]
+                if failure.code() not in _MOVING or monotonic() > deadline:
+                    raise self._explain(failure, verb) from error
+            sleep(_PAUSE_SECONDS)
+
+    def _explain(self, failure: KafkaError, verb: str) -> OnceoverError:
+        self._consumer.poll(0)  # delivers what librdkafka has to say
+        what = f"{verb} the offsets of consumer group {self._group!r} for topic {self._topic!r}"
+        if failure.code() == KafkaError.UNKNOWN_MEMBER_ID:
+            return BusyError(
+                f"cannot {what}: somebody consumes under it; stop that consumer, or give the pipeline its own group"
+            )
+        return explain(failure, what, self._bootstrap, self._timeout, self._complaint)
+
+
+def _plain(offsets: list[TopicPartition]) -> list[tuple[int, int]]:
+    return sorted((p.partition, p.offset) for p in offsets)

@@ -34,6 +34,10 @@ SECRET = frozenset(
     ssl.keystore.password
     """.split()  # noqa: SIM905 - a table of words
 )
+_DEFAULTS = {
+    # Ten seconds by default: as long as our questions may take, so that a broker that came back would go unnoticed.
+    "reconnect.backoff.max.ms": "1000",
+}
 
 
 def variable_of(secret: str) -> str:
@@ -64,4 +68,4 @@ def client_properties(
         raise ConfigurationError(f"[kafka]: {'; '.join(refusals)}")
     secrets = {name: environment[variable_of(name)] for name in SECRET if environment.get(variable_of(name))}
     # log_level: what librdkafka would print to stderr arrives through the error callback, and is told in one line.
-    return {**properties, **secrets, "bootstrap.servers": bootstrap, "log_level": "0"}
+    return {**_DEFAULTS, **properties, **secrets, "bootstrap.servers": bootstrap, "log_level": "0"}

@@ -78,7 +78,7 @@ class Topic:
         )
 
     def close(self) -> None:
-        """Let the connections go; the library closes them when the last reference is dropped."""
+        """Let the connections go. The library has no call for it: it closes them with the last reference."""
         del self._admin
 
     def _list_offsets(self, asked: list[TopicPartition], spec: OffsetSpec) -> dict[int, int]:

@@ -1,0 +1,159 @@
+"""A real broker, topics of one test each, and the producers that fill them: plain, transactional, aborted."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import signal
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from onceover import endpoints
+from onceover.kafka import Topic, TopicFacts
+from onceover.kafka.reading import KafkaSource
+from onceover.stack import Stack
+
+Value = bytes | None
+
+
+class Broker:
+    """What a test does to the broker it reads from."""
+
+    def __init__(self, stack: Stack, address: str) -> None:
+        self.address = address
+        self._stack = stack
+        self.admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
+        self._producer = Producer({"bootstrap.servers": address, "message.max.bytes": 8 << 20, "log_level": 0})
+
+    def create(self, kafka_partitions: int = 1, *, name: str | None = None) -> str:
+        topic = name or f"t-{uuid.uuid4().hex[:12]}"
+        self._until(lambda: self.admin.create_topics([NewTopic(topic, kafka_partitions, 1)])[topic].result())
+        self._until(lambda: self.facts(topic))
+        return topic
+
+    def recreate(self, topic: str) -> None:
+        self.admin.delete_topics([topic])[topic].result()
+        self.create(name=topic)
+
+    def produce(self, topic: str, values: Iterable[Value], kafka_partition: int = 0, **record: Any) -> None:
+        for value in values:
+            self._producer.produce(topic, value, partition=kafka_partition, **record)
+        assert self._producer.flush(30) == 0
+
+    def transact(self, topic: str, values: Iterable[Value], *, abort: bool = False) -> None:
+        """One transaction: its records, then a marker that takes one offset. Returns when the marker is there."""
+        values = list(values)
+        after = self.facts(topic).end[0] + len(values) + 1
+        with self.transaction(topic, values) as producer:
+            if abort:
+                producer.abort_transaction(30)
+            else:
+                producer.commit_transaction(30)
+        self.wait_for_end(topic, after)
+
+    def wait_for_end(self, topic: str, end: int) -> None:
+        """A transaction is over when the coordinator says so; its markers are written a moment later."""
+        deadline = time.monotonic() + 20
+        while (found := self.facts(topic).end[0]) != end:
+            assert time.monotonic() < deadline, f"{topic} ends at {found}, not at {end}"
+            time.sleep(0.02)
+
+    @contextmanager
+    def transaction(self, topic: str, values: Iterable[Value]) -> Iterator[Producer]:
+        """An open transaction whose records the broker already has."""
+        producer = Producer({"bootstrap.servers": self.address, "transactional.id": uuid.uuid4().hex, "log_level": 0})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(topic, value, partition=0)
+        assert producer.flush(30) == 0
+        yield producer
+
+    def expire(self, topic: str, before: int) -> None:
+        """Cut the log's start, as retention does."""
+        asked = TopicPartition(topic, 0, before)
+        next(iter(self.admin.delete_records([asked]).values())).result()
+
+    def produce_header_name(self, topic: str, name: bytes, value: bytes) -> None:
+        """A record whose header name need not be UTF-8, which no client for Python or Java can send."""
+        librdkafka = ctypes.CDLL(_librdkafka())
+        for make in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_headers_new"):
+            getattr(librdkafka, make).restype = ctypes.c_void_p
+        problem = ctypes.create_string_buffer(512)
+        settings = ctypes.c_void_p(librdkafka.rd_kafka_conf_new())
+        librdkafka.rd_kafka_conf_set(settings, b"bootstrap.servers", self.address.encode(), problem, 512)
+        producer = ctypes.c_void_p(librdkafka.rd_kafka_new(0, settings, problem, 512))
+        headers = ctypes.c_void_p(librdkafka.rd_kafka_headers_new(1))
+        size = ctypes.c_ssize_t
+        librdkafka.rd_kafka_header_add(headers, name, size(len(name)), value, size(len(value)))
+        end, of_topic, of_partition, of_value, of_headers = map(ctypes.c_int, (0, 1, 3, 4, 10))
+        failed = librdkafka.rd_kafka_producev(
+            producer,
+            *(of_topic, ctypes.c_char_p(topic.encode())),
+            *(of_partition, ctypes.c_int(0)),
+            *(of_value, ctypes.c_char_p(b"v"), ctypes.c_size_t(1)),
+            *(of_headers, headers),
+            end,
+        )
+        assert failed == 0
+        assert librdkafka.rd_kafka_flush(producer, 10_000) == 0
+        librdkafka.rd_kafka_destroy(producer)
+
+    def facts(self, topic: str, isolation: str = "read_committed") -> TopicFacts:
+        return Topic(self.address, topic, isolation, {}).facts()
+
+    def source(self, topic: str, **changed: Any) -> KafkaSource:
+        return KafkaSource(self.address, topic, self.facts(topic).topic_id, **changed)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Its connections stay open, and nothing is answered."""
+        os.kill(self._stack.pid("kafka"), signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._stack.pid("kafka"), signal.SIGCONT)
+
+    def restart(self) -> None:
+        self._stack.stop_part("kafka")
+        self._stack.start_part("kafka")
+
+    def _until(self, attempt: Callable[[], Any], seconds: float = 20) -> None:
+        """A topic just deleted may still be there, one just created not yet everywhere: until it works."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                attempt()
+                return
+            except Exception:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+
+def _librdkafka() -> str:
+    return next(
+        line.split()[-1]
+        for line in Path("/proc/self/maps").read_text().splitlines()
+        if re.search("librdkafka.*[.]so", line)
+    )
+
+
+@pytest.fixture(scope="session")
+def broker(stack: Stack) -> Broker:
+    return Broker(stack, endpoints.address("kafka"))
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    """A new topic of one Kafka partition."""
+    return broker.create()

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+
+from onceover.errors import BusyError, TerminalError, UnreachableError
+from onceover.kafka import KafkaOffsetStore
+
+if TYPE_CHECKING:
+    from tests.onceover.conftest import Broker
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.fixture
+def group() -> str:
+    return f"g-{uuid.uuid4().hex[:8]}"
+
+
+def test_kafkas_own_tools_see_the_group_and_its_offsets(broker: Broker, topic: str, group: str) -> None:
+    KafkaOffsetStore(broker.address, topic, group, {}).commit({0: 7})
+    assert group in {g.group_id for g in broker.admin.list_consumer_groups().result().valid}
+    asked = broker.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+    assert [(p.topic, p.partition, p.offset) for p in asked[group].result().topic_partitions] == [(topic, 0, 7)]
+
+
+def test_a_group_that_somebody_consumes_under_is_busy(broker: Broker, topic: str, group: str) -> None:
+    stranger = Consumer({"bootstrap.servers": broker.address, "group.id": group, "log_level": 0})
+    stranger.subscribe([topic])
+    try:
+        while not stranger.assignment():
+            stranger.poll(0.1)
+        with pytest.raises(BusyError, match="give the pipeline its own group"):
+            KafkaOffsetStore(broker.address, topic, group, {}).commit({0: 7})
+    finally:
+        stranger.close()
+
+
+def test_a_kafka_partition_that_does_not_exist_is_an_error_and_not_silence(
+    broker: Broker, topic: str, group: str
+) -> None:
+    with pytest.raises(TerminalError, match="does not exist"):
+        KafkaOffsetStore(broker.address, topic, group, {}).commit({9: 1})
+
+
+@pytest.mark.faults
+def test_a_restarted_broker_still_has_them(broker: Broker, topic: str, group: str) -> None:
+    store = KafkaOffsetStore(broker.address, topic, group, {})
+    store.commit({0: 7})
+    broker.restart()
+    assert store.load([0]) == {0: 7}
+    assert store.commit({0: 6}) == {0: 7}
+    assert store.commit({0: 8}) == {0: 8}
+
+
+@pytest.mark.faults
+def test_a_frozen_broker_fails_a_commit_in_bounded_time_and_the_next_one_works(
+    broker: Broker, topic: str, group: str
+) -> None:
+    store = KafkaOffsetStore(broker.address, topic, group, {}, timeout=2)
+    store.commit({0: 7})
+    with broker.frozen():
+        begun = time.monotonic()
+        with pytest.raises(UnreachableError, match="cannot load the offsets"):
+            store.commit({0: 8})
+        with pytest.raises(UnreachableError, match="cannot commit the offsets"):
+            store._patiently(lambda seconds: store._commit([TopicPartition(topic, 0, 8)], seconds), "commit")
+        store.close()
+        assert time.monotonic() - begun < 8
+    again = KafkaOffsetStore(broker.address, topic, group, {})
+    assert again.commit({0: 9}) == {0: 9}
+    assert again.load([0]) == {0: 9}

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from onceover.errors import ConfigurationError
+from onceover.kafka.properties import ALLOWED, SECRET, client_properties, refusal
+
+
+def test_an_allowed_property_reaches_the_client() -> None:
+    made = client_properties("b:9092", {"security.protocol": "SSL"}, {})
+    assert made["security.protocol"] == "SSL"
+    assert made["bootstrap.servers"] == "b:9092"
+
+
+def test_a_secret_is_taken_from_the_environment_only() -> None:
+    assert client_properties("b:9092", {}, {"ONCEOVER_KAFKA_SASL_PASSWORD": "s3cret"})["sasl.password"] == "s3cret"
+    assert not ALLOWED & SECRET
+    with pytest.raises(ConfigurationError, match=r"sasl\.password is a secret.*ONCEOVER_KAFKA_SASL_PASSWORD"):
+        client_properties("b:9092", {"sasl.password": "s3cret"}, {})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["auto.offset.reset", "enable.auto.commit", "group.id", "isolation.level", "enable.partition.eof", "nonsense"],
+)
+def test_a_property_that_the_guarantees_hang_on_is_refused(name: str) -> None:
+    assert f"{name} is not one of" in (refusal(name) or "")
+
+
+def test_an_address_is_sent_to_the_environment() -> None:
+    assert "ONCEOVER_KAFKA" in (refusal("bootstrap.servers") or "")
+
+
+def test_every_refused_property_is_named_in_one_line() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        client_properties("b:9092", {"nonsense": "1", "group.id": "g"}, {})
+    assert "nonsense" in str(refused.value)
+    assert "group.id" in str(refused.value)
+    assert "\n" not in str(refused.value)

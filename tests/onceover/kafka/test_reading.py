@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from onceover.errors import OffsetRangeError, OnceoverError, TerminalError, UnreachableError
+from onceover.kafka import reading
+from onceover.kafka.reading import SCHEMA, KafkaSource, read_range
+from onceover.line import escape_headers
+
+if TYPE_CHECKING:
+    from tests.onceover.conftest import Broker
+
+pytestmark = pytest.mark.stack
+
+
+def rows(source: KafkaSource, start: int, end: int) -> list[dict[str, Any]]:
+    return [row for batch in read_range(source, 0, start, end) for row in batch.to_pylist()]
+
+
+def seen(source: KafkaSource, start: int, end: int) -> list[tuple[int, bytes]]:
+    return [(row["offset"], row["value"]) for row in rows(source, start, end)]
+
+
+def test_a_record_comes_as_it_was_sent(broker: Broker, topic: str) -> None:
+    headers = [("a", b"1"), ("a", None), ("tab\tname", b"\xff\x00\n\\"), ("", b"")]
+    broker.produce(topic, [b"\xffv\n"], key=b"\x00k", headers=headers, timestamp=1_360_000_000_123)
+    (batch,) = read_range(broker.source(topic), 0, 0, 1)
+    assert batch.schema == SCHEMA
+    assert batch.to_pylist() == [
+        {
+            "kafka_partition": 0,
+            "offset": 0,
+            "kafka_timestamp": 1_360_000_000_123,
+            "key": b"\x00k",
+            "headers": escape_headers(headers),
+            "value": b"\xffv\n",
+        }
+    ]
+
+
+def test_null_and_empty_stay_apart(broker: Broker, topic: str) -> None:
+    broker.produce(topic, [None, b""])
+    broker.produce(topic, [b"v"], key=b"", headers=[])
+    assert [(r["key"], r["value"], r["headers"]) for r in rows(broker.source(topic), 0, 3)] == [
+        (None, None, b""),
+        (None, b"", b""),
+        (b"", b"v", b""),
+    ]
+
+
+def test_a_header_name_that_is_not_utf8_does_not_block_its_record(broker: Broker, topic: str) -> None:
+    broker.produce_header_name(topic, b"caf\xe9", b"1")
+    broker.produce(topic, [b"next"], headers=[("ok", b"2")])
+    assert [(r["headers"], r["value"]) for r in rows(broker.source(topic), 0, 2)] == [
+        (escape_headers(reading.UNREADABLE_HEADERS), b"v"),
+        (rb"ok\=2", b"next"),
+    ]
+
+
+def test_only_the_range_is_read(broker: Broker, topic: str) -> None:
+    broker.produce(topic, [b"%d" % i for i in range(10)])
+    assert seen(broker.source(topic), 3, 6) == [(3, b"3"), (4, b"4"), (5, b"5")]
+
+
+def test_an_empty_range_reads_nothing_and_asks_nobody(broker: Broker, topic: str) -> None:
+    assert seen(broker.source(topic), 0, 0) == []
+    assert seen(KafkaSource("127.0.0.1:1", "no-such-topic", "id"), 5, 5) == []
+
+
+def test_a_range_that_ends_in_a_marker_is_whole(broker: Broker, topic: str) -> None:
+    broker.transact(topic, [b"a", b"b"])
+    assert broker.facts(topic).end == {0: 3}
+    assert seen(broker.source(topic), 0, 3) == [(0, b"a"), (1, b"b")]
+    assert seen(broker.source(topic), 2, 3) == []
+
+
+def test_aborted_records_are_not_read_and_leave_no_wait(broker: Broker, topic: str) -> None:
+    broker.transact(topic, [b"a"])  # 0, marker 1
+    broker.transact(topic, [b"x", b"x", b"x"], abort=True)  # 2 to 4, marker 5
+    begun = time.monotonic()
+    for end in (2, 3, 4, 5, 6):
+        assert seen(broker.source(topic), 0, end) == [(0, b"a")]
+    assert seen(broker.source(topic), 3, 5) == []
+    broker.transact(topic, [b"b"])  # 6, marker 7
+    assert seen(broker.source(topic), 0, 4) == [(0, b"a")]
+    assert seen(broker.source(topic), 3, 8) == [(6, b"b")]
+    assert time.monotonic() - begun < 10
+
+
+def test_under_read_uncommitted_aborted_records_are_records(broker: Broker, topic: str) -> None:
+    broker.transact(topic, [b"x"], abort=True)
+    assert seen(broker.source(topic, isolation="read_uncommitted"), 0, 2) == [(0, b"x")]
+
+
+def test_large_records_come_in_batches_bounded_by_bytes(broker: Broker, topic: str) -> None:
+    large = [bytes([65 + i]) * (1 << 20) for i in range(24)] + [b"z" * (3 << 20)]
+    broker.produce(topic, large)
+    batches = list(read_range(broker.source(topic), 0, 0, 25))
+    assert [row["value"] for batch in batches for row in batch.to_pylist()] == large
+    assert len(batches) > 1
+
+
+def test_many_records_come_in_order_without_a_gap(broker: Broker, topic: str) -> None:
+    broker.produce(topic, (b"%d" % i for i in range(25_000)))
+    batches = list(read_range(broker.source(topic), 0, 0, 25_000))
+    assert [offset for batch in batches for offset in batch["offset"].to_pylist()] == list(range(25_000))
+    assert max(batch.num_rows for batch in batches) < 3 * reading.BATCH_RECORDS
+
+
+def test_a_range_that_expired_is_an_error_and_no_jump(broker: Broker, topic: str) -> None:
+    broker.produce(topic, [b"a", b"b", b"c"])
+    broker.expire(topic, before=2)
+    with pytest.raises(OffsetRangeError, match=r"\[0, 3\).*does not hold offset 0.*expired"):
+        seen(broker.source(topic), 0, 3)
+    assert seen(broker.source(topic), 2, 3) == [(2, b"c")]
+
+
+def test_a_log_that_ends_before_the_range_is_an_error_and_no_short_read(broker: Broker, topic: str) -> None:
+    broker.produce(topic, [b"a", b"b"])
+    source = broker.source(topic, stall_seconds=1)
+    with pytest.raises(OffsetRangeError, match=r"the log ends at offset 2"):
+        seen(source, 0, 3)
+    with pytest.raises(OffsetRangeError, match="does not hold offset 500"):
+        seen(source, 500, 501)
+
+
+def test_a_recreated_topic_is_noticed_before_the_first_record(broker: Broker, topic: str) -> None:
+    broker.produce(topic, [b"old"])
+    source = broker.source(topic)
+    broker.recreate(topic)
+    broker.produce(topic, [b"new"])
+    with pytest.raises(OffsetRangeError, match="was recreated"):
+        seen(source, 0, 1)
+
+
+def test_a_topic_recreated_while_it_is_read_is_noticed_after_the_last_record(
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.produce(topic, [b"old"])
+    source = broker.source(topic)
+    check = reading._check_incarnation
+    told: list[str] = []
+
+    def check_then_recreate(admin: Any, of: KafkaSource) -> None:
+        check(admin, of)
+        if not told:
+            told.append("checked")
+            broker.recreate(topic)
+            broker.produce(topic, [b"new"])
+
+    monkeypatch.setattr(reading, "_check_incarnation", check_then_recreate)
+    with pytest.raises(OffsetRangeError, match="was recreated"):
+        seen(source, 0, 1)
+
+
+def test_an_unknown_topic_and_an_unreachable_broker_are_errors(broker: Broker, topic: str) -> None:
+    source = broker.source(topic)
+    with pytest.raises(TerminalError, match="does not exist"):
+        seen(replace(source, topic="no-such-topic"), 0, 1)
+    with pytest.raises(OnceoverError, match="Kafka partition 7"):
+        list(read_range(replace(source, stall_seconds=1), 7, 0, 1))
+
+
+@pytest.mark.faults
+def test_a_broker_that_freezes_while_it_is_read_fails_the_read_in_bounded_time(broker: Broker, topic: str) -> None:
+    broker.produce(topic, [b"x" * (1 << 20)] * 64)
+    batches = read_range(broker.source(topic, stall_seconds=2), 0, 0, 64)
+    first = next(batches)
+    with broker.frozen():
+        begun = time.monotonic()
+        with pytest.raises(UnreachableError, match="nothing arrived for 2 s"):
+            for _ in batches:
+                pass
+        assert time.monotonic() - begun < 15
+    assert first.num_rows < 64

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onceover.errors import TerminalError
+from onceover.kafka import Topic, generation_of
+
+if TYPE_CHECKING:
+    from tests.onceover.conftest import Broker
+
+
+def test_a_generation_is_the_head_of_the_topic_id() -> None:
+    assert generation_of("3QQ4iTqxTMuP8fUEtkphFQ") == "dd043889"
+    assert generation_of("-_-_-_-_-_-_-_-_-_-_-w") == "fbffbffb"
+
+
+@pytest.mark.stack
+def test_an_empty_topic_begins_and_ends_at_zero_everywhere(broker: Broker) -> None:
+    topic = broker.create(kafka_partitions=3)
+    facts = broker.facts(topic)
+    assert facts.earliest == facts.end == {0: 0, 1: 0, 2: 0}
+    assert facts.generation == generation_of(facts.topic_id)
+
+
+@pytest.mark.stack
+def test_earliest_moves_with_retention_and_end_with_records(broker: Broker, topic: str) -> None:
+    broker.produce(topic, [b"a", b"b", b"c"])
+    broker.expire(topic, before=2)
+    facts = broker.facts(topic)
+    assert (facts.earliest, facts.end) == ({0: 2}, {0: 3})
+
+
+@pytest.mark.stack
+def test_under_read_committed_an_open_transaction_is_beyond_the_end(broker: Broker, topic: str) -> None:
+    broker.produce(topic, [b"before"])
+    with broker.transaction(topic, [b"open", b"open"]) as open_transaction:
+        assert broker.facts(topic, "read_committed").end == {0: 1}
+        assert broker.facts(topic, "read_uncommitted").end == {0: 3}
+        open_transaction.commit_transaction(30)
+    broker.wait_for_end(topic, 4)  # the marker takes an offset
+
+
+@pytest.mark.stack
+def test_a_recreated_topic_is_another_generation(broker: Broker, topic: str) -> None:
+    asked = Topic(broker.address, topic, "read_committed", {})
+    before = asked.facts()
+    broker.recreate(topic)
+    assert asked.facts().generation != before.generation
+
+
+@pytest.mark.stack
+def test_an_unknown_topic_is_an_error_that_says_so_and_creates_nothing(broker: Broker) -> None:
+    for _ in range(2):
+        with pytest.raises(TerminalError, match=r"'no-such-topic', it does not exist; create it"):
+            Topic(broker.address, "no-such-topic", "read_committed", {}).facts()
