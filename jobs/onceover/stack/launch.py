@@ -1,8 +1,8 @@
 """Run as a program: writes down who it is, then becomes the command it was given.
 
-The record is written by the process itself, before anything else, so that no kill of whoever starts it can leave a
-running server that nobody knows of. Stands alone, so that it starts in milliseconds. Needs no more than the
-standard library.
+The record is written by the process itself, and the stack's lock, which it inherits, is held until that is done: so
+no kill of whoever starts it can leave a server that the next holder of the lock does not know of. Stands alone, on the
+standard library, so that it starts in milliseconds.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import json
 import os
 import sys
 from pathlib import Path
+
+NO_LOCK = "-"
 
 
 def birth(pid: int) -> str | None:
@@ -21,16 +23,19 @@ def birth(pid: int) -> str | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     fields = stat[stat.rindex(")") + 2 :].split()  # proc(5): the name may hold spaces and parentheses
-    state, start_ticks = fields[0], fields[19]
-    return None if state in "ZX" else f"{boot}/{start_ticks}"
+    state, threads, start_ticks = fields[0], int(fields[17]), fields[19]
+    # A zombie whose other threads are still ending holds its files and ports: it is not gone yet.
+    return None if state in "ZX" and threads <= 1 else f"{boot}/{start_ticks}"
 
 
 def main() -> None:
-    record_file, fingerprint, *command = sys.argv[1:]
+    record_file, fingerprint, lock, *command = sys.argv[1:]
     record = {"pid": os.getpid(), "birth": birth(os.getpid()), "fingerprint": fingerprint}
     scratch = Path(f"{record_file}.{os.getpid()}.new")
     scratch.write_text(json.dumps(record) + "\n")
     scratch.replace(record_file)
+    if lock != NO_LOCK:
+        os.close(int(lock))
     os.execvp(command[0], command)
 
 

@@ -19,6 +19,7 @@ import psutil
 
 from onceover.errors import TransientError
 from onceover.stack import launch
+from onceover.stack.files import write_whole
 from onceover.stack.launch import birth
 
 _LOG_LIMIT: Final = 20_000_000
@@ -56,6 +57,7 @@ class Process:
         self.log = local / "log" / f"{name}.log"
         self._local = local
         self._record_file = local / "pid" / f"{name}.json"
+        self._finished_file = local / "pid" / f"{name}.finished"
         self._stop_signal = stop_signal
 
     def record(self) -> Record | None:
@@ -78,23 +80,36 @@ class Process:
         record = self.record()
         return record is not None and self.pid() is not None and record.fingerprint == command.fingerprint()
 
-    def start(self, command: Command) -> int:
-        """Start it and return its pid, without waiting until it is ready. What an earlier one left is ended first."""
+    def is_finished(self) -> bool:
+        """Whether `set_finished` was called for the very process that runs now."""
+        return self._finished_file.exists() and self._finished_file.read_text() == repr(self.record())
+
+    def set_finished(self) -> None:
+        """Note that what follows a start has been done too, so that no later command needs to look again."""
+        write_whole(self._finished_file, repr(self.record()))
+
+    def start(self, command: Command, lock: int | None = None) -> int:
+        """Start it and return its pid, without waiting until it is ready. What an earlier one left is ended first.
+
+        `lock` is a locked file's descriptor; it stays locked until the process is on record, whatever becomes of us.
+        """
         self.stop(deadline_s=10)
         for folder in (self.log.parent, self._record_file.parent):
             folder.mkdir(parents=True, exist_ok=True)
         if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT:
             self.log.replace(self.log.with_suffix(".log.1"))
         launcher = (sys.executable, "-I", "-S", launch.__file__, str(self._record_file), command.fingerprint())
+        held = launch.NO_LOCK if lock is None else str(lock)
         with self.log.open("ab") as log:
             child = subprocess.Popen(
-                [*launcher, *command.argv],
+                [*launcher, held, *command.argv],
                 env={**os.environ, "PATH": _path_with_this_python(), **command.environment},
                 cwd=self._local,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=() if lock is None else (lock,),
             )
         _children.append(child)
         wait_for(lambda: self.pid() == child.pid or child.poll() is not None, 10, f"{self.name} to be launched")
@@ -120,6 +135,7 @@ class Process:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     each.terminate() if polite else each.kill()
             psutil.wait_procs(left, timeout=3 if polite else 10)
+        self._finished_file.unlink(missing_ok=True)
         self._record_file.unlink(missing_ok=True)
         return found
 

@@ -56,6 +56,7 @@ class Stack:
             "airflow": ((airflow.pop("api-server"),), tuple(airflow.values())),
         }
         self._stopping = threading.Event()
+        self._lock: int | None = None
 
     def up(self, groups: Collection[str] = GROUPS, say: Say = lambda part, what: None) -> list[str]:
         """Start what of these is not running, wait until all of it is ready; returns the names of what was started.
@@ -134,11 +135,15 @@ class Stack:
             if not part.process.runs_as(command):
                 say(part.name, "starts")
                 part.process.stop(part.stop_s)
-                part.process.start(command)
+                part.process.start(command, self._lock)
                 started.append(part.name)
         self._wait_until_ready(wave, say)
         for part in wave:
-            part.finish(say)  # of those that run already too: an earlier start may have been killed before it
+            if (
+                not part.process.is_finished()
+            ):  # also of one that ran already: its start may have been killed before this
+                part.finish(say)
+                part.process.set_finished()
             say(part.name, f"is up ({time.monotonic() - begun:.1f} s)" if part.name in started else "is up already")
         return started
 
@@ -159,7 +164,7 @@ class Stack:
                     say(part.name, "ended at once; tries again")
                     time.sleep(1)
                     self._ports.settle(part.ports)
-                    part.process.start(part.prepare(say))
+                    part.process.start(part.prepare(say), self._lock)
                 elif time.monotonic() >= begun + part.start_s:
                     raise TransientError(f"{part.name} runs but was not ready after {part.start_s:.0f} s: {said}")
             time.sleep(0.1)
@@ -225,6 +230,7 @@ class Stack:
                 say("stack", "waits for another command that is changing it")
                 fcntl.flock(lock, fcntl.LOCK_EX)
             self._stopping.clear()
+            self._lock = lock.fileno()
             yield
 
 

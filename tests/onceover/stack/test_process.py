@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +36,19 @@ def test_a_started_process_is_known_to_a_later_command_and_can_be_stopped_by_it(
     assert not psutil.pid_exists(pid)
     assert later.pid() is None
     assert not later.stop(deadline_s=5)
+
+
+def test_the_lock_is_held_until_the_process_is_on_record_and_not_by_the_process(
+    process: Process, tmp_path: Path
+) -> None:
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process.start(Command(("sh", "-c", "ls -l /proc/$$/fd; sleep 600")), lock.fileno())
+    with (tmp_path / "lock").open("w") as later:
+        fcntl.flock(later, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert process.pid() is not None
+    wait_for(lambda: "total" in process.log.read_text(), 10, "its list of open files")
+    assert "/lock" not in process.log.read_text()
 
 
 def test_a_stranger_with_the_same_number_is_neither_taken_for_it_nor_stopped(process: Process, tmp_path: Path) -> None:
@@ -82,6 +97,18 @@ def test_a_dead_process_is_not_running_even_before_anybody_reaped_it(process: Pr
     pid = process.start(Command(("true",)))
     wait_for(lambda: process.pid() is None, 10, "its end")
     assert process.record() is not None
+    assert birth(pid) is None
+
+
+def test_a_process_whose_first_thread_has_ended_still_runs(process: Process) -> None:
+    ends_its_first_thread = (
+        "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); "
+        "ctypes.CDLL(None).pthread_exit(None)"
+    )
+    pid = process.start(Command((sys.executable, "-c", ends_its_first_thread)))
+    wait_for(lambda: psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 10, "its first thread to end")
+    assert process.pid() == pid
+    assert process.stop(deadline_s=5)
     assert birth(pid) is None
 
 
