@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient
 from tests.integration.lane import Lane, event
 
 from onceover.endpoints import address
 from onceover.findings import Kind
+from onceover.offset_store import OFFSET_STORES
 from onceover.steps import Step
 from onceover_demo.supervised import SupervisedIngest
 
@@ -144,13 +144,10 @@ def test_a_second_driver_is_refused_while_the_first_one_lives(
     assert first.stop() == 0
 
 
-def group_offset(lane: Lane) -> int:
-    """What Kafka's own tools would say the group has committed."""
-    admin = AdminClient({"bootstrap.servers": address("kafka")})
-    group = lane.pipeline.ingest.group
-    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(lane.topic, 0)])
-    answer = admin.list_consumer_group_offsets([asked])[group].result(30)
-    return int(answer.topic_partitions[0].offset)
+def group_offset(lane: Lane) -> int | None:
+    """What the group has committed, read by a client of its own."""
+    with closing(OFFSET_STORES["kafka"](address("kafka"), lane.topic, lane.pipeline.ingest.group, {})) as store:
+        return store.load([0]).get(0)
 
 
 def everything(lane: Lane) -> object:

@@ -19,7 +19,7 @@ def of(start: int, end: int) -> OffsetRange:
     return OffsetRange(P0, start, end)
 
 
-# Offsets 0..9 landed twice, the second time together with 10..14. Each offset is a record with the digest (1, its number).
+# Offsets 0..9 landed twice, the second time with 10..14. Each is a record with the digest (1, its number).
 def digest(start: int, end: int) -> Digest:
     return Digest(end - start, sum(range(start, end)))
 

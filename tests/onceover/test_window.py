@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
@@ -38,7 +39,7 @@ def test_the_windows_of_a_day_tile_it(day: date, minutes: int) -> None:
     midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
     assert windows[0].start == midnight
     assert windows[-1].end == midnight + timedelta(days=1)
-    assert all(a.end == b.start for a, b in zip(windows, windows[1:], strict=False))
+    assert all(a.end == b.start for a, b in itertools.pairwise(windows))
     assert len(windows) == len(WindowRange.of_day(day, minutes)) == 1440 // minutes
 
 
