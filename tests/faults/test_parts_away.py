@@ -1,0 +1,94 @@
+"""A part that is away, or refuses: one line that says what, where and what next, a non-zero exit, nothing half-done."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.integration.lane import Lane, event
+
+from onceover.endpoints import address, home
+from onceover.stack import Stack
+from onceover.stack.jars import class_path
+from onceover.stack.part import java
+
+pytestmark = [pytest.mark.stack, pytest.mark.faults]
+NOBODY = "127.0.0.1:1"
+
+
+def ingest(pipeline: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(home() / "jobs" / "ingest.py"), "--pipeline", pipeline]
+    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120)
+
+
+def complaint(done: subprocess.CompletedProcess[str]) -> str:
+    """The one line it said, checked to be one."""
+    assert done.returncode != 0
+    said = [text for text in done.stderr.splitlines() if text.startswith("ingest: ")]
+    assert len(said) == 1
+    assert "Traceback" not in done.stderr
+    return said[0]
+
+
+@pytest.fixture
+def lane(lanes: Callable[..., Lane]) -> Lane:
+    made = lanes()
+    made.produce([event(0)])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "remedy"),
+    [
+        ("ONCEOVER_KAFKA", NOBODY, "ONCEOVER_KAFKA"),
+        ("ONCEOVER_WEBHDFS", f"http://{NOBODY}", "ONCEOVER_WEBHDFS"),
+        ("ONCEOVER_POSTGRES", f"postgresql://onceover@{NOBODY}/onceover", "ONCEOVER_POSTGRES"),
+    ],
+)
+def test_ingest_names_the_part_that_does_not_answer(lane: Lane, variable: str, value: str, remedy: str) -> None:
+    done = ingest(lane.name, **{variable: value})
+    assert done.returncode == 75
+    assert NOBODY in complaint(done)
+    assert remedy in complaint(done)
+    assert untouched(lane)
+
+
+def test_ingest_refuses_a_topic_that_does_not_exist(lane: Lane) -> None:
+    lane.toml.write_text(lane.toml.read_text().replace(f'topic = "{lane.topic}"', 'topic = "nobody-made-it"'))
+    assert "nobody-made-it" in complaint(ingest(lane.name))
+    assert untouched(lane)
+
+
+def test_ingest_refuses_an_unknown_pipeline_and_a_malformed_toml(lane: Lane) -> None:
+    assert ingest("no_such_pipeline").returncode == 2
+    assert "there is no pipeline 'no_such_pipeline'" in complaint(ingest("no_such_pipeline"))
+    lane.toml.write_text("[contract\n")
+    assert ingest(lane.name).returncode == 78
+    assert lane.toml.name in complaint(ingest(lane.name))
+
+
+@pytest.fixture
+def safe_mode(stack: Stack) -> Iterator[None]:
+    def admin(action: str) -> None:
+        tool = [java(), "-cp", class_path("hdfs", lambda *_: None), "org.apache.hadoop.hdfs.tools.DFSAdmin"]
+        subprocess.run([*tool, "-fs", address("hdfs"), "-safemode", action], check=True, capture_output=True)
+
+    admin("enter")
+    yield
+    admin("leave")
+
+
+def test_ingest_says_that_hdfs_is_in_safe_mode(lane: Lane, safe_mode: None) -> None:
+    done = ingest(lane.name)
+    assert done.returncode == 75
+    assert "safe mode" in complaint(done)
+    assert untouched(lane)
+
+
+def untouched(lane: Lane) -> bool:
+    with lane.ledger() as ledger:
+        found = ledger.execute("SELECT 1 AS one FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchone()
+    return found is None
