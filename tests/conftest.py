@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from onceover.stack import Stack
 from onceover_airflow.rest import AirflowRest
 
 ROOT = Path(__file__).parents[1]
+# A shell starts what it runs in the background with SIGINT ignored, and every child of ours would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 TIERS = ("spark", "stack", "airflow", "faults")
 
 
