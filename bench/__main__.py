@@ -12,7 +12,7 @@ from bench import ingest
 from bench.table import Row, show
 from onceover.endpoints import address, home
 from onceover.ledger.database import migrate
-from onceover.stack import Stack
+from onceover.stack import Stack, surroundings
 
 BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {"ingest": ingest.run}
 
@@ -22,6 +22,7 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"there is no benchmark {unknown[0]}; there are {', '.join(BENCHES)}", file=sys.stderr)
         return 2
+    surroundings.leave()
     results = home() / ".local" / "bench"
     place = Path(results / "stack")
     os.environ["ONCEOVER_LOCAL"] = str(place)

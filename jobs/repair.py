@@ -6,6 +6,9 @@ import argparse
 import logging
 import signal
 import sys
+from contextlib import suppress
+
+from py4j.protocol import Py4JError
 
 from onceover.endpoints import address
 from onceover.errors import OnceoverError
@@ -13,6 +16,7 @@ from onceover.ledger import requests
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.pipeline import find
+from onceover.repair import Claimed
 from onceover.spark.repair_run import KeepClaims, RepairRun
 from onceover.spark.session import build
 from onceover.window_files import Layout, WindowFiles
@@ -36,14 +40,16 @@ def main(arguments: list[str]) -> int:
         files = WindowFiles(webhdfs, Layout(pipeline.storage.raw_root, pipeline.name))
         files.check()
         spark = build(f"onceover repair {pipeline.name}")
+        claimed: list[Claimed] = []
         try:
             claimed, accounted = requests.claim(connection, wanted)
-            with KeepClaims(postgres, wanted):
+            with KeepClaims(postgres, pipeline.name, claimed):
                 run = RepairRun(spark, connection, known, wanted, files, hdfs, pipeline.repair.max_tries)
                 outcome = run.run(claimed, accounted)
         finally:
-            requests.release(connection, wanted)
-            spark.stop()
+            requests.release(connection, pipeline.name, claimed)
+            with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
+                spark.stop()
     print(
         f"request {wanted.request_id}: {len(wanted.window_starts)} windows, {outcome.published} repaired, "
         f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked"

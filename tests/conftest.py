@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from onceover import endpoints
-from onceover.stack import Stack
+from onceover.stack import Stack, surroundings
 from onceover_airflow.rest import AirflowRest
 
 ROOT = Path(__file__).parents[1]
@@ -36,8 +36,7 @@ def stack() -> Iterator[Stack]:
     """Kafka, HDFS and PostgreSQL, empty at the session's start; ONCEOVER_LOCAL names their folder, so that
     `onceover.endpoints` and every child process find them. Its own folder: `make up`'s stack is left alone."""
     with folder_of_this_session() as local, pytest.MonkeyPatch.context() as environment:
-        for part in endpoints.PARTS:
-            environment.delenv(f"ONCEOVER_{part.upper()}", raising=False)
+        surroundings.leave()
         environment.setenv("ONCEOVER_LOCAL", str(local))
         environment.setenv("ONCEOVER_HOME", str(ROOT))
         # TOMLs that tests write are seen by every process, Airflow's too, and are no file of the checkout.

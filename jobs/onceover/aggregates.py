@@ -63,6 +63,15 @@ class AggregateTable:
                 "{}, revision integer NOT NULL DEFAULT 0, UNIQUE NULLS NOT DISTINCT ({}))"
             ).format(self.table, body, self._key_list())
         )
+        there = connection.execute(
+            "SELECT to_regclass(quote_ident('staging') || '.' || quote_ident(%s)) IS NOT NULL AS there", [self.name]
+        ).fetchone()
+        if not there or not there["there"]:
+            self._create_staging(connection, body)
+        self._require_own_columns(connection)
+
+    def _create_staging(self, connection: Connection, body: sql.Composed) -> None:
+        """Only where it is missing: even `IF NOT EXISTS` would wait for whoever is staging."""
         connection.execute(
             sql.SQL(
                 "CREATE UNLOGGED TABLE IF NOT EXISTS {} (stage text NOT NULL, window_start timestamptz NOT NULL, {})"
@@ -73,6 +82,8 @@ class AggregateTable:
                 sql.Identifier(f"{self.name}_stage"), self.staging
             )
         )
+
+    def _require_own_columns(self, connection: Connection) -> None:
         found = [
             row["column_name"]
             for row in connection.execute(

@@ -25,7 +25,7 @@ from onceover.errors import FencedError, OffsetRangeError, OnceoverError, Transi
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import batches, drivers
 from onceover.ledger.catalog import Registered
-from onceover.ledger.database import Connection, connect
+from onceover.ledger.database import Connection, DatabaseError, connect
 from onceover.ledger.increments import increment, stage_name
 from onceover.ledger.windows import open_windows
 from onceover.offset_store import OffsetStore
@@ -127,9 +127,10 @@ class Ingest:
             try:
                 progress = self.turn(started)
                 failed = 0
-            except TransientError as error:
+            except (TransientError, DatabaseError) as error:
+                # A deadlock or a lock's timeout on a healthy connection is a failed attempt like any other.
                 failed += 1
-                if failed >= MOST_FAILED_ATTEMPTS:
+                if self._connection.broken or failed >= MOST_FAILED_ATTEMPTS:
                     raise
                 log.warning("attempt %d of %d failed: %s", failed, MOST_FAILED_ATTEMPTS, error)
                 stop.wait(min(2.0**failed, 30.0))
@@ -187,11 +188,13 @@ class Ingest:
                 f"now {facts.generation}); start ingest again to read the new one from its beginning"
             )
         known = batches.progress(self._connection, self._epoch.pipeline, facts.generation)
-        another = not known and batches.generations(self._connection, self._epoch.pipeline)
+        generations = batches.generations(self._connection, self._epoch.pipeline)
         # Offsets stored for an earlier incarnation of the topic say nothing about this one.
-        stored = {} if another else self._store.load(sorted(facts.end))
-        first = facts.end if self._policy.first_start == "latest" and not another else facts.earliest
-        starts = starting_offsets(stored, first, facts.earliest, facts.end)
+        stored = {} if generations and not known else self._store.load(sorted(facts.end))
+        # What a store has not kept yet, or has forgotten, the ledger knows: all before the frontier has landed.
+        resumed = {source.kafka_partition: frontier for source, (frontier, _) in known.items()} | dict(stored)
+        first = facts.end if self._policy.first_start == "latest" and not generations else facts.earliest
+        starts = starting_offsets(resumed, first, facts.earliest, facts.end)
         self._generation = facts.generation
         sources = {KafkaPartition(facts.generation, p): p for p in facts.end}
         batches.register_partitions(

@@ -134,7 +134,11 @@ def find(name: str, root: Path | None = None) -> Pipeline:
     if name not in files:
         shown = repr(name if len(name) <= 60 else name[:57] + "...")
         raise UsageError(f"there is no pipeline {shown}; {did_you_mean(name, list(files))}")
-    return load(files[name])
+    found = load(files[name])
+    for other, path in sorted(files.items()):
+        if other != name and _group(path) == found.ingest.group:
+            raise MistakesError([_shared_group(files[name], other, found.ingest.group)])
+    return found
 
 
 def all_pipelines(root: Path | None = None) -> tuple[Pipeline, ...]:
@@ -150,11 +154,23 @@ def all_pipelines(root: Path | None = None) -> tuple[Pipeline, ...]:
     for pipeline in found:
         other = groups.setdefault(pipeline.ingest.group, pipeline.name)
         if other != pipeline.name:
-            what = f"pipeline {other} commits its offsets in the same consumer group {pipeline.ingest.group!r}"
-            mistakes.append(Mistake(f"pipelines/{pipeline.name}.toml", "ingest.group", what, "give each its own"))
+            mistakes.append(_shared_group(_files(root)[pipeline.name], other, pipeline.ingest.group))
     if mistakes:
         raise MistakesError(mistakes)
     return tuple(found)
+
+
+def _group(path: Path) -> str | None:
+    """The consumer group of another pipeline; a file that is wrong is told of when its own pipeline is asked for."""
+    try:
+        return load(path).ingest.group
+    except MistakesError:
+        return None
+
+
+def _shared_group(path: Path, other: str, group: str) -> Mistake:
+    what = f"pipeline {other} commits its offsets in the same consumer group {group!r}"
+    return Mistake(f"{path.parent.name}/{path.name}", "ingest.group", what, "give each its own, or leave it out")
 
 
 def _files(root: Path | None) -> dict[str, Path]:

@@ -76,6 +76,8 @@ def _parsed(path: Path, file: str) -> dict[str, Any]:
         what, remedy = f"line {line} is not UTF-8", "save the file as UTF-8"
     except tomllib.TOMLDecodeError as error:
         what, remedy = f"not TOML: {error}", "mend that line; strings stand in double quotes"
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, tables in tables without end
+        what, remedy = f"not TOML that anybody means: {str(error)[:80]}", "write smaller numbers and flatter tables"
     raise MistakesError([Mistake(file, "", what, remedy)])
 
 
@@ -134,11 +136,10 @@ def _measures(table: Table) -> tuple[Measure, ...]:
     if "measures" in table.values and not measures.values:
         measures.wrong("", "there is none", 'name at least one, such as records = { count = "*" }')
     tables = {name: measures.table(name) for name in measures.values}  # notes what is none, which is mistake enough
-    return tuple(_measure(table) for name, table in tables.items() if isinstance(measures.values[name], dict))
+    return tuple(_measure(name, table) for name, table in tables.items() if isinstance(measures.values[name], dict))
 
 
-def _measure(table: Table) -> Measure:
-    name = table.prefix.rsplit(".", 1)[-1]
+def _measure(name: str, table: Table) -> Measure:
     given = [operation for operation in OPERATIONS if operation in table.values]
     if len(given) != 1:
         table.wrong(

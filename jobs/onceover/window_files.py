@@ -77,7 +77,7 @@ class WindowFiles:
     def append(self, path: str, chunks: Iterable[Buffer]) -> Appended:
         """Append the chunks to the file, creating it if it is not there.
 
-        Raises LeaseHeldError before anything was sent, UnknownOutcomeError once something may have been.
+        Raises LeaseHeldError where the file could not be opened, UnknownOutcomeError once bytes may have arrived.
         """
         before = self.length(path)
         sent = 0
@@ -95,7 +95,8 @@ class WindowFiles:
                 self._client.write(path, data=counted(), append=True)
         except (HdfsError, requests.RequestException) as error:
             detail = _first_line(error)
-            if not sent and any(name in str(error) or name in _exception(error) for name in _LEASE_HELD):
+            if any(name in str(error) or name in _exception(error) for name in _LEASE_HELD):
+                # Said by the DataNode when it could not open the file: what we began to send went nowhere.
                 raise LeaseHeldError(path, detail) from error
             if not sent:
                 raise self._explained(error) from error

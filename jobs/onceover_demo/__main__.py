@@ -13,8 +13,9 @@ from rich.table import Table
 
 from onceover.endpoints import home
 from onceover.errors import OnceoverError
-from onceover.stack.stack import Stack
+from onceover.stack import Stack, surroundings
 from onceover_demo.story import Story, Told, write_report
+from onceover_demo.supervised import end_left_behind
 
 
 def main() -> int:
@@ -22,18 +23,27 @@ def main() -> int:
     console = Console()
     place = Path(os.environ.get("ONCEOVER_LOCAL") or home() / ".local") / "demo"
     os.environ["ONCEOVER_LOCAL"] = str(place)
-    for part in ("KAFKA", "WEBHDFS", "HDFS", "POSTGRES", "AIRFLOW"):
-        os.environ.pop(f"ONCEOVER_{part}", None)  # the demo works on what it starts, never on a real deployment
+    os.environ.pop("ONCEOVER_PIPELINES", None)
+    surroundings.leave()  # the demo works on what it starts, never on a real deployment
+    if place.exists() and not (place / "stack.lock").exists():
+        console.print(
+            f"[red]{place} is not an earlier demo's folder, and would be cleared away; move it or set ONCEOVER_LOCAL"
+        )
+        return 2
     started = time.monotonic()
     stack = Stack(place)
-    stack.down()  # an earlier demo that was killed may have left its processes
+    # An earlier demo that was killed may have left its processes.
+    end_left_behind(place)
+    stack.down()
     shutil.rmtree(place, ignore_errors=True)
     story = Story(console, stack)
+    end = "the story was told to its end"
+    story.told.checks[end] = False
     try:
         story.tell()
+        story.told.checks[end] = True
     except OnceoverError as error:
         console.print(f"[red]the demo ended early: {error}")
-        story.told.checks["the story was told to its end"] = False
     finally:
         story.told.seconds["all"] = round(time.monotonic() - started, 1)
         write_report(story.told, place / "report.json")
@@ -61,8 +71,8 @@ def show(console: Console, told: Told) -> None:
     table.add_row("windows", "", f"{sum(told.states.values()):,}")
     for state, number in told.states.items():
         table.add_row(f"  {state}", "", f"{number:,}")
-    for kind, number in told.findings.items():
-        table.add_row(f"  with finding: {kind}", f"{number:,}", "0")
+    for kind, (ever, now) in told.findings.items():
+        table.add_row(f"  with finding: {kind}", f"{ever:,}", f"{now:,}")
     table.add_row("duplicates removed", "", f"{told.confirmation.get('duplicates', 0):,}")
     table.add_row("records that arrived late", f"{told.ingest.get('late', 0):,}", "")
     console.print(table)

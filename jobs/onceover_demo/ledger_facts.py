@@ -63,10 +63,21 @@ def certificates_and_rows(postgres: str) -> tuple[str, str]:
     return (str(row[0]), str(row[1])) if row else ("", "")
 
 
-def findings(postgres: str) -> Mapping[str, int]:
-    """How many windows had which finding, resolved ones too."""
+def findings(postgres: str) -> Mapping[str, tuple[int, int]]:
+    """How many windows ever had which finding, and how many have it now."""
     query = """
-        SELECT kind, count(DISTINCT window_start) FROM onceover.finding
+        SELECT kind, count(DISTINCT window_start), count(DISTINCT window_start) FILTER (WHERE resolved_at IS NULL)
+        FROM onceover.finding
         WHERE pipeline = 'flights' AND window_start IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"""
     with psycopg.connect(postgres) as connection:
-        return {str(kind): int(count) for kind, count in connection.execute(query)}
+        return {str(kind): (int(ever), int(now)) for kind, ever, now in connection.execute(query)}
+
+
+def late_without_spark(postgres: str) -> int:
+    """How many windows with late records were certified on the ledger's word alone."""
+    query = """
+        SELECT count(DISTINCT window_start) FROM onceover.finding
+        WHERE pipeline = 'flights' AND kind = 'late' AND resolution = 'certified from the ledger'"""
+    with psycopg.connect(postgres) as connection:
+        row = connection.execute(query).fetchone()
+    return int(row[0]) if row else 0

@@ -39,8 +39,9 @@ class Told:
     before: dict[str, int] = field(default_factory=dict)
     detection: dict[str, Any] = field(default_factory=dict)
     confirmation: dict[str, Any] = field(default_factory=dict)
-    findings: Mapping[str, int] = field(default_factory=dict)
+    findings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     after: dict[str, int] = field(default_factory=dict)
+    late_without_spark: int = 0
     states: Mapping[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     checks: dict[str, bool] = field(default_factory=dict)
@@ -154,6 +155,7 @@ class Story:
         self.told.checks["every wrong window was found"] = self._wrong_windows <= named
         for failed in self.told.detection["failed"][:3]:
             self._console.print(f"  {failed['window']}  {_evidence(failed['findings'])}")
+        self._console.print(f"  ... evidence for all {len(named)} stands in the report")
         self._console.print(
             f"{self.told.detection['judged']} windows judged, [bold]{len(named)}[/] failed, "
             f"{self.told.detection['certified']} certified from the ledger without Spark"
@@ -168,6 +170,13 @@ class Story:
         certified = sum(n for state, n in self.told.states.items() if state.startswith("certified"))
         last_kill = datetime.fromisoformat(str(self.told.crashes[-1]["at"]))
         self.told.seconds["last kill to certified"] = round((datetime.now(UTC) - last_kill).total_seconds(), 1)
+        self.told.checks["no finding is left"] = not any(now for _, now in self.told.findings.values())
+        landed = self.told.ingest["lines"] - self.told.confirmation.get("duplicates", 0)
+        self.told.checks["lines in raw less duplicates are the flights flown"] = landed >= self.told.flights
+        self.told.late_without_spark = ledger_facts.late_without_spark(postgres)
+        self.told.checks["late records counted rightly were certified without Spark"] = (
+            self.told.late_without_spark > 0 or not self.told.ingest["late"]
+        )
         self.told.checks["every window and key equals the oracle"] = difference.is_equal
         self.told.checks["every window of the month is certified"] = (
             certified == sum(self.told.states.values()) == self.told.oracle_windows

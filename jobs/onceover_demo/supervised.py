@@ -17,6 +17,18 @@ from onceover.errors import TransientError
 from onceover.steps import STOP_AFTER, Step
 
 
+def end_left_behind(local: Path) -> None:
+    """Kill ingest processes, held ones too, that a demo in that folder started and could not end."""
+    for process in psutil.process_iter(["cmdline"]):
+        if not any(word.endswith("jobs/ingest.py") for word in process.info["cmdline"] or ()):
+            continue
+        try:
+            if process.environ().get("ONCEOVER_LOCAL") == str(local):
+                os.killpg(os.getpgid(process.pid), signal.SIGKILL)
+        except (psutil.Error, ProcessLookupError):
+            continue
+
+
 class SupervisedIngest:
     """One ingest process in a process group of its own, its output in a log file."""
 

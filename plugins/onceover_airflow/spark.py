@@ -89,7 +89,9 @@ def kill_family(pid: int) -> list[int]:
 
 
 def _without_secret(name: str, address: str) -> str:
-    if urlsplit(address).password:
+    from onceover.ledger.database import carries_password  # here, so that loading a DAG does not load psycopg
+
+    if urlsplit(address).password or (name == "ONCEOVER_POSTGRES" and carries_password(address)):
         raise TerminalError(
             f"{name} carries a password, which would show in the command line of the cluster's submission; take it out "
             "and give the driver a PGPASSFILE instead"

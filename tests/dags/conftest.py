@@ -51,6 +51,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (folder / "pipelines" / f"{name}.toml").write_text(PIPELINE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ONCEOVER_HOME", str(folder))
+        patch.delenv("ONCEOVER_PIPELINES", raising=False)
         yield folder
 
 

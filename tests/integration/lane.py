@@ -147,7 +147,7 @@ class Lane:
                 self.spark, ledger, known, wanted, self.files(), address("hdfs"), self.pipeline.repair.max_tries
             )
             run.run(claimed, accounted)
-            requests.release(ledger, wanted)
+            requests.release(ledger, self.name, claimed)
         return operations.confirm(self.name, request_id)
 
     def known(self) -> Registered:

@@ -66,6 +66,13 @@ def test_a_landing_that_lost_a_record_refuses_the_window() -> None:
     assert verify(CLAIMED, short, 900).reasons == ("landing 2: raw holds 14 of 15 of 00000001-0[0, 15)",)
 
 
+def test_a_replay_after_compaction_lands_less_and_the_first_reading_proves_what_is_there() -> None:
+    thinner = (LANDINGS[1], LandingOf(3, ((of(0, 10), Digest(7, 40)),)))
+    assert verify(replace(CLAIMED, landings=thinner), RIGHT, 900).is_proved
+    alone = replace(CLAIMED, landings=(LandingOf(3, ((of(0, 15), Digest(7, 40)),)),))
+    assert not verify(alone, RIGHT, 900).is_proved
+
+
 def test_an_equal_count_with_another_digest_refuses_the_window() -> None:
     other = replace(RIGHT, ranges=(RIGHT.ranges[0], RangeRebuilt(of(10, 15), Digest(5, 1))))
     assert verify(CLAIMED, other, 900).reasons == (

@@ -12,6 +12,7 @@ from onceover.cli.codes import WRONG_TOML, epilog
 from onceover.cli.output import as_json, err, safe, say, styled, table
 from onceover.cli.sentences import counted
 from onceover.errors import ConfigurationError
+from onceover.home import pipelines_folder
 from onceover.mistakes import Mistake, MistakesError
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def read(name: str | None) -> tuple[list[Pipeline], list[Mistake]]:
     except MistakesError as error:
         mistakes = list(error.mistakes)
     wrong = {mistake.file for mistake in mistakes}
-    return [find(each) for each in names() if f"pipelines/{each}.toml" not in wrong], mistakes
+    return [find(each) for each in names() if toml_of(each) not in wrong], mistakes
 
 
 def _check_sql(pipelines: Sequence[Pipeline]) -> tuple[dict[str, Columns], list[Mistake]]:
@@ -107,11 +108,11 @@ def _check_sql(pipelines: Sequence[Pipeline]) -> tuple[dict[str, Columns], list[
     try:
         for pipeline in pipelines:
             try:
-                columns[pipeline.name] = check_contract(spark, pipeline.contract, f"pipelines/{pipeline.name}.toml")
+                columns[pipeline.name] = check_contract(spark, pipeline.contract, toml_of(pipeline.name))
             except MistakesError as error:
                 mistakes += error.mistakes
             except ConfigurationError as error:
-                mistakes.append(Mistake(f"pipelines/{pipeline.name}.toml", "contract", str(error), "correct it"))
+                mistakes.append(Mistake(toml_of(pipeline.name), "contract", str(error), "correct it"))
     finally:
         spark.stop()
     return columns, mistakes
@@ -122,7 +123,7 @@ def _show(good: Sequence[Pipeline], columns: dict[str, Columns], mistakes: Seque
     rows = [
         (
             pipeline.name,
-            styled("wrong" if f"pipelines/{pipeline.name}.toml" in wrong else "fine"),
+            styled("wrong" if toml_of(pipeline.name) in wrong else "fine"),
             pipeline.contract.topic,
             f"{pipeline.contract.window_minutes} min",
             _columns(columns.get(pipeline.name), no_spark),
@@ -143,3 +144,8 @@ def _columns(columns: Columns | None, no_spark: bool) -> str | None:
     if columns is None:
         return "SQL not checked" if no_spark else None
     return ", ".join(f"{column.name} {column.type}" for column in (*columns.keys, *columns.measures))
+
+
+def toml_of(name: str) -> str:
+    """A pipeline's file as its mistakes name it."""
+    return f"{pipelines_folder().name}/{name}.toml"

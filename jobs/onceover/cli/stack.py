@@ -23,8 +23,9 @@ Parts = Annotated[
 def up(parts: Parts = None) -> None:
     """Start what is not running and wait until it answers. It stays up; its data lies in .local and stays too."""
     from onceover.endpoints import address
-    from onceover.stack import GROUPS, Stack
+    from onceover.stack import GROUPS, Stack, surroundings
 
+    surroundings.leave()
     wanted = tuple(parts or GROUPS)
     stack = Stack()
     with err().status("starting ...") as status:

@@ -101,8 +101,9 @@ def register_partitions(
     origins: Mapping[KafkaPartition, int],
     ends: Mapping[KafkaPartition, int],
 ) -> None:
-    """Note each Kafka partition when it is first seen (accounting starts at its origin), its log's end, and since when
-    it has been caught up: its frontier at the end, with nothing missing before."""
+    """Note each Kafka partition when it is first seen, its log's end, and since when it has been caught up: its
+    frontier at the end, with nothing missing before. `origins` are where reading goes on: accounting starts at the first one,
+    and one beyond the frontier is a hole from now on, whether or not anything is read after it."""
     with connection.transaction():
         require_current(connection, epoch)
         for source, end in sorted(ends.items()):
@@ -114,6 +115,7 @@ def register_partitions(
                 VALUES (%(pipeline)s, %(generation)s, %(kafka_partition)s, %(topic_id)s, %(origin)s, %(origin)s,
                   %(origin)s, %(end)s, CASE WHEN %(origin)s >= %(end)s THEN clock_timestamp() END)
                 ON CONFLICT (pipeline, generation, kafka_partition) DO UPDATE SET end_offset = excluded.end_offset,
+                  reach = greatest(k.reach, excluded.origin),
                   caught_up_since = CASE
                     WHEN k.frontier < excluded.end_offset THEN NULL
                     WHEN k.end_offset < excluded.end_offset THEN clock_timestamp()

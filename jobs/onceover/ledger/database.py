@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 
 from onceover.errors import BusyError, TerminalError, UnreachableError
 
 Connection = psycopg.Connection[DictRow]
+DatabaseError = psycopg.Error  # for those who may not know which driver this is
 HEAD = "0001"
 _MIGRATION_LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
 
@@ -49,11 +51,28 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
 
 def unreachable(address: str, error: Exception) -> UnreachableError:
     """One line about a database that does not answer, without the address's password."""
-    shown = address.rsplit("@", 1)[-1]
+    shown = shown_address(address)
     why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return UnreachableError(
         f"PostgreSQL at {shown} does not answer ({why}); start it (`onceover stack up`) or set ONCEOVER_POSTGRES"
     )
+
+
+def shown_address(address: str) -> str:
+    """Host, port and database of a URI or of a keyword string; never a user, a password or an option."""
+    try:
+        parts = conninfo_to_dict(address)
+    except psycopg.ProgrammingError:
+        return "an address that is no PostgreSQL URI"
+    return f"{parts.get('host', 'local socket')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
+
+
+def carries_password(address: str) -> bool:
+    """Whether somebody who sees the address can log in with it."""
+    try:
+        return "password" in conninfo_to_dict(address)
+    except psycopg.ProgrammingError:
+        return True
 
 
 def migrate(address: str) -> None:
@@ -69,7 +88,7 @@ def migrate(address: str) -> None:
         if _version(connection) == HEAD:
             return
         connection.execute("CREATE SCHEMA IF NOT EXISTS onceover")
-    engine = create_engine(_sqlalchemy(address))
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(address))
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     with engine.connect() as alchemy:
@@ -96,7 +115,3 @@ def _version(connection: Connection) -> str | None:
         return None
     row = connection.execute("SELECT version_num FROM onceover.alembic_version").fetchone()
     return str(row["version_num"]) if row else None
-
-
-def _sqlalchemy(address: str) -> str:
-    return "postgresql+psycopg://" + address.split("://", 1)[1]

@@ -26,6 +26,8 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
     can never count. Landed ones stay landed for ever.
     """
     with connection.transaction():
+        # Waits for transactions under the old epoch, which hold the row FOR KEY SHARE and let heartbeats pass.
+        connection.execute("SELECT 1 FROM onceover.driver WHERE pipeline = %s FOR UPDATE", [pipeline])
         row = connection.execute(
             """
             INSERT INTO onceover.driver AS d (pipeline, epoch, owner, expires_at)
@@ -83,7 +85,7 @@ def release(connection: Connection, epoch: Epoch) -> None:
 def require_current(connection: Connection, epoch: Epoch) -> None:
     """Inside a transaction: hold the epoch until it ends, or raise FencedError. A takeover waits for us."""
     row = connection.execute(
-        "SELECT 1 AS one FROM onceover.driver WHERE pipeline = %s AND epoch = %s FOR SHARE",
+        "SELECT 1 AS one FROM onceover.driver WHERE pipeline = %s AND epoch = %s FOR KEY SHARE",
         [epoch.pipeline, epoch.number],
     ).fetchone()
     if row is None:

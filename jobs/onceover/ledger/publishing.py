@@ -50,6 +50,11 @@ def publish(
         for finding in findings:
             note_finding(connection, known.name, start, finding)
         staged = table.fingerprint(connection, start, wanted.stage)
+        if bool(staged.rows) != bool(rebuilt.digest.records):
+            raise FencedError(
+                f"window {start:%Y-%m-%dT%H:%MZ}: {staged.rows} rows are staged for {rebuilt.digest.records} records; "
+                "somebody else has cleared the stage, nothing is published"
+            )
         revision = int(row["revision"])
         before = {"control": digest_columns(digest_of(row)), "revision": revision}
         if table.fingerprint(connection, start) != staged:
@@ -137,7 +142,9 @@ def fail(
                 "token": claimed.token,
             },
         ).fetchone()
-        blocked = bool(row and row["tries"] >= max_tries)
+        if row is None:
+            return False  # the claim was lost: whoever holds it now judges the window
+        blocked = bool(row["tries"] >= max_tries)
         _finish(connection, claimed, "failed", reason, rebuilt, frozen_length, blocked=blocked)
         for finding in findings:
             note_finding(connection, known.name, claimed.window_start, finding)
@@ -219,7 +226,8 @@ def _finish(
     connection.execute(
         """
         UPDATE onceover.repair SET state = %s, reason = %s, finished_at = clock_timestamp(), lines_read = %s,
-          duplicates = %s, bytes_read = %s, before = %s, after = %s, blocked = %s WHERE repair_id = %s
+          duplicates = %s, bytes_read = %s, before = %s, after = %s, blocked = %s
+        WHERE repair_id = %s AND token = %s
         """,
         [
             state,
@@ -231,6 +239,7 @@ def _finish(
             Jsonb(after) if after else None,
             blocked,
             claimed.repair_id,
+            claimed.token,  # a later run of the same request writes its own outcome
         ],
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import uuid4
 
 from psycopg.types.json import Jsonb
 
@@ -27,9 +28,16 @@ class Request:
     who: str
     why: str
     window_starts: tuple[datetime, ...]
+    run: str  # of one process: a request may be run again while an earlier run of it is not dead yet
 
     @property
     def stage(self) -> str:
+        """Where this run's rows are staged; no other run's are."""
+        return f"request:{self.request_id}:{self.run}"
+
+    @property
+    def owner(self) -> str:
+        """Who holds the claims: a later run of the same request may take them over."""
         return f"request:{self.request_id}"
 
 
@@ -44,6 +52,7 @@ def request(
 ) -> int:
     """Write down a repair request with its windows and what was found there; returns its id."""
     with connection.transaction():
+        _lock_windows(connection, pipeline, sorted(windows))
         row = connection.execute(
             "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%s, %s, %s) RETURNING request_id",
             [pipeline, who, why],
@@ -76,7 +85,7 @@ def read_request(connection: Connection, pipeline: str, request_id: int) -> Requ
         "ORDER BY window_start",
         [request_id],
     )
-    return Request(request_id, pipeline, row["who"], row["why"], tuple(r["window_start"] for r in starts))
+    return Request(request_id, pipeline, row["who"], row["why"], tuple(r["window_start"] for r in starts), uuid4().hex)
 
 
 def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple[OffsetRange, ...]]:
@@ -85,13 +94,7 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
     Windows that somebody else holds, or that were certified since the request was made, are marked unneeded.
     """
     with connection.transaction():
-        connection.execute(
-            """
-            SELECT 1 FROM onceover."window" WHERE pipeline = %s AND window_start = ANY(%s)
-            ORDER BY window_start FOR UPDATE
-            """,
-            [wanted.pipeline, list(wanted.window_starts)],
-        )
+        _lock_windows(connection, wanted.pipeline, wanted.window_starts)
         connection.execute(
             """
             UPDATE onceover.repair r SET state = 'unneeded', finished_at = clock_timestamp(), reason = CASE
@@ -105,7 +108,7 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
               AND (c.certificate_id IS NOT NULL
                 OR (w.claimed_until >= clock_timestamp() AND w.claimed_by <> %(owner)s))
             """,
-            {"request": wanted.request_id, "owner": wanted.stage},
+            {"request": wanted.request_id, "owner": wanted.owner},
         )
         connection.execute(
             """
@@ -119,33 +122,47 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
             UPDATE onceover.repair r SET state = 'claimed', token = taken.token, started_at = clock_timestamp()
             FROM taken WHERE taken.repair_id = r.repair_id
             """,
-            {"request": wanted.request_id, "owner": wanted.stage, "seconds": CLAIM_SECONDS},
+            {"request": wanted.request_id, "owner": wanted.owner, "seconds": CLAIM_SECONDS},
         )
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         return _claimed(connection, wanted.request_id), tuple(accounted(connection, wanted.pipeline))
 
 
-def renew(connection: Connection, wanted: Request) -> None:
-    """Keep the claims that are still ours for another while."""
-    connection.execute(
-        """
-        UPDATE onceover."window" w SET claimed_until = clock_timestamp() + make_interval(secs => %(seconds)s)
-        FROM onceover.repair r WHERE r.request_id = %(request)s AND r.state = 'claimed'
-          AND w.pipeline = r.pipeline AND w.window_start = r.window_start AND w.token = r.token
-        """,
-        {"request": wanted.request_id, "seconds": CLAIM_SECONDS},
-    )
+def renew(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> None:
+    """Keep those of these claims that are still ours for another while."""
+    with connection.transaction():
+        _lock_windows(connection, pipeline, [one.window_start for one in claimed])
+        connection.cursor().executemany(
+            """
+            UPDATE onceover."window" SET claimed_until = clock_timestamp() + make_interval(secs => %s)
+            WHERE pipeline = %s AND window_start = %s AND token = %s AND claimed_by IS NOT NULL
+            """,
+            [(CLAIM_SECONDS, pipeline, one.window_start, one.token) for one in claimed],
+        )
 
 
-def release(connection: Connection, wanted: Request) -> None:
-    """Let go of the claims of a request that ends early; a window of its own tries again next time."""
+def release(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> None:
+    """Let go of those of these claims that are still ours; what they were for is tried again next time."""
+    with connection.transaction():
+        _lock_windows(connection, pipeline, [one.window_start for one in claimed])
+        connection.cursor().executemany(
+            """
+            UPDATE onceover."window" SET claimed_by = NULL, claimed_until = NULL
+            WHERE pipeline = %s AND window_start = %s AND token = %s
+            """,
+            [(pipeline, one.window_start, one.token) for one in claimed],
+        )
+
+
+def _lock_windows(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> None:
+    """Every writer of several windows locks them first and in ascending order, so that none waits in a circle."""
     connection.execute(
         """
-        UPDATE onceover."window" w SET claimed_by = NULL, claimed_until = NULL FROM onceover.repair r
-        WHERE r.request_id = %s AND w.pipeline = r.pipeline AND w.window_start = r.window_start AND w.token = r.token
+        SELECT 1 FROM onceover."window" WHERE pipeline = %s AND window_start = ANY(%s)
+        ORDER BY window_start FOR UPDATE
         """,
-        [wanted.request_id],
+        [pipeline, list(starts)],
     )
 
 

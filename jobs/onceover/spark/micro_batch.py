@@ -103,7 +103,8 @@ class MicroBatch:
         except AppendFailedError as error:
             # We hold the epoch, so whoever holds these files is a driver that is dead or fenced.
             for path in error.held_paths:
-                self._leases.recover(path)
+                with _attempt():
+                    self._leases.recover(path)
             raise
 
     def rows(self) -> Iterator[str]:

@@ -7,8 +7,10 @@ text lines -> parsed, CRC checked -> interpreted by the contract -> placed in an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 
+from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -59,7 +61,8 @@ class Rebuild:
 
     def close(self) -> None:
         if self._distinct is not None:
-            self._distinct.unpersist()
+            with suppress(Py4JError, OSError):  # a JVM that died keeps nothing
+                self._distinct.unpersist()
 
     def _deduplicated(self, spark: SparkSession) -> DataFrame:
         """One row for each ID and content, with how many lines said so; lines that do not count share a row a state."""

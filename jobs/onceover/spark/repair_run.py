@@ -9,14 +9,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from onceover.errors import FencedError, OnceoverError
+from onceover.errors import FencedError, OnceoverError, SparkLostError
 from onceover.ledger import publishing, requests
 from onceover.ledger.catalog import Registered
-from onceover.ledger.database import Connection, connect
+from onceover.ledger.database import Connection, DatabaseError, connect
 from onceover.ledger.windows import in_flight
 from onceover.offsets import OffsetRange
 from onceover.repair import CLAIM_SECONDS, Claimed, Rebuilt, Verdict, verify
@@ -51,8 +51,8 @@ class Outcome:
 class KeepClaims:
     """Renews the request's claims in a thread of its own while the repair runs."""
 
-    def __init__(self, address: str, wanted: requests.Request) -> None:
-        self._address, self._wanted = address, wanted
+    def __init__(self, address: str, pipeline: str, claimed: Sequence[Claimed]) -> None:
+        self._address, self._pipeline, self._claimed = address, pipeline, claimed
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="claims", daemon=True)
 
@@ -68,8 +68,8 @@ class KeepClaims:
         while not self._stop.wait(CLAIM_SECONDS / 4):
             try:
                 with connect(self._address, "onceover claims") as connection:
-                    requests.renew(connection, self._wanted)
-            except OnceoverError as error:
+                    requests.renew(connection, self._pipeline, self._claimed)
+            except (OnceoverError, DatabaseError) as error:
                 log.warning("claims not renewed: %s", error)  # publishing checks the token, so this costs work only
 
 
@@ -87,7 +87,7 @@ class RepairRun:
         max_tries: int,
     ) -> None:
         self._spark, self._connection, self._known, self._wanted = spark, connection, known, wanted
-        self._files, self._hdfs, self._max_tries = files, hdfs, max_tries
+        self._files, self._hdfs, self._max_tries = files, hdfs.rstrip("/"), max_tries
         self._leases = Leases(spark, hdfs)
 
     def run(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> Outcome:
@@ -96,6 +96,8 @@ class RepairRun:
             return Outcome()
         try:
             return self._together(claimed, accounted)
+        except (Py4JNetworkError, ConnectionError) as error:
+            raise SparkLostError("Spark's JVM is gone; run the repair again, nothing is half-done") from error
         except (PySparkException, Py4JError) as error:
             reason = one_line(error)
             if len(claimed) == 1:
@@ -110,16 +112,20 @@ class RepairRun:
             start: self._hdfs + self._files.layout.window_file(start) for start, length in frozen.items() if length
         }
         log.info("reading %d window files, %.1f MiB", len(paths), sum(frozen.values()) / 2**20)
-        with closing(Rebuild(self._spark, self._known.contract, claimed, accounted, paths)) as rebuild:
-            rebuilt = rebuild.results()
-            aggregated = rebuild.aggregated()
-            rows = iter(()) if aggregated is None else copy_lines(aggregated, self._known.columns.names)
-            staged = self._known.table.stage(self._connection, self._wanted.stage, rows)
-        log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
-        outcome = Outcome()
-        for one in claimed:
-            outcome += self._judge(one, rebuilt[one.window_start], frozen[one.window_start], accounted)
-        self._known.table.unstage(self._connection, self._wanted.stage)
+        table, stage = self._known.table, self._wanted.stage
+        try:
+            with closing(Rebuild(self._spark, self._known.contract, claimed, accounted, paths)) as rebuild:
+                rebuilt = rebuild.results()
+                aggregated = rebuild.aggregated()
+                rows = iter(()) if aggregated is None else copy_lines(aggregated, self._known.columns.names)
+                staged = table.stage(self._connection, stage, rows)
+            log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
+            outcome = Outcome()
+            for one in claimed:
+                outcome += self._judge(one, rebuilt[one.window_start], frozen[one.window_start], accounted)
+        finally:
+            if not self._connection.broken:
+                table.unstage(self._connection, stage)
         return outcome
 
     def _freeze(self, claimed: Sequence[Claimed]) -> Mapping[datetime, int]:
@@ -151,6 +157,11 @@ class RepairRun:
             log.warning("%s", error)
             publishing.give_up(self._connection, one, str(error))
             return Outcome(changed=1)
+        except DatabaseError as error:
+            if self._connection.broken:
+                raise
+            # What the database refuses of one window, however large or odd, must not hold up the others.
+            return self._failed(one, f"publishing failed: {str(error).strip().splitlines()[0]}", rebuilt, frozen)
         return Outcome(published=1) if published else Outcome(changed=1)
 
     def _failed(

@@ -147,6 +147,7 @@ def plant(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     """`planted` on the session's stack, in a home of its own."""
     (tmp_path / "pipelines").mkdir()
     monkeypatch.setenv("ONCEOVER_HOME", str(tmp_path))
+    monkeypatch.delenv("ONCEOVER_PIPELINES", raising=False)
     monkeypatch.setenv("ONCEOVER_LOCAL", str(stack.local))
     with planted(tmp_path) as found:
         yield found
