@@ -102,8 +102,11 @@ def register_partitions(
     ends: Mapping[KafkaPartition, int],
 ) -> None:
     """Note each Kafka partition when it is first seen, its log's end, and since when it has been caught up: its
-    frontier at the end, with nothing missing before. `origins` are where reading goes on: accounting starts at the first one,
-    and one beyond the frontier is a hole from now on, whether or not anything is read after it."""
+    frontier at the end, with nothing missing before.
+
+    `origins` are where reading goes on. Accounting starts at the first one; one beyond the frontier is a hole from now
+    on, whether or not anything is read after it.
+    """
     with connection.transaction():
         require_current(connection, epoch)
         for source, end in sorted(ends.items()):
