@@ -191,8 +191,10 @@ class Ingest:
         generations = batches.generations(self._connection, self._epoch.pipeline)
         # Offsets stored for an earlier incarnation of the topic say nothing about this one.
         stored = {} if generations and not known else self._store.load(sorted(facts.end))
-        # What a store has not kept yet, or has forgotten, the ledger knows: all before the frontier has landed.
-        resumed = {source.kafka_partition: frontier for source, (frontier, _) in known.items()} | dict(stored)
+        # A store may forget (Kafka drops the offsets of a group that is quiet for a week); the ledger does not.
+        resumed = dict(stored)
+        if facts.end.keys() - stored.keys():
+            resumed = batches.committed_offsets(self._connection, self._epoch.pipeline, facts.generation) | resumed
         first = facts.end if self._policy.first_start == "latest" and not generations else facts.earliest
         starts = starting_offsets(resumed, first, facts.earliest, facts.end)
         self._generation = facts.generation

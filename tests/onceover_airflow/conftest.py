@@ -42,4 +42,5 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("events", "orders"):
         (tmp_path / "pipelines" / f"{name}.toml").write_text(PIPELINE)
     monkeypatch.setenv("ONCEOVER_HOME", str(tmp_path))
+    monkeypatch.delenv("ONCEOVER_PIPELINES", raising=False)
     return tmp_path

@@ -169,6 +169,21 @@ def progress(connection: Connection, pipeline: str, generation: str) -> Mapping[
     return {KafkaPartition(generation, r["kafka_partition"]): (r["frontier"], r["reach"]) for r in rows}
 
 
+def committed_offsets(connection: Connection, pipeline: str, generation: str) -> dict[int, int]:
+    """Per Kafka partition the largest offset that a committed batch ended at, or where accounting started."""
+    rows = connection.execute(
+        """
+        SELECT k.kafka_partition, greatest(k.origin, (
+          SELECT max(r.end_offset) FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
+          WHERE b.pipeline = k.pipeline AND b.committed_at IS NOT NULL AND r.generation = k.generation
+            AND r.kafka_partition = k.kafka_partition)) AS committed
+        FROM onceover.kafka_partition k WHERE k.pipeline = %s AND k.generation = %s
+        """,
+        [pipeline, generation],
+    )
+    return {row["kafka_partition"]: row["committed"] for row in rows}
+
+
 def generations(connection: Connection, pipeline: str) -> list[str]:
     """The incarnations of its topic that the pipeline has read from."""
     rows = connection.execute(
