@@ -16,7 +16,7 @@ from onceover.stack.ports import LOOPBACK
 from onceover_airflow import spark
 from onceover_airflow.rest import AirflowRest
 
-pytestmark = pytest.mark.airflow
+pytestmark = [pytest.mark.stack, pytest.mark.airflow]
 
 NAMES = ["airflow-api-server", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer"]
 
