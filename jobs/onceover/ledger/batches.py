@@ -10,6 +10,7 @@ from onceover.digest import Digest
 from onceover.errors import FencedError
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_current
+from onceover.ledger.locks import lock_windows
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.watermark import PartitionProgress, watermark
 
@@ -66,13 +67,7 @@ def land(
         if changed.rowcount != 1:
             raise FencedError(f"batch {batch_id} of pipeline {epoch.pipeline} was superseded; it does not count")
         windows = sorted({landing.window_start for landing in landings if landing.window_start})
-        connection.execute(
-            """
-            SELECT 1 FROM onceover."window" WHERE pipeline = %s AND window_start = ANY(%s)
-            ORDER BY window_start FOR UPDATE
-            """,
-            [epoch.pipeline, windows],
-        )
+        lock_windows(connection, epoch.pipeline, windows)
         for landing in landings:
             _insert_landing(connection, epoch.pipeline, batch_id, landing)
         connection.execute(

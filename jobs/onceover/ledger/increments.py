@@ -9,6 +9,7 @@ from onceover.batch import Increment
 from onceover.ledger.batches import digest_columns
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_current
+from onceover.ledger.locks import lock_windows
 
 
 def stage_name(batch_id: int) -> str:
@@ -34,14 +35,7 @@ def increment(
             """,
             [(epoch.pipeline, i.window_start, i.window_end) for i in ordered],
         )
-        # Every writer of several windows locks them in ascending order first, so that none waits in a circle.
-        cursor.execute(
-            """
-            SELECT 1 FROM onceover."window" WHERE pipeline = %s AND window_start = ANY(%s)
-            ORDER BY window_start FOR UPDATE
-            """,
-            [epoch.pipeline, [i.window_start for i in ordered]],
-        )
+        lock_windows(connection, epoch.pipeline, [i.window_start for i in ordered])
         table.increment(connection, stage_name(batch_id))
         cursor.executemany(
             """

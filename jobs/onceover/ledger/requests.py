@@ -15,6 +15,7 @@ from onceover.findings import Finding
 from onceover.ledger.batches import accounted, digest_of
 from onceover.ledger.database import Connection
 from onceover.ledger.found import record_findings
+from onceover.ledger.locks import lock_windows
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.repair import CLAIM_SECONDS, Claimed, LandingOf
 
@@ -52,7 +53,7 @@ def request(
 ) -> int:
     """Write down a repair request with its windows and what was found there; returns its id."""
     with connection.transaction():
-        _lock_windows(connection, pipeline, sorted(windows))
+        lock_windows(connection, pipeline, sorted(windows))
         row = connection.execute(
             "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%s, %s, %s) RETURNING request_id",
             [pipeline, who, why],
@@ -94,7 +95,7 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
     Windows that somebody else holds, or that were certified since the request was made, are marked unneeded.
     """
     with connection.transaction():
-        _lock_windows(connection, wanted.pipeline, wanted.window_starts)
+        lock_windows(connection, wanted.pipeline, wanted.window_starts)
         connection.execute(
             """
             UPDATE onceover.repair r SET state = 'unneeded', finished_at = clock_timestamp(), reason = CASE
@@ -132,7 +133,7 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
 def renew(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> None:
     """Keep those of these claims that are still ours for another while."""
     with connection.transaction():
-        _lock_windows(connection, pipeline, [one.window_start for one in claimed])
+        lock_windows(connection, pipeline, [one.window_start for one in claimed])
         connection.cursor().executemany(
             """
             UPDATE onceover."window" SET claimed_until = clock_timestamp() + make_interval(secs => %s)
@@ -145,7 +146,7 @@ def renew(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> 
 def release(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> None:
     """Let go of those of these claims that are still ours; what they were for is tried again next time."""
     with connection.transaction():
-        _lock_windows(connection, pipeline, [one.window_start for one in claimed])
+        lock_windows(connection, pipeline, [one.window_start for one in claimed])
         connection.cursor().executemany(
             """
             UPDATE onceover."window" SET claimed_by = NULL, claimed_until = NULL
@@ -153,17 +154,6 @@ def release(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -
             """,
             [(pipeline, one.window_start, one.token) for one in claimed],
         )
-
-
-def _lock_windows(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> None:
-    """Every writer of several windows locks them first and in ascending order, so that none waits in a circle."""
-    connection.execute(
-        """
-        SELECT 1 FROM onceover."window" WHERE pipeline = %s AND window_start = ANY(%s)
-        ORDER BY window_start FOR UPDATE
-        """,
-        [pipeline, list(starts)],
-    )
 
 
 def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
