@@ -33,7 +33,6 @@ class Claimed:
     version: int
     landings: tuple[LandingOf, ...]
     certified: Digest | None
-    certificate_frozen_length: int
 
     @property
     def landing_set(self) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ def digest(start: int, end: int) -> Digest:
 
 
 LANDINGS = (LandingOf(1, ((of(0, 10), digest(0, 10)),)), LandingOf(2, ((of(0, 15), digest(0, 15)),)))
-CLAIMED = Claimed(7, START, START + timedelta(hours=1), 1, 4, LANDINGS, None, 0)
+CLAIMED = Claimed(7, START, START + timedelta(hours=1), 1, 4, LANDINGS, None)
 RIGHT = Rebuilt(
     lines=25,
     corrupt_lines=0,

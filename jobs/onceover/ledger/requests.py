@@ -160,7 +160,7 @@ def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
     rows = connection.execute(
         """
         SELECT r.repair_id, r.window_start, w.window_end, w.token, w.version, c.certificate_id, c.records, c.high1,
-          c.low1, c.high2, c.low2, coalesce(c.frozen_length, 0) AS frozen_length
+          c.low1, c.high2, c.low2
         FROM onceover.repair r JOIN onceover."window" w ON w.pipeline = r.pipeline AND w.window_start = r.window_start
         LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
         WHERE r.request_id = %s AND r.state = 'claimed' AND w.token = r.token ORDER BY r.window_start
@@ -193,7 +193,6 @@ def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
             version=row["version"],
             landings=tuple(LandingOf(k, tuple(v)) for k, v in landings.get(row["window_start"], {}).items()),
             certified=digest_of(row) if row["certificate_id"] is not None else None,
-            certificate_frozen_length=row["frozen_length"],
         )
         for row in rows
     ]
