@@ -228,9 +228,11 @@ def spark_session(stack: Stack) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def lanes(stack: Stack, spark_session: SparkSession) -> Callable[..., Lane]:
-    """Makes lanes: `lanes(toml=EVENTS, partitions=1, minutes=5, most=100_000)`."""
+def lanes(stack: Stack, spark_session: SparkSession) -> Iterator[Callable[..., Lane]]:
+    """Makes lanes: `lanes(toml=EVENTS, partitions=1, minutes=5, most=100_000)`. A TOML goes with its test: a schedule
+    looks at every pipeline there is, and what one test broke is no concern of the next."""
     migrate(address("postgres"))
+    made: list[Path] = []
 
     def make(toml: str = EVENTS, partitions: int = 1, **settings: object) -> Lane:
         name = f"t{uuid.uuid4().hex[:10]}"
@@ -241,6 +243,9 @@ def lanes(stack: Stack, spark_session: SparkSession) -> Callable[..., Lane]:
         values = {"topic": name, "minutes": 5, "most": 100_000, "idle_after": "1ms", **settings}
         toml_file = pipelines_folder() / f"{name}.toml"
         toml_file.write_text(toml.format(**values))
+        made.append(toml_file)
         return Lane(name, name, spark_session, toml_file)
 
-    return make
+    yield make
+    for toml_file in made:
+        toml_file.unlink()
