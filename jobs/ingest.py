@@ -25,7 +25,7 @@ from onceover.ledger.catalog import register
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.offset_store import OFFSET_STORES
 from onceover.offsets import OffsetRange
-from onceover.pipeline import find
+from onceover.pipelines import find
 from onceover.spark.contract_check import check
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.micro_batch import MicroBatch

@@ -15,10 +15,11 @@ from onceover.errors import OnceoverError
 from onceover.ledger import requests
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
-from onceover.pipeline import find
+from onceover.pipelines import find
 from onceover.repair import Claimed
 from onceover.spark.repair_run import KeepClaims, RepairRun
 from onceover.spark.session import build
+from onceover.steps import Holding, RepairStep
 from onceover.window_files import Layout, WindowFiles
 
 
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
     parser.add_argument("--request", required=True, type=int, help="id of a repair request in the ledger")
     chosen = parser.parse_args(arguments)
-    pipeline = find(chosen.pipeline)
+    pipeline, holding = find(chosen.pipeline), Holding.from_environment()
     webhdfs, hdfs, postgres = address("webhdfs"), address("hdfs"), address("postgres")
     with connect(postgres, f"onceover repair {pipeline.name}") as connection:
         require_current(connection)
@@ -44,7 +45,8 @@ def main(arguments: list[str]) -> int:
         try:
             claimed, accounted = requests.claim(connection, wanted)
             with KeepClaims(postgres, pipeline.name, claimed):
-                run = RepairRun(spark, connection, known, wanted, files, hdfs, pipeline.repair.max_tries)
+                holding.reached(RepairStep.CLAIMED)
+                run = RepairRun(spark, connection, known, wanted, files, hdfs, pipeline.repair.max_tries, holding)
                 outcome = run.run(claimed, accounted)
         finally:
             requests.release(connection, pipeline.name, claimed)

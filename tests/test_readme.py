@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from onceover.cli.app import app
 from onceover.findings import Kind
-from onceover.pipeline import load
+from onceover.pipeline_toml import read
 from onceover.steps import Step
 
 ROOT = Path(__file__).parents[1]
@@ -28,7 +28,7 @@ def test_its_toml_is_a_pipeline_as_it_stands(tmp_path: Path) -> None:
     (block,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
     file = tmp_path / "payments.toml"
     file.write_text(block)
-    assert [m.name for m in load(file).contract.measures] == ["payments", "cents"]
+    assert [m.name for m in read(file).contract.measures] == ["payments", "cents"]
 
 
 def test_every_folder_of_its_tree_is_there() -> None:

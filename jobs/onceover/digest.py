@@ -38,6 +38,10 @@ class Digest:
     def __add__(self, other: Digest) -> Digest:
         return Digest(*(a + b for a, b in zip(self.as_tuple(), other.as_tuple(), strict=True)))
 
+    def __sub__(self, part: Digest) -> Digest:
+        """What is left of a whole without one of its parts; refused where it is no part."""
+        return Digest(*(a - b for a, b in zip(self.as_tuple(), part.as_tuple(), strict=True)))
+
     def as_tuple(self) -> tuple[int, int, int, int, int]:
         return (self.records, self.high1, self.low1, self.high2, self.low2)
 

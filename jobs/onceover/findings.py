@@ -51,7 +51,8 @@ class Evidence:
     """All that the ledger and the file's length say about one window, at one version.
 
     `since` counts the landings outside the certificate's landing set; without a certificate those are all.
-    `overlaps` names pairs of landings of this window, not both certified, whose batches' offset ranges overlap.
+    `overlaps` names pairs of landings of this window, not both certified, whose batches' offset ranges overlap: each
+    landing that overlaps earlier ones with the one of them that reaches furthest.
     """
 
     window_start: datetime

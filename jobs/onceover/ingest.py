@@ -23,7 +23,7 @@ from typing import Protocol
 from onceover.batch import Increment, Landing, RangeRead
 from onceover.errors import FencedError, OffsetRangeError, OnceoverError, TransientError
 from onceover.kafka import Topic, TopicFacts
-from onceover.ledger import batches, drivers
+from onceover.ledger import batches, drivers, kafka_partitions
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection, DatabaseError, connect
 from onceover.ledger.increments import increment, stage_name
@@ -187,19 +187,18 @@ class Ingest:
                 f"topic {facts.topic} was deleted and created again while it was read (generation {self._generation}, "
                 f"now {facts.generation}); start ingest again to read the new one from its beginning"
             )
-        known = batches.progress(self._connection, self._epoch.pipeline, facts.generation)
-        generations = batches.generations(self._connection, self._epoch.pipeline)
+        seen = kafka_partitions.generations(self._connection, self._epoch.pipeline)
         # Offsets stored for an earlier incarnation of the topic say nothing about this one.
-        stored = {} if generations and not known else self._store.load(sorted(facts.end))
+        stored: Mapping[int, int] = {} if seen and facts.generation not in seen else self._store.load(sorted(facts.end))
         # A store may forget (Kafka drops the offsets of a group that is quiet for a week); the ledger does not.
-        resumed = dict(stored)
         if facts.end.keys() - stored.keys():
-            resumed = batches.committed_offsets(self._connection, self._epoch.pipeline, facts.generation) | resumed
-        first = facts.end if self._policy.first_start == "latest" and not generations else facts.earliest
-        starts = starting_offsets(resumed, first, facts.earliest, facts.end)
+            held = kafka_partitions.committed_offsets(self._connection, self._epoch.pipeline, facts.generation)
+            stored = {**held, **stored}
+        first = facts.end if self._policy.first_start == "latest" and not seen else facts.earliest
+        starts = starting_offsets(stored, first, facts.earliest, facts.end)
         self._generation = facts.generation
         sources = {KafkaPartition(facts.generation, p): p for p in facts.end}
-        batches.register_partitions(
+        kafka_partitions.register(
             self._connection,
             self._epoch,
             facts.topic_id,
@@ -219,14 +218,14 @@ class Ingest:
         read_seconds: float = 0.0,
         append_seconds: float = 0.0,
     ) -> Progress:
-        moment, every = batches.advance_watermark(
+        moment, every = kafka_partitions.advance_watermark(
             self._connection,
             self._epoch,
             facts.generation,
             timedelta(milliseconds=self._policy.allowed_lateness_ms),
             timedelta(milliseconds=self._policy.idle_after_ms),
         )
-        frontiers = batches.progress(self._connection, self._epoch.pipeline, facts.generation)
+        frontiers = kafka_partitions.progress(self._connection, self._epoch.pipeline, facts.generation)
         return Progress(
             batch_id=batch_id,
             records=sum(piece.digest.records for piece in read),

@@ -232,7 +232,7 @@ def confirm(pipeline_name: str, request_id: int) -> Confirmation:
 
 def window_minutes(pipeline_name: str) -> int:
     """The window length that ranges for this pipeline are aligned to, from its TOML."""
-    from onceover.pipeline import find
+    from onceover.pipelines import find
 
     return find(pipeline_name).contract.window_minutes
 
@@ -241,7 +241,7 @@ def _has_run(name: str) -> bool:
     from onceover.endpoints import address
     from onceover.ledger.catalog import is_registered
     from onceover.ledger.database import connect, require_current
-    from onceover.pipeline import find
+    from onceover.pipelines import find
 
     pipeline = find(name)
     with connect(address("postgres"), f"onceover detect {pipeline.name}") as connection:
@@ -254,7 +254,7 @@ def _opened(name: str, *, write: bool) -> Iterator[tuple[Connection, Registered,
     from onceover.endpoints import address
     from onceover.ledger.catalog import require_same_contract
     from onceover.ledger.database import connect, require_current
-    from onceover.pipeline import find
+    from onceover.pipelines import find
     from onceover.window_files import Layout, WindowFiles
 
     pipeline = find(name)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import pairwise
+from itertools import accumulate, groupby, pairwise
 
 from onceover.digest import EMPTY, Digest, total
 from onceover.findings import Finding, Kind
-from onceover.offsets import OffsetRange
+from onceover.offsets import KafkaPartition, OffsetRange
 
 CLAIM_SECONDS = 60.0
 
@@ -49,12 +51,16 @@ class RangeRebuilt:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What raw says about one window: within the frozen length, deduplicated on the ID, accounted IDs only."""
+    """What raw says about one window: within the frozen length, deduplicated on the ID, accounted IDs only.
+
+    Stray lines are of accounted IDs that no landing of any claimed window holds.
+    """
 
     lines: int
     corrupt_lines: int
     misplaced_lines: int
     unaccounted_lines: int
+    stray_lines: int
     conflicts: int
     misdated: int
     planned_length: int
@@ -67,8 +73,8 @@ class Rebuilt:
     @property
     def duplicates(self) -> int:
         """Lines that are there more than once, of those that count."""
-        intact = self.lines - self.corrupt_lines - self.misplaced_lines - self.unaccounted_lines
-        return intact - self.digest.records
+        counting = self.lines - self.corrupt_lines - self.misplaced_lines - self.unaccounted_lines - self.stray_lines
+        return counting - self.digest.records
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +89,24 @@ class Verdict:
         return not self.reasons
 
 
-def elementary_ranges(landings: Sequence[LandingOf], accounted: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """The accounted offset ranges, cut at every bound of the landings' ranges: each landing is a union of pieces.
+def elementary_ranges(landings: Iterable[LandingOf]) -> tuple[OffsetRange, ...]:
+    """The landings' offset ranges cut at each other's bounds: disjoint, in order, each landing a union of some.
 
-    A line's digest is summed by piece once, and every landing's digest follows by addition, however they overlap.
+    A record's digest is summed by piece once, and every landing's digest follows by addition, however they overlap.
     """
-    cuts: dict[object, set[int]] = {}
+    depths: dict[KafkaPartition, Counter[int]] = {}  # by how many landings it gets deeper at each bound
     for landing in landings:
         for offsets, _ in landing.parts:
-            cuts.setdefault(offsets.source, set()).update((offsets.start, offsets.end))
+            at = depths.setdefault(offsets.source, Counter())
+            at[offsets.start] += 1
+            at[offsets.end] -= 1
     pieces: list[OffsetRange] = []
-    for whole in accounted:
-        inside = sorted(c for c in cuts.get(whole.source, ()) if whole.start < c < whole.end)
-        bounds = [whole.start, *inside, whole.end]
-        pieces += [OffsetRange(whole.source, a, b) for a, b in pairwise(bounds)]
+    for source, at in sorted(depths.items()):
+        depth = 0
+        for start, end in pairwise(sorted(at)):
+            depth += at[start]
+            if depth:
+                pieces.append(OffsetRange(source, start, end))
     return tuple(pieces)
 
 
@@ -118,29 +128,28 @@ def verify(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
         findings.append(Finding(Kind.MISPLACED_LINE, {"lines": rebuilt.misplaced_lines}))
     if rebuilt.corrupt_lines:
         findings.append(Finding(Kind.CORRUPT_LINE, {"lines": rebuilt.corrupt_lines}))
-    covered: set[OffsetRange] = set()
+    held = {source: _Held(pieces) for source, pieces in _by_source(rebuilt.ranges)}
     proved: list[OffsetRange] = []
     unproved: list[tuple[LandingOf, OffsetRange, Digest, Digest]] = []
     for landing in claimed.landings:
         for offsets, expected in landing.parts:
-            inside = [piece for piece in rebuilt.ranges if _within(piece.offsets, offsets)]
-            covered.update(piece.offsets for piece in inside)
-            found = total(piece.digest for piece in inside)
+            found = held[offsets.source].take(offsets) if offsets.source in held else EMPTY
             if found == expected:
                 proved.append(offsets)
             else:
                 unproved.append((landing, offsets, found, expected))
+    covered = _Cover(proved)
     for landing, offsets, found, expected in unproved:
         # A replay after compaction lands less than the first reading did; that one proves what is there.
-        replayed = found.records > expected.records and any(_within(offsets, whole) for whole in proved)
+        replayed = found.records > expected.records and covered.has(offsets)
         if not replayed:
             reasons.append(
                 f"landing {landing.landing_id}: raw holds {found.records} of {expected.records} of {offsets}"
                 + ("" if found.records != expected.records else ", with another digest")
             )
-    stray = total(piece.digest for piece in rebuilt.ranges if piece.offsets not in covered)
-    if stray != EMPTY:
-        reasons.append(f"{stray.records} records are accounted for, but by no landing of this window")
+    stray = rebuilt.stray_lines + sum(pieces.left() for pieces in held.values())
+    if stray:
+        reasons.append(f"{stray} records are accounted for, but by no landing of this window")
     if claimed.certified is not None and rebuilt.digest.records < claimed.certified.records:
         reasons.append(
             f"raw holds {rebuilt.digest.records} records, the last certificate {claimed.certified.records}; less is "
@@ -149,5 +158,47 @@ def verify(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
     return Verdict(tuple(reasons), tuple(findings))
 
 
-def _within(piece: OffsetRange, whole: OffsetRange) -> bool:
-    return piece.source == whole.source and whole.start <= piece.start and piece.end <= whole.end
+class _Held:
+    """What was rebuilt of one Kafka partition, with running sums: any landing's digest is one subtraction."""
+
+    def __init__(self, ranges: Iterable[RangeRebuilt]) -> None:
+        ordered = sorted(ranges, key=lambda piece: piece.offsets.start)
+        self._starts = [piece.offsets.start for piece in ordered]
+        self._ends = [piece.offsets.end for piece in ordered]
+        self._records = [piece.digest.records for piece in ordered]
+        self._sums = list(accumulate((piece.digest for piece in ordered), initial=EMPTY))
+        self._taken = [0] * (len(ordered) + 1)  # by how much `take` counts more at each piece than at the one before
+
+    def take(self, whole: OffsetRange) -> Digest:
+        """The digest of what lies within; those pieces are spoken for."""
+        first, last = bisect_left(self._starts, whole.start), bisect_right(self._ends, whole.end)
+        if first >= last:
+            return EMPTY
+        self._taken[first] += 1
+        self._taken[last] -= 1
+        return self._sums[last] - self._sums[first]
+
+    def left(self) -> int:
+        """Records of pieces that nobody took."""
+        return sum(n for n, taken in zip(self._records, accumulate(self._taken), strict=False) if not taken)
+
+
+class _Cover:
+    """Whether an offset range lies within one of many."""
+
+    def __init__(self, ranges: Iterable[OffsetRange]) -> None:
+        self._starts: dict[KafkaPartition, list[int]] = {}
+        self._reach: dict[KafkaPartition, list[int]] = {}
+        for source, of_it in groupby(sorted(ranges), key=lambda r: r.source):
+            ordered = list(of_it)
+            self._starts[source] = [r.start for r in ordered]
+            self._reach[source] = list(accumulate((r.end for r in ordered), max))
+
+    def has(self, part: OffsetRange) -> bool:
+        at = bisect_right(self._starts.get(part.source, []), part.start)
+        return at > 0 and self._reach[part.source][at - 1] >= part.end
+
+
+def _by_source(ranges: Iterable[RangeRebuilt]) -> Iterable[tuple[KafkaPartition, list[RangeRebuilt]]]:
+    ordered = sorted(ranges, key=lambda piece: piece.offsets.source)
+    return ((source, list(of_it)) for source, of_it in groupby(ordered, key=lambda piece: piece.offsets.source))

@@ -1,4 +1,4 @@
-"""The named steps of the batch protocol, and the one place where a test may hold a driver still between two of them."""
+"""The named steps of a batch and of a repair, and the one place where a test may hold a process still after one."""
 
 from __future__ import annotations
 
@@ -23,14 +23,25 @@ class Step(StrEnum):
     COMMITTED = "committed"
 
 
+class RepairStep(StrEnum):
+    """What has just become true of a repair request, in the order in which it becomes true."""
+
+    CLAIMED = "claimed"
+    STAGED = "staged"
+    PUBLISHED = "published"  # one window: once for each
+
+
+ANY_STEP = {str(step): step for step in (*Step, *RepairStep)}
+
+
 @dataclass(slots=True)
 class Holding:
-    """Stops this process (SIGSTOP) after `step` of its `count`-th batch, so that it can be killed or resumed there.
+    """Stops this process (SIGSTOP) when it has reached `step` for the `count`-th time, to be killed or resumed there.
 
     Read from the environment, `ONCEOVER_STOP_AFTER=STEP[:N]`; without it nothing ever stops.
     """
 
-    step: Step | None = None
+    step: Step | RepairStep | None = None
     count: int = 1
     _seen: int = field(default=0, init=False)
 
@@ -40,11 +51,11 @@ class Holding:
         if not text:
             return cls()
         name, _, number = text.partition(":")
-        if name not in set(Step) or not (number or "1").isdigit():
-            raise UsageError(f"{STOP_AFTER}={text!r}: write STEP or STEP:N, with a step of {', '.join(Step)}")
-        return cls(Step(name), int(number or "1"))
+        if name not in ANY_STEP or not (number or "1").isdigit():
+            raise UsageError(f"{STOP_AFTER}={text!r}: write STEP or STEP:N, with a step of {', '.join(ANY_STEP)}")
+        return cls(ANY_STEP[name], int(number or "1"))
 
-    def reached(self, step: Step) -> None:
+    def reached(self, step: Step | RepairStep) -> None:
         if step is not self.step:
             return
         self._seen += 1

@@ -20,7 +20,7 @@ from onceover.stack.stack import Stack
 from onceover.steps import Step
 from onceover_airflow.rest import AirflowRest
 from onceover_demo import flights, ledger_facts, oracle
-from onceover_demo.supervised import SupervisedIngest
+from onceover_demo.supervised import SupervisedJob
 
 DAG = "repair_failed_windows"
 # Which crash, and after which batch of the process that it hits.
@@ -96,7 +96,7 @@ class Story:
 
     def _ingest(self) -> None:
         postgres = address("postgres")
-        ingest = SupervisedIngest("flights", self._stack.local / "log" / "ingest.log")
+        ingest = SupervisedJob("ingest.py", ["--pipeline", "flights"], self._stack.local / "log" / "ingest.log")
         with _progress(self._console) as progress:
             bar = progress.add_task("lines landed", total=self.told.flights)
 
@@ -105,7 +105,7 @@ class Story:
 
             try:
                 for step, batch in CRASHES:
-                    ingest.start(stop_after=step, batch=batch)
+                    ingest.start(stop_after=step, count=batch)
                     ingest.wait_until_held(120, lambda: None)
                     ingest.kill()
                     self.told.crashes.append({"after": str(step), "at": datetime.now(UTC).isoformat()})

@@ -1,4 +1,4 @@
-"""Ingest as a supervisor runs it, and as a crash ends it: held still at a step, then SIGKILL to the whole group."""
+"""A job as a supervisor runs it, and as a crash ends it: held still at a step, then SIGKILL to the whole group."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
 
 from onceover.endpoints import home
 from onceover.errors import TransientError
-from onceover.steps import STOP_AFTER, Step
+from onceover.steps import STOP_AFTER, RepairStep, Step
 
 
 def end_left_behind(local: Path) -> None:
@@ -29,22 +29,23 @@ def end_left_behind(local: Path) -> None:
             continue
 
 
-class SupervisedIngest:
-    """One ingest process in a process group of its own, its output in a log file."""
+class SupervisedJob:
+    """One process of `jobs/SCRIPT` in a process group of its own, its output in a log file."""
 
-    def __init__(self, pipeline: str, log: Path) -> None:
-        self._pipeline, self._log = pipeline, log
+    def __init__(self, script: str, arguments: Sequence[str], log: Path) -> None:
+        self._command = [sys.executable, str(home() / "jobs" / script), *arguments]
+        self._name, self._log = script, log
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, stop_after: Step | None = None, batch: int = 1) -> None:
-        """Start it; with `stop_after` it will hold still after that step of its batch of that number."""
+    def start(self, stop_after: Step | RepairStep | None = None, count: int = 1) -> None:
+        """Start it; with `stop_after` it will hold still when it has reached that step so many times."""
         environment = {key: value for key, value in os.environ.items() if key != STOP_AFTER}
         if stop_after:
-            environment[STOP_AFTER] = f"{stop_after}:{batch}"
+            environment[STOP_AFTER] = f"{stop_after}:{count}"
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, str(home() / "jobs" / "ingest.py"), "--pipeline", self._pipeline],
+                self._command,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -55,7 +56,7 @@ class SupervisedIngest:
     @property
     def pid(self) -> int:
         if self._process is None:
-            raise TransientError("ingest was not started")
+            raise TransientError(f"{self._name} was not started")
         return self._process.pid
 
     def wait_until_held(self, seconds: float, tick: Callable[[], None] = lambda: None) -> None:
@@ -63,9 +64,9 @@ class SupervisedIngest:
         deadline = time.monotonic() + seconds
         while psutil.Process(self.pid).status() != psutil.STATUS_STOPPED:
             if self._process is not None and self._process.poll() is not None:
-                raise TransientError(f"ingest ended with {self._process.returncode}: {self.last_words()}")
+                raise TransientError(f"{self._name} ended with {self._process.returncode}: {self.last_words()}")
             if time.monotonic() > deadline:
-                raise TransientError(f"ingest did not reach its step in {seconds:.0f} s: {self.last_words()}")
+                raise TransientError(f"{self._name} did not reach its step in {seconds:.0f} s: {self.last_words()}")
             tick()
             time.sleep(0.1)
 
@@ -81,14 +82,14 @@ class SupervisedIngest:
     def stop(self, seconds: float = 60) -> int:
         """SIGTERM, and its exit code: it finishes its batch first."""
         if self._process is None:
-            raise TransientError("ingest was not started")
+            raise TransientError(f"{self._name} was not started")
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(seconds)
 
     def wait(self, seconds: float) -> int:
         """Its exit code, once it ends by itself."""
         if self._process is None:
-            raise TransientError("ingest was not started")
+            raise TransientError(f"{self._name} was not started")
         return self._process.wait(seconds)
 
     def close(self) -> None:

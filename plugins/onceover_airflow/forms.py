@@ -11,7 +11,7 @@ from typing import Any
 from airflow.sdk import Param
 
 from onceover.errors import UsageError
-from onceover.pipeline import names
+from onceover.pipelines import names
 from onceover_airflow.asked import REASON_LENGTH, chosen_name
 
 EVERY = "every pipeline"

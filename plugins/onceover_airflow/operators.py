@@ -18,7 +18,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from onceover import operations
 from onceover.errors import TerminalError
 from onceover.home import home
-from onceover.pipeline import find
+from onceover.pipelines import find
 from onceover_airflow.asked import Asked, chosen_name
 from onceover_airflow.spark import POOL, driver_environment, kill_family, meaning_of_exit, spark_connection
 from onceover_airflow.tables import evidence_table, shortened, table

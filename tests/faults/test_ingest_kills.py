@@ -15,7 +15,7 @@ from onceover.endpoints import address
 from onceover.findings import Kind
 from onceover.offset_store import OFFSET_STORES
 from onceover.steps import Step
-from onceover_demo.supervised import SupervisedIngest
+from onceover_demo.supervised import SupervisedJob
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
 Lanes = Callable[..., Lane]
@@ -31,11 +31,11 @@ LEFT_BEHIND = {
 
 
 @pytest.fixture
-def ingest(tmp_path: Path) -> Iterator[Callable[[Lane], SupervisedIngest]]:
-    made: list[SupervisedIngest] = []
+def ingest(tmp_path: Path) -> Iterator[Callable[[Lane], SupervisedJob]]:
+    made: list[SupervisedJob] = []
 
-    def make(lane: Lane) -> SupervisedIngest:
-        made.append(SupervisedIngest(lane.name, tmp_path / f"{len(made)}.log"))
+    def make(lane: Lane) -> SupervisedJob:
+        made.append(SupervisedJob("ingest.py", ["--pipeline", lane.name], tmp_path / f"{len(made)}.log"))
         return made[-1]
 
     yield make
@@ -70,7 +70,7 @@ def newest_batch(lane: Lane) -> tuple[str, int]:
 
 
 def test_no_record_is_lost_or_counted_wrong_whichever_step_a_kill_follows(
-    lanes: Lanes, ingest: Callable[[Lane], SupervisedIngest]
+    lanes: Lanes, ingest: Callable[[Lane], SupervisedJob]
 ) -> None:
     lane = lanes(idle_after="1s")
     process = ingest(lane)
@@ -110,7 +110,7 @@ def test_no_record_is_lost_or_counted_wrong_whichever_step_a_kill_follows(
 
 
 def test_a_driver_that_was_paused_and_taken_over_changes_nothing_when_it_wakes(
-    lanes: Lanes, ingest: Callable[[Lane], SupervisedIngest]
+    lanes: Lanes, ingest: Callable[[Lane], SupervisedJob]
 ) -> None:
     lane = lanes(idle_after="1s")
     lane.produce([event(n) for n in range(10)])
@@ -131,7 +131,7 @@ def test_a_driver_that_was_paused_and_taken_over_changes_nothing_when_it_wakes(
 
 
 def test_a_second_driver_is_refused_while_the_first_one_lives(
-    lanes: Lanes, ingest: Callable[[Lane], SupervisedIngest]
+    lanes: Lanes, ingest: Callable[[Lane], SupervisedJob]
 ) -> None:
     lane = lanes(idle_after="1s")
     lane.produce([event(0)])

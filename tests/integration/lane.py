@@ -28,7 +28,8 @@ from onceover.ledger.database import Connection, connect, migrate
 from onceover.offset_store import OFFSET_STORES
 from onceover.offsets import OffsetRange
 from onceover.operations import Confirmation, Detection
-from onceover.pipeline import Pipeline, find
+from onceover.pipeline import Pipeline
+from onceover.pipelines import find
 from onceover.spark.contract_check import check
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.micro_batch import MicroBatch
@@ -62,6 +63,7 @@ allowed_lateness = "10m"
 idle_after = "{idle_after}"
 interval = "200ms"
 max_records_per_batch = {most}
+first_start = "{first_start}"
 """
 NOON_MS = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)
 
@@ -144,7 +146,14 @@ class Lane:
             wanted = requests.read_request(ledger, self.name, request_id)
             claimed, accounted = requests.claim(ledger, wanted)
             run = RepairRun(
-                self.spark, ledger, known, wanted, self.files(), address("hdfs"), self.pipeline.repair.max_tries
+                self.spark,
+                ledger,
+                known,
+                wanted,
+                self.files(),
+                address("hdfs"),
+                self.pipeline.repair.max_tries,
+                Holding(),
             )
             run.run(claimed, accounted)
             requests.release(ledger, self.name, claimed)
@@ -220,7 +229,11 @@ def _minute(moment: object) -> float:
 @pytest.fixture(scope="session")
 def spark_session(stack: Stack) -> Iterator[SparkSession]:
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("PYSPARK_SUBMIT_ARGS", "--master local[2] --conf spark.driver.memory=1g pyspark-shell")
+        environment.setenv(
+            "PYSPARK_SUBMIT_ARGS",
+            "--master local[2] --conf spark.driver.memory=1g "
+            "--conf spark.hadoop.dfs.client.retry.window.base=10 pyspark-shell",
+        )
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         session = build("integration tests")
         yield session
@@ -240,9 +253,9 @@ def lanes(stack: Stack, spark_session: SparkSession) -> Iterator[Callable[..., L
                          config={"retention.ms": "-1", "max.message.bytes": "4000000"})  # fmt: skip
         admin = AdminClient({"bootstrap.servers": address("kafka")})  # its futures end with it, so it is kept
         admin.create_topics([topic])[name].result(30)
-        values = {"topic": name, "minutes": 5, "most": 100_000, "idle_after": "1ms", **settings}
+        defaults = {"minutes": 5, "most": 100_000, "idle_after": "1ms", "first_start": "earliest"}
         toml_file = pipelines_folder() / f"{name}.toml"
-        toml_file.write_text(toml.format(**values))
+        toml_file.write_text(toml.format(topic=name, **{**defaults, **settings}))
         made.append(toml_file)
         return Lane(name, name, spark_session, toml_file)
 

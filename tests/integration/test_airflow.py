@@ -54,14 +54,20 @@ def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes,
     lane.produce([on_day(4, 5)])
     lane.ingest()
     assert lane.aggregates()[_hour(1, 1)] == (4, 4, 1)
+    # Somebody asks for the same windows at the same time: one of the two publishes, the other finds nothing to do.
+    month = {"pipeline": lane.name, "from": "2013-01-01T00:00Z", "to": "2013-01-05T00:00Z"}
+    rival = airflow.trigger("repair_on_call", {**month, "reason": "the dashboard looks doubled"})
     airflow.pause("repair_failed_windows", False)
     run = finished(airflow, "repair_failed_windows", {})
     airflow.pause("repair_failed_windows", True)
+    airflow.wait_for_run("repair_on_call", rival, 300)
+    assert airflow.run("repair_on_call", rival)["state"] == "success"
     for other in airflow.runs("repair_failed_windows"):
         airflow.wait_for_run("repair_failed_windows", other["dag_run_id"], 300)
     assert airflow.run("repair_failed_windows", run)["state"] == "success"
     assert lane.aggregates()[_hour(1, 1)] == (2, 2, 1)
     assert uncertified(lane) == 0
+    assert published(lane) == 8, "each of the eight windows that were landed twice, once"
 
     # A dry run on call writes nothing and says what it would do.
     lane.produce([on_day(day, 1) for day in (1, 2)])
@@ -90,12 +96,14 @@ def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes,
     assert lane.aggregates()[_hour(1, 1)] == (3, 3, 1)
     assert uncertified(lane) == 1
 
-    # Clearing a finished repair runs it again and changes nothing.
+    # Clearing a finished repair, or all of the run, does it again and changes nothing.
     before = lane.aggregates()
-    airflow.clear("repair_on_call", asked, ["windows.repair"])
-    airflow.wait_for_run("repair_on_call", asked, 300)
-    assert airflow.run("repair_on_call", asked)["state"] == "success"
+    for cleared in (["windows.repair"], ["windows.detect", "windows.repair", "windows.confirm"]):
+        airflow.clear("repair_on_call", asked, cleared)
+        airflow.wait_for_run("repair_on_call", asked, 300)
+        assert airflow.run("repair_on_call", asked)["state"] == "success"
     assert lane.aggregates() == before
+    assert published(lane) == 9
 
     # A backfill over three days: only the second one has something to repair, so only there Spark starts.
     backfill = airflow.backfill("repair_history", datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC),
@@ -114,6 +122,15 @@ def uncertified(lane: Lane) -> int:
         row = ledger.execute(
             "SELECT count(*) AS n FROM onceover.window w LEFT JOIN onceover.certificate c USING (certificate_id) "
             "WHERE w.pipeline = %s AND c.version IS DISTINCT FROM w.version", [lane.name]).fetchone()  # fmt: skip
+    return int((row or {"n": -1})["n"])
+
+
+def published(lane: Lane) -> int:
+    """How many repairs ever overwrote a window."""
+    with lane.ledger() as ledger:
+        row = ledger.execute(
+            "SELECT count(*) AS n FROM onceover.repair WHERE pipeline = %s AND state IN ('published', 'confirmed')",
+            [lane.name]).fetchone()  # fmt: skip
     return int((row or {"n": -1})["n"])
 
 

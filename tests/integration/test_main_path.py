@@ -72,12 +72,17 @@ def test_what_was_landed_twice_is_found_repaired_and_proved(lanes: Lanes) -> Non
         f"2026-03-01T12:{m:02}Z": [Kind.DUPLICATED] for m in (0, 5, 10, 15)
     }
     assert detection.certified == 1
-    untouched = lane.aggregates()[(20.0, "a")]
+    wrong, untouched = lane.aggregates(), lane.aggregates()[(20.0, "a")]
     confirmation = lane.repair(detection.request_id or 0)
     assert (len(confirmation.confirmed), confirmation.duplicates, confirmation.lines_read) == (4, 20, 40)
     assert lane.aggregates() == {
         **{(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10, 15)}, (20.0, "a"): untouched
     }  # fmt: skip
+    with lane.ledger() as ledger:
+        kept = ledger.execute(
+            "SELECT aggregates FROM onceover.revision_row WHERE pipeline = %s ORDER BY window_start", [lane.name]).fetchall()  # fmt: skip
+    rows = [(row["aggregates"]["kind"], row["aggregates"]["amount_sum"]) for row in kept]
+    assert rows == [("a", wrong[(float(m), "a")][1]) for m in (0, 5, 10, 15)], "what was overwritten is kept"
     again = lane.detect()
     assert (again.judged, again.request_id) == (0, None)
 
@@ -94,6 +99,18 @@ def test_an_offset_store_that_does_not_answer_is_asked_again_and_nothing_is_read
         assert driver._store.load([0]) == {0: 5}
     lane.ingest()
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1)}
+
+
+def test_a_first_start_at_the_latest_offset_counts_from_there_whatever_happens_then(lanes: Lanes) -> None:
+    lane = lanes(first_start="latest")
+    lane.produce([event(n) for n in range(5)])
+    with lane.driver() as driver:
+        assert driver.turn(0.0).records == 0
+    lane.produce([event(n) for n in range(5, 8)])
+    with lane.driver() as driver:  # a new driver, and nothing was ever committed: what came in between is not skipped
+        assert driver.turn(0.0).records == 3
+    lane.ingest()
+    assert lane.aggregates() == {(5.0, "a"): (3, 3, 1)}
 
 
 def test_repairing_by_force_twice_changes_no_row_and_no_revision(lanes: Lanes) -> None:

@@ -11,7 +11,9 @@ import pytest
 from onceover.errors import ConfigurationError, UsageError
 from onceover.home import home
 from onceover.mistakes import MistakesError
-from onceover.pipeline import Contract, Key, Measure, Pipeline, all_pipelines, find, load, names
+from onceover.pipeline import Contract, Key, Measure, Pipeline
+from onceover.pipeline_toml import read
+from onceover.pipelines import all_pipelines, find, names
 
 PROJECT = Path(__file__).parents[2]
 SMALLEST = """
@@ -33,7 +35,7 @@ def written(root: Path, text: str, name: str = "orders.toml") -> Path:
 
 def mistakes(root: Path, text: str, name: str = "orders.toml") -> list[str]:
     with pytest.raises(MistakesError) as caught:
-        load(written(root, text, name))
+        read(written(root, text, name))
     assert "\n" not in str(caught.value)
     return [str(mistake) for mistake in caught.value.mistakes]
 
@@ -54,7 +56,7 @@ def test_the_shipped_pipeline_is_what_its_file_says() -> None:
 
 
 def test_all_that_can_be_left_out_has_a_default(tmp_path: Path) -> None:
-    orders = load(written(tmp_path, SMALLEST))
+    orders = read(written(tmp_path, SMALLEST))
 
     assert orders.name == "orders"
     assert orders.contract.format == "json"
@@ -70,7 +72,7 @@ def test_all_that_can_be_left_out_has_a_default(tmp_path: Path) -> None:
 def test_a_bound_may_be_none(tmp_path: Path) -> None:
     text = SMALLEST + '[contract.bounds]\nhorizon = "none"\nskew = "90s"\n'
 
-    orders = load(written(tmp_path, text))
+    orders = read(written(tmp_path, text))
 
     assert (orders.contract.horizon_ms, orders.contract.skew_ms) == (None, 90_000)
 
@@ -161,7 +163,7 @@ def test_a_file_in_another_encoding_is_told_with_its_line(tmp_path: Path) -> Non
     path.write_bytes(b"# one\n# caf\xe9\n")
 
     with pytest.raises(ConfigurationError, match="line 2 is not UTF-8"):
-        load(path)
+        read(path)
 
 
 @pytest.mark.parametrize("root", ["raw", "/raw/", "//raw", "hdfs://host/raw", "/raw dir", "/", "/a:b", "/raw/."])
@@ -197,7 +199,7 @@ def test_a_files_name_must_do_as_a_tables_name(tmp_path: Path, name: str) -> Non
 def test_client_properties_are_passed_on_as_text(tmp_path: Path) -> None:
     text = SMALLEST + '[kafka]\nsecurity.protocol = "SSL"\n"fetch.min.bytes" = 1\n"socket.keepalive.enable" = true\n'
 
-    kafka = load(written(tmp_path, text)).kafka
+    kafka = read(written(tmp_path, text)).kafka
 
     assert kafka == {"security.protocol": "SSL", "fetch.min.bytes": "1", "socket.keepalive.enable": "true"}
 
@@ -254,7 +256,7 @@ def test_a_contract_comes_back_from_its_definition() -> None:
 
 def test_policy_does_not_change_the_contracts_fingerprint_and_sql_does(tmp_path: Path) -> None:
     def fingerprint(text: str) -> str:
-        return load(written(tmp_path, text)).contract.fingerprint()
+        return read(written(tmp_path, text)).contract.fingerprint()
 
     first = fingerprint(SMALLEST)
 

@@ -14,7 +14,7 @@ from onceover.errors import ConfigurationError, OnceoverError
 
 
 def pipeline_names(begun: str) -> list[str]:
-    from onceover.pipeline import names
+    from onceover.pipelines import names
 
     try:
         return [name for name in names() if name.startswith(begun)]

@@ -1,76 +1,23 @@
-"""`onceover explain`: all that is known of one window, gathered from the ledger and the window file's length."""
+"""`onceover explain`: all that is known of one window, told to a person or as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onceover.cli.advice import Step, next_steps
 from onceover.cli.arguments import AsJson, PipelineName, now
 from onceover.cli.codes import FAILED, epilog
 from onceover.cli.output import as_json
 from onceover.cli.sentences import tell
-from onceover.errors import OnceoverError, TerminalError
-from onceover.findings import Finding
-from onceover.window import Window, WindowRange, parse_window, written
+from onceover.window import parse_window, written
 
 if TYPE_CHECKING:
-    from onceover.ledger.catalog import Registered
-    from onceover.ledger.database import Connection
+    from onceover.cli.known import Known
 
 WindowStart = Annotated[
     str, typer.Argument(metavar="WINDOW", help="Start of a window with its zone, like 2013-01-01T05:00Z.")
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """One window: the ledger's rows about it, and what they and the file's length mean now.
-
-    `judged` is None where nobody can say: the window is open, a batch is landing in it, or HDFS did not answer, and
-    then `not_judged` says why.
-    """
-
-    pipeline: str
-    window: Window
-    rows: Mapping[str, Any]
-    judged: tuple[Finding, ...] | None
-    not_judged: str | None
-    file_length: int | None
-    changing: bool
-    of_pipeline: tuple[Finding, ...]
-    watermark: datetime | None
-    every_window_closed: bool
-    window_file: str
-    aggregates: str
-
-    @property
-    def state(self) -> str:
-        return str(self.rows["window"]["state"])
-
-    @property
-    def findings(self) -> list[Mapping[str, Any]]:
-        """What is wrong now: as just judged, else what the ledger has open."""
-        noted = [row for row in self.rows["findings"] if row["resolved_at"] is None]
-        if self.judged is None:
-            return noted
-        seen = {row["kind"]: row for row in noted}
-        fresh = [{**seen.get(f.kind, {}), "kind": str(f.kind), "evidence": dict(f.evidence)} for f in self.judged]
-        judged = {f.kind for f in self.judged}
-        # What only a scan can see is not judged from lengths; it stands until a repair ends it.
-        return fresh + [row for row in noted if row["kind"] not in judged and row["kind"] in _FROM_SCANS]
-
-    @property
-    def steps(self) -> list[Step]:
-        kinds = [str(row["kind"]) for row in self.findings] + [str(f.kind) for f in self.of_pipeline]
-        return next_steps(self.pipeline, self.window, self.state, kinds, self.changing)
-
-
-_FROM_SCANS = ("misplaced line", "corrupt line", "misdated", "conflict")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -91,78 +38,21 @@ def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -
 
     Reads the ledger and the length of the window file, nothing else, and changes nothing.
     """
-    from onceover.pipeline import find
+    from onceover.cli.known import gather
+    from onceover.pipelines import find
 
     known = find(pipeline)
     chosen = parse_window(window, known.contract.window_minutes, now())
     story = gather(known.name, known.storage.raw_root, chosen)
     if json:
-        as_json(as_values(story))
+        as_json(_as_values(story))
     else:
         from onceover.cli.story import show
 
         show(story)
 
 
-def gather(pipeline: str, raw_root: str, window: Window) -> Known:
-    """Ask the ledger and HDFS. Raises TerminalError for a window that nothing was ever landed in."""
-    from onceover.endpoints import address
-    from onceover.ledger import reading
-    from onceover.ledger.catalog import registered
-    from onceover.ledger.database import connect, require_current
-    from onceover.window_files import Layout
-
-    layout = Layout(raw_root, pipeline)
-    with connect(address("postgres"), f"onceover explain {pipeline}") as connection:
-        require_current(connection)
-        known = registered(connection, pipeline)
-        rows = reading.explain(connection, pipeline, window.start)
-        if rows["window"] is None:
-            raise TerminalError(
-                f"nothing is known of window {window} of {pipeline}: no record with an event time in it was ever read; "
-                f"see what there is with `onceover windows {pipeline}`, and how far ingest is with `onceover doctor`"
-            )
-        judged, not_judged, length, changing, of_pipeline = _judge(connection, known, layout, window)
-    return Known(
-        pipeline=pipeline,
-        window=window,
-        rows=rows,
-        judged=judged,
-        not_judged=not_judged,
-        file_length=length,
-        changing=changing,
-        of_pipeline=of_pipeline,
-        watermark=known.watermark,
-        every_window_closed=known.every_window_closed,
-        window_file=layout.window_file(window.start),
-        aggregates=f"aggregates.{known.name}",
-    )
-
-
-def _judge(
-    connection: Connection, known: Registered, layout: Any, window: Window
-) -> tuple[tuple[Finding, ...] | None, str | None, int | None, bool, tuple[Finding, ...]]:
-    from onceover.detection import look
-    from onceover.endpoints import address
-    from onceover.ledger.windows import snapshot
-    from onceover.window_files import WindowFiles
-
-    only = WindowRange(window.start, window.end, window.minutes)
-    try:
-        files = WindowFiles(address("webhdfs"), layout)
-        files.lengths([])
-        seen = look(connection, known.name, files, only, every=True, patience=0.0)
-    except OnceoverError as error:
-        # The ledger alone is worth telling; if it is the ledger that failed, this raises again.
-        found = snapshot(connection, known.name, window.start, window.end, True).findings
-        return None, str(error), None, False, found
-    for judgement in seen.judgements:
-        return judgement.findings, None, judgement.file_length, False, seen.findings
-    why = "a batch is landing in it right now" if seen.changing else "it is still open"
-    return None, why, None, bool(seen.changing), seen.findings
-
-
-def as_values(known: Known) -> dict[str, object]:
+def _as_values(known: Known) -> dict[str, object]:
     """What is known, JSON-able; sentences included, so that a program may pass them on."""
     landings = known.rows["landings"]
     return {

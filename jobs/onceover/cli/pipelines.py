@@ -83,7 +83,7 @@ def check(name: Name = None, no_spark: NoSpark = False, json: AsJson = False) ->
 
 def read(name: str | None) -> tuple[list[Pipeline], list[Mistake]]:
     """The pipelines whose TOML alone is right, and all mistakes of the others."""
-    from onceover.pipeline import all_pipelines, find, names
+    from onceover.pipelines import all_pipelines, find, names
 
     if name is not None:
         try:

@@ -60,7 +60,7 @@ def repair(
     and revoked if it differs. It may be killed, run twice, or run by two at once: the result is the same.
     """
     from onceover import operations
-    from onceover.pipeline import find
+    from onceover.pipelines import find
 
     known = find(pipeline)
     asked = WindowRange.parse(start, end, known.contract.window_minutes, now())

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from onceover.cli.explain import Known
+from onceover.cli.known import Known
 from onceover.cli.output import STYLES, safe, say, table
 from onceover.cli.sentences import Told, counted, offset_ranges, tell
 from onceover.findings import Kind

@@ -48,7 +48,7 @@ def windows(
     from onceover.ledger.catalog import registered
     from onceover.ledger.database import connect, require_current
     from onceover.ledger.reading import WindowState, list_windows
-    from onceover.pipeline import find
+    from onceover.pipelines import find
 
     known = find(pipeline)
     if state is not None and state not in list(WindowState):

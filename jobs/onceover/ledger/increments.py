@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from onceover.aggregates import AggregateTable
 from onceover.batch import Increment
-from onceover.ledger.batches import digest_columns
 from onceover.ledger.database import Connection
+from onceover.ledger.digests import digest_columns
 from onceover.ledger.drivers import Epoch, require_current
 from onceover.ledger.locks import lock_windows
 

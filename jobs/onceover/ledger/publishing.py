@@ -10,9 +10,9 @@ from psycopg.types.json import Jsonb
 from onceover import __version__
 from onceover.errors import FencedError
 from onceover.findings import Finding
-from onceover.ledger.batches import digest_columns, digest_of
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
+from onceover.ledger.digests import digest_columns, digest_of
 from onceover.ledger.found import note_finding, resolve
 from onceover.ledger.requests import Request
 from onceover.ledger.windows import ranges_as_json
@@ -59,10 +59,10 @@ def publish(
         before = {"control": digest_columns(digest_of(row)), "revision": revision}
         if table.fingerprint(connection, start) != staged:
             connection.execute(
-                "INSERT INTO onceover.revision (pipeline, window_start, revision, repair_id, aggregates) "
-                "VALUES (%s, %s, %s, %s, %s)",
-                [known.name, start, revision, claimed.repair_id, Jsonb(table.rows(connection, start))],
+                "INSERT INTO onceover.revision (pipeline, window_start, revision, repair_id) VALUES (%s, %s, %s, %s)",
+                [known.name, start, revision, claimed.repair_id],
             )
+            table.keep(connection, start, revision)
             revision += 1
             table.replace(connection, wanted.stage, start, revision)
         certificate = connection.execute(

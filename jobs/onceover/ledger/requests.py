@@ -12,9 +12,10 @@ from psycopg.types.json import Jsonb
 from onceover.digest import Digest
 from onceover.errors import UsageError
 from onceover.findings import Finding
-from onceover.ledger.batches import accounted, digest_of
 from onceover.ledger.database import Connection
+from onceover.ledger.digests import digest_of
 from onceover.ledger.found import record_findings
+from onceover.ledger.kafka_partitions import accounted
 from onceover.ledger.locks import lock_windows
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.repair import CLAIM_SECONDS, Claimed, LandingOf

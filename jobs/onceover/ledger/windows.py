@@ -11,10 +11,11 @@ from psycopg.types.json import Jsonb
 from onceover import __version__
 from onceover.digest import Digest
 from onceover.findings import Evidence, Finding, Kind
-from onceover.ledger.batches import accounted, digest_columns, digest_of
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
+from onceover.ledger.digests import digest_columns, digest_of
 from onceover.ledger.found import record_findings, resolve
+from onceover.ledger.kafka_partitions import accounted
 from onceover.offsets import OffsetRange
 
 
@@ -64,12 +65,16 @@ WITH chosen AS (
   SELECT l.window_start, l.landing_id, l.since, r.generation, r.kafka_partition, r.start_offset, r.end_offset
   FROM landed l JOIN onceover.landing_part p USING (landing_id) JOIN onceover.batch_range r
     ON r.batch_id = l.batch_id AND r.generation = p.generation AND r.kafka_partition = p.kafka_partition
+), preceded AS (
+  -- In the order of their starts, a span overlaps an earlier one exactly if it begins before the largest end so far.
+  SELECT *, max(ARRAY[end_offset, landing_id]) OVER earlier AS any_before,
+    max(ARRAY[end_offset, landing_id]) FILTER (WHERE since) OVER earlier AS since_before
+  FROM spans WINDOW earlier AS (PARTITION BY window_start, generation, kafka_partition
+    ORDER BY start_offset, landing_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ), pairs AS (
-  SELECT DISTINCT a.window_start, least(a.landing_id, b.landing_id) AS one, greatest(a.landing_id, b.landing_id) AS two
-  FROM spans a JOIN spans b ON a.window_start = b.window_start AND a.landing_id <> b.landing_id
-    AND a.generation = b.generation AND a.kafka_partition = b.kafka_partition
-    AND a.start_offset < b.end_offset AND b.start_offset < a.end_offset
-  WHERE a.since
+  SELECT DISTINCT window_start, least(landing_id, other[2]) AS one, greatest(landing_id, other[2]) AS two
+  FROM (SELECT *, CASE WHEN since THEN any_before ELSE since_before END AS other FROM preceded) p
+  WHERE start_offset < other[1]
 ), overlapping AS (
   SELECT window_start, jsonb_agg(jsonb_build_array(one, two) ORDER BY one, two) AS pairs FROM pairs GROUP BY 1
 )

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from onceover.digest import Digest
@@ -25,7 +25,8 @@ from onceover.window import from_ms, to_ms
 
 _HALVES = ("high1", "low1", "high2", "low2")
 _ID = ("window_ms", "state", "generation", "kafka_partition", "offset")
-_PIECES = "window_ms bigint, generation string, kafka_partition int, slot bigint, piece int, low bigint, high bigint"
+_PIECES = "generation string, kafka_partition int, slot bigint, piece int, low bigint, high bigint"
+_ACCOUNTED = "generation string, kafka_partition int, low bigint, high bigint"
 
 
 class Rebuild:
@@ -41,7 +42,8 @@ class Rebuild:
     ) -> None:
         self._contract = contract
         self._claimed = {to_ms(c.window_start): c for c in claimed}
-        self._pieces = {ms: elementary_ranges(c.landings, accounted) for ms, c in self._claimed.items()}
+        self._pieces = elementary_ranges(landing for one in claimed for landing in one.landings)
+        self._accounted = accounted
         self._files = {to_ms(start): path for start, path in files.items()}
         self._distinct = self._deduplicated(spark).persist(StorageLevel.MEMORY_AND_DISK) if files else None
 
@@ -51,7 +53,7 @@ class Rebuild:
         by_window: dict[int, list[Row]] = {ms: [] for ms in self._claimed}
         for row in rows:
             by_window[row.window_ms].append(row)
-        return {from_ms(ms): self._rebuilt(ms, found) for ms, found in by_window.items()}
+        return {from_ms(ms): self._rebuilt(found) for ms, found in by_window.items()}
 
     def aggregated(self) -> DataFrame | None:
         """window_ms, keys and measures of the records that count, over all windows; None where there is no file."""
@@ -86,8 +88,8 @@ class Rebuild:
         state = (
             F.when(~F.coalesce("intact", F.lit(False)), "corrupt")
             .when(~F.coalesce(belongs & as_dated, F.lit(False)), "misplaced")
-            .when(F.col("piece").isNull(), "unaccounted")
-            .otherwise("counts")
+            .when(F.col("piece").isNotNull(), "counts")
+            .otherwise(F.when(F.col("is_accounted"), "stray").otherwise("unaccounted"))
         )
         halves = dict(zip(_HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
         content = ("generation", "kafka_partition", "offset", "piece", *halves, "line_event_ms", *inputs)
@@ -103,27 +105,35 @@ class Rebuild:
         )
 
     def _placed(self, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:
-        """Adds `piece`, the index of the window's elementary offset range that holds the offset; null for none.
+        """Adds `piece`, the index of the elementary offset range that holds the offset, null for none, and whether it
+        `is_accounted` at all.
 
-        A range join by slots: each range is listed under every slot of `width` offsets that it touches, so that the
-        join is an equality that Spark hashes. With this width there are at most five rows a range on average.
+        A range join by slots: each piece is listed under every slot of `width` offsets that it touches, so that the
+        join is an equality that Spark hashes. With this width there are at most six rows a piece on average.
         """
-        total = sum(len(piece) for pieces in self._pieces.values() for piece in pieces)
-        number = sum(map(len, self._pieces.values()))
-        width = max(1, total // (4 * max(1, number)))
+        width = max(1, sum(map(len, self._pieces)) // (4 * max(1, len(self._pieces))))
         rows = [
-            (ms, piece.source.generation, piece.source.kafka_partition, slot, index, piece.start, piece.end)
-            for ms, pieces in self._pieces.items()
-            for index, piece in enumerate(pieces)
+            (piece.source.generation, piece.source.kafka_partition, slot, index, piece.start, piece.end)
+            for index, piece in enumerate(self._pieces)
             for slot in range(piece.start // width, (piece.end - 1) // width + 1)
         ]
-        pieces = spark.createDataFrame(rows, _PIECES).alias("p")
+        pieces = F.broadcast(spark.createDataFrame(rows, _PIECES)).alias("p")
+        wholes = [(r.source.generation, r.source.kafka_partition, r.start, r.end) for r in self._accounted]
+        accounted = F.broadcast(spark.createDataFrame(wholes, _ACCOUNTED)).alias("a")
+        source = ("generation", "kafka_partition")
+
+        def holds(ranges: str, *equal: str) -> list[Column]:
+            within = (F.col("r.offset") >= F.col(f"{ranges}.low")) & (F.col("r.offset") < F.col(f"{ranges}.high"))
+            return [*(F.col(f"r.{name}") == F.col(f"{ranges}.{name}") for name in equal), within]
 
         def place(records: DataFrame) -> DataFrame:
-            left = records.withColumn("slot", F.floor(F.col("offset") / F.lit(width))).alias("r")
-            same = [F.col(f"r.{c}") == F.col(f"p.{c}") for c in ("window_ms", "generation", "kafka_partition", "slot")]
-            inside = (F.col("r.offset") >= F.col("p.low")) & (F.col("r.offset") < F.col("p.high"))
-            return left.join(F.broadcast(pieces), [*same, inside], "left").select("r.*", "p.piece")
+            return (
+                records.withColumn("slot", F.floor(F.col("offset") / F.lit(width)))
+                .alias("r")
+                .join(pieces, holds("p", *source, "slot"), "left")
+                .join(accounted, holds("a", *source), "left")
+                .select("r.*", "p.piece", F.col("a.low").isNotNull().alias("is_accounted"))
+            )
 
         return place
 
@@ -146,7 +156,7 @@ class Rebuild:
             F.coalesce(F.sum("misdated"), F.lit(0)).alias("misdated"),
         )
 
-    def _rebuilt(self, window_ms: int, rows: Sequence[Row]) -> Rebuilt:
+    def _rebuilt(self, rows: Sequence[Row]) -> Rebuilt:
         lines_by: dict[str, int] = {}
         ranges: list[RangeRebuilt] = []
         conflicts = misdated = planned = 0
@@ -155,7 +165,7 @@ class Rebuild:
             planned = max(planned, row.planned_length)
             if row.state == "counts":
                 digest = Digest(row.records, *(getattr(row, h) for h in _HALVES))
-                ranges.append(RangeRebuilt(self._pieces[window_ms][row.piece], digest))
+                ranges.append(RangeRebuilt(self._pieces[row.piece], digest))
                 conflicts += row.conflicts
                 misdated += row.misdated
         return Rebuilt(
@@ -163,6 +173,7 @@ class Rebuild:
             corrupt_lines=lines_by.get("corrupt", 0),
             misplaced_lines=lines_by.get("misplaced", 0),
             unaccounted_lines=lines_by.get("unaccounted", 0),
+            stray_lines=lines_by.get("stray", 0),
             conflicts=conflicts,
             misdated=misdated,
             planned_length=planned,

@@ -24,6 +24,7 @@ from onceover.spark.copy_text import copy_lines
 from onceover.spark.failure import one_line
 from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
 from onceover.spark.rebuild import Rebuild
+from onceover.steps import Holding, RepairStep
 from onceover.window import written
 from onceover.window_files import WindowFiles
 
@@ -85,10 +86,11 @@ class RepairRun:
         files: WindowFiles,
         hdfs: str,
         max_tries: int,
+        holding: Holding,
     ) -> None:
         self._spark, self._connection, self._known, self._wanted = spark, connection, known, wanted
         self._files, self._hdfs, self._max_tries = files, hdfs.rstrip("/"), max_tries
-        self._leases = Leases(spark, hdfs)
+        self._leases, self._holding = Leases(spark, hdfs), holding
 
     def run(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> Outcome:
         """Repair the claimed windows in one query; if that query fails, in halves, until the bad window is alone."""
@@ -119,6 +121,7 @@ class RepairRun:
                 aggregated = rebuild.aggregated()
                 rows = iter(()) if aggregated is None else copy_lines(aggregated, self._known.columns.names)
                 staged = table.stage(self._connection, stage, rows)
+            self._holding.reached(RepairStep.STAGED)
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
             outcome = Outcome()
             for one in claimed:
@@ -162,7 +165,10 @@ class RepairRun:
                 raise
             # What the database refuses of one window, however large or odd, must not hold up the others.
             return self._failed(one, f"publishing failed: {str(error).strip().splitlines()[0]}", rebuilt, frozen)
-        return Outcome(published=1) if published else Outcome(changed=1)
+        if not published:
+            return Outcome(changed=1)
+        self._holding.reached(RepairStep.PUBLISHED)
+        return Outcome(published=1)
 
     def _failed(
         self,

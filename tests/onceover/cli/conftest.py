@@ -16,11 +16,11 @@ from onceover.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.cli.app import app
 from onceover.columns import Column, Columns
 from onceover.digest import Digest
-from onceover.ledger import batches, drivers, increments
+from onceover.ledger import batches, drivers, increments, kafka_partitions
 from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.pipeline import find
+from onceover.pipelines import find
 from onceover.stack import Stack
 from onceover.window_files import Layout, WindowFiles
 
@@ -79,7 +79,7 @@ class Planted:
         self.name, self.connection, self.known, self.files = name, connection, known, files
         self.epoch = drivers.acquire(connection, name, "test:1")
         origin = {SOURCE: 0}
-        batches.register_partitions(connection, self.epoch, "XzoLHAAAAAAAAAAAAAAAAA", origin, {SOURCE: 1_000})
+        kafka_partitions.register(connection, self.epoch, "XzoLHAAAAAAAAAAAAAAAAA", origin, {SOURCE: 1_000})
 
     def batch(self, start: int, hours: Mapping[int, int], *, counts: bool = True, lands: bool = True) -> int:
         """A batch of offsets from `start` on, with so many records for each hour of the day."""

@@ -9,7 +9,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from onceover.pipeline import Contract, Key, Measure, find, load
+from onceover.pipeline import Contract, Key, Measure
+from onceover.pipeline_toml import read
+from onceover.pipelines import find
 from onceover.spark.interpret import interpret
 
 FLIGHTS = find("flights", Path(__file__).parents[3]).contract
@@ -47,7 +49,7 @@ SCHEMA = "kafka_partition int, offset bigint, kafka_timestamp bigint, key binary
 def payments(folder: Path) -> Contract:
     path = folder / "payments.toml"
     path.write_text(PAYMENTS)
-    return load(path).contract
+    return read(path).contract
 
 
 def plain(**changed: Any) -> Contract:

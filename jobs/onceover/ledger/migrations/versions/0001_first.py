@@ -200,10 +200,18 @@ CREATE TABLE onceover.revision (
   revision integer NOT NULL,
   repair_id bigint NOT NULL REFERENCES onceover.repair,
   replaced_at timestamptz NOT NULL DEFAULT now(),
-  aggregates jsonb NOT NULL,
   PRIMARY KEY (pipeline, window_start, revision)
 );
-COMMENT ON TABLE onceover.revision IS 'The rows that a repair replaced, as they stood.';
+COMMENT ON TABLE onceover.revision IS 'Aggregates that a repair replaced; their rows, as they stood, in revision_row.';
+
+CREATE TABLE onceover.revision_row (
+  pipeline text NOT NULL,
+  window_start timestamptz NOT NULL,
+  revision integer NOT NULL,
+  aggregates jsonb NOT NULL,
+  FOREIGN KEY (pipeline, window_start, revision) REFERENCES onceover.revision
+);
+CREATE INDEX ON onceover.revision_row (pipeline, window_start, revision);
 """
 
 

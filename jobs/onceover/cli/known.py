@@ -1,0 +1,112 @@
+"""All that is known of one window, gathered from the ledger and the window file's length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from onceover.cli.advice import Step, next_steps
+from onceover.detection import look
+from onceover.endpoints import address
+from onceover.errors import OnceoverError, TerminalError
+from onceover.findings import Finding
+from onceover.ledger import reading
+from onceover.ledger.catalog import Registered, registered
+from onceover.ledger.database import Connection, connect, require_current
+from onceover.ledger.windows import snapshot
+from onceover.window import Window, WindowRange
+from onceover.window_files import Layout, WindowFiles
+
+_FROM_SCANS = ("misplaced line", "corrupt line", "misdated", "conflict")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One window: the ledger's rows about it, and what they and the file's length mean now.
+
+    `judged` is None where nobody can say: the window is open, a batch is landing in it, or HDFS did not answer, and
+    then `not_judged` says why.
+    """
+
+    pipeline: str
+    window: Window
+    rows: Mapping[str, Any]
+    judged: tuple[Finding, ...] | None
+    not_judged: str | None
+    file_length: int | None
+    changing: bool
+    of_pipeline: tuple[Finding, ...]
+    watermark: datetime | None
+    every_window_closed: bool
+    window_file: str
+    aggregates: str
+
+    @property
+    def state(self) -> str:
+        return str(self.rows["window"]["state"])
+
+    @property
+    def findings(self) -> list[Mapping[str, Any]]:
+        """What is wrong now: as just judged, else what the ledger has open."""
+        noted = [row for row in self.rows["findings"] if row["resolved_at"] is None]
+        if self.judged is None:
+            return noted
+        seen = {row["kind"]: row for row in noted}
+        fresh = [{**seen.get(f.kind, {}), "kind": str(f.kind), "evidence": dict(f.evidence)} for f in self.judged]
+        judged = {f.kind for f in self.judged}
+        # What only a scan can see is not judged from lengths; it stands until a repair ends it.
+        return fresh + [row for row in noted if row["kind"] not in judged and row["kind"] in _FROM_SCANS]
+
+    @property
+    def steps(self) -> list[Step]:
+        kinds = [str(row["kind"]) for row in self.findings] + [str(f.kind) for f in self.of_pipeline]
+        return next_steps(self.pipeline, self.window, self.state, kinds, self.changing)
+
+
+def gather(pipeline: str, raw_root: str, window: Window) -> Known:
+    """Ask the ledger and HDFS. Raises TerminalError for a window that nothing was ever landed in."""
+    layout = Layout(raw_root, pipeline)
+    with connect(address("postgres"), f"onceover explain {pipeline}") as connection:
+        require_current(connection)
+        known = registered(connection, pipeline)
+        rows = reading.explain(connection, pipeline, window.start)
+        if rows["window"] is None:
+            raise TerminalError(
+                f"nothing is known of window {window} of {pipeline}: no record with an event time in it was ever read; "
+                f"see what there is with `onceover windows {pipeline}`, and how far ingest is with `onceover doctor`"
+            )
+        judged, not_judged, length, changing, of_pipeline = _judge(connection, known, layout, window)
+    return Known(
+        pipeline=pipeline,
+        window=window,
+        rows=rows,
+        judged=judged,
+        not_judged=not_judged,
+        file_length=length,
+        changing=changing,
+        of_pipeline=of_pipeline,
+        watermark=known.watermark,
+        every_window_closed=known.every_window_closed,
+        window_file=layout.window_file(window.start),
+        aggregates=f"aggregates.{known.name}",
+    )
+
+
+def _judge(
+    connection: Connection, known: Registered, layout: Any, window: Window
+) -> tuple[tuple[Finding, ...] | None, str | None, int | None, bool, tuple[Finding, ...]]:
+    only = WindowRange(window.start, window.end, window.minutes)
+    try:
+        files = WindowFiles(address("webhdfs"), layout)
+        files.lengths([])
+        seen = look(connection, known.name, files, only, every=True, patience=0.0)
+    except OnceoverError as error:
+        # The ledger alone is worth telling; if it is the ledger that failed, this raises again.
+        found = snapshot(connection, known.name, window.start, window.end, True).findings
+        return None, str(error), None, False, found
+    for judgement in seen.judgements:
+        return judgement.findings, None, judgement.file_length, False, seen.findings
+    why = "a batch is landing in it right now" if seen.changing else "it is still open"
+    return None, why, None, bool(seen.changing), seen.findings

@@ -1,0 +1,158 @@
+"""What the ledger knows of each Kafka partition: origin, frontier, reach, and with them the pipeline's watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+from onceover.ledger.database import Connection
+from onceover.ledger.drivers import Epoch, require_current
+from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.watermark import PartitionProgress, watermark
+
+
+def register(
+    connection: Connection,
+    epoch: Epoch,
+    topic_id: str,
+    origins: Mapping[KafkaPartition, int],
+    ends: Mapping[KafkaPartition, int],
+) -> None:
+    """Note each Kafka partition when it is first seen, its log's end, and since when it has been caught up: its
+    frontier at the end, with nothing missing before.
+
+    `origins` are where reading goes on. Accounting starts at the first one; one beyond the frontier is a hole from now
+    on, whether or not anything is read after it.
+    """
+    with connection.transaction():
+        require_current(connection, epoch)
+        for source, end in sorted(ends.items()):
+            connection.execute(
+                """
+                INSERT INTO onceover.kafka_partition AS k
+                  (pipeline, generation, kafka_partition, topic_id, origin, frontier, reach, end_offset,
+                   caught_up_since)
+                VALUES (%(pipeline)s, %(generation)s, %(kafka_partition)s, %(topic_id)s, %(origin)s, %(origin)s,
+                  %(origin)s, %(end)s, CASE WHEN %(origin)s >= %(end)s THEN clock_timestamp() END)
+                ON CONFLICT (pipeline, generation, kafka_partition) DO UPDATE SET end_offset = excluded.end_offset,
+                  reach = greatest(k.reach, excluded.origin),
+                  caught_up_since = CASE
+                    WHEN k.frontier < excluded.end_offset THEN NULL
+                    WHEN k.end_offset < excluded.end_offset THEN clock_timestamp()
+                    ELSE coalesce(k.caught_up_since, clock_timestamp()) END
+                """,
+                {
+                    "pipeline": epoch.pipeline,
+                    "generation": source.generation,
+                    "kafka_partition": source.kafka_partition,
+                    "topic_id": topic_id,
+                    "origin": origins[source],
+                    "end": end,
+                },
+            )
+
+
+def advance_watermark(
+    connection: Connection, epoch: Epoch, generation: str, allowed_lateness: timedelta, idle_after: timedelta
+) -> tuple[datetime | None, bool]:
+    """Judge the watermark anew and keep it; it never moves back. Returns it, and whether every window is closed."""
+    with connection.transaction():
+        require_current(connection, epoch)
+        rows = connection.execute(
+            """
+            SELECT kafka_partition, max_event_time, clock_timestamp() - caught_up_since AS caught_up_for
+            FROM onceover.kafka_partition WHERE pipeline = %s AND generation = %s
+            """,
+            [epoch.pipeline, generation],
+        ).fetchall()
+        progress = [PartitionProgress(row["max_event_time"], row["caught_up_for"]) for row in rows]
+        moment, every_window_closed = watermark(progress, allowed_lateness, idle_after)
+        row = connection.execute(
+            """
+            UPDATE onceover.pipeline SET watermark = greatest(watermark, %s), every_window_closed = %s
+            WHERE name = %s RETURNING watermark
+            """,
+            [moment, every_window_closed, epoch.pipeline],
+        ).fetchone()
+    return (row["watermark"] if row else None), every_window_closed
+
+
+def progress(connection: Connection, pipeline: str, generation: str) -> Mapping[KafkaPartition, tuple[int, int]]:
+    """Frontier and reach of each known Kafka partition of that generation."""
+    rows = connection.execute(
+        "SELECT kafka_partition, frontier, reach FROM onceover.kafka_partition WHERE pipeline = %s AND generation = %s",
+        [pipeline, generation],
+    ).fetchall()
+    return {KafkaPartition(generation, r["kafka_partition"]): (r["frontier"], r["reach"]) for r in rows}
+
+
+def committed_offsets(connection: Connection, pipeline: str, generation: str) -> dict[int, int]:
+    """Per Kafka partition the largest offset that a committed batch ended at, or where accounting started."""
+    rows = connection.execute(
+        """
+        SELECT k.kafka_partition, greatest(k.origin, (
+          SELECT max(r.end_offset) FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
+          WHERE b.pipeline = k.pipeline AND b.committed_at IS NOT NULL AND r.generation = k.generation
+            AND r.kafka_partition = k.kafka_partition)) AS committed
+        FROM onceover.kafka_partition k WHERE k.pipeline = %s AND k.generation = %s
+        """,
+        [pipeline, generation],
+    )
+    return {row["kafka_partition"]: row["committed"] for row in rows}
+
+
+def generations(connection: Connection, pipeline: str) -> list[str]:
+    """The incarnations of its topic that the pipeline has read from."""
+    rows = connection.execute(
+        "SELECT DISTINCT generation FROM onceover.kafka_partition WHERE pipeline = %s ORDER BY 1", [pipeline]
+    )
+    return [row["generation"] for row in rows]
+
+
+def accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRange]:
+    """The offset ranges of all landed batches, joined where they touch."""
+    rows = connection.execute(
+        """
+        SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) AS end_offset FROM (
+          SELECT r.generation, r.kafka_partition,
+            unnest(range_agg(int8range(r.start_offset, r.end_offset))) AS piece
+          FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id)
+          WHERE b.pipeline = %s AND b.state = 'landed' GROUP BY r.generation, r.kafka_partition) pieces
+        ORDER BY 1, 2, 3
+        """,
+        [pipeline],
+    ).fetchall()
+    return [
+        OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"])
+        for r in rows
+    ]
+
+
+def advance(connection: Connection, pipeline: str, landed: OffsetRange) -> None:
+    """Move reach, and the frontier over every landed range that now joins it; event times count only up to there."""
+    key = {"pipeline": pipeline, "generation": landed.source.generation, "partition": landed.source.kafka_partition}
+    row = connection.execute(
+        """
+        UPDATE onceover.kafka_partition SET reach = greatest(reach, %(end)s)
+        WHERE pipeline = %(pipeline)s AND generation = %(generation)s AND kafka_partition = %(partition)s
+        RETURNING frontier, reach
+        """,
+        {**key, "end": landed.end},
+    ).fetchone()
+    # One step in the normal case; more only where a landing closed a hole and later ranges now join.
+    while row and row["frontier"] < row["reach"]:
+        row = connection.execute(
+            """
+            UPDATE onceover.kafka_partition k
+            SET frontier = n.end_offset, max_event_time = greatest(k.max_event_time, n.max_event_time)
+            FROM (
+              SELECT r.end_offset, r.max_event_time FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
+              WHERE b.pipeline = %(pipeline)s AND b.state = 'landed' AND r.generation = %(generation)s
+                AND r.kafka_partition = %(partition)s AND r.start_offset <= %(frontier)s AND r.end_offset > %(frontier)s
+              ORDER BY r.end_offset LIMIT 1
+            ) n
+            WHERE k.pipeline = %(pipeline)s AND k.generation = %(generation)s AND k.kafka_partition = %(partition)s
+            RETURNING k.frontier, k.reach
+            """,
+            {**key, "frontier": row["frontier"]},
+        ).fetchone()

@@ -1,0 +1,66 @@
+"""The pipelines that there are: TOMLs in one folder, found by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from onceover.errors import UsageError
+from onceover.home import pipelines_folder
+from onceover.mistakes import Mistake, MistakesError, did_you_mean
+from onceover.pipeline import Pipeline
+from onceover.pipeline_toml import read
+
+
+def names(root: Path | None = None) -> tuple[str, ...]:
+    """The names of all pipelines under the home, sorted, without reading them."""
+    return tuple(sorted(_files(root)))
+
+
+def find(name: str, root: Path | None = None) -> Pipeline:
+    """The pipeline of that name. What was typed is compared with what is there and never becomes part of a path."""
+    files = _files(root)
+    if name not in files:
+        shown = repr(name if len(name) <= 60 else name[:57] + "...")
+        raise UsageError(f"there is no pipeline {shown}; {did_you_mean(name, list(files))}")
+    found = read(files[name])
+    for other, path in sorted(files.items()):
+        if other != name and _group(path) == found.ingest.group:
+            raise MistakesError([_shared_group(files[name], other, found.ingest.group)])
+    return found
+
+
+def all_pipelines(root: Path | None = None) -> tuple[Pipeline, ...]:
+    """All of them by name, or a MistakesError with the mistakes of all files; two must not share a group."""
+    found: list[Pipeline] = []
+    mistakes: list[Mistake] = []
+    for _, path in sorted(_files(root).items()):
+        try:
+            found.append(read(path))
+        except MistakesError as error:
+            mistakes.extend(error.mistakes)
+    groups: dict[str, str] = {}
+    for pipeline in found:
+        other = groups.setdefault(pipeline.ingest.group, pipeline.name)
+        if other != pipeline.name:
+            mistakes.append(_shared_group(_files(root)[pipeline.name], other, pipeline.ingest.group))
+    if mistakes:
+        raise MistakesError(mistakes)
+    return tuple(found)
+
+
+def _group(path: Path) -> str | None:
+    """The consumer group of another pipeline; a file that is wrong is told of when its own pipeline is asked for."""
+    try:
+        return read(path).ingest.group
+    except MistakesError:
+        return None
+
+
+def _shared_group(path: Path, other: str, group: str) -> Mistake:
+    what = f"pipeline {other} commits its offsets in the same consumer group {group!r}"
+    return Mistake(f"{path.parent.name}/{path.name}", "ingest.group", what, "give each its own, or leave it out")
+
+
+def _files(root: Path | None) -> dict[str, Path]:
+    folder = root / "pipelines" if root else pipelines_folder()
+    return {path.stem: path for path in folder.glob("*.toml") if path.is_file()}

@@ -1,0 +1,125 @@
+"""Real crashes of a real repair process, and two of them at once on one request."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.test_main_path import replayed
+
+from onceover.endpoints import address
+from onceover.steps import RepairStep
+from onceover.window import from_ms
+from onceover_demo.supervised import SupervisedJob
+
+pytestmark = [pytest.mark.stack, pytest.mark.faults]
+Lanes = Callable[..., Lane]
+
+
+def test_a_repair_killed_half_way_is_finished_by_another_and_one_that_was_paused_changes_nothing(
+    lanes: Lanes, tmp_path: Path
+) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(15)])
+    replayed(lane)
+    lane.ingest()
+    request = lane.detect().request_id or 0
+    right = {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10)}
+    arguments = ["--pipeline", lane.name, "--request", str(request)]
+    paused = SupervisedJob("repair.py", arguments, tmp_path / "paused.log")
+    killed = SupervisedJob("repair.py", arguments, tmp_path / "killed.log")
+    with closing(paused), closing(killed):
+        paused.start(stop_after=RepairStep.STAGED)
+        paused.wait_until_held(120)
+        assert states(lane) == ["claimed"] * 3
+        killed.start(stop_after=RepairStep.PUBLISHED, count=1)
+        killed.wait_until_held(120)
+        killed.kill()
+        assert states(lane) == ["published", "claimed", "claimed"]
+        assert [lane.aggregates()[key] == row for key, row in right.items()] == [True, False, False]
+
+        confirmation = lane.repair(request)
+        assert len(confirmation.confirmed) == 3
+        assert lane.aggregates() == right
+        before = everything(lane)
+        paused.resume()
+        assert paused.wait(60) == 0
+        assert "3 changed meanwhile" in paused.last_words()
+        assert everything(lane) == before
+    assert lane.detect().judged == 0
+
+
+def test_an_unreadable_block_fails_its_own_window_only(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(15)])
+    replayed(lane)
+    lane.ingest()
+    request = lane.detect().request_id or 0
+    spoil(lane, lane.layout.window_file(from_ms(NOON_MS + 5 * 60_000)))
+    confirmation = lane.repair(request)
+    assert confirmation.confirmed == ("2026-03-01T12:00Z", "2026-03-01T12:10Z")
+    assert [(window, why.split(":")[0]) for window, why in confirmation.failed] == [
+        ("2026-03-01T12:05Z", "reading raw failed")
+    ]
+    assert lane.aggregates()[(5.0, "a")] == (10, 70, 9), "it stays as it was"
+
+
+def test_a_file_that_a_dead_writer_left_open_is_closed_and_repaired(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(5)])
+    replayed(lane)
+    lane.ingest()
+    request = lane.detect().request_id or 0
+    path = lane.layout.window_file(from_ms(NOON_MS))
+    jvm = lane.spark.sparkContext._jvm
+    assert jvm
+    hadoop = jvm.org.apache.hadoop
+    writer = hadoop.fs.FileSystem.newInstance(  # a client of its own, as a dead process had
+        hadoop.fs.Path(address("hdfs")).toUri(), lane.spark.sparkContext._jsc.hadoopConfiguration()
+    )
+    stream = writer.append(hadoop.fs.Path(path))
+    stream.write(bytearray(b"half a li"))
+    stream.hflush()
+    assert len(lane.repair(request).confirmed) == 1
+    assert lane.aggregates() == {(0.0, "a"): (5, 5, 1)}
+    # The same before an append: the attempt that finds the file held frees it, the next one lands.
+    writer.append(hadoop.fs.Path(path)).hflush()
+    lane.produce([event(1)])
+    with lane.driver() as driver:
+        with pytest.raises(Exception, match="lease must be recovered"):
+            driver.turn(0.0)
+        assert driver.turn(0.0).records == 1
+
+
+def spoil(lane: Lane, path: str) -> None:
+    """Overwrite the file's block on every DataNode's disk, behind HDFS's back."""
+    with lane.hdfs().read(path) as reader:
+        content = reader.read()
+    spoilt = 0
+    for block in (Path(os.environ["ONCEOVER_LOCAL"]) / "hdfs").rglob("blk_*"):
+        if block.suffix != ".meta" and block.read_bytes() == content:
+            block.write_bytes(b"?" * len(content))
+            spoilt += 1
+    assert spoilt, f"no block of {path} was found"
+
+
+def states(lane: Lane) -> list[str]:
+    with lane.ledger() as ledger:
+        rows = ledger.execute(
+            "SELECT state FROM onceover.repair WHERE pipeline = %s ORDER BY window_start", [lane.name]
+        )
+        return [row["state"] for row in rows]
+
+
+def everything(lane: Lane) -> object:
+    """Aggregates, windows, certificates and repairs: what a woken repair must not change."""
+    with lane.ledger() as ledger:
+        found = [
+            ledger.execute(f"SELECT * FROM onceover.{table} WHERE pipeline = %s ORDER BY 1, 2", [lane.name]).fetchall()
+            for table in ('"window"', "certificate", "repair")
+        ]
+    return lane.aggregates(), found
