@@ -5,6 +5,7 @@ late records that were counted rightly are certified without Spark; where nothin
 
 ### When a task is red
 
+- `pipelines`: the folder of TOMLs cannot be read; see ONCEOVER_PIPELINES in the worker's environment.
 - `windows.detect`: a part does not answer, or the pipeline's TOML is wrong; the last line of the log says which.
   Run `onceover doctor`. The next run tries again by itself.
 - `windows.repair`: the Spark application did not end well; its last lines stand in the log. Mend what they name, then
@@ -19,11 +20,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from airflow.sdk import dag
+from airflow.sdk import dag, task
 
 from onceover_airflow import forms
 from onceover_airflow.retries import DEFAULT_ARGS
 from onceover_airflow.steps import repair_steps
+
+
+@task
+def pipelines() -> list[str]:
+    """Those that there are now: a TOML counts from the moment it is saved, not from the next parse of this file."""
+    return forms.known_pipelines()
 
 
 @dag(
@@ -37,7 +44,7 @@ from onceover_airflow.steps import repair_steps
     doc_md=__doc__,
 )
 def repair_failed_windows() -> None:
-    repair_steps(scope="ledger").expand(pipeline=forms.known_pipelines())
+    repair_steps(scope="ledger").expand(pipeline=pipelines())
 
 
 repair_failed_windows()

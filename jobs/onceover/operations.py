@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from onceover.errors import UsageError
 from onceover.findings import Finding
+from onceover.reason import kept
 from onceover.window import Window, WindowRange, written
 
 if TYPE_CHECKING:
@@ -267,9 +268,12 @@ def _opened(name: str, *, write: bool) -> Iterator[tuple[Connection, Registered,
 def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> str:
     if force and window_range is None:
         raise UsageError("force needs a range of windows: without one it would mean every window there is")
-    if why is not None and not why.strip():
+    if why is None:
+        return "scheduled detection"
+    reason = kept(why)
+    if reason is None:
         raise UsageError("the reason is empty; say why these windows are repaired")
-    return why.strip() if why else "scheduled detection"
+    return reason
 
 
 def _require_past(window_range: WindowRange | None, now: datetime) -> None:

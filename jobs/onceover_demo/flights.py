@@ -79,7 +79,8 @@ def create_topic(bootstrap: str) -> None:
 
 def produce(bootstrap: str, flights: list[Flight], progress: Callable[[int], None]) -> None:
     """Send them in order, each stamped with its actual departure; returns when the broker has all."""
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20})
+    # A broker that has just started makes the client wait a moment, and the client would log that (level 3: errors).
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "log_level": 3})
     failures: list[str] = []
     for sent, flight in enumerate(flights, 1):
         producer.produce(

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rich.columns import Columns
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -153,13 +154,15 @@ class Story:
         )
         named = {int(datetime.fromisoformat(failed["window"]).timestamp()) for failed in self.told.detection["failed"]}
         self.told.checks["every wrong window was found"] = self._wrong_windows <= named
-        for failed in self.told.detection["failed"][:3]:
-            self._console.print(f"  {failed['window']}  {_evidence(failed['findings'])}")
-        self._console.print(f"  ... evidence for all {len(named)} stands in the report")
         self._console.print(
-            f"{self.told.detection['judged']} windows judged, [bold]{len(named)}[/] failed, "
-            f"{self.told.detection['certified']} certified from the ledger without Spark"
+            f"{self.told.detection['judged']} windows judged, {self.told.detection['certified']} certified from the "
+            f"ledger without Spark, [bold]{len(named)}[/] failed. The evidence for each (all of it is in the report):"
         )
+        cells = [
+            f"{failed['window'][5:16].replace('T', ' ')} {_evidence(failed)}"
+            for failed in self.told.detection["failed"]
+        ]
+        self._console.print(Columns(cells, padding=(0, 2), column_first=True))
         self._look_after(address("postgres"))
 
     def _look_after(self, postgres: str) -> None:
@@ -238,11 +241,20 @@ def _numbers(difference: oracle.Difference) -> dict[str, int]:
     }
 
 
-def _evidence(findings: list[dict[str, object]]) -> str:
-    return "; ".join(
-        f"[yellow]{finding['kind']}[/] " + ", ".join(f"{k} {v}" for k, v in finding.items() if k != "kind")
-        for finding in findings
-    )
+def _evidence(failed: Mapping[str, Any]) -> str:
+    """What was found about a window, in a few words each."""
+    return ", ".join(_fact(finding) for finding in failed["findings"])
+
+
+def _fact(finding: Mapping[str, Any]) -> str:
+    match finding:
+        case {"kind": "duplicated", "landings": landings}:
+            return f"{len(landings)} landings overlap"
+        case {"kind": "unaccounted bytes", "expected_length": expected, "file_length": found}:
+            return f"{found - expected:+,} bytes"
+        case {"kind": "aggregate mismatch", "counted": counted, "landed": landed}:
+            return f"{counted - landed:+,} counted"
+    return str(finding["kind"])
 
 
 def _wait(done: Callable[[], bool], seconds: float, what: str, tick: Callable[[], None] = lambda: None) -> None:

@@ -8,10 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from onceover.errors import UsageError
+from onceover.reason import kept
 from onceover.window import WindowRange
 from onceover_airflow.windows import DataInterval, resolve
-
-REASON_LENGTH = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +64,4 @@ def _reason(params: Mapping[str, Any]) -> str | None:
         return None
     if not isinstance(value, str):
         raise UsageError(f"'reason' is a {type(value).__name__}; write a sentence")
-    reason = " ".join(value.split())
-    if len(reason) > REASON_LENGTH:
-        raise UsageError(f"the reason has {len(reason)} characters; {REASON_LENGTH} are kept, shorten it")
-    if not reason.isprintable():
-        raise UsageError("the reason holds characters that cannot be shown; write plain text")
-    return reason or None
+    return kept(value)

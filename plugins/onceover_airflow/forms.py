@@ -12,7 +12,8 @@ from airflow.sdk import Param
 
 from onceover.errors import UsageError
 from onceover.pipelines import names
-from onceover_airflow.asked import REASON_LENGTH, chosen_name
+from onceover.reason import REASON_LENGTH
+from onceover_airflow.asked import chosen_name
 
 EVERY = "every pipeline"
 """A choice that has to be made: never a default. With its space it can be no pipeline's name."""

@@ -61,6 +61,11 @@ class AirflowRest:
 
         wait_for(known, deadline_s, f"Airflow to read the DAG {dag_id}")
 
+    def choices(self, dag_id: str, param: str) -> list[Any]:
+        """What a DAG's form offers for that param now: it follows the files with each parse."""
+        found: Json = self._call("GET", f"/api/v2/dags/{_part(dag_id)}/details")["params"][param]
+        return list(found["schema"].get("enum", ()))
+
     def import_errors(self) -> list[Json]:
         found: list[Json] = self._call("GET", "/api/v2/importErrors")["import_errors"]
         return found

@@ -11,7 +11,7 @@ from tests.integration.lane import NOON_MS, Lane
 from tests.integration.test_main_path import replayed
 
 from onceover.window import to_ms
-from onceover_airflow.rest import AirflowRest
+from onceover_airflow.rest import AirflowRest, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow]
 Lanes = Callable[..., Lane]
@@ -47,6 +47,7 @@ def result(airflow: AirflowRest, dag: str, run: str, pipeline: str, task: str) -
 def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes(minutes=60)
     assert not airflow.import_errors()
+    wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
 
     # On schedule: what was landed twice is repaired, everything else certified.
     lane.produce([on_day(day, hour) for day in (1, 2, 3, 4) for hour in (1, 1.5, 2)])

@@ -80,7 +80,8 @@ def test_what_was_landed_twice_is_found_repaired_and_proved(lanes: Lanes) -> Non
     }  # fmt: skip
     with lane.ledger() as ledger:
         kept = ledger.execute(
-            "SELECT aggregates FROM onceover.revision_row WHERE pipeline = %s ORDER BY window_start", [lane.name]).fetchall()  # fmt: skip
+            "SELECT aggregates FROM onceover.revision_row WHERE pipeline = %s ORDER BY window_start", [lane.name]
+        ).fetchall()
     rows = [(row["aggregates"]["kind"], row["aggregates"]["amount_sum"]) for row in kept]
     assert rows == [("a", wrong[(float(m), "a")][1]) for m in (0, 5, 10, 15)], "what was overwritten is kept"
     again = lane.detect()

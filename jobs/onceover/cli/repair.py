@@ -14,9 +14,9 @@ from onceover.cli.entry_process import run
 from onceover.cli.output import as_json, progress
 from onceover.cli.repair_report import Result, show_plan, show_result
 from onceover.errors import UsageError
+from onceover.reason import kept
 from onceover.window import WindowRange
 
-REASON_LENGTH = 500
 From = Annotated[str, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
 To = Annotated[str, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
 DryRun = Annotated[
@@ -92,14 +92,10 @@ def repair(
 
 def given(reason: str | None) -> str:
     """The reason as it is kept. UsageError if there is none that a person could read."""
-    text = " ".join((reason or "").split())
-    if not text:
+    found = kept(reason or "")
+    if found is None:
         raise UsageError('a repair needs a reason, which is kept with it; give --reason "...", or --dry-run')
-    if len(text) > REASON_LENGTH:
-        raise UsageError(f"the reason has {len(text)} characters; {REASON_LENGTH} are kept, shorten it")
-    if not text.isprintable():
-        raise UsageError("the reason holds characters that cannot be shown; write plain text")
-    return text
+    return found
 
 
 def who() -> str:

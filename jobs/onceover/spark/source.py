@@ -1,27 +1,23 @@
 """Offset ranges of a Kafka topic as a DataFrame: each range, or each piece of one, is a Spark partition.
 
-Nothing happens on the driver but planning, and no client exists before a task runs: each is made inside its task.
+A range of integers is planned by Spark alone, and its partition number n reads piece n: nothing happens on the driver,
+and no client exists before a task runs.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, MutableMapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
 
 from onceover.errors import OffsetRangeError
 from onceover.kafka.reading import KafkaSource, read_range
 from onceover.kafka.topic import generation_of
 from onceover.offsets import OffsetRange
 
-__all__ = ["FORMAT", "SCHEMA", "KafkaSource", "OffsetRangeSource", "pieces", "read_ranges"]
+__all__ = ["SCHEMA", "KafkaSource", "pieces", "read_ranges"]
 
-FORMAT = "onceover_kafka"
 SCHEMA = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, headers BINARY, value BINARY"
 
 
@@ -37,9 +33,13 @@ def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[Offse
     cut = [piece for r in ranges for piece in pieces(r, source.splits)]
     if not cut:
         return spark.createDataFrame([], SCHEMA)
-    spark.dataSource.register(OffsetRangeSource)
-    options = {"source": json.dumps(asdict(source)), "ranges": json.dumps(cut)}
-    return spark.read.format(FORMAT).options(**options).load()
+
+    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():  # one
+                yield from read_range(source, *cut[number])
+
+    return spark.range(0, len(cut), 1, len(cut)).mapInArrow(read, SCHEMA)
 
 
 def pieces(offset_range: OffsetRange, splits: int) -> list[tuple[int, int, int]]:
@@ -47,43 +47,3 @@ def pieces(offset_range: OffsetRange, splits: int) -> list[tuple[int, int, int]]
     size = max(1, -(-len(offset_range) // max(1, splits)))
     starts = range(offset_range.start, offset_range.end, size)
     return [(offset_range.source.kafka_partition, at, min(at + size, offset_range.end)) for at in starts]
-
-
-@dataclass(eq=False)
-class _Piece(InputPartition):
-    kafka_partition: int
-    start: int
-    end: int
-
-
-class OffsetRangeSource(DataSource):
-    """`spark.read.format("onceover_kafka")`; options `source` (a KafkaSource) and `ranges`, both as JSON."""
-
-    def __init__(self, options: MutableMapping[str, str]) -> None:
-        super().__init__(options)
-        self._source = KafkaSource(**json.loads(options["source"]))
-        self._pieces = [_Piece(*piece) for piece in json.loads(options["ranges"])]
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> str:
-        return SCHEMA
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return _RangeReader(self._source, self._pieces)
-
-
-class _RangeReader(DataSourceReader):
-    def __init__(self, source: KafkaSource, planned: Sequence[_Piece]) -> None:
-        self._source = source
-        self._planned = planned
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return self._planned
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, _Piece):
-            raise TypeError(f"{partition!r} was not planned by {FORMAT}")
-        return read_range(self._source, partition.kafka_partition, partition.start, partition.end)
