@@ -54,6 +54,7 @@ def main(arguments: list[str]) -> int:
         connect(postgres, f"onceover ingest {pipeline.name}") as ledger,
     ):
         topic.facts()  # an unreachable broker or an unknown topic is told before Spark starts
+        drivers.refuse_beside_a_living_one(ledger, pipeline.name)
         with _kept_from_spark(stop):
             spark = build(f"onceover ingest {pipeline.name}")
         try:

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
@@ -29,29 +30,43 @@ def end_left_behind(local: Path) -> None:
             continue
 
 
+class Running(Protocol):
+    """What is needed of a process; subprocess.Popen is one."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
+Launch = Callable[[str, Sequence[str], Mapping[str, str], Path], Running]
+
+
+def launch_job(script: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Running:
+    """`jobs/SCRIPT` with these arguments as a process group of its own, its output appended to a log file."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, str(home() / "jobs" / script), *arguments],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+
+
 class SupervisedJob:
     """One process of `jobs/SCRIPT` in a process group of its own, its output in a log file."""
 
-    def __init__(self, script: str, arguments: Sequence[str], log: Path) -> None:
-        self._command = [sys.executable, str(home() / "jobs" / script), *arguments]
-        self._name, self._log = script, log
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, script: str, arguments: Sequence[str], log: Path, launch: Launch = launch_job) -> None:
+        self._name, self._arguments, self._log, self._launch = script, arguments, log, launch
+        self._process: Running | None = None
 
     def start(self, stop_after: Step | RepairStep | None = None, count: int = 1) -> None:
         """Start it; with `stop_after` it will hold still when it has reached that step so many times."""
-        environment = {key: value for key, value in os.environ.items() if key != STOP_AFTER}
-        if stop_after:
-            environment[STOP_AFTER] = f"{stop_after}:{count}"
+        environment = {STOP_AFTER: f"{stop_after}:{count}" if stop_after else ""}
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                env=environment,
-                start_new_session=True,
-            )
+        self._process = self._launch(self._name, self._arguments, environment, self._log)
 
     @property
     def pid(self) -> int:
@@ -64,7 +79,7 @@ class SupervisedJob:
         deadline = time.monotonic() + seconds
         while psutil.Process(self.pid).status() != psutil.STATUS_STOPPED:
             if self._process is not None and self._process.poll() is not None:
-                raise TransientError(f"{self._name} ended with {self._process.returncode}: {self.last_words()}")
+                raise TransientError(f"{self._name} ended with {self._process.poll()}: {self.last_words()}")
             if time.monotonic() > deadline:
                 raise TransientError(f"{self._name} did not reach its step in {seconds:.0f} s: {self.last_words()}")
             tick()
@@ -83,7 +98,7 @@ class SupervisedJob:
         """SIGTERM, and its exit code: it finishes its batch first."""
         if self._process is None:
             raise TransientError(f"{self._name} was not started")
-        self._process.send_signal(signal.SIGTERM)
+        os.kill(self.pid, signal.SIGTERM)
         return self._process.wait(seconds)
 
     def wait(self, seconds: float) -> int:

@@ -1,3 +1,38 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.faults.warm import WarmJobs
 from tests.integration.lane import lanes, spark_session
 
-__all__ = ["lanes", "spark_session"]
+from onceover.stack import Stack
+from onceover_demo.supervised import SupervisedJob
+
+__all__ = ["Jobs", "lanes", "spark_session"]
+Jobs = Callable[..., SupervisedJob]
+
+
+@pytest.fixture(scope="session")
+def warm(stack: Stack) -> Iterator[WarmJobs]:
+    jobs = WarmJobs(stack.local / "log" / "warm.log")
+    yield jobs
+    jobs.close()
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, warm: WarmJobs) -> Iterator[Jobs]:
+    """`jobs("ingest.py", "--pipeline", name)`: on the warm Spark, or `cold=True` with a JVM of its own. None outlives
+    the test."""
+    made: list[SupervisedJob] = []
+
+    def make(script: str, *arguments: str, cold: bool = False) -> SupervisedJob:
+        log = tmp_path / f"{len(made)}.log"
+        made.append(SupervisedJob(script, arguments, log) if cold
+                    else SupervisedJob(script, arguments, log, warm.launch))  # fmt: skip
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import psutil
 import pytest
+from tests.faults.conftest import Jobs
 from tests.integration.lane import Lane, event
 
 from onceover.endpoints import address
 from onceover.findings import Kind
 from onceover.offset_store import OFFSET_STORES
 from onceover.steps import Step
-from onceover_demo.supervised import SupervisedJob
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
 Lanes = Callable[..., Lane]
@@ -28,19 +27,6 @@ LEFT_BEHIND = {
     Step.OFFSETS_COMMITTED: ("landed", 10, True),
     Step.COMMITTED: ("landed", 10, True),
 }
-
-
-@pytest.fixture
-def ingest(tmp_path: Path) -> Iterator[Callable[[Lane], SupervisedJob]]:
-    made: list[SupervisedJob] = []
-
-    def make(lane: Lane) -> SupervisedJob:
-        made.append(SupervisedJob("ingest.py", ["--pipeline", lane.name], tmp_path / f"{len(made)}.log"))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
 
 
 def wait(done: Callable[[], bool], seconds: float, what: str) -> None:
@@ -69,13 +55,13 @@ def newest_batch(lane: Lane) -> tuple[str, int]:
     return row["state"], row["records"]
 
 
-def test_no_record_is_lost_or_counted_wrong_whichever_step_a_kill_follows(
-    lanes: Lanes, ingest: Callable[[Lane], SupervisedJob]
-) -> None:
+def test_no_record_is_lost_or_counted_wrong_whichever_step_a_kill_follows(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s")
-    process = ingest(lane)
+    # One is killed with its JVM and all that it has started; the others run on a Spark that is warm already.
+    whole, warm = (jobs("ingest.py", "--pipeline", lane.name, cold=cold) for cold in (True, False))
     sent = 0
     for step in Step:
+        process = whole if step is Step.APPENDED else warm
         lane.produce([event(n, amount=sent + n) for n in range(10)])
         sent += 10
         process.start(stop_after=step)
@@ -86,14 +72,14 @@ def test_no_record_is_lost_or_counted_wrong_whichever_step_a_kill_follows(
         assert found[0] == state, f"after {step}"
         assert (found[1] > 0) == (records > 0), f"after {step}"
         process.kill()
-        wait(lambda: not psutil.pid_exists(process.pid), 10, "the killed process to be gone")
+        assert not psutil.pid_exists(process.pid)
         with lane.ledger() as ledger:
             ends = ledger.execute("SELECT max(end_offset) AS e FROM onceover.batch_range r JOIN onceover.batch b "
                                   "USING (batch_id) WHERE b.pipeline = %s", [lane.name]).fetchone()  # fmt: skip
         assert (group_offset(lane) == (ends or {})["e"]) == is_committed, f"after {step}"
-    process.start()
+    warm.start()
     wait(closed(lane), 120, "every window to be closed")
-    assert process.stop() == 0, "SIGTERM ends it cleanly"
+    assert warm.stop() == 0, "SIGTERM ends it cleanly"
 
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
     assert {name for name, _ in lane.lines()} == {"2026-03-01/1200.log", "2026-03-01/1205.log"}
@@ -109,12 +95,10 @@ def test_no_record_is_lost_or_counted_wrong_whichever_step_a_kill_follows(
     assert lane.detect().judged == 0
 
 
-def test_a_driver_that_was_paused_and_taken_over_changes_nothing_when_it_wakes(
-    lanes: Lanes, ingest: Callable[[Lane], SupervisedJob]
-) -> None:
+def test_a_driver_that_was_paused_and_taken_over_changes_nothing_when_it_wakes(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s")
     lane.produce([event(n) for n in range(10)])
-    paused, other = ingest(lane), ingest(lane)
+    paused, other = jobs("ingest.py", "--pipeline", lane.name), jobs("ingest.py", "--pipeline", lane.name)
     paused.start(stop_after=Step.APPENDED)
     paused.wait_until_held(120)
     other.start()
@@ -130,16 +114,15 @@ def test_a_driver_that_was_paused_and_taken_over_changes_nothing_when_it_wakes(
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1), (5.0, "a"): (5, 5, 1)}
 
 
-def test_a_second_driver_is_refused_while_the_first_one_lives(
-    lanes: Lanes, ingest: Callable[[Lane], SupervisedJob]
-) -> None:
+def test_a_second_driver_is_refused_while_the_first_one_lives(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s")
     lane.produce([event(0)])
-    first, second = ingest(lane), ingest(lane)
+    first = jobs("ingest.py", "--pipeline", lane.name)
+    second = jobs("ingest.py", "--pipeline", lane.name, cold=True)
     first.start()
     wait(closed(lane), 120, "the first driver to be at work")
     second.start()
-    assert second.wait(120) == 75
+    assert second.wait(20) == 75, "it is refused before it has started Spark"
     assert "is being ingested by" in second.last_words()
     assert first.stop() == 0
 

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.faults.conftest import Jobs
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.test_main_path import replayed
 
 from onceover.endpoints import address
 from onceover.steps import RepairStep
 from onceover.window import from_ms
-from onceover_demo.supervised import SupervisedJob
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
 Lanes = Callable[..., Lane]
 
 
 def test_a_repair_killed_half_way_is_finished_by_another_and_one_that_was_paused_changes_nothing(
-    lanes: Lanes, tmp_path: Path
+    lanes: Lanes, jobs: Jobs
 ) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(15)])
@@ -29,27 +28,24 @@ def test_a_repair_killed_half_way_is_finished_by_another_and_one_that_was_paused
     lane.ingest()
     request = lane.detect().request_id or 0
     right = {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10)}
-    arguments = ["--pipeline", lane.name, "--request", str(request)]
-    paused = SupervisedJob("repair.py", arguments, tmp_path / "paused.log")
-    killed = SupervisedJob("repair.py", arguments, tmp_path / "killed.log")
-    with closing(paused), closing(killed):
-        paused.start(stop_after=RepairStep.STAGED)
-        paused.wait_until_held(120)
-        assert states(lane) == ["claimed"] * 3
-        killed.start(stop_after=RepairStep.PUBLISHED, count=1)
-        killed.wait_until_held(120)
-        killed.kill()
-        assert states(lane) == ["published", "claimed", "claimed"]
-        assert [lane.aggregates()[key] == row for key, row in right.items()] == [True, False, False]
+    paused, killed = (jobs("repair.py", "--pipeline", lane.name, "--request", str(request)) for _ in range(2))
+    paused.start(stop_after=RepairStep.STAGED)
+    paused.wait_until_held(120)
+    assert states(lane) == ["claimed"] * 3
+    killed.start(stop_after=RepairStep.PUBLISHED, count=1)
+    killed.wait_until_held(120)
+    killed.kill()
+    assert states(lane) == ["published", "claimed", "claimed"]
+    assert [lane.aggregates()[key] == row for key, row in right.items()] == [True, False, False]
 
-        confirmation = lane.repair(request)
-        assert len(confirmation.confirmed) == 3
-        assert lane.aggregates() == right
-        before = everything(lane)
-        paused.resume()
-        assert paused.wait(60) == 0
-        assert "3 changed meanwhile" in paused.last_words()
-        assert everything(lane) == before
+    confirmation = lane.repair(request)
+    assert len(confirmation.confirmed) == 3
+    assert lane.aggregates() == right
+    before = everything(lane)
+    paused.resume()
+    assert paused.wait(60) == 0
+    assert "3 changed meanwhile" in paused.last_words()
+    assert everything(lane) == before
     assert lane.detect().judged == 0
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from onceover.errors import BusyError, FencedError
 from onceover.ledger.database import Connection
@@ -17,6 +20,26 @@ class Epoch:
 
     pipeline: str
     number: int
+
+
+def refuse_beside_a_living_one(connection: Connection, pipeline: str) -> None:
+    """Raise BusyError as soon as another driver's heartbeat is seen; return when none came for long enough.
+
+    So a second driver is refused before it has started Spark. Only `acquire` decides.
+    """
+    first: datetime | None = None
+    for _ in range(7):  # 1.75 heartbeats
+        row = connection.execute(
+            "SELECT owner, epoch, heartbeat_at FROM onceover.driver "
+            "WHERE pipeline = %s AND expires_at >= clock_timestamp()",
+            [pipeline],
+        ).fetchone()
+        if row is None:
+            return
+        first = first or row["heartbeat_at"]
+        if row["heartbeat_at"] > first:
+            raise _busy(pipeline, row)
+        time.sleep(HEARTBEAT_SECONDS / 4)
 
 
 def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
@@ -43,11 +66,7 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
             holder = connection.execute(
                 "SELECT owner, epoch FROM onceover.driver WHERE pipeline = %s", [pipeline]
             ).fetchone()
-            shown = f"{holder['owner']} (epoch {holder['epoch']})" if holder else "another driver"
-            raise BusyError(
-                f"pipeline {pipeline} is being ingested by {shown}; stop that one first, or wait {LEASE_SECONDS:.0f} s "
-                "after it died"
-            )
+            raise _busy(pipeline, holder)
         epoch = Epoch(pipeline, row["epoch"])
         connection.execute(
             """
@@ -96,4 +115,12 @@ def fenced(epoch: Epoch) -> FencedError:
     return FencedError(
         f"pipeline {epoch.pipeline} was taken over: epoch {epoch.number} is no longer current; this driver stops "
         "and has changed nothing since"
+    )
+
+
+def _busy(pipeline: str, holder: Mapping[str, object] | None) -> BusyError:
+    shown = f"{holder['owner']} (epoch {holder['epoch']})" if holder else "another driver"
+    return BusyError(
+        f"pipeline {pipeline} is being ingested by {shown}; stop that one first, or wait {LEASE_SECONDS:.0f} s after "
+        "it died"
     )

@@ -1,0 +1,142 @@
+"""Runs the entries of `jobs/` as processes of their own on a Spark that is warm already, for kills by the dozen.
+
+`python -m tests.faults.warm` builds one session and then reads a line of JSON a process: script, arguments, environment
+and log. It forks, prints the child's pid, and the child runs the script's `main` as it stands, up to its end or its
+SIGKILL. All children share one gateway to the JVM: only one may be working at a time, others held still. What a kill of
+the JVM besides leaves behind is the same, for it keeps nothing of the protocol; `test_ingest_kills` kills one whole.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from onceover.endpoints import home
+from onceover.errors import OnceoverError
+
+
+@dataclass(slots=True)
+class WarmJob:
+    """A process of WarmJobs."""
+
+    pid: int
+    jobs: WarmJobs
+    _code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None and psutil.Process(self.pid).status() == psutil.STATUS_ZOMBIE:
+            self._code = self.jobs.reap(self.pid)
+        return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        deadline = time.monotonic() + (timeout or 600.0)
+        while (code := self.poll()) is None:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"process {self.pid} runs on after {timeout} s")
+            time.sleep(0.05)
+        return code
+
+
+class WarmJobs:
+    """The side of the tests."""
+
+    def __init__(self, log: Path) -> None:
+        with log.open("ab") as stderr:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.faults.warm"],
+                cwd=home(),
+                env={**os.environ, "PYSPARK_SUBMIT_ARGS": "--master local[2] pyspark-shell"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+        self._read()
+
+    def launch(self, script: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> WarmJob:
+        """A new process that runs that script; for `SupervisedJob`."""
+        asked = {"script": script, "arguments": list(arguments), "environment": dict(environment), "log": str(log)}
+        return WarmJob(int(self._ask(asked)), self)
+
+    def reap(self, pid: int) -> int:
+        """The exit code of a process that has ended, negative for a signal."""
+        return int(self._ask({"reap": pid}))
+
+    def close(self) -> None:
+        self._process.communicate(timeout=60)
+
+    def _ask(self, what: Mapping[str, Any]) -> str:
+        assert self._process.stdin
+        self._process.stdin.write(json.dumps(what) + "\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def _read(self) -> str:
+        assert self._process.stdout
+        answer = self._process.stdout.readline().strip()
+        assert answer, "the warm Spark process has ended; its last words are in its log"
+        return answer
+
+
+def serve() -> None:
+    """Build the session, then fork for each line on standard input; ends with it."""
+    from onceover.spark.session import build
+
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    session = build("kills")
+    print("ready", file=answers, flush=True)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if "reap" in asked:
+            answer = os.waitstatus_to_exitcode(os.waitpid(asked["reap"], 0)[1])
+        else:
+            answer = os.fork() or _child(asked)
+        print(answer, file=answers, flush=True)
+    session.stop()
+
+
+def _child(asked: Mapping[str, Any]) -> int:
+    """Never returns: runs the script in a process group of its own, and leaves the shared session alone at its end."""
+    from pyspark.sql import SparkSession
+
+    os.setsid()
+    log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.environ.update(asked["environment"])
+    SparkSession.stop = lambda self: None  # type: ignore[method-assign]
+    code = 1
+    try:
+        code = _main(asked["script"])(asked["arguments"])
+    except SystemExit as end:
+        code = int(end.code or 0)
+    except OnceoverError as error:
+        sys.stderr.write(f"{asked['script'].removesuffix('.py')}: {error}\n")
+        code = error.exit_code
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+def _main(script: str) -> Callable[[list[str]], int]:
+    spec = importlib.util.spec_from_file_location(script.removesuffix(".py"), home() / "jobs" / script)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.main  # type: ignore[no-any-return]
+
+
+if __name__ == "__main__":
+    serve()
