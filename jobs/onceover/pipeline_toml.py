@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from onceover.kafka_properties import refusal
 from onceover.mistakes import Mistake, MistakesError
 from onceover.pipeline import (
     NAME,
@@ -32,20 +33,6 @@ _SYSTEM = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax"})  # eve
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _GROUP = re.compile(r"[a-zA-Z0-9._-]{1,200}")
 _RAW_ROOT = re.compile(r"(/[A-Za-z0-9_.=-]+)+")
-_MANAGED = frozenset(
-    {
-        "bootstrap.servers",
-        "metadata.broker.list",
-        "group.id",
-        "isolation.level",
-        "auto.offset.reset",
-        "enable.auto.commit",
-        "auto.commit.enable",
-        "enable.auto.offset.store",
-        "enable.partition.eof",
-    }
-)
-_SECRET = re.compile(r"password|secret|\.pem$|sasl\.oauthbearer\.config|sasl\.jaas")
 
 
 def read(path: Path) -> Pipeline:
@@ -206,11 +193,8 @@ def _repair(table: Table) -> RepairPolicy:
 def _kafka(table: Table) -> Mapping[str, str]:
     properties: dict[str, str] = {}
     for name, value in _flat(table.values, ""):
-        if name in _MANAGED:
-            remedy = "addresses come from the environment, group and isolation stand in [ingest]"
-            table.wrong(name, "this one is set for you", f"leave it out; {remedy}")
-        elif _SECRET.search(name):
-            table.wrong(name, "a secret does not belong in this file", "give it through the environment")
+        if why := refusal(name):
+            table.wrong(name, *why)
         elif isinstance(value, bool):
             properties[name] = str(value).lower()
         elif isinstance(value, str | int):

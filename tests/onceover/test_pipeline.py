@@ -138,9 +138,10 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
             f"{file}: ingest.offset_store: 'zookeeper' is not in this version; take kafka",
             f"{file}: ingest.sink: 'apend' is none of append; did you mean append?",
             f"{file}: storage.raw_root: '/raw/../etc' has . or .. in it; write the path without them",
-            f"{file}: kafka.group.id: this one is set for you; "
-            "leave it out; addresses come from the environment, group and isolation stand in [ingest]",
-            f"{file}: kafka.sasl.password: a secret does not belong in this file; give it through the environment",
+            f"{file}: kafka.group.id: not one of the client properties a pipeline may set; "
+            "remove it; group and isolation stand in [ingest]",
+            f"{file}: kafka.sasl.password: a secret does not belong in this file; "
+            "put it into the environment as ONCEOVER_KAFKA_SASL_PASSWORD",
             f"{file}: colour: nobody knows this key; known are contract, ingest, kafka, repair, storage",
         ]
     )
@@ -276,7 +277,7 @@ def test_home_is_the_variables_folder_or_the_packages(tmp_path: Path) -> None:
 
 
 def test_a_pipeline_is_read_without_spark(tmp_path: Path) -> None:
-    code = "import sys, onceover.pipeline as p; p.find('flights'); print([m for m in sys.modules if 'spark' in m])"
+    code = "import sys, onceover.pipelines as p; p.find('flights'); print([m for m in sys.modules if 'spark' in m])"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

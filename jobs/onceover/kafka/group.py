@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from onceover.errors import BusyError, OnceoverError
 from onceover.kafka.client import TIMEOUT_SECONDS, LastComplaint, explain, refused_properties
-from onceover.kafka.properties import client_properties
+from onceover.kafka_properties import client_properties
 
 _log = logging.getLogger(__name__)
 

@@ -45,15 +45,15 @@ def variable_of(secret: str) -> str:
     return "ONCEOVER_KAFKA_" + secret.upper().replace(".", "_")
 
 
-def refusal(name: str) -> str | None:
-    """Why a property may not stand in a pipeline's TOML and what to do instead, or None where it may."""
+def refusal(name: str) -> tuple[str, str] | None:
+    """Why a property may not stand in a pipeline's TOML, and what to do instead; None where it may."""
     if name in ALLOWED:
         return None
     if name in SECRET:
-        return f"{name} is a secret; put it into the environment as {variable_of(name)}"
-    if name == "bootstrap.servers":
-        return "bootstrap.servers is an address; put it into the environment as ONCEOVER_KAFKA"
-    return f"{name} is not one of the client properties a pipeline may set; remove it"
+        return "a secret does not belong in this file", f"put it into the environment as {variable_of(name)}"
+    if name in ("bootstrap.servers", "metadata.broker.list"):
+        return "an address does not belong in this file", "put it into the environment as ONCEOVER_KAFKA"
+    return "not one of the client properties a pipeline may set", "remove it; group and isolation stand in [ingest]"
 
 
 def client_properties(
@@ -63,7 +63,7 @@ def client_properties(
 
     Raises ConfigurationError for a property that is not allowed.
     """
-    refusals = [text for text in map(refusal, sorted(properties)) if text]
+    refusals = [f"{name}: {why[0]}; {why[1]}" for name in sorted(properties) if (why := refusal(name))]
     if refusals:
         raise ConfigurationError(f"[kafka]: {'; '.join(refusals)}")
     secrets = {name: environment[variable_of(name)] for name in SECRET if environment.get(variable_of(name))}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from onceover.errors import ConfigurationError
-from onceover.kafka.properties import ALLOWED, SECRET, client_properties, refusal
+from onceover.kafka_properties import ALLOWED, SECRET, client_properties, refusal
 
 
 def test_an_allowed_property_reaches_the_client() -> None:
@@ -15,7 +15,7 @@ def test_an_allowed_property_reaches_the_client() -> None:
 def test_a_secret_is_taken_from_the_environment_only() -> None:
     assert client_properties("b:9092", {}, {"ONCEOVER_KAFKA_SASL_PASSWORD": "s3cret"})["sasl.password"] == "s3cret"
     assert not ALLOWED & SECRET
-    with pytest.raises(ConfigurationError, match=r"sasl\.password is a secret.*ONCEOVER_KAFKA_SASL_PASSWORD"):
+    with pytest.raises(ConfigurationError, match=r"sasl\.password: a secret.*ONCEOVER_KAFKA_SASL_PASSWORD"):
         client_properties("b:9092", {"sasl.password": "s3cret"}, {})
 
 
@@ -24,11 +24,11 @@ def test_a_secret_is_taken_from_the_environment_only() -> None:
     ["auto.offset.reset", "enable.auto.commit", "group.id", "isolation.level", "enable.partition.eof", "nonsense"],
 )
 def test_a_property_that_the_guarantees_hang_on_is_refused(name: str) -> None:
-    assert f"{name} is not one of" in (refusal(name) or "")
+    assert "not one of" in (refusal(name) or ("",))[0]
 
 
 def test_an_address_is_sent_to_the_environment() -> None:
-    assert "ONCEOVER_KAFKA" in (refusal("bootstrap.servers") or "")
+    assert "ONCEOVER_KAFKA" in (refusal("bootstrap.servers") or ("", ""))[1]
 
 
 def test_every_refused_property_is_named_in_one_line() -> None:
