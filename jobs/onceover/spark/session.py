@@ -20,6 +20,8 @@ MEANING = {  # the same SQL must mean the same when a window is ingested and whe
 _NEEDED = {
     "spark.speculation": "false",  # a second try of a task that appends, while the first still runs, appends twice
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",  # at 1 MB a record: half of what an Arrow column can hold
+    # Window files are read by name, by the hundred; listed in a Spark job of a task each, that costs more than to read.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "2000",
     "spark.ui.showConsoleProgress": "false",  # spark-submit turns it on for Python, and it garbles our own
 }
 _UNLESS_GIVEN = {
