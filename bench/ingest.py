@@ -105,7 +105,7 @@ def run() -> tuple[list[Row], list[str]]:
     framing, appending = (middle([pair[i] for pair in split[1:]]) for i in (0, 1))
     rows = [
         Row("Kafka to window files, warm", pace, peer_pace, "Spark's text writer by window", "records/s",
-            pace / peer_pace, "200,000 records/s", pace >= 200_000, correct, len(ours_s)),
+            pace / peer_pace, "200,000", pace >= 200_000, correct, len(ours_s)),
     ]  # fmt: skip
     notes = [
         f"split of ours, seconds: read {read_s:.1f}, frame (and interpret, CRC, digest) {framing - read_s:.1f}, "

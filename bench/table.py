@@ -45,14 +45,13 @@ def runs() -> int:
 def show(name: str, rows: Sequence[Row], notes: Sequence[str], folder: Path) -> None:
     """Print the table and write `NAME.json`."""
     table = Table(title=name, title_justify="left")
-    for column in ("work", "ours", "peer", "unit", "ratio", "goal", "met", "correct"):
-        table.add_column(column)
+    for column in ("work", "ours", "peer", "ratio", "goal", "met", "correct"):
+        table.add_column(column, justify="left" if column in ("work", "goal") else "right")
     for row in rows:
         table.add_row(
-            row.work,
-            f"{row.ours:,.2f}",
-            f"{row.peer:,.2f} ({row.peer_name})",
-            row.unit,
+            f"{row.work}, {row.unit}",
+            _short(row.ours),
+            _short(row.peer),
             f"{row.ratio:.2f}",
             row.goal,
             "yes" if row.met else "no",
@@ -60,6 +59,8 @@ def show(name: str, rows: Sequence[Row], notes: Sequence[str], folder: Path) -> 
         )
     console = Console()
     console.print(table)
+    for row in rows:
+        console.print(f"peer of {row.work}: {row.peer_name}; medians of {row.runs} alternating runs")
     for note in notes:
         console.print(note)
     folder.mkdir(parents=True, exist_ok=True)
@@ -69,3 +70,7 @@ def show(name: str, rows: Sequence[Row], notes: Sequence[str], folder: Path) -> 
 
 def middle(values: Sequence[float]) -> float:
     return float(median(values))
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
