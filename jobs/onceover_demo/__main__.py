@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import sys
@@ -30,6 +31,13 @@ def main() -> int:
             f"[red]{place} is not an earlier demo's folder, and would be cleared away; move it or set ONCEOVER_LOCAL"
         )
         return 2
+    place.parent.mkdir(parents=True, exist_ok=True)
+    only_one = place.with_suffix(".lock").open("a")  # held until this process ends
+    try:
+        fcntl.flock(only_one, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        console.print(f"[red]another demo is running in {place}; wait for its end, or set ONCEOVER_LOCAL")
+        return 75
     started = time.monotonic()
     stack = Stack(place)
     # An earlier demo that was killed may have left its processes.

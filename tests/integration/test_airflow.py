@@ -75,6 +75,7 @@ def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes,
     replayed(lane)
     lane.ingest()
     whole = {"pipeline": lane.name, "from": "2013-01-01T00:00Z", "to": "2013-01-03T00:00Z"}
+    refused = airflow.trigger("repair_on_call", whole)  # for want of a reason; looked at below
     dry = finished(airflow, "repair_on_call", {**whole, "dry_run": True})
     plan = result(airflow, "repair_on_call", dry, lane.name, "windows.detect")["plan"]
     assert [(row["window"], row["counted"], row["distinct"]) for row in plan] == [
@@ -85,7 +86,7 @@ def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes,
     assert uncertified(lane) == 2
 
     # A real run needs a reason, and the reason lands in the ledger with who asked.
-    refused = finished(airflow, "repair_on_call", whole)
+    airflow.wait_for_run("repair_on_call", refused, 300)
     assert airflow.run("repair_on_call", refused)["state"] == "failed"
     one_day = {**whole, "to": "2013-01-02T00:00Z", "reason": "numbers look doubled"}
     asked = finished(airflow, "repair_on_call", one_day)
