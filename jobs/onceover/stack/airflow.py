@@ -121,6 +121,7 @@ class AirflowProcess:
             "CORE__EXECUTOR": "LocalExecutor",
             "CORE__PARALLELISM": 3,
             "CORE__DEFAULT_TIMEZONE": "utc",
+            "CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": 5,  # else a new pipeline is in no form for half a minute
             "CORE__HOSTNAME_CALLABLE": "socket.gethostname",  # the default asks a name server, which may not be there
             "CORE__EXECUTION_API_SERVER_URL": f"{self.address()}/execution/",
             "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{user}" for user in USERS),
