@@ -6,7 +6,7 @@ late records that were counted rightly are certified without Spark; where nothin
 ### When a task is red
 
 - `pipelines`: the folder of TOMLs cannot be read; see ONCEOVER_PIPELINES in the worker's environment.
-- `windows.detect`: a part does not answer, or the pipeline's TOML is wrong; the last line of the log says which.
+- `windows.detect`: a part does not answer, or the pipeline's TOML is wrong; the error in the log says which.
   Run `onceover doctor`. The next run tries again by itself.
 - `windows.repair`: the Spark application did not end well; its last lines stand in the log. Mend what they name, then
   clear the task: running it twice is harmless.

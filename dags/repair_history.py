@@ -1,6 +1,7 @@
 """Judge every window of a day again, and repair what is not certified: for the **Backfill** form of the UI.
 
-Choose *Trigger*, then *Backfill*, the first and the last day (both included), and the pipeline. Each day is one run,
+Choose *Trigger*, then *Backfill*, the first and the last day (both included; a day is run once it is over, so not
+today), and the pipeline. Each day is one run,
 with at most one Spark application a pipeline, and none where nothing is wrong. `force` rebuilds certified windows too.
 To judge days again that an earlier backfill has judged, choose to reprocess completed runs.
 
@@ -11,7 +12,7 @@ has to be chosen. An empty choice never means all of them.
 ### When a task is red
 
 - `choose`: no pipeline was chosen, or one that is not there. Start the backfill again with one from the list.
-- `windows.detect`: a part does not answer, or the day lies in the future; the last line of the log says which. Run
+- `windows.detect`: a part does not answer, or the day lies in the future; the error in the log says which. Run
   `onceover doctor`, then clear the task.
 - `windows.repair`: the Spark application did not end well; its last lines stand in the log. Mend what they name, then
   clear the task: running it twice is harmless.

@@ -7,7 +7,7 @@ with a zone.
 
 ### When a task is red
 
-- `windows.detect`: the times, the pipeline or the reason cannot be meant, or a part does not answer; the last line of
+- `windows.detect`: the times, the pipeline or the reason cannot be meant, or a part does not answer; the error in
   the log says which. Trigger again with what it asks for, or run `onceover doctor`.
 - `windows.repair`: the Spark application did not end well; its last lines stand in the log. Mend what they name, then
   clear the task: running it twice is harmless.

@@ -9,8 +9,8 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 
 from py4j.protocol import Py4JError
@@ -34,8 +34,6 @@ from onceover.spark.source import KafkaSource
 from onceover.steps import Holding
 from onceover.window_files import Layout, WindowFiles
 
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
-
 
 def main(arguments: list[str]) -> int:
     """Run until SIGTERM or SIGINT: then finish the batch under way, commit it and exit 0."""
@@ -55,8 +53,9 @@ def main(arguments: list[str]) -> int:
     ):
         topic.facts()  # an unreachable broker or an unknown topic is told before Spark starts
         drivers.refuse_beside_a_living_one(ledger, pipeline.name)
-        with _kept_from_spark(stop):
-            spark = build(f"onceover ingest {pipeline.name}")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        spark = build(f"onceover ingest {pipeline.name}")
         try:
             known = register(ledger, pipeline, check(spark, pipeline.contract))
             epoch = _acquire(ledger, pipeline.name, stop)
@@ -78,23 +77,6 @@ def main(arguments: list[str]) -> int:
             with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
                 spark.stop()
     return 0
-
-
-@contextmanager
-def _kept_from_spark(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT ask this process to stop, and never Spark's JVM, also where they go to the whole group.
-
-    The JVM keeps ignoring what it was started to ignore. Blocked meanwhile, a signal waits here and is not lost.
-    """
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
-    for number in _STOPPING:
-        signal.signal(number, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        for number in _STOPPING:
-            signal.signal(number, lambda *_: stop.set())
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
 
 
 def _acquire(ledger: Connection, pipeline: str, stop: threading.Event) -> drivers.Epoch | None:

@@ -32,5 +32,6 @@ def pipelines_folder(environ: Mapping[str, str] = os.environ) -> Path:
         return home(environ) / "pipelines"
     folder = Path(named).expanduser()
     if not folder.is_absolute() or not folder.is_dir():
-        raise ConfigurationError(f"{PIPELINES} is {named!r}; set it to the absolute path of the folder of TOMLs")
+        why = "is no folder that is there" if folder.is_absolute() else "is not an absolute path"
+        raise ConfigurationError(f"{PIPELINES}={named!r} {why}; set it to the absolute path of the folder of TOMLs")
     return folder

@@ -54,6 +54,12 @@ def _of_window(pipeline: str, window: Window, state: str, kinds: Collection[str]
             *restore,
             Step("Then repair it, which lifts the block:", repair),
         ]
+    if state == "certified" and set(kinds) - {Kind.LATE}:
+        return [
+            *restore,
+            Step("Its certificate stands, so it is not repaired by itself. To rebuild it all the same:",
+                 f'{ask} --force --reason "..."'),
+        ]  # fmt: skip
     if set(kinds) - {Kind.LATE}:
         return [
             *restore,

@@ -43,9 +43,9 @@ class Program(TyperGroup):
 def _tell(error: typer.TyperException) -> None:
     context = getattr(error, "ctx", None)
     said = error.format_message()
-    if not said or context is None:  # a group without a command, whose help was printed already
+    if not said:  # a group without a command, whose help was printed already
         return
-    fail(f"{said.rstrip('.')}; see `{context.command_path} --help`")
+    fail(f"{said.rstrip('.')}; see `{context.command_path if context else 'onceover'} --help`")
 
 
 app = typer.Typer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -114,7 +115,8 @@ def _check_sql(pipelines: Sequence[Pipeline]) -> tuple[dict[str, Columns], list[
             except ConfigurationError as error:
                 mistakes.append(Mistake(toml_of(pipeline.name), "contract", str(error), "correct it"))
     finally:
-        spark.stop()
+        with suppress(Exception):  # a JVM that was interrupted has nothing left to stop
+            spark.stop()
     return columns, mistakes
 
 

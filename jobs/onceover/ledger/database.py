@@ -10,7 +10,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
 
-from onceover.errors import BusyError, TerminalError, UnreachableError
+from onceover.errors import BusyError, ConfigurationError, OnceoverError, TerminalError, UnreachableError
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for those who may not know which driver this is
@@ -49,9 +49,18 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
             raise
 
 
-def unreachable(address: str, error: Exception) -> UnreachableError:
-    """One line about a database that does not answer, without the address's password."""
+def unreachable(address: str, error: Exception) -> OnceoverError:
+    """One line about a database that does not answer or lets nobody in, without the address's password."""
     shown = shown_address(address)
+    if isinstance(error, psycopg.ProgrammingError):
+        return ConfigurationError(
+            "ONCEOVER_POSTGRES is no PostgreSQL URI; write it like postgresql://USER@HOST:5432/DATABASE"
+        )
+    if "authentication failed" in str(error) or "no password supplied" in str(error):
+        return ConfigurationError(
+            f"PostgreSQL at {shown} does not accept this user and password; name the user in ONCEOVER_POSTGRES and the "
+            "password in PGPASSWORD or a PGPASSFILE"
+        )
     why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return UnreachableError(
         f"PostgreSQL at {shown} does not answer ({why}); start it (`onceover stack up`) or set ONCEOVER_POSTGRES"

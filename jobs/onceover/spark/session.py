@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
 MEANING = {  # the same SQL must mean the same when a window is ingested and when it is rebuilt, years later
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "false",  # a bad cast is null, it does not stop the topic
@@ -44,7 +49,9 @@ def build(app_name: str) -> SparkSession:
     # An analysis error is told in one line; pyspark would log its whole JVM stack besides.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    SparkContext._ensure_initialized()  # only now does SparkConf know what spark-submit was given
+    logging.getLogger().addFilter(_is_no_interrupted_call)
+    with _undisturbed():
+        SparkContext._ensure_initialized()  # only now does SparkConf know what spark-submit was given
     given = SparkConf()
     softly = _UNLESS_GIVEN
     if str(given.get("spark.master", "local")).startswith("local"):
@@ -52,6 +59,47 @@ def build(app_name: str) -> SparkSession:
     builder = SparkSession.builder.appName(app_name)
     for key, value in ({k: v for k, v in softly.items() if not given.contains(k)} | _NEEDED | MEANING).items():
         builder = builder.config(key, value)
+    on_interrupt = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, on_interrupt)  # Spark's own asks the JVM in the middle of another question
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """SIGTERM and SIGINT wait until Spark's JVM is up, and never reach it, also where they go to the whole group.
+
+    A process that ended in between would leave a JVM behind that nobody knows of. The JVM keeps ignoring what it was
+    started to ignore, and ends with this process.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: set[int] = set()
+    before = {number: signal.signal(number, lambda got, _: waiting.add(got)) for number in _STOPPING}
+    _starting.set()
+    try:
+        yield
+    finally:
+        _starting.clear()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for came in waiting:
+            signal.raise_signal(came)
+
+
+def _ignore_in_child() -> None:
+    if _starting.is_set():
+        for number in _STOPPING:
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _is_no_interrupted_call(record: logging.LogRecord) -> bool:
+    """The gateway logs a call that Ctrl-C interrupts, stack and all; whoever catches it tells it in one line."""
+    return "while sending command" not in str(record.msg)
+
+
+_starting = threading.Event()
+os.register_at_fork(after_in_child=_ignore_in_child)
