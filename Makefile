@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 export PYTHON
 
-.PHONY: help setup demo test check fix up down bench
+.PHONY: help setup demo test test-airflow test-stack check fix up down bench
 
 help: ## Say what there is
 	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,11 +23,17 @@ up: setup ## Start the embedded Kafka, HDFS, PostgreSQL and Airflow; they stay u
 down: setup ## Stop what `make up` started; its data stays
 	@$(BIN)/onceover stack down
 
-test: check ## Everything that must pass before landing, fastest tier first
+test: check ## Everything that must pass before landing: fastest tier first, then two lanes beside each other
 	@$(PYTEST) -q -m "not spark and not stack and not airflow and not faults"
-	@$(PYTEST) -q -m "spark and not stack and not airflow and not faults"
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=line test-airflow test-stack
+
+test-airflow: # Airflow waits more than it works, so it has company
 	@$(PYTEST) -q -m "airflow and not stack" # a process of its own: it has another home and another Airflow
-	@$(PYTEST) -q -m "stack" # one session, so that they share one stack
+	@$(PYTEST) -q -m "airflow and stack"
+
+test-stack:
+	@$(PYTEST) -q -m "spark and not stack and not airflow and not faults"
+	@$(PYTEST) -q -m "stack and not airflow" # one session, so that they share one stack
 
 check: setup ## Format, lint, types, import arrows: reads only
 	@$(BIN)/ruff format --check --quiet . || { echo "make check: run \`make fix\`"; exit 1; }

@@ -70,7 +70,22 @@ def folder_of_this_session() -> Iterator[Path]:
     """A folder under `.local/test` that this session holds a lock on. What sessions that were killed left is ended."""
     root = ROOT / ".local" / "test"
     root.mkdir(parents=True, exist_ok=True)
+    with (root / "lock").open("a") as alone:
+        fcntl.flock(alone, fcntl.LOCK_EX)  # else a folder could be cleared away before its session has locked it
+        _clear(root)
+        folder = Path(tempfile.mkdtemp(dir=root, prefix=""))
+        lock = (folder / "session.lock").open("a")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    with lock:
+        yield folder
+    if "ONCEOVER_KEEP" not in os.environ:  # kept, its logs can be read; the next session clears it away
+        shutil.rmtree(folder)
+
+
+def _clear(root: Path) -> None:
     for other in root.iterdir():
+        if not other.is_dir():
+            continue
         with (other / "session.lock").open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -78,9 +93,3 @@ def folder_of_this_session() -> Iterator[Path]:
                 continue  # its session is running
             Stack(other).down()
             shutil.rmtree(other)
-    folder = Path(tempfile.mkdtemp(dir=root, prefix=""))
-    with (folder / "session.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield folder
-    if "ONCEOVER_KEEP" not in os.environ:  # kept, its logs can be read; the next session clears it away
-        shutil.rmtree(folder)
