@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,21 +21,17 @@ from onceover import line, operations
 from onceover.endpoints import address
 from onceover.home import pipelines_folder
 from onceover.ingest import Ingest, Progress
-from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import drivers, requests
-from onceover.ledger.catalog import Registered, register, registered
+from onceover.ledger.catalog import Registered, keep_log_retention, register, registered
 from onceover.ledger.database import Connection, connect, migrate
-from onceover.offset_store import OFFSET_STORES
-from onceover.offsets import OffsetRange
 from onceover.operations import Confirmation, Detection
 from onceover.pipeline import Pipeline
 from onceover.pipelines import find
 from onceover.spark.contract_check import check
-from onceover.spark.hdfs_leases import Leases
-from onceover.spark.micro_batch import MicroBatch
+from onceover.spark.driving import driver, opened
+from onceover.spark.refilling import refill
 from onceover.spark.repair_run import RepairRun
 from onceover.spark.session import build
-from onceover.spark.source import KafkaSource
 from onceover.stack import Stack
 from onceover.steps import Holding
 from onceover.window import WindowRange
@@ -104,23 +100,13 @@ class Lane:
     @contextmanager
     def driver(self, holding: Holding | None = None) -> Iterator[Ingest]:
         """The real driver of `jobs/ingest.py`, in this process."""
-        pipeline, policy = self.pipeline, self.pipeline.ingest
-        with (
-            closing(Topic(address("kafka"), self.topic, policy.isolation, {})) as topic,
-            closing(OFFSET_STORES[policy.offset_store](address("kafka"), self.topic, policy.group, {})) as store,
-            self.ledger() as ledger,
-        ):
+        pipeline = self.pipeline
+        with opened(pipeline) as (topic, store), self.ledger() as ledger:
             known = register(ledger, pipeline, check(self.spark, pipeline.contract))
+            keep_log_retention(ledger, self.name, topic.policy().retention_ms)
             epoch = drivers.acquire(ledger, self.name, "test")
-            leases = Leases(self.spark, address("hdfs"))
-
-            def work(ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
-                source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation)
-                today = datetime.now(UTC).date()
-                return MicroBatch(self.spark, known, source, ranges, address("webhdfs"), self.layout, today, leases)
-
             try:
-                yield Ingest(ledger, epoch, known, policy, topic, store, work, holding or Holding())
+                yield driver(self.spark, ledger, epoch, known, pipeline, topic, store, holding or Holding())
             finally:
                 drivers.release(ledger, epoch)
 
@@ -143,6 +129,7 @@ class Lane:
         """What `jobs/repair.py` does, on this process's session, and then what the DAG's confirm does."""
         with self.ledger() as ledger:
             known = registered(ledger, self.name)
+            refill(self.spark, ledger, self.pipeline, known, request_id, patience=5.0)
             wanted = requests.read_request(ledger, self.name, request_id)
             claimed, accounted = requests.claim(ledger, wanted)
             run = RepairRun(

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from psycopg.types.json import Jsonb
-
-from onceover import __version__
 from onceover.digest import Digest
 from onceover.findings import Evidence, Finding, Kind
 from onceover.ledger.catalog import Registered
+from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import digest_columns, digest_of
+from onceover.ledger.digests import digest_of
 from onceover.ledger.found import record_findings, resolve
 from onceover.ledger.kafka_partitions import accounted
 from onceover.offsets import OffsetRange
@@ -162,7 +160,8 @@ def certify_from_ledger(
 ) -> list[datetime]:
     """Certify windows on the ledger's word, each only if its version is still the one it was judged at.
 
-    One transaction; returns the windows certified. Those that changed meanwhile are judged again next time.
+    One transaction; returns the windows certified. Those that changed meanwhile are judged again next time. What the
+    tables hold of them is stated too, so that a later change by hand shows.
     """
     judged = {evidence.window_start: (evidence, findings) for evidence, findings in right}
     done: list[datetime] = []
@@ -174,52 +173,27 @@ def certify_from_ledger(
             """,
             [known.name, sorted(judged)],
         ).fetchall()
-        for row in rows:
-            evidence, findings = judged[row["window_start"]]
-            if row["version"] != evidence.version:
-                continue
-            _insert_certificate(connection, known, evidence, ranges, who, why)
+        same = [row["window_start"] for row in rows if row["version"] == judged[row["window_start"]][0].version]
+        standing = known.table.fingerprints(connection, same)
+        for start in same:
+            evidence, findings = judged[start]
+            stated = Certificate(
+                window_start=start,
+                window_end=evidence.window_end,
+                version=evidence.version,
+                landing_set=evidence.landing_set,
+                accounted=ranges,
+                frozen_length=evidence.expected_length,
+                digest=evidence.expected,
+                aggregates=standing[start],
+                who=who,
+                why=why,
+            )
+            certify(connection, known, stated)
             record_findings(connection, known.name, evidence.window_start, findings)
             resolve(connection, known.name, evidence.window_start, "certified from the ledger")
             done.append(evidence.window_start)
     return done
-
-
-def ranges_as_json(ranges: Iterable[OffsetRange]) -> list[list[str | int]]:
-    """Offset ranges as a certificate keeps them: [generation, kafka_partition, start, end]."""
-    return [[r.source.generation, r.source.kafka_partition, r.start, r.end] for r in ranges]
-
-
-def _insert_certificate(
-    connection: Connection, known: Registered, evidence: Evidence, ranges: Sequence[OffsetRange], who: str, why: str
-) -> None:
-    connection.execute(
-        """
-        WITH fresh AS (
-          INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
-            code_version, landing_set, accounted, frozen_length, records, high1, low1, high2, low2, who, why)
-          VALUES (%(pipeline)s, %(window_start)s, %(window_end)s, %(version)s, 'ledger', %(contract_version)s,
-            %(code_version)s, %(landing_set)s, %(accounted)s, %(frozen_length)s,
-            %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s, %(who)s, %(why)s)
-          RETURNING certificate_id)
-        UPDATE onceover."window" SET certificate_id = fresh.certificate_id, tries = 0, blocked_at = NULL,
-          blocked_why = NULL FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(window_start)s
-        """,
-        {
-            "pipeline": known.name,
-            "window_start": evidence.window_start,
-            "window_end": evidence.window_end,
-            "version": evidence.version,
-            "contract_version": known.contract_version,
-            "code_version": __version__,
-            "landing_set": list(evidence.landing_set),
-            "accounted": Jsonb(ranges_as_json(ranges)),
-            "frozen_length": evidence.expected_length,
-            **digest_columns(evidence.expected),
-            "who": who,
-            "why": why,
-        },
-    )
 
 
 def _evidence(row: Mapping[str, object]) -> Evidence:

@@ -27,7 +27,7 @@ COMMENT ON COLUMN onceover.batch_range.oldest_record IS
   'Smallest Kafka timestamp read: with the topic''s retention it tells how long the log still holds the range.';
 
 ALTER TABLE onceover.pipeline ADD log_retention interval;
-COMMENT ON COLUMN onceover.pipeline.log_retention IS 'The topic''s retention.ms when it was last asked; NULL: for ever.';
+COMMENT ON COLUMN onceover.pipeline.log_retention IS 'The topic''s retention when it was last asked; NULL: for ever.';
 
 CREATE TABLE onceover.refill (
   refill_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -76,8 +76,9 @@ CREATE TABLE onceover.decision (
   why text NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now()
 );
-CREATE UNIQUE INDEX ON onceover.decision (pipeline, generation, kafka_partition, record_offset);
-COMMENT ON TABLE onceover.decision IS 'Which of several contents of one ID counts, because somebody said so.';
+CREATE INDEX ON onceover.decision (pipeline, window_start);
+COMMENT ON TABLE onceover.decision IS
+  'Which of several contents of one ID counts, because somebody said so; the last one about an ID holds.';
 
 ALTER TABLE onceover.repair DROP CONSTRAINT repair_state_check;
 ALTER TABLE onceover.repair ADD CONSTRAINT repair_state_check CHECK (state IN
