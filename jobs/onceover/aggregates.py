@@ -196,6 +196,38 @@ class AggregateTable:
         found = {row["window_start"]: Fingerprint(int(row["rows"]), str(row["hash"])) for row in rows}
         return {start: found.get(start, NOTHING) for start in starts}
 
+    def differences(
+        self, connection: Connection, stage: str, starts: Sequence[datetime], most: int
+    ) -> dict[datetime, tuple[int, list[str]]]:
+        """By window, how many rows stand in the table and not in the stage (`-`) or the other way round (`+`), and the
+        first of them as text. Rows are compared as a multiset, NULL keys as equal; `revision` is none of it."""
+        names = sql.SQL(", ").join(map(sql.Identifier, ("window_start", *self.columns.names)))
+        rows = connection.execute(
+            sql.SQL(
+                """
+                WITH there AS (SELECT {names} FROM {table} WHERE window_start = ANY(%(starts)s)),
+                  wanted AS (SELECT {names} FROM {staging} WHERE stage = %(stage)s AND window_start = ANY(%(starts)s)),
+                  apart AS (
+                    SELECT '-' AS side, * FROM (SELECT * FROM there EXCEPT ALL SELECT * FROM wanted) a
+                    UNION ALL SELECT '+', * FROM (SELECT * FROM wanted EXCEPT ALL SELECT * FROM there) b),
+                  numbered AS (
+                    SELECT window_start, side || ' ' || ROW({own})::text AS shown,
+                      count(*) OVER (PARTITION BY window_start) AS n,
+                      row_number() OVER (PARTITION BY window_start ORDER BY ROW({own})::text, side DESC) AS place
+                    FROM apart)
+                SELECT window_start, max(n) AS n, array_agg(shown ORDER BY place) AS shown FROM numbered
+                WHERE place <= %(most)s GROUP BY window_start
+                """
+            ).format(
+                names=names,
+                own=sql.SQL(", ").join(map(sql.Identifier, self.columns.names)),
+                table=self.table,
+                staging=self.staging,
+            ),
+            {"starts": list(starts), "stage": stage, "most": most},
+        )
+        return {row["window_start"]: (int(row["n"]), list(row["shown"])) for row in rows}
+
     def _key_list(self) -> sql.Composed:
         return sql.SQL(", ").join(map(sql.Identifier, ("window_start", *(c.name for c in self.columns.keys))))
 

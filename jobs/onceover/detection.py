@@ -83,8 +83,9 @@ def _look_once(
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
     # Lengths are read between the two looks at the ledger: a window whose version differs changed in between.
-    flying, before = windows.in_flight(connection, pipeline), windows.versions(connection, pipeline)
-    lengths = files.lengths(windows.uncertified(connection, pipeline, start, end, every))
+    flying = windows.in_flight(connection, pipeline)
+    before = windows.versions(connection, pipeline, start, end, every)
+    lengths = files.lengths(before)
     seen = windows.snapshot(connection, pipeline, start, end, every)
     steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
     judgements = tuple(Judgement(e, lengths.get(e.window_start), judge(e, lengths.get(e.window_start))) for e in steady)

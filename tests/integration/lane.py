@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,20 +23,22 @@ from onceover import line, operations
 from onceover.endpoints import address
 from onceover.home import pipelines_folder
 from onceover.ingest import Ingest, Progress
-from onceover.ledger import drivers, requests
+from onceover.ledger import audits, drivers, requests
 from onceover.ledger.catalog import Registered, keep_log_retention, register, registered
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.operations import Confirmation, Detection
 from onceover.pipeline import Pipeline
 from onceover.pipelines import find
+from onceover.spark.audit_run import audit_log
 from onceover.spark.contract_check import check
 from onceover.spark.driving import driver, opened
 from onceover.spark.refilling import refill
 from onceover.spark.repair_run import RepairRun
 from onceover.spark.session import build
+from onceover.spark.verify_run import verify_window
 from onceover.stack import Stack
 from onceover.steps import Holding
-from onceover.window import WindowRange
+from onceover.window import WindowRange, from_ms, written
 from onceover.window_files import Layout, WindowFiles
 
 EVENTS = """
@@ -145,6 +149,28 @@ class Lane:
             run.run(claimed, accounted)
             requests.release(ledger, self.name, claimed)
         return operations.confirm(self.name, request_id)
+
+    def verified(self, window_start: datetime) -> Mapping[str, Any]:
+        """What `jobs/audit.py` says of the window's certificate."""
+        with self.ledger() as ledger:
+            audit_id = audits.ask(ledger, self.name, "window", window_start, None, "test")
+            audit, _ = audits.read(ledger, self.name, audit_id)
+            return verify_window(self.spark, ledger, self.known(), self.files(), address("hdfs"), audit)
+
+    def audited(self, window_range: WindowRange | None = None) -> Mapping[str, Any]:
+        """What `jobs/audit.py` says of Kafka's log, raw and the aggregates."""
+        start, end = (window_range.start, window_range.end) if window_range else (None, None)
+        with self.ledger() as ledger:
+            audit, _ = audits.read(ledger, self.name, audits.ask(ledger, self.name, "log", start, end, "test"))
+            return audit_log(self.spark, ledger, self.pipeline, self.known(), self.files(), address("hdfs"), audit)
+
+    def explained(self, minute: float) -> Mapping[str, Any]:
+        """What `onceover explain --json` says of the window that starts that many minutes after noon."""
+        window = written(from_ms(NOON_MS + int(minute * 60_000)))
+        command = [str(Path(sys.executable).with_name("onceover")), "explain", self.name, window, "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found: Mapping[str, Any] = json.loads(done.stdout)
+        return found
 
     def known(self) -> Registered:
         with self.ledger() as ledger:

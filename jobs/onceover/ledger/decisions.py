@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from onceover.errors import UsageError
@@ -73,3 +74,18 @@ def decided(connection: Connection, request_id: int) -> dict[datetime, tuple[Dec
         one = Decision(KafkaPartition(row["generation"], row["kafka_partition"]), row["record_offset"], row["kept"])
         found[row["window_start"]] = (*found.get(row["window_start"], ()), one)
     return found
+
+
+def decided_in(connection: Connection, decision_ids: Sequence[int]) -> tuple[Decision, ...]:
+    """The decisions that a certificate names; of several about one ID the last one holds."""
+    rows = connection.execute(
+        """
+        SELECT DISTINCT ON (generation, kafka_partition, record_offset) generation, kafka_partition, record_offset, kept
+        FROM onceover.decision WHERE decision_id = ANY(%s) ORDER BY 1, 2, 3, decision_id DESC
+        """,
+        [list(decision_ids)],
+    )
+    return tuple(
+        Decision(KafkaPartition(row["generation"], row["kafka_partition"]), row["record_offset"], row["kept"])
+        for row in rows
+    )

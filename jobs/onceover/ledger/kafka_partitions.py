@@ -153,19 +153,38 @@ def generations(connection: Connection, pipeline: str) -> list[str]:
     return [row["generation"] for row in rows]
 
 
+_ACCOUNTED = """
+SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) AS end_offset FROM (
+  SELECT generation, kafka_partition, unnest(
+    int8multirange(int8range(origin, frontier)) - coalesce(lost, '{}') + coalesce(relanded, '{}')
+    + coalesce(beyond, '{}') + coalesce(below, '{}')) AS piece
+  FROM onceover.kafka_partition k, LATERAL (
+    SELECT range_agg(int8range(a.start_offset, a.end_offset)) AS lost,
+      range_agg((SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges}
+        AND r.start_offset < a.end_offset AND r.end_offset > a.start_offset)) AS relanded
+    FROM onceover.accepted_loss a WHERE a.pipeline = k.pipeline AND a.generation = k.generation
+      AND a.kafka_partition = k.kafka_partition) losses, LATERAL (
+    SELECT
+      (SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges} AND r.end_offset > k.frontier) AS beyond,
+      (SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges} AND r.start_offset < k.origin) AS below
+  ) others WHERE k.pipeline = %(pipeline)s) pieces
+ORDER BY 1, 2, 3
+""".replace(
+    "{ranges}",
+    # The batch is looked up by its key, one range after the other: they are few, and the planner cannot know it.
+    """onceover.batch_range r WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition
+        AND (SELECT b.pipeline = k.pipeline AND b.state = 'landed' FROM onceover.batch b WHERE b.batch_id = r.batch_id)
+""",
+)
+
+
 def accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRange]:
-    """The offset ranges of all landed batches, joined where they touch."""
-    rows = connection.execute(
-        """
-        SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) AS end_offset FROM (
-          SELECT r.generation, r.kafka_partition,
-            unnest(range_agg(int8range(r.start_offset, r.end_offset))) AS piece
-          FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id)
-          WHERE b.pipeline = %s AND b.state = 'landed' GROUP BY r.generation, r.kafka_partition) pieces
-        ORDER BY 1, 2, 3
-        """,
-        [pipeline],
-    ).fetchall()
+    """The offset ranges of all landed batches, joined where they touch.
+
+    The frontier has moved from the origin over nothing but landed batches and accepted losses: so only the batches
+    beyond it, below the origin and across losses are read, and not a year of them.
+    """
+    rows = connection.execute(_ACCOUNTED, {"pipeline": pipeline}).fetchall()
     return [
         OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"])
         for r in rows

@@ -54,14 +54,16 @@ class Rebuild:
         """What raw says about each window; a window without a file has no lines."""
         rows = [] if self._distinct is None else self._sums(self._distinct).collect()  # one row a window and range
         by_window: dict[int, list[Row]] = {ms: [] for ms in self._claimed}
+        conflicts: Counter[int] = Counter()  # of one ID in two windows, both
         misdated: Counter[int] = Counter()
         for row in rows:
             by_window[row.window_ms].append(row)
             for window_ms in {row.window_ms, row.last_window_ms}:
+                conflicts[window_ms] += row.conflicts
                 misdated[window_ms] += row.misdated
         suspects = self._suspects() if any(row.conflicts or row.misdated for row in rows) else {}
         return {
-            from_ms(ms): self._rebuilt(found, misdated[ms], tuple(suspects.get(ms, ())))
+            from_ms(ms): self._rebuilt(found, conflicts[ms], misdated[ms], tuple(suspects.get(ms, ())))
             for ms, found in by_window.items()
         }
 
@@ -208,17 +210,16 @@ class Rebuild:
                 by_window.setdefault(window_ms, []).append(suspect)
         return by_window
 
-    def _rebuilt(self, rows: Sequence[Row], misdated: int, suspects: tuple[Suspect, ...]) -> Rebuilt:
+    def _rebuilt(self, rows: Sequence[Row], conflicts: int, misdated: int, suspects: tuple[Suspect, ...]) -> Rebuilt:
         lines_by: dict[str, int] = {}
         ranges: list[RangeRebuilt] = []
-        conflicts = planned = 0
+        planned = 0
         for row in rows:
             lines_by[row.state] = lines_by.get(row.state, 0) + row.lines
             planned = max(planned, row.planned_length)
             if row.state == "counts":
                 digest = Digest(row.records, *(getattr(row, h) for h in _HALVES))
                 ranges.append(RangeRebuilt(self._pieces[row.piece], digest))
-                conflicts += row.conflicts
         return Rebuilt(
             lines=sum(lines_by.values()),
             corrupt_lines=lines_by.get("corrupt", 0),

@@ -21,6 +21,8 @@ COMMANDS = (
     ("windows",),
     ("explain",),
     ("repair",),
+    ("verify",),
+    ("audit",),
     ("holes",),
     ("accept-loss",),
     ("restore",),

@@ -80,9 +80,27 @@ CREATE INDEX ON onceover.decision (pipeline, window_start);
 COMMENT ON TABLE onceover.decision IS
   'Which of several contents of one ID counts, because somebody said so; the last one about an ID holds.';
 
+CREATE TABLE onceover.audit (
+  audit_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  kind text NOT NULL CHECK (kind IN ('window', 'log')),
+  window_start timestamptz,
+  window_end timestamptz,
+  who text NOT NULL,
+  requested_at timestamptz NOT NULL DEFAULT now(),
+  finished_at timestamptz,
+  result jsonb,
+  CHECK (kind = 'log' OR window_start IS NOT NULL)
+);
+CREATE INDEX ON onceover.audit (pipeline, audit_id);
+COMMENT ON TABLE onceover.audit IS 'Re-checks of certificates against raw, and of raw and aggregates against the log.';
+
 ALTER TABLE onceover.repair DROP CONSTRAINT repair_state_check;
 ALTER TABLE onceover.repair ADD CONSTRAINT repair_state_check CHECK (state IN
   ('planned', 'claimed', 'published', 'confirmed', 'revoked', 'failed', 'unneeded', 'restored'));
+
+CREATE INDEX ON onceover.batch_range (generation, kafka_partition, start_offset, end_offset);
+CREATE INDEX ON onceover.certificate (certificate_id) INCLUDE (version);
 """
 
 
