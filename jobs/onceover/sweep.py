@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from onceover.findings import Finding, Kind, judge
 from onceover.window import WindowRange, written
 
 if TYPE_CHECKING:
+    from onceover.detection import Files
     from onceover.ledger.catalog import Registered
     from onceover.ledger.database import Connection
     from onceover.ledger.standing import Standing
@@ -24,12 +25,6 @@ PATIENCE_SECONDS = 60.0
 _AT_ONCE = 2016  # windows between two looks at the ledger; a week of those of 5 minutes
 
 Say = Callable[[int, int], None]
-
-
-class Files(Protocol):
-    """What a sweep asks of HDFS."""
-
-    def lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]: ...
 
 
 @dataclass(frozen=True, slots=True)

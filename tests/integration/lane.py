@@ -260,10 +260,12 @@ def lanes(stack: Stack, spark_session: SparkSession) -> Iterator[Callable[..., L
     migrate(address("postgres"))
     made: list[Path] = []
 
-    def make(toml: str = EVENTS, partitions: int = 1, **settings: object) -> Lane:
+    def make(
+        toml: str = EVENTS, partitions: int = 1, topic_config: Mapping[str, str] | None = None, **settings: object
+    ) -> Lane:
         name = f"t{uuid.uuid4().hex[:10]}"
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=1,
-                         config={"retention.ms": "-1", "max.message.bytes": "4000000"})  # fmt: skip
+        config = {"retention.ms": "-1", "max.message.bytes": "4000000", **(topic_config or {})}
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
         admin = AdminClient({"bootstrap.servers": address("kafka")})  # its futures end with it, so it is kept
         admin.create_topics([topic])[name].result(30)
         defaults = {"minutes": 5, "most": 100_000, "idle_after": "1ms", "first_start": "earliest"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import Any, cast
@@ -166,6 +167,36 @@ def test_aborted_records_and_markers_raise_no_alarm_also_at_the_end_of_a_range(l
     with lane.ledger() as ledger:
         assert ledger.execute("SELECT 1 FROM onceover.finding WHERE pipeline = %s AND window_start IS NULL", [lane.name]
                               ).fetchall() == []  # fmt: skip
+
+
+COMPACTED = {"cleanup.policy": "compact", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.01", "retention.ms": "-1"}
+
+
+def test_compacted_records_raise_no_alarm_and_what_is_left_is_read_again(lanes: Lanes) -> None:
+    lane = lanes(topic_config=COMPACTED)
+    lane.produce([event(0)], key=b"same")
+    with lane.driver() as driver:
+        driver.turn(0.0)
+    for n in range(1, 6):  # in segments of their own; the last one is never compacted
+        lane.produce([event(n)], key=b"same")
+        time.sleep(0.1)  # segments are rolled by the broker's clock
+    deadline = time.monotonic() + 60
+    while len(lane.log()) > 2:
+        assert time.monotonic() < deadline, "the broker did not compact"
+    left = sorted(offset for _, offset in lane.log())
+    skip_to(lane, 6)
+    with lane.driver() as driver:
+        driver.turn(0.0)
+    found = gaps(lane)
+    assert [reason for _, _, reason in found] == ["compacted", "lost"]
+    assert (found[0][:2], found[1][:2]) == ((1, left[0]), (left[0], 6))
+    lane.repair(lane.detect().request_id or 0)
+    lane.ingest()
+    assert (gaps(lane), lane.detect().findings) == ([], ())
+    assert sum(row[0] for row in lane.aggregates().values()) == 1 + len(left), "raw keeps what Kafka compacted away"
+    audit = lane.audited()
+    assert (audit["equal"], audit["records"]) == (True, len(left))
+    assert [row["ids"]["compacted away in Kafka"]["count"] for row in audit["rows"] if row["ids"]] == [1]
 
 
 def certified(lane: Lane) -> int:
