@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 from tests.integration.lane import Lane, event
@@ -65,5 +66,5 @@ def test_whatever_runs_at_once_every_window_ends_right_and_certified(lanes: Lane
         if request is not None:
             lane.repair(request)
     assert certified(lane) == 2
-    assert sum(row[0] for row in lane.aggregates().values()) == produced == len(lane.log())
+    assert sum(cast(int, row[0]) for row in lane.aggregates().values()) == produced == len(lane.log())
     assert lane.audited()["equal"]
