@@ -105,7 +105,8 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
     """Claim the request's windows by compare-and-set, then read what their repair stands on, in one snapshot. Those
     that Kafka's log holds for the shortest time come first.
 
-    Windows that somebody else holds, or that were certified since the request was made, are marked unneeded.
+    Windows that somebody else holds, or that were certified or blocked since the request was made, are marked
+    unneeded.
     """
     with connection.transaction():
         lock_windows(connection, wanted.pipeline, wanted.window_starts)
@@ -113,13 +114,14 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
             """
             UPDATE onceover.repair r SET state = 'unneeded', finished_at = clock_timestamp(), reason = CASE
                 WHEN c.certificate_id IS NOT NULL THEN 'certified meanwhile'
+                WHEN w.blocked_at IS NOT NULL THEN 'blocked meanwhile: ' || w.blocked_why
                 ELSE 'being repaired by ' || w.claimed_by END
             FROM onceover."window" w JOIN onceover.repair_request q ON q.request_id = %(request)s
             LEFT JOIN onceover.certificate c
               ON c.certificate_id = w.certificate_id AND c.version = w.version AND c.created_at > q.created_at
             WHERE r.request_id = %(request)s AND r.state IN ('planned', 'claimed')
               AND w.pipeline = r.pipeline AND w.window_start = r.window_start
-              AND (c.certificate_id IS NOT NULL
+              AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL
                 OR (w.claimed_until >= clock_timestamp() AND w.claimed_by <> %(owner)s))
             """,
             {"request": wanted.request_id, "owner": wanted.owner},
