@@ -16,7 +16,7 @@ One pipeline's red does not hold up the others.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import dag, task
 
@@ -42,7 +42,11 @@ def pipelines() -> list[str]:
     doc_md=__doc__,
 )
 def sweep_certified() -> None:
-    SweepOperator.partial(task_id="sweep").expand(pipeline=pipelines())
+    SweepOperator.partial(
+        task_id="sweep",
+        map_index_template="{{ task.pipeline }}",
+        execution_timeout=timedelta(hours=2),  # it asks for the length of every file there is
+    ).expand(pipeline=pipelines())
 
 
 sweep_certified()

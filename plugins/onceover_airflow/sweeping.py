@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import BaseOperator, Context
@@ -24,8 +23,7 @@ class SweepOperator(BaseOperator):
     template_fields: Sequence[str] = ("pipeline",)
 
     def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        kwargs.setdefault("execution_timeout", timedelta(hours=2))  # it reads the lengths of every file there is
-        super().__init__(map_index_template="{{ task.pipeline }}", **kwargs)
+        super().__init__(**kwargs)
         self.pipeline = pipeline
 
     def execute(self, context: Context) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from onceover.errors import TransientError, UsageError
 from onceover.findings import Kind
 from onceover.ledger import decisions
 from onceover.line import parse_id
-from onceover.repair import Decision
+from onceover.repair import Claimed, Decision
+from onceover.spark.repair_run import RepairRun
 from onceover.window import from_ms
 
 pytestmark = pytest.mark.stack
@@ -190,6 +192,32 @@ def test_one_id_in_two_windows_is_misdated_and_published_in_neither(lanes: Lanes
     kinds = [{Kind(f["kind"]) for f in lane.explained(m)["ledger"]["findings"]} for m in (0, 5)]
     assert kinds == [{Kind.MISDATED, Kind.CONFLICT}, {Kind.MISDATED, Kind.CONFLICT, Kind.UNACCOUNTED_BYTES}]
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4), (5.0, "a"): (1, 7, 7)}
+
+
+def test_what_happens_to_a_window_between_the_request_and_its_repair_is_no_failed_try(lanes: Lanes) -> None:
+    lane = lanes()
+    duplicated(lane)
+    request = lane.detect().request_id or 0
+    freeze = RepairRun._freeze
+
+    def appended_after(run: RepairRun, claimed: Sequence[Claimed]) -> Mapping[datetime, int]:
+        frozen = freeze(run, claimed)
+        append(lane, 0, b"\nhalf a li")
+        return frozen
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RepairRun, "_freeze", appended_after)
+        ((_, why),) = lane.repair(request).unneeded
+    assert "changed during the repair" in why
+    again = lane.detect().request_id or 0
+    with lane.ledger() as ledger:
+        update = (
+            "UPDATE onceover.\"window\" SET blocked_at = now(), blocked_why = 'tried too often' WHERE pipeline = %s"
+        )
+        row = ledger.execute(update + " RETURNING tries", [lane.name]).fetchone()
+    assert row == {"tries": 0}
+    assert lane.repair(again).unneeded == (("2026-03-01T12:00Z", "blocked meanwhile: tried too often"),)
+    assert len(lane.repair(lane.detect(minutes(0, 5)).request_id or 0).confirmed) == 1
 
 
 def append(lane: Lane, minute: int, content: bytes) -> None:

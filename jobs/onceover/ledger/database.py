@@ -31,7 +31,7 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
             row_factory=dict_row,
             connect_timeout=5,
             application_name=application,
-            options="-c timezone=UTC -c lock_timeout=60s",
+            options="-c timezone=UTC -c lock_timeout=60s -c jit=off",
         )
     except psycopg.Error as error:
         raise unreachable(address, error) from error

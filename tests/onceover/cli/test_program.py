@@ -23,6 +23,7 @@ COMMANDS = (
     ("repair",),
     ("verify",),
     ("audit",),
+    ("sweep",),
     ("holes",),
     ("accept-loss",),
     ("restore",),
