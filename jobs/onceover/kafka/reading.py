@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from operator import methodcaller
 from time import monotonic
 from typing import cast
 
@@ -220,9 +221,14 @@ def _offset_of(message: Message) -> int:
     return cast(int, message.offset())
 
 
+# By way of the C API, which notices that the library answers with an error set: the interpreter's own call of a method
+# that it has seen often (3.11 specializes it) would hand out the broken answer and leave the error for later.
+_ask_headers = methodcaller("headers")
+
+
 def _headers(record: Message) -> bytes:
     try:
-        headers = cast("Sequence[Header] | None", record.headers())
+        headers = cast("Sequence[Header] | None", _ask_headers(record))
     except (SystemError, UnicodeError):  # never ask such a message again: the second answer holds null pointers
         headers = UNREADABLE_HEADERS
     return escape_headers(headers) if headers else b""

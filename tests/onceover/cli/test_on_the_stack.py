@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from onceover.cli.repair import who
+from onceover.ledger.database import HEAD
 from onceover.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -186,7 +187,7 @@ def test_stack_status_is_1_while_a_process_is_down(run: Any, stack: Stack, plant
 
 
 def test_the_ledger_is_migrated_twice_as_once(run: Any, plant: Any) -> None:
-    assert run("ledger", "migrate").stdout == run("ledger", "migrate").stdout == "the ledger is at version 0001\n"
+    assert run("ledger", "migrate").stdout == run("ledger", "migrate").stdout == f"the ledger is at version {HEAD}\n"
 
 
 def test_a_repair_that_raw_does_not_bear_out_fails_and_publishes_nothing(states: Any) -> None:

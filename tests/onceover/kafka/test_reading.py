@@ -53,9 +53,11 @@ def test_null_and_empty_stay_apart(broker: Broker, topic: str) -> None:
 
 
 def test_a_header_name_that_is_not_utf8_does_not_block_its_record(broker: Broker, topic: str) -> None:
+    broker.produce(topic, [b"v"] * 1000)
+    assert len(rows(broker.source(topic), 0, 1000)) == 1000, "the interpreter has specialized the call by now"
     broker.produce_header_name(topic, b"caf\xe9", b"1")
     broker.produce(topic, [b"next"], headers=[("ok", b"2")])
-    assert [(r["headers"], r["value"]) for r in rows(broker.source(topic), 0, 2)] == [
+    assert [(r["headers"], r["value"]) for r in rows(broker.source(topic), 1000, 1002)] == [
         (escape_headers(reading.UNREADABLE_HEADERS), b"v"),
         (rb"ok\=2", b"next"),
     ]
