@@ -33,9 +33,9 @@ test: check ## Everything that must pass before landing: fastest tier first, the
 test-airflow: # Airflow waits more than it works, so it has company
 	@$(PYTEST) -q -m "airflow and not stack" # a process of its own: it has another home and another Airflow
 	@$(PYTEST) -q -m "airflow and stack"
+	@$(PYTEST) -q -m "spark and not stack and not airflow and not faults"
 
 test-stack:
-	@$(PYTEST) -q -m "spark and not stack and not airflow and not faults"
 	@$(PYTEST) -q -m "stack and not airflow" # one session, so that they share one stack
 
 check: setup ## Format, lint, types, import arrows: reads only
