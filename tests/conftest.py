@@ -58,7 +58,8 @@ def airflow(stack: Stack) -> Iterator[AirflowRest]:
     password = json.loads((stack.local / "airflow" / "passwords.json").read_text())["admin"]
     rest = AirflowRest(endpoints.address("airflow"), "admin", password)
     try:
-        rest.wait_for_dag("repair_failed_windows", 120)
+        for dag in sorted((ROOT / "dags").glob("*.py")):
+            rest.wait_for_dag(dag.stem, 180)
         rest.pause("repair_failed_windows", True)
         yield rest
     finally:
