@@ -117,8 +117,11 @@ class Broker:
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Its connections stay open, and nothing is answered."""
-        os.kill(self._stack.pid("kafka"), signal.SIGSTOP)
+        pid = self._stack.pid("kafka")
+        os.kill(pid, signal.SIGSTOP)
         try:
+            # Each thread stops when it is next scheduled: on a busy machine one may still answer until then.
+            self._until(lambda: _require_stopped(pid))
             yield
         finally:
             os.kill(self._stack.pid("kafka"), signal.SIGCONT)
@@ -138,6 +141,13 @@ class Broker:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
+
+
+def _require_stopped(pid: int) -> None:
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        state = (task / "stat").read_text().rpartition(") ")[2][0]
+        if state != "T":
+            raise TimeoutError(f"thread {task.name} of {pid} is in state {state}")
 
 
 def _librdkafka() -> str:
