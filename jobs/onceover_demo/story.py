@@ -24,6 +24,7 @@ from onceover_demo import flights, ledger_facts, oracle
 from onceover_demo.supervised import SupervisedJob
 
 DAG = "repair_failed_windows"
+PATIENCE_SECONDS = 900.0  # for a machine whose cores others use as well; what is waited for takes about a minute
 # Which crash, and after which batch of the process that it hits.
 CRASHES = ((Step.APPENDED, 2), (Step.INCREMENTED, 2))
 
@@ -108,12 +109,17 @@ class Story:
             try:
                 for step, batch in CRASHES:
                     ingest.start(stop_after=step, count=batch)
-                    ingest.wait_until_held(120, lambda: None)
+                    ingest.wait_until_held(PATIENCE_SECONDS)
                     ingest.kill()
                     self.told.crashes.append({"after": str(step), "at": datetime.now(UTC).isoformat()})
                     progress.console.print(f"SIGKILL after [bold]{step}[/], before the next step; started again")
                 ingest.start()
-                _wait(lambda: ledger_facts.everything_closed(postgres), 240, "ingest to read everything", tick)
+                _wait(
+                    lambda: ledger_facts.everything_closed(postgres),
+                    PATIENCE_SECONDS,
+                    "ingest to read everything",
+                    tick,
+                )
                 code = ingest.stop()
                 self.told.checks["ingest stops cleanly on SIGTERM"] = code == 0
             except TransientError as error:
@@ -143,7 +149,7 @@ class Story:
 
     def _repair(self) -> None:
         airflow = self._airflow()
-        airflow.wait_for_dag(DAG, 120)
+        airflow.wait_for_dag(DAG, PATIENCE_SECONDS)
         # It is on schedule: whichever run comes first, the scheduler's or ours, does the work.
         airflow.trigger(DAG)
         runs = self._wait_for_runs(airflow)
@@ -196,7 +202,7 @@ class Story:
         before = ledger_facts.certificates_and_rows(postgres)
         airflow = self._airflow()
         run = airflow.trigger(DAG)
-        airflow.wait_for_run(DAG, run, 120)
+        airflow.wait_for_run(DAG, run, PATIENCE_SECONDS)
         states = {t["task_id"]: t["state"] for t in airflow.tasks(DAG, run)}
         self.told.checks["the second run started no Spark"] = states["windows.repair"] == "skipped"
         self.told.checks["the second run changed no row and no certificate"] = (
@@ -210,7 +216,7 @@ class Story:
     def _wait_for_runs(self, airflow: AirflowRest) -> list[str]:
         done = {"success", "failed"}
         with self._console.status("detect, repair, confirm ..."):
-            _wait(lambda: all(run["state"] in done for run in airflow.runs(DAG)), 300, f"{DAG} to finish")
+            _wait(lambda: all(run["state"] in done for run in airflow.runs(DAG)), PATIENCE_SECONDS, f"{DAG} to finish")
         return [run["dag_run_id"] for run in airflow.runs(DAG)]
 
     def _results(self, airflow: AirflowRest, run: str) -> tuple[dict[str, Any], dict[str, Any], float]:
