@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import closing
 
@@ -14,6 +13,7 @@ from tests.integration.lane import Lane, event
 from onceover.endpoints import address
 from onceover.findings import Kind
 from onceover.offset_store import OFFSET_STORES
+from onceover.stack.process import wait_for
 from onceover.steps import Step
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
@@ -27,13 +27,6 @@ LEFT_BEHIND = {
     Step.OFFSETS_COMMITTED: ("landed", 10, True),
     Step.COMMITTED: ("landed", 10, True),
 }
-
-
-def wait(done: Callable[[], bool], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(0.1)
 
 
 def closed(lane: Lane) -> Callable[[], bool]:
@@ -78,7 +71,7 @@ def test_no_record_is_lost_or_counted_wrong_whichever_step_a_kill_follows(lanes:
                                   "USING (batch_id) WHERE b.pipeline = %s", [lane.name]).fetchone()  # fmt: skip
         assert (group_offset(lane) == (ends or {})["e"]) == is_committed, f"after {step}"
     warm.start()
-    wait(closed(lane), 120, "every window to be closed")
+    wait_for(closed(lane), 120, "every window to be closed")
     assert warm.stop() == 0, "SIGTERM ends it cleanly"
 
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
@@ -102,7 +95,7 @@ def test_a_driver_that_was_paused_and_taken_over_changes_nothing_when_it_wakes(l
     paused.start(stop_after=Step.APPENDED)
     paused.wait_until_held(120)
     other.start()
-    wait(closed(lane), 120, "the other driver to finish")
+    wait_for(closed(lane), 120, "the other driver to finish")
     assert other.stop() == 0
     before = everything(lane)
     paused.resume()
@@ -120,7 +113,7 @@ def test_a_second_driver_is_refused_while_the_first_one_lives(lanes: Lanes, jobs
     first = jobs("ingest.py", "--pipeline", lane.name)
     second = jobs("ingest.py", "--pipeline", lane.name, cold=True)
     first.start()
-    wait(closed(lane), 120, "the first driver to be at work")
+    wait_for(closed(lane), 120, "the first driver to be at work")
     second.start()
     assert second.wait(20) == 75, "it is refused before it has started Spark"
     assert "is being ingested by" in second.last_words()

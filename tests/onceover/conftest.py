@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import re
-import signal
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from tests.frozen import frozen
 
 from onceover import endpoints
 from onceover.kafka import Topic, TopicFacts
@@ -114,17 +113,8 @@ class Broker:
     def source(self, topic: str, **changed: Any) -> KafkaSource:
         return KafkaSource(self.address, topic, self.facts(topic).topic_id, **changed)
 
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Its connections stay open, and nothing is answered."""
-        pid = self._stack.pid("kafka")
-        os.kill(pid, signal.SIGSTOP)
-        try:
-            # Each thread stops when it is next scheduled: on a busy machine one may still answer until then.
-            self._until(lambda: _require_stopped(pid))
-            yield
-        finally:
-            os.kill(self._stack.pid("kafka"), signal.SIGCONT)
+    def frozen(self) -> AbstractContextManager[None]:
+        return frozen(self._stack.pid("kafka"))
 
     def restart(self) -> None:
         self._stack.stop_part("kafka")
@@ -141,13 +131,6 @@ class Broker:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
-
-
-def _require_stopped(pid: int) -> None:
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        state = (task / "stat").read_text().rpartition(") ")[2][0]
-        if state != "T":
-            raise TimeoutError(f"thread {task.name} of {pid} is in state {state}")
 
 
 def _librdkafka() -> str:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.frozen import frozen
 
 from onceover.cli.repair import who
 from onceover.ledger.database import HEAD
@@ -173,7 +170,7 @@ def test_doctor_names_what_is_wrong_with_a_pipeline(run: Any, states: Any, stack
 
 @pytest.mark.faults
 def test_doctor_ends_in_time_though_a_part_is_frozen(run: Any, plant: Any, stack: Stack) -> None:
-    with _frozen(stack, "namenode"):
+    with frozen(stack.pid("namenode")):
         found = json.loads(run("doctor", "--json").stdout)
     assert any(each["check"] == "HDFS" and each["state"] == "wrong" for each in found)
     assert any(each["check"] == "PostgreSQL" and each["state"] == "fine" for each in found)
@@ -207,12 +204,3 @@ def test_a_repair_that_raw_does_not_bear_out_fails_and_publishes_nothing(states:
         [states.name],
     ).fetchone()
     assert row == {"who": who(), "why": "INC-3", "state": "failed"}
-
-
-@contextmanager
-def _frozen(stack: Stack, name: str) -> Iterator[None]:
-    os.kill(stack.pid(name), signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(stack.pid(name), signal.SIGCONT)

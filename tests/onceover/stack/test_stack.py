@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -16,6 +15,7 @@ import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from hdfs import InsecureClient
+from tests.frozen import frozen
 
 from onceover.errors import ConfigurationError, TransientError, UsageError
 from onceover.stack import Stack
@@ -173,12 +173,8 @@ def test_one_part_can_be_stopped_and_started_and_keeps_its_address(own: Stack) -
 
 
 def test_a_paused_part_is_unready_not_up(own: Stack) -> None:
-    pid = own.pid("namenode")
-    os.kill(pid, signal.SIGSTOP)
-    try:
+    with frozen(own.pid("namenode")):
         assert {part.name: part.state for part in own.status()}["namenode"] == "unready"
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def test_unknown_parts_are_named_and_no_parts_are_no_parts(own: Stack) -> None:
