@@ -6,16 +6,19 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 export PYTHON
 
-.PHONY: help setup demo test test-airflow test-stack check fix up down bench
+.PHONY: help setup demo demo-faults test test-airflow test-stack check fix up down bench
 
 help: ## Say what there is
-	@awk -F':.*## ' '/^[a-z]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Make .venv from the lock files (the others do it themselves; nothing to do when they have not changed)
 	@requirements/install
 
 demo: setup ## Replay real flights, crash, detect, repair, prove: the whole story, ending in a table
 	@$(BIN)/python -m onceover_demo
+
+demo-faults: setup ## Offsets that ran ahead, a topic created anew: lost, found, read again, proved
+	@$(BIN)/python -m onceover_demo.faults
 
 up: setup ## Start the embedded Kafka, HDFS, PostgreSQL and Airflow; they stay up
 	@$(BIN)/onceover stack up

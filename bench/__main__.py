@@ -8,13 +8,13 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import ingest
+from bench import detect, ingest
 from bench.table import Row, show
 from onceover.endpoints import address, home
 from onceover.ledger.database import migrate
 from onceover.stack import Stack, surroundings
 
-BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {"ingest": ingest.run}
+BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {"ingest": ingest.run, "detect": detect.run}
 
 
 def main(names: list[str]) -> int:

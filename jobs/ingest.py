@@ -9,28 +9,22 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import closing, suppress
-from datetime import UTC, datetime
+from contextlib import suppress
 
 from py4j.protocol import Py4JError
 
 from onceover.endpoints import address
-from onceover.errors import BusyError, OnceoverError
-from onceover.ingest import Heart, Ingest
+from onceover.errors import BusyError, OnceoverError, TerminalError
+from onceover.ingest import Heart
 from onceover.ingest_report import show
-from onceover.kafka import Topic, TopicFacts
+from onceover.kafka import Topic
 from onceover.ledger import drivers
-from onceover.ledger.catalog import register
+from onceover.ledger.catalog import keep_log_retention, register
 from onceover.ledger.database import Connection, connect, migrate
-from onceover.offset_store import OFFSET_STORES
-from onceover.offsets import OffsetRange
 from onceover.pipelines import find
 from onceover.spark.contract_check import check
-from onceover.spark.hdfs_leases import Leases
-from onceover.spark.micro_batch import MicroBatch
+from onceover.spark.driving import driver, opened
 from onceover.spark.session import build
-from onceover.spark.source import KafkaSource
 from onceover.steps import Holding
 from onceover.window_files import Layout, WindowFiles
 
@@ -41,16 +35,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
     pipeline = find(parser.parse_args(arguments).pipeline)
     stop, holding = threading.Event(), Holding.from_environment()
-    kafka, webhdfs, hdfs, postgres = (address(part) for part in ("kafka", "webhdfs", "hdfs", "postgres"))
-    layout = Layout(pipeline.storage.raw_root, pipeline.name)
+    *_, postgres = (address(part) for part in ("kafka", "webhdfs", "hdfs", "postgres"))
     migrate(postgres)
-    WindowFiles(webhdfs, layout).check()
-    policy, properties = pipeline.ingest, pipeline.kafka
-    with (
-        closing(Topic(kafka, pipeline.contract.topic, policy.isolation, properties)) as topic,
-        closing(OFFSET_STORES[policy.offset_store](kafka, topic.topic, policy.group, properties)) as store,
-        connect(postgres, f"onceover ingest {pipeline.name}") as ledger,
-    ):
+    WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name)).check()
+    with opened(pipeline) as (topic, store), connect(postgres, f"onceover ingest {pipeline.name}") as ledger:
         topic.facts()  # an unreachable broker or an unknown topic is told before Spark starts
         drivers.refuse_beside_a_living_one(ledger, pipeline.name)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -58,25 +46,26 @@ def main(arguments: list[str]) -> int:
         spark = build(f"onceover ingest {pipeline.name}")
         try:
             known = register(ledger, pipeline, check(spark, pipeline.contract))
+            _keep_log_retention(ledger, pipeline.name, topic)
             epoch = _acquire(ledger, pipeline.name, stop)
             if epoch is None:
                 return 0
             known.table.sweep(ledger, "batch:")
-            leases = Leases(spark, hdfs)
-
-            def work(ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
-                source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, properties)
-                today = datetime.now(UTC).date()
-                return MicroBatch(spark, known, source, ranges, webhdfs, layout, today, leases)
-
-            driver = Ingest(ledger, epoch, known, policy, topic, store, work, holding)
+            loop = driver(spark, ledger, epoch, known, pipeline, topic, store, holding)
             with Heart(postgres, epoch) as heart:
-                driver.run(stop, heart.lost, show(pipeline.name))
+                loop.run(stop, heart.lost, show(pipeline.name))
             drivers.release(ledger, epoch)
         finally:
             with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
                 spark.stop()
     return 0
+
+
+def _keep_log_retention(ledger: Connection, pipeline: str, topic: Topic) -> None:
+    try:
+        keep_log_retention(ledger, pipeline, topic.policy().retention_ms)
+    except TerminalError as error:  # nothing but how long a window stays repairable depends on it
+        logging.getLogger("onceover").warning("how long the log lasts is not known: %s", error)
 
 
 def _acquire(ledger: Connection, pipeline: str, stop: threading.Event) -> drivers.Epoch | None:

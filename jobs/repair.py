@@ -12,11 +12,12 @@ from py4j.protocol import Py4JError
 
 from onceover.endpoints import address
 from onceover.errors import OnceoverError
-from onceover.ledger import requests
+from onceover.ledger import refills, requests
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.pipelines import find
 from onceover.repair import Claimed
+from onceover.spark.refilling import refill
 from onceover.spark.repair_run import KeepClaims, RepairRun
 from onceover.spark.session import build
 from onceover.steps import Holding, RepairStep
@@ -35,7 +36,7 @@ def main(arguments: list[str]) -> int:
         require_current(connection)
         known = require_same_contract(connection, pipeline)
         wanted = requests.read_request(connection, pipeline.name, chosen.request)
-        if not wanted.window_starts:
+        if not wanted.window_starts and not refills.wanted(connection, pipeline.name, wanted.request_id):
             print(f"request {wanted.request_id}: nothing left to repair")
             return 0
         files = WindowFiles(webhdfs, Layout(pipeline.storage.raw_root, pipeline.name))
@@ -43,6 +44,8 @@ def main(arguments: list[str]) -> int:
         spark = build(f"onceover repair {pipeline.name}")
         claimed: list[Claimed] = []
         try:
+            refill(spark, connection, pipeline, known, wanted.request_id)
+            wanted = requests.read_request(connection, pipeline.name, wanted.request_id)
             claimed, accounted = requests.claim(connection, wanted)
             with KeepClaims(postgres, pipeline.name, claimed):
                 holding.reached(RepairStep.CLAIMED)

@@ -39,7 +39,7 @@ def test_every_folder_of_its_tree_is_there() -> None:
     assert set(named) <= everywhere
 
 
-@pytest.mark.parametrize("command", sorted(set(re.findall(r"^ +onceover ([a-z]+(?: check)?)", README, re.MULTILINE))))
+@pytest.mark.parametrize("command", sorted(set(re.findall(r"^ +onceover ([a-z-]+(?: check)?)", README, re.MULTILINE))))
 def test_every_command_it_shows_has_a_help(command: str) -> None:
     done = CliRunner().invoke(app, [*command.split(), "--help"])
     assert done.exit_code == 0, done.output

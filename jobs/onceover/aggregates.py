@@ -6,7 +6,7 @@ together with the ledger's rows, so that no reader ever sees half.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -33,6 +33,9 @@ class Fingerprint:
 
     rows: int
     hash: str
+
+
+NOTHING = Fingerprint(0, "0:0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,21 +160,73 @@ class AggregateTable:
             [self.name, revision, window_start],
         )
 
+    def restore(self, connection: Connection, window_start: datetime, source: int, revision: int) -> int:
+        """Put the kept rows of a revision in place of those that stand there, as `revision`. Returns how many."""
+        connection.execute(sql.SQL("DELETE FROM {} WHERE window_start = %s").format(self.table), [window_start])
+        return connection.execute(
+            sql.SQL(
+                "INSERT INTO {table} SELECT (jsonb_populate_record(NULL::{table}, "
+                "aggregates || jsonb_build_object('revision', %s::integer))).* FROM onceover.revision_row "
+                "WHERE pipeline = %s AND window_start = %s AND revision = %s"
+            ).format(table=self.table),
+            [revision, self.name, window_start, source],
+        ).rowcount
+
     def fingerprint(self, connection: Connection, window_start: datetime, stage: str | None = None) -> Fingerprint:
-        """Of one window's rows as they stand in the table, or as they are staged. Sums of MD5 halves: in no order, and
-        in no more memory for a million rows than for one."""
+        """Of one window's rows as they stand in the table, or as they are staged."""
+        return self.fingerprints(connection, [window_start], stage)[window_start]
+
+    def fingerprints(
+        self, connection: Connection, starts: Sequence[datetime], stage: str | None = None
+    ) -> dict[datetime, Fingerprint]:
+        """The same of many windows at once. Sums of MD5 halves: in no order, and in no more memory for a million rows
+        than for one."""
         source = self.table if stage is None else self.staging
         filter_ = sql.SQL("") if stage is None else sql.SQL(" AND stage = {}").format(sql.Literal(stage))
         names = sql.SQL(", ").join(map(sql.Identifier, self.columns.names))
-        row = connection.execute(
+        rows = connection.execute(
             sql.SQL(
-                "SELECT count(*) AS rows, coalesce(sum(('x' || left(h, 16))::bit(64)::bigint), 0) || ':' || "
-                "coalesce(sum(('x' || right(h, 16))::bit(64)::bigint), 0) AS hash "
-                "FROM (SELECT md5(ROW({names})::text) AS h FROM {source} WHERE window_start = %s{filter}) r"
+                "SELECT window_start, count(*) AS rows, sum(('x' || left(h, 16))::bit(64)::bigint) || ':' || "
+                "sum(('x' || right(h, 16))::bit(64)::bigint) AS hash "
+                "FROM (SELECT window_start, md5(ROW({names})::text) AS h FROM {source} "
+                "WHERE window_start = ANY(%s){filter}) r GROUP BY window_start"
             ).format(names=names, source=source, filter=filter_),
-            [window_start],
-        ).fetchone()
-        return Fingerprint(int(row["rows"]), str(row["hash"])) if row else Fingerprint(0, "")
+            [list(starts)],
+        )
+        found = {row["window_start"]: Fingerprint(int(row["rows"]), str(row["hash"])) for row in rows}
+        return {start: found.get(start, NOTHING) for start in starts}
+
+    def differences(
+        self, connection: Connection, stage: str, starts: Sequence[datetime], most: int
+    ) -> dict[datetime, tuple[int, list[str]]]:
+        """By window, how many rows stand in the table and not in the stage (`-`) or the other way round (`+`), and the
+        first of them as text. Rows are compared as a multiset, NULL keys as equal; `revision` is none of it."""
+        names = sql.SQL(", ").join(map(sql.Identifier, ("window_start", *self.columns.names)))
+        rows = connection.execute(
+            sql.SQL(
+                """
+                WITH there AS (SELECT {names} FROM {table} WHERE window_start = ANY(%(starts)s)),
+                  wanted AS (SELECT {names} FROM {staging} WHERE stage = %(stage)s AND window_start = ANY(%(starts)s)),
+                  apart AS (
+                    SELECT '-' AS side, * FROM (SELECT * FROM there EXCEPT ALL SELECT * FROM wanted) a
+                    UNION ALL SELECT '+', * FROM (SELECT * FROM wanted EXCEPT ALL SELECT * FROM there) b),
+                  numbered AS (
+                    SELECT window_start, side || ' ' || ROW({own})::text AS shown,
+                      count(*) OVER (PARTITION BY window_start) AS n,
+                      row_number() OVER (PARTITION BY window_start ORDER BY ROW({own})::text, side DESC) AS place
+                    FROM apart)
+                SELECT window_start, max(n) AS n, array_agg(shown ORDER BY place) AS shown FROM numbered
+                WHERE place <= %(most)s GROUP BY window_start
+                """
+            ).format(
+                names=names,
+                own=sql.SQL(", ").join(map(sql.Identifier, self.columns.names)),
+                table=self.table,
+                staging=self.staging,
+            ),
+            {"starts": list(starts), "stage": stage, "most": most},
+        )
+        return {row["window_start"]: (int(row["n"]), list(row["shown"])) for row in rows}
 
     def _key_list(self) -> sql.Composed:
         return sql.SQL(", ").join(map(sql.Identifier, ("window_start", *(c.name for c in self.columns.keys))))

@@ -19,6 +19,7 @@ class RangeRead:
     offsets: OffsetRange
     digest: Digest
     max_event_time: datetime | None
+    oldest_record: datetime | None = None  # smallest Kafka timestamp, where the records have one
 
     def __post_init__(self) -> None:
         if self.digest.records > len(self.offsets):

@@ -7,18 +7,24 @@ sight has landed or been superseded: so detection looks, waits for exactly those
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 from onceover.findings import Evidence, Finding, is_right, judge
 from onceover.ledger import windows
 from onceover.ledger.database import Connection
 from onceover.offsets import OffsetRange
 from onceover.window import WindowRange
-from onceover.window_files import WindowFiles
 
 PATIENCE_SECONDS = 60.0
+
+
+class Files(Protocol):
+    """What is asked of the window files: bytes of each one's that is there."""
+
+    def lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ class Look:
 def look(
     connection: Connection,
     pipeline: str,
-    files: WindowFiles,
+    files: Files,
     window_range: WindowRange | None,
     every: bool,
     patience: float = PATIENCE_SECONDS,
@@ -78,13 +84,14 @@ def look(
 
 
 def _look_once(
-    connection: Connection, pipeline: str, files: WindowFiles, window_range: WindowRange | None, every: bool
+    connection: Connection, pipeline: str, files: Files, window_range: WindowRange | None, every: bool
 ) -> Look:
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
     # Lengths are read between the two looks at the ledger: a window whose version differs changed in between.
-    flying, before = windows.in_flight(connection, pipeline), windows.versions(connection, pipeline)
-    lengths = files.lengths(windows.uncertified(connection, pipeline, start, end, every))
+    flying = windows.in_flight(connection, pipeline)
+    before = windows.versions(connection, pipeline, start, end, every)
+    lengths = files.lengths(before)
     seen = windows.snapshot(connection, pipeline, start, end, every)
     steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
     judgements = tuple(Judgement(e, lengths.get(e.window_start), judge(e, lengths.get(e.window_start))) for e in steady)

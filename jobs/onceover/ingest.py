@@ -21,9 +21,9 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from onceover.batch import Increment, Landing, RangeRead
-from onceover.errors import FencedError, OffsetRangeError, OnceoverError, TransientError
+from onceover.errors import FencedError, OnceoverError, TransientError
 from onceover.kafka import Topic, TopicFacts
-from onceover.ledger import batches, drivers, kafka_partitions
+from onceover.ledger import batches, drivers, kafka_partitions, refills
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection, DatabaseError, connect
 from onceover.ledger.increments import increment, stage_name
@@ -113,7 +113,6 @@ class Ingest:
     ) -> None:
         self._connection, self._epoch, self._known, self._policy = connection, epoch, known, policy
         self._topic, self._store, self._work, self._holding = topic, store, work, holding
-        self._generation: str | None = None
         self._uncommitted: dict[int, dict[int, int]] = {}  # landed batches whose offsets the store does not hold yet
 
     def run(self, stop: threading.Event, lost: threading.Event, report: Callable[[Progress], None]) -> None:
@@ -142,16 +141,37 @@ class Ingest:
             if not full:
                 stop.wait(max(0.0, self._policy.interval_ms / 1000 - (time.monotonic() - started)))
 
-    def turn(self, started: float) -> Progress:
-        """Plan once and, if there is something to read, take one batch through all its steps."""
-        connection, epoch = self._connection, self._epoch
-        batches.supersede_own(connection, epoch)
+    def turn(self, started: float, *, refills_only: bool = False) -> Progress:
+        """Plan once and, if there is something to read, take one batch through all its steps; refills go first."""
+        batches.supersede_own(self._connection, self._epoch)
         self._commit_offsets()
         facts = self._topic.facts()
         ranges = self._plan(facts)
-        if not ranges:
-            return self._report(None, facts, started)
-        batch_id = batches.begin(connection, epoch, self._known.contract_version, ranges)
+        if again := self._refills(facts):
+            return self._batch(again, facts, started, refill=True)
+        if ranges and not refills_only:
+            return self._batch(ranges, facts, started)
+        return self._report(None, facts, started)
+
+    def _refills(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
+        """What is to be read again, one range a Kafka partition; what the log no longer holds is refused."""
+        chosen: dict[int, OffsetRange] = {}
+        for piece in refills.wanted(self._connection, self._epoch.pipeline):
+            kafka_partition = piece.source.kafka_partition
+            if piece.source.generation != facts.generation or not (
+                facts.earliest[kafka_partition] <= piece.start and piece.end <= facts.end[kafka_partition]
+            ):
+                refills.refuse(self._connection, self._epoch.pipeline, [piece], "the log no longer holds it")
+            else:
+                chosen.setdefault(kafka_partition, piece)
+        return tuple(chosen.values())
+
+    def _batch(
+        self, ranges: Sequence[OffsetRange], facts: TopicFacts, started: float, *, refill: bool = False
+    ) -> Progress:
+        """Steps 2 to 7. A refill moves no stored offset: the store is past it."""
+        connection, epoch = self._connection, self._epoch
+        batch_id = batches.begin(connection, epoch, self._known.contract_version, ranges, refill=refill)
         self._holding.reached(Step.BEGUN)
         with _closing(self._work(ranges, facts)) as work:
             read, increments = work.read()
@@ -164,7 +184,7 @@ class Ingest:
             self._holding.reached(Step.INCREMENTED)
         batches.land(connection, epoch, batch_id, read, landings)
         self._holding.reached(Step.LANDED)
-        self._uncommitted[batch_id] = {r.source.kafka_partition: r.end for r in ranges}
+        self._uncommitted[batch_id] = {} if refill else {r.source.kafka_partition: r.end for r in ranges}
         self._commit_offsets()
         return self._report(
             batch_id, facts, started, read, landings, read_seconds=read_at - started,
@@ -182,12 +202,12 @@ class Ingest:
             del self._uncommitted[batch_id]
 
     def _plan(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
-        if self._generation not in (None, facts.generation):
-            raise OffsetRangeError(
-                f"topic {facts.topic} was deleted and created again while it was read (generation {self._generation}, "
-                f"now {facts.generation}); start ingest again to read the new one from its beginning"
-            )
         seen = kafka_partitions.generations(self._connection, self._epoch.pipeline)
+        if seen and facts.generation not in seen:
+            log.warning(
+                "topic %s was created anew: generation %s is read from its start", facts.topic, facts.generation
+            )
+            kafka_partitions.retire(self._connection, self._epoch, facts.generation)
         # Offsets stored for an earlier incarnation of the topic say nothing about this one.
         stored: Mapping[int, int] = {} if seen and facts.generation not in seen else self._store.load(sorted(facts.end))
         # A store may forget (Kafka drops the offsets of a group that is quiet for a week); the ledger does not.
@@ -196,7 +216,6 @@ class Ingest:
             stored = {**held, **stored}
         first = facts.end if self._policy.first_start == "latest" and not seen else facts.earliest
         starts = starting_offsets(stored, first, facts.earliest, facts.end)
-        self._generation = facts.generation
         sources = {KafkaPartition(facts.generation, p): p for p in facts.end}
         kafka_partitions.register(
             self._connection,

@@ -5,6 +5,7 @@ A range is half-open and its `end` is the next offset to read, as Kafka's commit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from onceover.errors import UsageError
 
 MAX_KAFKA_PARTITION = 99_999  # five digits in an ID
 GENERATION_DIGITS = 8
+_WRITTEN = re.compile(r"([0-9a-f]{8})-(\d{1,5}):(\d{1,18})-(\d{1,18})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,8 +51,28 @@ class OffsetRange:
     def __str__(self) -> str:
         return f"{self.source}[{self.start}, {self.end})"
 
+    def written(self) -> str:
+        """As people type it: GENERATION-PARTITION:START-END."""
+        return f"{self.source}:{self.start}-{self.end}"
+
     def overlaps(self, other: OffsetRange) -> bool:
         return self.source == other.source and self.start < other.end and other.start < self.end
+
+
+def parse_range(text: str) -> OffsetRange:
+    """The range that `written` wrote; UsageError for anything else."""
+    found = _WRITTEN.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"{text[:60]!r} is not an offset range; write it like 1f2e3d4c-0:1200-1300")
+    generation, kafka_partition, start, end = found.groups()
+    return OffsetRange(KafkaPartition(generation, int(kafka_partition)), int(start), int(end))
+
+
+def split(ranges: Iterable[OffsetRange], most: int) -> Iterable[OffsetRange]:
+    """The same offsets in pieces of at most `most`."""
+    for whole in ranges:
+        for start in range(whole.start, whole.end, most):
+            yield OffsetRange(whole.source, start, min(start + most, whole.end))
 
 
 def coalesce(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:

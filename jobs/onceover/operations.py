@@ -19,6 +19,7 @@ from onceover.window import Window, WindowRange, written
 if TYPE_CHECKING:
     from onceover.ledger.catalog import Registered
     from onceover.ledger.database import Connection
+    from onceover.pipeline import Pipeline
     from onceover.window_files import WindowFiles
 
 
@@ -39,7 +40,8 @@ class FailedWindow:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """What one detection judged. `waiting` windows are changing or claimed right now and are judged again next time."""
+    """What one detection judged. `waiting` windows are changing or claimed right now and are judged again next time;
+    `refills` are offset ranges that the repair has read again."""
 
     pipeline: str
     judged: int
@@ -50,6 +52,7 @@ class Detection:
     open: int
     findings: tuple[Finding, ...]
     request_id: int | None
+    refills: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -61,6 +64,7 @@ class Detection:
             "blocked": self.blocked,
             "open": self.open,
             "findings": [{"kind": str(f.kind), **f.evidence} for f in self.findings],
+            "refills": list(self.refills),
             "request_id": self.request_id,
         }
 
@@ -139,9 +143,11 @@ def detect(
     if window_range is None and not _has_run(pipeline_name):
         # A schedule looks at every pipeline there is; one that was only just written is no failure.
         return Detection(pipeline_name, 0, 0, (), 0, 0, 0, (), None)
-    with _opened(pipeline_name, write=True) as (connection, known, files):
+    with _opened(pipeline_name, write=True) as (connection, pipeline, known, files):
+        from onceover import holes
         from onceover.detection import look
-        from onceover.ledger import found, requests, windows
+        from onceover.ledger import found, refills, requests, windows
+        from onceover.offsets import split
 
         judged = look(connection, known.name, files, window_range, force)
         keep = [
@@ -155,12 +161,17 @@ def detect(
             who,
             reason,
         )
-        found.record_findings(connection, known.name, None, judged.findings)
+        of_pipeline, missing = holes.judge(connection, pipeline, judged.findings)
+        found.record_findings(connection, known.name, None, of_pipeline)
         failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
         free = {start: findings for start, findings in failed.items() if start not in judged.claimed}
+        # A scheduled detection takes over what an earlier repair has left; others ask only for what nobody asked for.
+        asked_for = set() if window_range is None else set(refills.wanted(connection, known.name))
+        again = [r for r in split(missing, pipeline.ingest.max_records_per_batch) if r not in asked_for]
         request_id = None
-        if free:
+        if free or again:
             request_id = requests.request(connection, known.name, who, reason, free, unblock=window_range is not None)
+            refills.want(connection, known.name, request_id, again)
         return Detection(
             pipeline=known.name,
             judged=len(judged.judgements),
@@ -172,7 +183,8 @@ def detect(
             waiting=judged.changing + len(failed) - len(free),
             blocked=len(judged.blocked),
             open=judged.open_windows,
-            findings=judged.findings,
+            findings=of_pipeline,
+            refills=tuple(map(str, again)),
             request_id=request_id,
         )
 
@@ -182,7 +194,7 @@ def plan_repair(
 ) -> tuple[PlannedRepair, ...]:
     """What `detect` with the same range would have repaired: windows, reasons, lines, bytes, change. Writes nothing."""
     _require_past(window_range, now)
-    with _opened(pipeline_name, write=False) as (connection, known, files):
+    with _opened(pipeline_name, write=False) as (connection, _, known, files):
         from onceover.detection import look
         from onceover.ledger.reading import distinct_records, landed_lines
 
@@ -205,7 +217,7 @@ def plan_repair(
 
 def confirm(pipeline_name: str, request_id: int) -> Confirmation:
     """Re-read what a request published, revoke what differs, and say what became of each of its windows."""
-    with _opened(pipeline_name, write=True) as (connection, known, _):
+    with _opened(pipeline_name, write=True) as (connection, _, known, _):
         from onceover.ledger import publishing, requests
 
         requests.read_request(connection, known.name, request_id)
@@ -251,7 +263,7 @@ def _has_run(name: str) -> bool:
 
 
 @contextmanager
-def _opened(name: str, *, write: bool) -> Iterator[tuple[Connection, Registered, WindowFiles]]:
+def _opened(name: str, *, write: bool) -> Iterator[tuple[Connection, Pipeline, Registered, WindowFiles]]:
     from onceover.endpoints import address
     from onceover.ledger.catalog import require_same_contract
     from onceover.ledger.database import connect, require_current
@@ -262,7 +274,8 @@ def _opened(name: str, *, write: bool) -> Iterator[tuple[Connection, Registered,
     with connect(address("postgres"), f"onceover {'detect' if write else 'plan'} {pipeline.name}") as connection:
         require_current(connection)
         known = require_same_contract(connection, pipeline)
-        yield connection, known, WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
+        files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
+        yield connection, pipeline, known, files
 
 
 def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> str:

@@ -11,7 +11,9 @@ from itertools import accumulate, groupby, pairwise
 
 from onceover.digest import EMPTY, Digest, total
 from onceover.findings import Finding, Kind
+from onceover.line import encode_id
 from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.window import from_ms, written
 
 CLAIM_SECONDS = 60.0
 
@@ -25,6 +27,30 @@ class LandingOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Decision:
+    """Of the contents that raw holds for one ID, somebody decided which counts: `kept` is its `Suspect` hash."""
+
+    source: KafkaPartition
+    offset: int
+    kept: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """One ID with several contents or several event times: the hash of each content, with its event time in ms."""
+
+    source: KafkaPartition
+    offset: int
+    contents: tuple[tuple[str, int], ...]
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "id": encode_id(self.source, self.offset).decode(),
+            "contents": [{"hash": h, "event_time": written(from_ms(ms))} for h, ms in self.contents],
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Claimed:
     """A window that this repair holds, with all that is read at the claim and never again."""
 
@@ -35,6 +61,7 @@ class Claimed:
     version: int
     landings: tuple[LandingOf, ...]
     certified: Digest | None
+    decisions: tuple[Decision, ...] = ()
 
     @property
     def landing_set(self) -> tuple[int, ...]:
@@ -65,6 +92,8 @@ class Rebuilt:
     misdated: int
     planned_length: int
     ranges: tuple[RangeRebuilt, ...] = ()
+    rejected_lines: int = 0  # of contents that a decision set aside
+    suspects: tuple[Suspect, ...] = ()  # the first of them, as evidence
 
     @property
     def digest(self) -> Digest:
@@ -74,7 +103,7 @@ class Rebuilt:
     def duplicates(self) -> int:
         """Lines that are there more than once, of those that count."""
         counting = self.lines - self.corrupt_lines - self.misplaced_lines - self.unaccounted_lines - self.stray_lines
-        return counting - self.digest.records
+        return counting - self.rejected_lines - self.digest.records
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +147,13 @@ def verify(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
         reasons.append(
             f"Spark planned {rebuilt.planned_length} bytes, {frozen_length} were frozen; the file changed or is missing"
         )
+    suspects = [suspect.as_dict() for suspect in rebuilt.suspects]
     if rebuilt.conflicts:
         reasons.append(f"{rebuilt.conflicts} IDs have more than one content")
-        findings.append(Finding(Kind.CONFLICT, {"ids": rebuilt.conflicts}))
+        findings.append(Finding(Kind.CONFLICT, {"ids": rebuilt.conflicts, "suspects": suspects}))
     if rebuilt.misdated:
         reasons.append(f"{rebuilt.misdated} IDs have more than one event time")
-        findings.append(Finding(Kind.MISDATED, {"ids": rebuilt.misdated}))
+        findings.append(Finding(Kind.MISDATED, {"ids": rebuilt.misdated, "suspects": suspects}))
     if rebuilt.misplaced_lines:
         findings.append(Finding(Kind.MISPLACED_LINE, {"lines": rebuilt.misplaced_lines}))
     if rebuilt.corrupt_lines:
@@ -142,7 +172,11 @@ def verify(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
     for landing, offsets, found, expected in unproved:
         # A replay after compaction lands less than the first reading did; that one proves what is there.
         replayed = found.records > expected.records and covered.has(offsets)
-        if not replayed:
+        # Of a landing that read a content which was decided against, only the number is left to compare.
+        decided = found.records == expected.records and any(
+            d.source == offsets.source and offsets.start <= d.offset < offsets.end for d in claimed.decisions
+        )
+        if not replayed and not decided:
             reasons.append(
                 f"landing {landing.landing_id}: raw holds {found.records} of {expected.records} of {offsets}"
                 + ("" if found.records != expected.records else ", with another digest")

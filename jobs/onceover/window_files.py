@@ -128,6 +128,11 @@ class WindowFiles:
                     found[names[name]] = length
         return found
 
+    def quarantine_files(self) -> list[str]:
+        """Paths of the days' quarantine files."""
+        folder = f"{self.layout.raw_root}/{self.layout.pipeline}/quarantine"
+        return [f"{folder}/{name}" for name, length in self._listing(folder) if length]
+
     def check(self) -> None:
         """Raise UnreachableError unless the NameNode answers and takes writes."""
         probe = f"{self.layout.raw_root}/{self.layout.pipeline}"

@@ -2,48 +2,35 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
 import sys
 import time
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from onceover.endpoints import home
 from onceover.errors import OnceoverError
-from onceover.stack import Stack, surroundings
+from onceover.stack import Stack
+from onceover_demo.place import own_stack
 from onceover_demo.story import Story, Told, write_report
-from onceover_demo.supervised import end_left_behind
 
 
 def main() -> int:
-    """Tell the story in `.local/demo`, a place of its own: what `make up` started, and its data, is left alone."""
+    """Tell the story in `.local/demo`, a place of its own."""
     console = Console()
-    place = Path(os.environ.get("ONCEOVER_LOCAL") or home() / ".local") / "demo"
-    os.environ["ONCEOVER_LOCAL"] = str(place)
-    os.environ.pop("ONCEOVER_PIPELINES", None)
-    surroundings.leave()  # the demo works on what it starts, never on a real deployment
-    if place.exists() and not (place / "stack.lock").exists():
-        console.print(
-            f"[red]{place} is not an earlier demo's folder, and would be cleared away; move it or set ONCEOVER_LOCAL"
-        )
-        return 2
-    place.parent.mkdir(parents=True, exist_ok=True)
-    only_one = place.with_suffix(".lock").open("a")  # held until this process ends
     try:
-        fcntl.flock(only_one, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        console.print(f"[red]another demo is running in {place}; wait for its end, or set ONCEOVER_LOCAL")
-        return 75
+        with own_stack("demo", console) as stack:
+            told = _tell(console, stack)
+    except OnceoverError as error:
+        console.print(f"[red]{error}")
+        return error.exit_code
+    show(console, told)
+    console.print(f"report: {stack.local / 'report.json'}")
+    return 0 if told.is_right else 1
+
+
+def _tell(console: Console, stack: Stack) -> Told:
+    """The story and its report, whether or not it comes to its end."""
     started = time.monotonic()
-    stack = Stack(place)
-    # An earlier demo that was killed may have left its processes.
-    end_left_behind(place)
-    stack.down()
-    shutil.rmtree(place, ignore_errors=True)
     story = Story(console, stack)
     end = "the story was told to its end"
     story.told.checks[end] = False
@@ -54,12 +41,8 @@ def main() -> int:
         console.print(f"[red]the demo ended early: {error}")
     finally:
         story.told.seconds["all"] = round(time.monotonic() - started, 1)
-        write_report(story.told, place / "report.json")
-        with console.status("stopping what was started ..."):
-            stack.down()
-    show(console, story.told)
-    console.print(f"report: {place / 'report.json'}")
-    return 0 if story.told.is_right else 1
+        write_report(story.told, stack.local / "report.json")
+    return story.told
 
 
 def show(console: Console, told: Told) -> None:

@@ -38,6 +38,11 @@ class Flight:
     dest: str
 
     @property
+    def scheduled_day(self) -> int:
+        """Day of the month in New York, as the data file has it."""
+        return self.scheduled.astimezone(_NEW_YORK).day
+
+    @property
     def departed(self) -> datetime:
         return self.scheduled + timedelta(minutes=self.delay_minutes)
 

@@ -67,6 +67,17 @@ def window_bound(title: str, description: str) -> Param:
     )
 
 
+def optional_bound(title: str, description: str) -> Param:
+    return Param(
+        None,
+        type=["null", "string"],
+        title=title,
+        description=f"{description} With its zone: 2013-01-01T05:00Z.",
+        pattern=_TIME,
+        examples=["2013-01-01T05:00Z"],
+    )
+
+
 def reason(description: str) -> Param:
     return Param(None, type=["null", "string"], title="Reason", description=description, maxLength=REASON_LENGTH)
 

@@ -5,22 +5,18 @@ They hold no logic about windows. `onceover.operations` decides; these pass in w
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from subprocess import Popen
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator, Context
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover import operations
 from onceover.errors import TerminalError
-from onceover.home import home
 from onceover.pipelines import find
 from onceover_airflow.asked import Asked, chosen_name
-from onceover_airflow.spark import POOL, driver_environment, kill_family, meaning_of_exit, spark_connection
+from onceover_airflow.spark_job import SparkJobOperator
 from onceover_airflow.tables import evidence_table, shortened, table
 from onceover_airflow.who import who_asked
 from onceover_airflow.windows import DataInterval
@@ -93,25 +89,16 @@ class DetectOperator(BaseOperator):
         return shortened(found)
 
 
-class RepairOperator(SparkSubmitOperator):
+class RepairOperator(SparkJobOperator):
     """Runs jobs/repair.py for one request: one Spark application for all its windows. Skips when there is no request.
 
-    Never durable: clearing the finished task must run it again. A second run of the same request finds nothing to do.
+    A second run of the same request finds nothing to do.
     """
 
-    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "pipeline", "detection")
+    template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "detection")
 
-    def __init__(self, *, pipeline: str, detection: object, conn_id: str = "spark_default", **kwargs: Any) -> None:
-        kwargs.setdefault("pool", POOL)
-        kwargs.setdefault("execution_timeout", timedelta(hours=6))
-        super().__init__(
-            conn_id=conn_id,
-            name="onceover-repair",
-            durable=False,
-            map_index_template="{{ task.pipeline }}",
-            **kwargs,
-        )
-        self.pipeline = pipeline
+    def __init__(self, *, pipeline: str, detection: object, **kwargs: Any) -> None:
+        super().__init__(pipeline=pipeline, job="repair", **kwargs)
         self.detection = detection
 
     def execute(self, context: Context) -> None:
@@ -119,38 +106,11 @@ class RepairOperator(SparkSubmitOperator):
         if request is None:
             raise AirflowSkipException(f"nothing to repair in {self.pipeline}; no Spark was started")
         self.prepare(request)
-        try:
-            super().execute(context)
-        except AirflowException as error:
-            what = f"repair of {self.pipeline}, request {request},"
-            code = self._submission.returncode if self._submission is not None else None
-            if (meaning := meaning_of_exit(code, what)) is not None:
-                raise meaning from error
-            raise
-        finally:
-            if (submission := self._submission) is not None and submission.stdout is not None:
-                submission.stdout.close()  # the hook leaves the pipe open
+        super().execute(context)
 
     def prepare(self, request: int) -> None:
         """Set the command: an argument list, never a shell line, with nothing secret in it."""
-        connection = spark_connection(self._conn_id)
-        self.application = str(home() / "jobs" / "repair.py")
-        self.application_args = ["--pipeline", chosen_name(self.pipeline), "--request", str(request)]
-        self.env_vars = driver_environment(connection, os.environ)
-
-    def on_kill(self) -> None:
-        if self._hook is None:
-            return
-        submission = self._submission
-        if submission is not None and submission.poll() is None:
-            killed = kill_family(submission.pid)
-            self.log.info("killed spark-submit and what it had started: %s", killed)
-        super().on_kill()  # on a cluster the driver is elsewhere
-
-    @property
-    def _submission(self) -> Popen[str] | None:
-        """The spark-submit process, once there is one; the provider offers no other way to it."""
-        return self._hook._submit_sp if self._hook is not None else None
+        self.arguments("request", request)
 
 
 class ConfirmOperator(BaseOperator):

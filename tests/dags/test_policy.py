@@ -21,7 +21,8 @@ from onceover_airflow.spark import POOL
 pytestmark = pytest.mark.airflow
 
 DAGS = Path(__file__).parents[2] / "dags"
-NAMES = ["repair_failed_windows", "repair_history", "repair_on_call"]
+REPAIRS = ["repair_failed_windows", "repair_history", "repair_on_call"]
+NAMES = ["audit_against_log", *REPAIRS, "sweep_certified"]
 
 
 def test_all_dags_load(dag_bag: DagBag) -> None:
@@ -57,8 +58,9 @@ def test_each_task_has_an_owner_a_deadline_and_retries_only_what_may_pass(dag: D
         assert task.retry_policy == RETRY_POLICY, task.task_id
 
 
-def test_spark_runs_one_at_a_time_and_again_when_cleared(dag: DAG) -> None:
-    repair = dag.get_task("windows.repair")
+@pytest.mark.parametrize("dag_id", REPAIRS)
+def test_spark_runs_one_at_a_time_and_again_when_cleared(dag_bag: DagBag, dag_id: str) -> None:
+    repair = dag_bag.dags[dag_id].get_task("windows.repair")
 
     assert repair.pool == POOL
     assert isinstance(repair, RepairOperator)

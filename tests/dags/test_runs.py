@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
+from onceover import sweep
+from onceover.errors import TerminalError
 from onceover.findings import Finding, Kind
 from onceover.operations import Confirmation, Detection, FailedWindow, PlannedRepair
+from onceover.sweep import Swept
 from onceover.window import Window, WindowRange
 from onceover_airflow import operators
 
@@ -196,3 +199,19 @@ def test_on_call_refuses_what_cannot_be_meant(
     assert said in "".join(capfd.readouterr())
     assert library.detected == {}
     assert not spark.exists()
+
+
+def test_every_pipeline_is_swept_and_ones_red_does_not_hold_up_the_other(
+    dag_bag: DagBag, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sweep_pipeline(name: str, *, say: sweep.Say) -> Swept:
+        if name == "events":
+            raise TerminalError("its TOML is wrong")
+        return Swept(name, 24, (), 0)
+
+    monkeypatch.setattr(sweep, "sweep_pipeline", sweep_pipeline)
+
+    state, tasks = run(dag_bag, "sweep_certified")
+
+    assert state == "failed"
+    assert (tasks["sweep[0]"], tasks["sweep[1]"]) == ("failed", "success")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,24 +23,22 @@ from onceover import line, operations
 from onceover.endpoints import address
 from onceover.home import pipelines_folder
 from onceover.ingest import Ingest, Progress
-from onceover.kafka import Topic, TopicFacts
-from onceover.ledger import drivers, requests
-from onceover.ledger.catalog import Registered, register, registered
+from onceover.ledger import audits, drivers, requests
+from onceover.ledger.catalog import Registered, keep_log_retention, register, registered
 from onceover.ledger.database import Connection, connect, migrate
-from onceover.offset_store import OFFSET_STORES
-from onceover.offsets import OffsetRange
 from onceover.operations import Confirmation, Detection
 from onceover.pipeline import Pipeline
 from onceover.pipelines import find
+from onceover.spark.audit_run import audit_log
 from onceover.spark.contract_check import check
-from onceover.spark.hdfs_leases import Leases
-from onceover.spark.micro_batch import MicroBatch
+from onceover.spark.driving import driver, opened
+from onceover.spark.refilling import refill
 from onceover.spark.repair_run import RepairRun
 from onceover.spark.session import build
-from onceover.spark.source import KafkaSource
+from onceover.spark.verify_run import verify_window
 from onceover.stack import Stack
 from onceover.steps import Holding
-from onceover.window import WindowRange
+from onceover.window import WindowRange, from_ms, written
 from onceover.window_files import Layout, WindowFiles
 
 EVENTS = """
@@ -104,23 +104,13 @@ class Lane:
     @contextmanager
     def driver(self, holding: Holding | None = None) -> Iterator[Ingest]:
         """The real driver of `jobs/ingest.py`, in this process."""
-        pipeline, policy = self.pipeline, self.pipeline.ingest
-        with (
-            closing(Topic(address("kafka"), self.topic, policy.isolation, {})) as topic,
-            closing(OFFSET_STORES[policy.offset_store](address("kafka"), self.topic, policy.group, {})) as store,
-            self.ledger() as ledger,
-        ):
+        pipeline = self.pipeline
+        with opened(pipeline) as (topic, store), self.ledger() as ledger:
             known = register(ledger, pipeline, check(self.spark, pipeline.contract))
+            keep_log_retention(ledger, self.name, topic.policy().retention_ms)
             epoch = drivers.acquire(ledger, self.name, "test")
-            leases = Leases(self.spark, address("hdfs"))
-
-            def work(ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
-                source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation)
-                today = datetime.now(UTC).date()
-                return MicroBatch(self.spark, known, source, ranges, address("webhdfs"), self.layout, today, leases)
-
             try:
-                yield Ingest(ledger, epoch, known, policy, topic, store, work, holding or Holding())
+                yield driver(self.spark, ledger, epoch, known, pipeline, topic, store, holding or Holding())
             finally:
                 drivers.release(ledger, epoch)
 
@@ -143,6 +133,7 @@ class Lane:
         """What `jobs/repair.py` does, on this process's session, and then what the DAG's confirm does."""
         with self.ledger() as ledger:
             known = registered(ledger, self.name)
+            refill(self.spark, ledger, self.pipeline, known, request_id, patience=5.0)
             wanted = requests.read_request(ledger, self.name, request_id)
             claimed, accounted = requests.claim(ledger, wanted)
             run = RepairRun(
@@ -158,6 +149,28 @@ class Lane:
             run.run(claimed, accounted)
             requests.release(ledger, self.name, claimed)
         return operations.confirm(self.name, request_id)
+
+    def verified(self, window_start: datetime) -> Mapping[str, Any]:
+        """What `jobs/audit.py` says of the window's certificate."""
+        with self.ledger() as ledger:
+            audit_id = audits.ask(ledger, self.name, "window", window_start, None, "test")
+            audit, _ = audits.read(ledger, self.name, audit_id)
+            return verify_window(self.spark, ledger, self.known(), self.files(), address("hdfs"), audit)
+
+    def audited(self, window_range: WindowRange | None = None) -> Mapping[str, Any]:
+        """What `jobs/audit.py` says of Kafka's log, raw and the aggregates."""
+        start, end = (window_range.start, window_range.end) if window_range else (None, None)
+        with self.ledger() as ledger:
+            audit, _ = audits.read(ledger, self.name, audits.ask(ledger, self.name, "log", start, end, "test"))
+            return audit_log(self.spark, ledger, self.pipeline, self.known(), self.files(), address("hdfs"), audit)
+
+    def explained(self, minute: float) -> Mapping[str, Any]:
+        """What `onceover explain --json` says of the window that starts that many minutes after noon."""
+        window = written(from_ms(NOON_MS + int(minute * 60_000)))
+        command = [str(Path(sys.executable).with_name("onceover")), "explain", self.name, window, "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found: Mapping[str, Any] = json.loads(done.stdout)
+        return found
 
     def known(self) -> Registered:
         with self.ledger() as ledger:
@@ -251,10 +264,12 @@ def lanes(stack: Stack, spark_session: SparkSession) -> Iterator[Callable[..., L
     migrate(address("postgres"))
     made: list[Path] = []
 
-    def make(toml: str = EVENTS, partitions: int = 1, **settings: object) -> Lane:
+    def make(
+        toml: str = EVENTS, partitions: int = 1, topic_config: Mapping[str, str] | None = None, **settings: object
+    ) -> Lane:
         name = f"t{uuid.uuid4().hex[:10]}"
-        topic = NewTopic(name, num_partitions=partitions, replication_factor=1,
-                         config={"retention.ms": "-1", "max.message.bytes": "4000000"})  # fmt: skip
+        config = {"retention.ms": "-1", "max.message.bytes": "4000000", **(topic_config or {})}
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
         admin = AdminClient({"bootstrap.servers": address("kafka")})  # its futures end with it, so it is kept
         admin.create_topics([topic])[name].result(30)
         defaults = {"minutes": 5, "most": 100_000, "idle_after": "1ms", "first_start": "earliest"}

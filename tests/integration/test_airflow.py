@@ -118,6 +118,14 @@ def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes,
     assert uncertified(lane) == 0
     assert lane.aggregates()[_hour(2, 1)] == (3, 3, 1)
 
+    # A third reader: Kafka's log, raw and the aggregates hold the same records.
+    audit = airflow.trigger("audit_against_log", {"pipeline": lane.name})
+    airflow.wait_for_run("audit_against_log", audit, 400)
+    assert airflow.run("audit_against_log", audit)["state"] == "success"
+    said = airflow.result("audit_against_log", audit, "audit")
+    assert isinstance(said, dict)
+    assert (said["differing"], said["records"]) == (0, len(lane.log()))
+
 
 def uncertified(lane: Lane) -> int:
     with lane.ledger() as ledger:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
@@ -286,9 +286,8 @@ def test_offsets_that_ran_ahead_leave_a_hole_and_close_no_window_beyond(lanes: L
         driver.turn(0.0)
     detection = lane.detect()
     assert [f.kind for f in detection.findings] == [Kind.HOLE]
-    assert detection.findings[0].evidence["frontier_and_reach"] == [
-        [lane.lines()[0][1].record.source.generation, 0, 5, 45]
-    ]
+    (gap,) = cast("list[dict[str, Any]]", detection.findings[0].evidence["gaps"])
+    assert (gap["offsets"][1:], gap["reason"]) == ([0, 5, 25], "lost")
     assert (detection.judged, detection.open) == (0, 5)
 
 

@@ -34,7 +34,12 @@ def _of_pipeline(pipeline: str, kinds: Collection[str]) -> list[Step]:
     if Kind.UNFINISHED_BATCH in kinds:
         steps.append(Step("Start ingest again, it supersedes the unfinished batch.", f"onceover ingest {pipeline}"))
     if Kind.HOLE in kinds:
-        steps.append(Step("Look whether Kafka still has the skipped offsets; their records are in no window."))
+        steps += [
+            Step("Offsets that Kafka still has are read again by the next repair. See which those are:",
+                 f"onceover holes {pipeline}"),
+            Step("What Kafka has no more is for a person to decide:",
+                 f'onceover accept-loss {pipeline} RANGE --from TIME --to TIME --reason "..."'),
+        ]  # fmt: skip
     return steps
 
 
@@ -48,6 +53,9 @@ def _of_window(pipeline: str, window: Window, state: str, kinds: Collection[str]
     if changing:
         return [Step("A batch is landing here right now. Ask again in a few seconds.")]
     restore = [_RESTORE] if set(kinds) & _LOST else []
+    if set(kinds) & {Kind.CONFLICT, Kind.MISDATED}:
+        decide = f'onceover decide {pipeline} {window} ID --keep HASH --reason "..."'
+        restore.append(Step("Of an ID with several contents, decide which one counts:", decide))
     if state == "blocked":
         return [
             Step("Put right what the last repair names; Airflow does not try this window again by itself."),

@@ -11,7 +11,20 @@ import typer
 from typer.core import TyperGroup
 
 from onceover import __version__
-from onceover.cli import doctor, explain, ingest, ledger, pipelines, repair, stack, windows
+from onceover.cli import (
+    audit,
+    decisions,
+    doctor,
+    explain,
+    holes,
+    ingest,
+    ledger,
+    pipelines,
+    repair,
+    stack,
+    sweep,
+    windows,
+)
 from onceover.cli.codes import epilog
 from onceover.cli.output import fail
 from onceover.errors import OnceoverError
@@ -84,7 +97,7 @@ def onceover(
     """
 
 
-for command in (windows, explain, repair, doctor, ingest):
+for command in (windows, explain, repair, audit, sweep, holes, decisions, doctor, ingest):
     command.add_to(app)
 for group in (pipelines, stack, ledger):
     app.add_typer(group.app)

@@ -86,19 +86,26 @@ def _tell(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mapping[st
                 "landed nor superseded, and the epoch is dead.",
             )
         case Kind.HOLE:
-            gaps = "; ".join(f"{g}-{p}: frontier {a:,}, reach {b:,}" for g, p, a, b in evidence["frontier_and_reach"])
-            return Told("Offsets were skipped: nothing is known of the records between frontier and reach.", f"{gaps}.")
+            return _hole(evidence)
         case Kind.MISPLACED_LINE:
             return Told(_some(evidence["lines"], "line", "belongs", "belong") + " to another window.", _SCAN)
         case Kind.CORRUPT_LINE:
             return Told(_some(evidence["lines"], "line", "is", "are") + " damaged, by the CRC.", _SCAN)
         case Kind.MISDATED:
-            return Told(_some(evidence["ids"], "ID", "has", "have") + " more than one event time.", _SCAN)
+            return Told(_some(evidence["ids"], "ID", "has", "have") + " more than one event time.", _suspects(evidence))
         case Kind.CONFLICT:
-            return Told(_some(evidence["ids"], "ID", "has", "have") + " more than one content.", _SCAN)
+            return Told(_some(evidence["ids"], "ID", "has", "have") + " more than one content.", _suspects(evidence))
 
 
 _SCAN = "A repair read every line of the window file and counted them."
+
+
+def _suspects(evidence: Mapping[str, Any]) -> str:
+    shown = [
+        f"{one['id']}: " + " or ".join(f"{c['hash']} (event time {c['event_time']})" for c in one["contents"])
+        for one in evidence.get("suspects", ())
+    ]
+    return " ".join([_SCAN, *(f"{text}." for text in shown[:_MOST_PAIRS])])
 
 
 def _some(number: int, noun: str, one: str, many: str) -> str:
@@ -115,6 +122,23 @@ def _unaccounted(evidence: Mapping[str, Any]) -> Told:
     return Told(
         "The window file holds bytes of an append that never counted as landed, and the aggregates may count them.", how
     )
+
+
+def _hole(evidence: Mapping[str, Any]) -> Told:
+    if "gaps" not in evidence:
+        behind = "; ".join(f"{g}-{p}: frontier {a:,}, reach {b:,}" for g, p, a, b in evidence["frontier_and_reach"])
+        asked = f" The broker was not asked: {evidence['not_asked']}." if "not_asked" in evidence else ""
+        what = "Offsets were skipped: nothing is known of the records between frontier and reach."
+        return Told(what, f"{behind}.{asked}")
+    what = "Offsets were skipped, and records with them; windows that close beyond them wait."
+    return Told(what, "; ".join(map(_gap, evidence["gaps"])) + ".")
+
+
+def _gap(gap: Mapping[str, Any]) -> str:
+    (offsets,) = offset_ranges([gap["offsets"]])
+    says = {"lost": "Kafka still has them, the next repair reads them again", "expired": "Kafka has them no more"}
+    likely = f"; likely of {listed(gap['likely_windows'], 'window')}" if gap["likely_windows"] else ""
+    return f"{offsets} {gap['reason']}: {says.get(gap['reason'], '')}{likely}"
 
 
 def _mismatch(evidence: Mapping[str, Any]) -> Told:

@@ -43,6 +43,7 @@ def windows(
 
     open: records may still come. closed: not judged yet. failed: its aggregates are wrong, see the findings.
     repairing: a repair holds it. blocked: repair failed too often. certified: it is proved right.
+    Raw is kept for ever; where the topic has a retention, "Kafka until" says how long its log holds the records too.
     """
     from onceover.endpoints import address
     from onceover.ledger.catalog import registered
@@ -77,20 +78,27 @@ def bounds(start: str | None, end: str | None, minutes: int, now: datetime) -> t
     return WindowRange(first, first + timedelta(minutes=minutes), minutes).start, None
 
 
+def _certificate(row: Mapping[str, Any]) -> str | None:
+    if row["state"] != "certified":
+        return None
+    return f"from {row['basis']}" + (", with a loss" if row["verdict"] != "exact" else "")
+
+
 def show(rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
         say("no window is known that matches")
         return
     say(
         table(
-            ["window", "state", ">records", "certificate", ">tries", "findings"],
+            ["window", "state", ">records", "certificate", ">tries", "Kafka until", "findings"],
             (
                 (
                     row["window_start"],
                     styled(row["state"]),
                     row["records"],
-                    f"from {row['basis']}" if row["basis"] and row["state"] == "certified" else None,
+                    _certificate(row),
                     row["tries"] or None,
+                    row["log_until"],
                     row["blocked_why"] or ", ".join(row["findings"]) or None,
                 )
                 for row in rows

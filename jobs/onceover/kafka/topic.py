@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import IsolationLevel, KafkaError, TopicPartition
-from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import ConfigResource, OffsetSpec  # type: ignore[attr-defined]
 
 from onceover.errors import UnreachableError
 from onceover.kafka.client import TIMEOUT_SECONDS, Admin
@@ -32,6 +32,14 @@ class TopicFacts:
     generation: str
     earliest: Mapping[int, int]
     end: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPolicy:
+    """How long a topic's records last: `retention_ms`, None for ever, and whether older values of a key may go."""
+
+    retention_ms: int | None
+    compacted: bool
 
 
 def generation_of(topic_id: str) -> str:
@@ -76,6 +84,15 @@ class Topic:
             earliest=self._list_offsets(asked, OffsetSpec.earliest()),  # type: ignore[no-untyped-call]
             end=self._list_offsets(asked, OffsetSpec.latest()),  # type: ignore[no-untyped-call]
         )
+
+    def policy(self) -> TopicPolicy:
+        """The topic's configuration now."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, self.topic)
+        asked = self._admin.client.describe_configs([resource], request_timeout=self._admin.timeout)
+        found = self._admin.wait(asked[resource], f"read the configuration of topic {self.topic!r}")
+        retention = int(found["retention.ms"].value)
+        kinds = found["cleanup.policy"].value.split(",")
+        return TopicPolicy(retention if retention >= 0 and "delete" in kinds else None, "compact" in kinds)
 
     def close(self) -> None:
         """Let the connections go. The library has no call for it: it closes them with the last reference."""

@@ -11,6 +11,7 @@ from onceover.ledger.digests import digest_columns
 from onceover.ledger.drivers import Epoch, require_current
 from onceover.ledger.kafka_partitions import advance
 from onceover.ledger.locks import lock_windows
+from onceover.ledger.refills import mark_landed
 from onceover.offsets import OffsetRange
 
 
@@ -28,13 +29,16 @@ def supersede_own(connection: Connection, epoch: Epoch) -> int:
         ).rowcount
 
 
-def begin(connection: Connection, epoch: Epoch, contract_version: int, ranges: Sequence[OffsetRange]) -> int:
+def begin(
+    connection: Connection, epoch: Epoch, contract_version: int, ranges: Sequence[OffsetRange], *, refill: bool = False
+) -> int:
     """Step 2: the batch and what it will read; returns its id."""
     with connection.transaction():
         require_current(connection, epoch)
         row = connection.execute(
-            "INSERT INTO onceover.batch (pipeline, epoch, contract_version) VALUES (%s, %s, %s) RETURNING batch_id",
-            [epoch.pipeline, epoch.number, contract_version],
+            "INSERT INTO onceover.batch (pipeline, epoch, contract_version, refill) VALUES (%s, %s, %s, %s) "
+            "RETURNING batch_id",
+            [epoch.pipeline, epoch.number, contract_version, refill],
         ).fetchone()
         batch_id = int(row["batch_id"]) if row else 0
         connection.cursor().executemany(
@@ -76,6 +80,7 @@ def land(
         for piece in read:
             _record_read(connection, batch_id, piece)
             advance(connection, epoch.pipeline, piece.offsets)
+        mark_landed(connection, epoch.pipeline, batch_id)
 
 
 def committed(connection: Connection, epoch: Epoch, batch_id: int) -> None:
@@ -129,11 +134,13 @@ def _insert_landing(connection: Connection, pipeline: str, batch_id: int, landin
 def _record_read(connection: Connection, batch_id: int, piece: RangeRead) -> None:
     connection.execute(
         """
-        UPDATE onceover.batch_range SET max_event_time = %s, records = %s, high1 = %s, low1 = %s, high2 = %s, low2 = %s
+        UPDATE onceover.batch_range SET max_event_time = %s, oldest_record = %s, records = %s, high1 = %s, low1 = %s,
+          high2 = %s, low2 = %s
         WHERE batch_id = %s AND generation = %s AND kafka_partition = %s AND start_offset = %s
         """,
         [
             piece.max_event_time,
+            piece.oldest_record,
             *piece.digest.as_tuple(),
             batch_id,
             piece.offsets.source.generation,

@@ -66,6 +66,14 @@ def require_same_contract(connection: Connection, pipeline: Pipeline) -> Registe
     return known
 
 
+def keep_log_retention(connection: Connection, name: str, retention_ms: int | None) -> None:
+    """How long the topic's log lasts, None for ever: it says until when a window can be read again from Kafka."""
+    connection.execute(
+        "UPDATE onceover.pipeline SET log_retention = make_interval(secs => %s) WHERE name = %s",
+        [None if retention_ms is None else retention_ms / 1000, name],
+    )
+
+
 def is_registered(connection: Connection, name: str) -> bool:
     """Whether the pipeline ever ran."""
     return connection.execute("SELECT 1 AS one FROM onceover.pipeline WHERE name = %s", [name]).fetchone() is not None

@@ -14,7 +14,7 @@ from onceover.errors import BusyError, ConfigurationError, OnceoverError, Termin
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for those who may not know which driver this is
-HEAD = "0001"
+HEAD = "0002"
 _MIGRATION_LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
 
 
@@ -31,7 +31,7 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
             row_factory=dict_row,
             connect_timeout=5,
             application_name=application,
-            options="-c timezone=UTC -c lock_timeout=60s",
+            options="-c timezone=UTC -c lock_timeout=60s -c jit=off",
         )
     except psycopg.Error as error:
         raise unreachable(address, error) from error

@@ -10,6 +10,15 @@ from onceover.ledger.drivers import Epoch, require_current
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.watermark import PartitionProgress, watermark
 
+# What is known of a pipeline's offsets: ranges of landed batches, and those that somebody accepted as lost.
+_SETTLED = """
+  SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.max_event_time
+  FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
+  WHERE b.pipeline = %(pipeline)s AND b.state = 'landed'
+  UNION ALL
+  SELECT generation, kafka_partition, start_offset, end_offset, NULL FROM onceover.accepted_loss
+  WHERE pipeline = %(pipeline)s"""
+
 
 def register(
     connection: Connection,
@@ -52,16 +61,51 @@ def register(
             )
 
 
+def retire(connection: Connection, epoch: Epoch, living: str) -> None:
+    """The topic was created anew as generation `living`: what was not read of its earlier ones is a hole for ever."""
+    with connection.transaction():
+        require_current(connection, epoch)
+        connection.execute(
+            "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset) "
+            "WHERE pipeline = %s AND generation <> %s AND reach < end_offset",
+            [epoch.pipeline, living],
+        )
+
+
+def holes(connection: Connection, pipeline: str) -> list[OffsetRange]:
+    """What is missing between each frontier and its reach, neither landed nor accepted as lost."""
+    rows = connection.execute(
+        f"""
+        SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) AS end_offset FROM (
+          SELECT k.generation, k.kafka_partition, unnest(int8multirange(int8range(k.frontier, k.reach)) - coalesce((
+            SELECT range_agg(int8range(s.start_offset, s.end_offset)) FROM ({_SETTLED}) s
+            WHERE s.generation = k.generation AND s.kafka_partition = k.kafka_partition AND s.end_offset > k.frontier
+          ), '{{}}')) AS piece
+          FROM onceover.kafka_partition k WHERE k.pipeline = %(pipeline)s AND k.frontier < k.reach) pieces
+        ORDER BY 1, 2, 3
+        """,
+        {"pipeline": pipeline},
+    )
+    return [
+        OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"])
+        for r in rows
+    ]
+
+
 def advance_watermark(
     connection: Connection, epoch: Epoch, generation: str, allowed_lateness: timedelta, idle_after: timedelta
 ) -> tuple[datetime | None, bool]:
-    """Judge the watermark anew and keep it; it never moves back. Returns it, and whether every window is closed."""
+    """Judge the watermark anew and keep it; it never moves back. Returns it, and whether every window is closed.
+
+    A hole holds it back, in an earlier generation too: nobody knows the event times of what is missing.
+    """
     with connection.transaction():
         require_current(connection, epoch)
         rows = connection.execute(
             """
-            SELECT kafka_partition, max_event_time, clock_timestamp() - caught_up_since AS caught_up_for
-            FROM onceover.kafka_partition WHERE pipeline = %s AND generation = %s
+            SELECT kafka_partition, max_event_time,
+              CASE WHEN frontier >= reach THEN clock_timestamp() - caught_up_since END AS caught_up_for
+            FROM onceover.kafka_partition WHERE pipeline = %s AND (generation = %s OR frontier < reach)
             """,
             [epoch.pipeline, generation],
         ).fetchall()
@@ -109,19 +153,38 @@ def generations(connection: Connection, pipeline: str) -> list[str]:
     return [row["generation"] for row in rows]
 
 
+_ACCOUNTED = """
+SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) AS end_offset FROM (
+  SELECT generation, kafka_partition, unnest(
+    int8multirange(int8range(origin, frontier)) - coalesce(lost, '{}') + coalesce(relanded, '{}')
+    + coalesce(beyond, '{}') + coalesce(below, '{}')) AS piece
+  FROM onceover.kafka_partition k, LATERAL (
+    SELECT range_agg(int8range(a.start_offset, a.end_offset)) AS lost,
+      range_agg((SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges}
+        AND r.start_offset < a.end_offset AND r.end_offset > a.start_offset)) AS relanded
+    FROM onceover.accepted_loss a WHERE a.pipeline = k.pipeline AND a.generation = k.generation
+      AND a.kafka_partition = k.kafka_partition) losses, LATERAL (
+    SELECT
+      (SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges} AND r.end_offset > k.frontier) AS beyond,
+      (SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges} AND r.start_offset < k.origin) AS below
+  ) others WHERE k.pipeline = %(pipeline)s) pieces
+ORDER BY 1, 2, 3
+""".replace(
+    "{ranges}",
+    # The batch is looked up by its key, one range after the other: they are few, and the planner cannot know it.
+    """onceover.batch_range r WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition
+        AND (SELECT b.pipeline = k.pipeline AND b.state = 'landed' FROM onceover.batch b WHERE b.batch_id = r.batch_id)
+""",
+)
+
+
 def accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRange]:
-    """The offset ranges of all landed batches, joined where they touch."""
-    rows = connection.execute(
-        """
-        SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) AS end_offset FROM (
-          SELECT r.generation, r.kafka_partition,
-            unnest(range_agg(int8range(r.start_offset, r.end_offset))) AS piece
-          FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id)
-          WHERE b.pipeline = %s AND b.state = 'landed' GROUP BY r.generation, r.kafka_partition) pieces
-        ORDER BY 1, 2, 3
-        """,
-        [pipeline],
-    ).fetchall()
+    """The offset ranges of all landed batches, joined where they touch.
+
+    The frontier has moved from the origin over nothing but landed batches and accepted losses: so only the batches
+    beyond it, below the origin and across losses are read, and not a year of them.
+    """
+    rows = connection.execute(_ACCOUNTED, {"pipeline": pipeline}).fetchall()
     return [
         OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"])
         for r in rows
@@ -129,7 +192,8 @@ def accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRange]:
 
 
 def advance(connection: Connection, pipeline: str, landed: OffsetRange) -> None:
-    """Move reach, and the frontier over every landed range that now joins it; event times count only up to there."""
+    """Move reach, and the frontier over every range that now joins it, landed or accepted as lost; event times count
+    only up to there."""
     key = {"pipeline": pipeline, "generation": landed.source.generation, "partition": landed.source.kafka_partition}
     row = connection.execute(
         """
@@ -142,14 +206,13 @@ def advance(connection: Connection, pipeline: str, landed: OffsetRange) -> None:
     # One step in the normal case; more only where a landing closed a hole and later ranges now join.
     while row and row["frontier"] < row["reach"]:
         row = connection.execute(
-            """
+            f"""
             UPDATE onceover.kafka_partition k
             SET frontier = n.end_offset, max_event_time = greatest(k.max_event_time, n.max_event_time)
             FROM (
-              SELECT r.end_offset, r.max_event_time FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
-              WHERE b.pipeline = %(pipeline)s AND b.state = 'landed' AND r.generation = %(generation)s
-                AND r.kafka_partition = %(partition)s AND r.start_offset <= %(frontier)s AND r.end_offset > %(frontier)s
-              ORDER BY r.end_offset LIMIT 1
+              SELECT s.end_offset, s.max_event_time FROM ({_SETTLED}) s WHERE s.generation = %(generation)s
+                AND s.kafka_partition = %(partition)s AND s.start_offset <= %(frontier)s AND s.end_offset > %(frontier)s
+              ORDER BY s.end_offset LIMIT 1
             ) n
             WHERE k.pipeline = %(pipeline)s AND k.generation = %(generation)s AND k.kafka_partition = %(partition)s
             RETURNING k.frontier, k.reach

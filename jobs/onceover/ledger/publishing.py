@@ -7,15 +7,14 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from onceover import __version__
 from onceover.errors import FencedError
 from onceover.findings import Finding
 from onceover.ledger.catalog import Registered
+from onceover.ledger.certificates import Certificate, FromRaw, certify
 from onceover.ledger.database import Connection
 from onceover.ledger.digests import digest_columns, digest_of
 from onceover.ledger.found import note_finding, resolve
 from onceover.ledger.requests import Request
-from onceover.ledger.windows import ranges_as_json
 from onceover.offsets import OffsetRange
 from onceover.repair import Claimed, Rebuilt
 
@@ -65,50 +64,29 @@ def publish(
             table.keep(connection, start, revision)
             revision += 1
             table.replace(connection, wanted.stage, start, revision)
-        certificate = connection.execute(
-            """
-            INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
-              code_version, landing_set, accounted, frozen_length, records, high1, low1, high2, low2,
-              aggregate_rows, aggregate_hash, repair_id, who, why)
-            VALUES (%(pipeline)s, %(start)s, %(end)s, %(version)s, 'raw', %(contract_version)s, %(code_version)s,
-              %(landing_set)s, %(accounted)s, %(frozen_length)s, %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s,
-              %(rows)s, %(hash)s, %(repair_id)s, %(who)s, %(why)s)
-            RETURNING certificate_id
-            """,
-            {
-                "pipeline": known.name,
-                "start": start,
-                "end": claimed.window_end,
-                "version": claimed.version,
-                "contract_version": known.contract_version,
-                "code_version": __version__,
-                "landing_set": list(claimed.landing_set),
-                "accounted": Jsonb(ranges_as_json(ranges)),
-                "frozen_length": frozen_length,
-                **digest_columns(rebuilt.digest),
-                "rows": staged.rows,
-                "hash": staged.hash,
-                "repair_id": claimed.repair_id,
-                "who": wanted.who,
-                "why": wanted.why,
-            },
-        ).fetchone()
+        after = {"control": digest_columns(rebuilt.digest), "revision": revision}
         connection.execute(
             """
-            UPDATE onceover."window" SET revision = %(revision)s, certificate_id = %(certificate)s, tries = 0,
-              blocked_at = NULL, blocked_why = NULL, claimed_by = NULL, claimed_until = NULL,
+            UPDATE onceover."window" SET revision = %(revision)s, claimed_by = NULL, claimed_until = NULL,
               records = %(records)s, high1 = %(high1)s, low1 = %(low1)s, high2 = %(high2)s, low2 = %(low2)s
             WHERE pipeline = %(pipeline)s AND window_start = %(start)s
             """,
-            {
-                "revision": revision,
-                "certificate": certificate["certificate_id"] if certificate else None,
-                "pipeline": known.name,
-                "start": start,
-                **digest_columns(rebuilt.digest),
-            },
+            {"revision": revision, "pipeline": known.name, "start": start, **digest_columns(rebuilt.digest)},
         )
-        after = {"control": digest_columns(rebuilt.digest), "revision": revision}
+        stated = Certificate(
+            window_start=start,
+            window_end=claimed.window_end,
+            version=claimed.version,
+            landing_set=claimed.landing_set,
+            accounted=ranges,
+            frozen_length=frozen_length,
+            digest=rebuilt.digest,
+            aggregates=staged,
+            who=wanted.who,
+            why=wanted.why,
+            raw=FromRaw(claimed.repair_id, rebuilt.lines, rebuilt.duplicates, before, after),
+        )
+        certify(connection, known, stated)
         _finish(connection, claimed, "published", None, rebuilt, frozen_length, before, after)
         resolve(connection, known.name, start, f"repaired from raw by repair {claimed.repair_id}")
     return True

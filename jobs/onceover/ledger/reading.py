@@ -31,6 +31,15 @@ _STATE = """
     ELSE 'closed' END"""
 
 
+# Until when Kafka still holds every record of a window, by its topic's retention; NULL: for ever, or nobody knows.
+LOG_UNTIL = """
+  (SELECT min(r.oldest_record) + p.log_retention FROM onceover.landing l
+    JOIN onceover.landing_part lp USING (landing_id)
+    JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = lp.generation
+      AND r.kafka_partition = lp.kafka_partition
+    WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start)"""
+
+
 def list_windows(
     connection: Connection,
     pipeline: str,
@@ -44,6 +53,7 @@ def list_windows(
             f"""
             SELECT * FROM (
               SELECT w.window_start, w.window_end, {_STATE} AS state, w.records, w.version, w.revision, c.basis,
+                c.verdict, {LOG_UNTIL} AS log_until,
                 c.records AS certified_records, c.created_at AS certified_at, w.tries, w.blocked_why,
                 ARRAY(SELECT f.kind FROM onceover.finding f WHERE f.pipeline = w.pipeline
                   AND f.window_start = w.window_start AND f.resolved_at IS NULL ORDER BY f.kind) AS findings

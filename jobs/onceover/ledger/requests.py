@@ -11,12 +11,14 @@ from psycopg.types.json import Jsonb
 
 from onceover.digest import Digest
 from onceover.errors import UsageError
-from onceover.findings import Finding
+from onceover.findings import Finding, Kind
 from onceover.ledger.database import Connection
+from onceover.ledger.decisions import decided
 from onceover.ledger.digests import digest_of
 from onceover.ledger.found import record_findings
 from onceover.ledger.kafka_partitions import accounted
 from onceover.ledger.locks import lock_windows
+from onceover.ledger.reading import LOG_UNTIL
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.repair import CLAIM_SECONDS, Claimed, LandingOf
 
@@ -75,6 +77,15 @@ def request(
     return request_id
 
 
+def add_refilled(connection: Connection, pipeline: str, request_id: int, starts: Sequence[datetime]) -> None:
+    """The request's refills landed in these windows: it repairs them too."""
+    connection.cursor().executemany(
+        "INSERT INTO onceover.repair (request_id, pipeline, window_start, findings) VALUES (%s, %s, %s, %s) "
+        "ON CONFLICT DO NOTHING",
+        [(request_id, pipeline, start, Jsonb([{"kind": str(Kind.HOLE), "refilled": True}])) for start in starts],
+    )
+
+
 def read_request(connection: Connection, pipeline: str, request_id: int) -> Request:
     """The request with the windows that still wait for a repair; raises UsageError if there is no such request."""
     row = connection.execute(
@@ -91,9 +102,11 @@ def read_request(connection: Connection, pipeline: str, request_id: int) -> Requ
 
 
 def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple[OffsetRange, ...]]:
-    """Claim the request's windows by compare-and-set, then read what their repair stands on, in one snapshot.
+    """Claim the request's windows by compare-and-set, then read what their repair stands on, in one snapshot. Those
+    that Kafka's log holds for the shortest time come first.
 
-    Windows that somebody else holds, or that were certified since the request was made, are marked unneeded.
+    Windows that somebody else holds, or that were certified or blocked since the request was made, are marked
+    unneeded.
     """
     with connection.transaction():
         lock_windows(connection, wanted.pipeline, wanted.window_starts)
@@ -101,13 +114,14 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
             """
             UPDATE onceover.repair r SET state = 'unneeded', finished_at = clock_timestamp(), reason = CASE
                 WHEN c.certificate_id IS NOT NULL THEN 'certified meanwhile'
+                WHEN w.blocked_at IS NOT NULL THEN 'blocked meanwhile: ' || w.blocked_why
                 ELSE 'being repaired by ' || w.claimed_by END
             FROM onceover."window" w JOIN onceover.repair_request q ON q.request_id = %(request)s
             LEFT JOIN onceover.certificate c
               ON c.certificate_id = w.certificate_id AND c.version = w.version AND c.created_at > q.created_at
             WHERE r.request_id = %(request)s AND r.state IN ('planned', 'claimed')
               AND w.pipeline = r.pipeline AND w.window_start = r.window_start
-              AND (c.certificate_id IS NOT NULL
+              AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL
                 OR (w.claimed_until >= clock_timestamp() AND w.claimed_by <> %(owner)s))
             """,
             {"request": wanted.request_id, "owner": wanted.owner},
@@ -159,12 +173,14 @@ def release(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -
 
 def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
     rows = connection.execute(
-        """
+        f"""
         SELECT r.repair_id, r.window_start, w.window_end, w.token, w.version, c.certificate_id, c.records, c.high1,
           c.low1, c.high2, c.low2
         FROM onceover.repair r JOIN onceover."window" w ON w.pipeline = r.pipeline AND w.window_start = r.window_start
+        JOIN onceover.pipeline p ON p.name = r.pipeline
         LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-        WHERE r.request_id = %s AND r.state = 'claimed' AND w.token = r.token ORDER BY r.window_start
+        WHERE r.request_id = %s AND r.state = 'claimed' AND w.token = r.token
+        ORDER BY {LOG_UNTIL} NULLS LAST, r.window_start
         """,
         [request_id],
     ).fetchall()
@@ -181,6 +197,7 @@ def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
         """,
         [request_id],
     )
+    decisions = decided(connection, request_id)
     landings: dict[datetime, dict[int, list[tuple[OffsetRange, Digest]]]] = {}
     for p in parts:
         offsets = OffsetRange(KafkaPartition(p["generation"], p["kafka_partition"]), p["start_offset"], p["end_offset"])
@@ -194,6 +211,7 @@ def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
             version=row["version"],
             landings=tuple(LandingOf(k, tuple(v)) for k, v in landings.get(row["window_start"], {}).items()),
             certified=digest_of(row) if row["certificate_id"] is not None else None,
+            decisions=decisions.get(row["window_start"], ()),
         )
         for row in rows
     ]

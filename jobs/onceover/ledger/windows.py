@@ -6,14 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from psycopg.types.json import Jsonb
-
-from onceover import __version__
 from onceover.digest import Digest
 from onceover.findings import Evidence, Finding, Kind
 from onceover.ledger.catalog import Registered
+from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import digest_columns, digest_of
+from onceover.ledger.digests import digest_of
 from onceover.ledger.found import record_findings, resolve
 from onceover.ledger.kafka_partitions import accounted
 from onceover.offsets import OffsetRange
@@ -33,25 +31,29 @@ class Snapshot:
 
 
 _CHOSEN = """
-    w.pipeline = %(pipeline)s AND (p.every_window_closed OR w.window_end <= p.watermark)
+  FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+  LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+  WHERE w.pipeline = %(pipeline)s AND (p.every_window_closed OR w.window_end <= p.watermark)
     AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
     AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
     AND (%(all)s OR c.version IS DISTINCT FROM w.version)"""
 
-_EVIDENCE = f"""
+# The windows come by name and not by what chose them: nobody could tell the planner how few are left of a year of
+# certified ones, and it would read every landing there is.
+_EVIDENCE = """
 WITH chosen AS (
-  SELECT w.*, c.version AS certificate_version, coalesce(c.landing_set, '{{}}') AS landing_set,
+  SELECT w.*, c.version AS certificate_version, coalesce(c.landing_set, '{}') AS landing_set,
     coalesce(c.frozen_length, 0) AS frozen_length, c.certificate_id IS NOT NULL AS has_certificate,
     c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2, c.low2 AS c_low2
-  FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-  LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-  WHERE {_CHOSEN}
+  FROM onceover."window" w LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+  WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(starts)s)
 ), landed AS (
   SELECT l.*, NOT l.landing_id = ANY(c.landing_set) AS since, l.byte_start >= c.frozen_length AS beyond
-  FROM chosen c JOIN onceover.landing l ON l.pipeline = c.pipeline AND l.window_start = c.window_start
+  FROM chosen c JOIN onceover.landing l ON l.window_start = c.window_start
+  WHERE l.pipeline = %(pipeline)s
 ), sums AS (
   SELECT window_start, array_agg(landing_id ORDER BY landing_id) AS landing_ids,
-    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since), '{{}}') AS landings_since,
+    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since), '{}') AS landings_since,
     coalesce(sum(byte_end - byte_start) FILTER (WHERE since AND beyond), 0)::bigint AS bytes_since,
     coalesce(sum(records) FILTER (WHERE since), 0)::bigint AS s_records,
     coalesce(sum(high1) FILTER (WHERE since), 0)::bigint AS s_high1,
@@ -59,7 +61,7 @@ WITH chosen AS (
     coalesce(sum(high2) FILTER (WHERE since), 0)::bigint AS s_high2,
     coalesce(sum(low2) FILTER (WHERE since), 0)::bigint AS s_low2,
     coalesce(sum(records) FILTER (WHERE since AND late), 0)::bigint AS late_records,
-    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since AND NOT proved), '{{}}') AS unproved
+    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since AND NOT proved), '{}') AS unproved
   FROM landed GROUP BY window_start
 ), spans AS (
   SELECT l.window_start, l.landing_id, l.since, r.generation, r.kafka_partition, r.start_offset, r.end_offset
@@ -78,34 +80,25 @@ WITH chosen AS (
 ), overlapping AS (
   SELECT window_start, jsonb_agg(jsonb_build_array(one, two) ORDER BY one, two) AS pairs FROM pairs GROUP BY 1
 )
-SELECT c.*, coalesce(s.landing_ids, '{{}}') AS landing_ids, coalesce(s.landings_since, '{{}}') AS landings_since,
+SELECT c.*, coalesce(s.landing_ids, '{}') AS landing_ids, coalesce(s.landings_since, '{}') AS landings_since,
   coalesce(s.bytes_since, 0) AS bytes_since, s.s_records, s.s_high1, s.s_low1, s.s_high2, s.s_low2,
-  coalesce(s.late_records, 0) AS late_records, coalesce(s.unproved, '{{}}') AS unproved,
+  coalesce(s.late_records, 0) AS late_records, coalesce(s.unproved, '{}') AS unproved,
   coalesce(o.pairs, '[]') AS overlapping
 FROM chosen c LEFT JOIN sums s USING (window_start) LEFT JOIN overlapping o USING (window_start)
 ORDER BY c.window_start
 """
 
 
-def versions(connection: Connection, pipeline: str) -> dict[datetime, int]:
-    """Each window's version now; compared with the snapshot's, it tells which windows changed in between."""
-    rows = connection.execute('SELECT window_start, version FROM onceover."window" WHERE pipeline = %s', [pipeline])
-    return {row["window_start"]: row["version"] for row in rows}
-
-
-def uncertified(
+def versions(
     connection: Connection, pipeline: str, start: datetime | None, end: datetime | None, every: bool
-) -> list[datetime]:
-    """Starts of the closed windows that a snapshot over the same range would judge."""
+) -> dict[datetime, int]:
+    """Version of each closed window that a snapshot over the same range would judge, in their order; compared with the
+    snapshot's, it tells which windows changed in between."""
     rows = connection.execute(
-        f"""
-        SELECT w.window_start FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-        LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id WHERE {_CHOSEN}
-        ORDER BY w.window_start
-        """,
+        f"SELECT w.window_start, w.version {_CHOSEN} ORDER BY w.window_start",
         {"pipeline": pipeline, "start": start, "end": end, "all": every},
     )
-    return [row["window_start"] for row in rows]
+    return {row["window_start"]: row["version"] for row in rows}
 
 
 def snapshot(
@@ -114,9 +107,8 @@ def snapshot(
     """Read it all in one repeatable-read transaction; `every` includes windows whose certificate stands."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        rows = connection.execute(
-            _EVIDENCE, {"pipeline": pipeline, "start": start, "end": end, "all": every}
-        ).fetchall()
+        starts = list(versions(connection, pipeline, start, end, every))
+        rows = connection.execute(_EVIDENCE, {"pipeline": pipeline, "starts": starts}).fetchall()
         return Snapshot(
             evidence=tuple(map(_evidence, rows)),
             accounted=tuple(accounted(connection, pipeline)),
@@ -162,7 +154,8 @@ def certify_from_ledger(
 ) -> list[datetime]:
     """Certify windows on the ledger's word, each only if its version is still the one it was judged at.
 
-    One transaction; returns the windows certified. Those that changed meanwhile are judged again next time.
+    One transaction; returns the windows certified. Those that changed meanwhile are judged again next time. What the
+    tables hold of them is stated too, so that a later change by hand shows.
     """
     judged = {evidence.window_start: (evidence, findings) for evidence, findings in right}
     done: list[datetime] = []
@@ -174,52 +167,27 @@ def certify_from_ledger(
             """,
             [known.name, sorted(judged)],
         ).fetchall()
-        for row in rows:
-            evidence, findings = judged[row["window_start"]]
-            if row["version"] != evidence.version:
-                continue
-            _insert_certificate(connection, known, evidence, ranges, who, why)
+        same = [row["window_start"] for row in rows if row["version"] == judged[row["window_start"]][0].version]
+        standing = known.table.fingerprints(connection, same)
+        for start in same:
+            evidence, findings = judged[start]
+            stated = Certificate(
+                window_start=start,
+                window_end=evidence.window_end,
+                version=evidence.version,
+                landing_set=evidence.landing_set,
+                accounted=ranges,
+                frozen_length=evidence.expected_length,
+                digest=evidence.expected,
+                aggregates=standing[start],
+                who=who,
+                why=why,
+            )
+            certify(connection, known, stated)
             record_findings(connection, known.name, evidence.window_start, findings)
             resolve(connection, known.name, evidence.window_start, "certified from the ledger")
             done.append(evidence.window_start)
     return done
-
-
-def ranges_as_json(ranges: Iterable[OffsetRange]) -> list[list[str | int]]:
-    """Offset ranges as a certificate keeps them: [generation, kafka_partition, start, end]."""
-    return [[r.source.generation, r.source.kafka_partition, r.start, r.end] for r in ranges]
-
-
-def _insert_certificate(
-    connection: Connection, known: Registered, evidence: Evidence, ranges: Sequence[OffsetRange], who: str, why: str
-) -> None:
-    connection.execute(
-        """
-        WITH fresh AS (
-          INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
-            code_version, landing_set, accounted, frozen_length, records, high1, low1, high2, low2, who, why)
-          VALUES (%(pipeline)s, %(window_start)s, %(window_end)s, %(version)s, 'ledger', %(contract_version)s,
-            %(code_version)s, %(landing_set)s, %(accounted)s, %(frozen_length)s,
-            %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s, %(who)s, %(why)s)
-          RETURNING certificate_id)
-        UPDATE onceover."window" SET certificate_id = fresh.certificate_id, tries = 0, blocked_at = NULL,
-          blocked_why = NULL FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(window_start)s
-        """,
-        {
-            "pipeline": known.name,
-            "window_start": evidence.window_start,
-            "window_end": evidence.window_end,
-            "version": evidence.version,
-            "contract_version": known.contract_version,
-            "code_version": __version__,
-            "landing_set": list(evidence.landing_set),
-            "accounted": Jsonb(ranges_as_json(ranges)),
-            "frozen_length": evidence.expected_length,
-            **digest_columns(evidence.expected),
-            "who": who,
-            "why": why,
-        },
-    )
 
 
 def _evidence(row: Mapping[str, object]) -> Evidence:

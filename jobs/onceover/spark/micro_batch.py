@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import StorageLevel
@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from onceover import line
 from onceover.batch import Increment, Landing, RangeRead
 from onceover.digest import EMPTY, Digest
 from onceover.errors import SparkLostError, TransientError
@@ -65,15 +66,22 @@ class MicroBatch:
         with _attempt():
             sums = (
                 self._framed.groupBy("window_ms", "kafka_partition")
-                .agg(*lines.digest_of(record_id, content), F.max("event_ms").alias("max_event_ms"))
+                .agg(
+                    *lines.digest_of(record_id, content),
+                    F.max("event_ms").alias("max_event_ms"),
+                    F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
+                )
                 .collect()  # one row a window and Kafka partition
             )
         delivered: dict[int, Digest] = {}
         newest: dict[int, int] = {}
+        oldest: dict[int, int] = {}
         added: dict[int, Digest] = {}
         for row in sums:
             digest = Digest(row.records, row.high1, row.low1, row.high2, row.low2)
             delivered[row.kafka_partition] = delivered.get(row.kafka_partition, EMPTY) + digest
+            if row.oldest_ms is not None:
+                oldest[row.kafka_partition] = min(row.oldest_ms, oldest.get(row.kafka_partition, row.oldest_ms))
             if row.window_ms is not None:
                 added[row.window_ms] = added.get(row.window_ms, EMPTY) + digest
                 newest[row.kafka_partition] = max(row.max_event_ms, newest.get(row.kafka_partition, 0))
@@ -85,7 +93,8 @@ class MicroBatch:
                 RangeRead(
                     r,
                     delivered.get(r.source.kafka_partition, EMPTY),
-                    from_ms(newest[r.source.kafka_partition]) if r.source.kafka_partition in newest else None,
+                    _moment(newest.get(r.source.kafka_partition)),
+                    _moment(oldest.get(r.source.kafka_partition)),
                 )
                 for r in self._ranges
             ],
@@ -119,7 +128,13 @@ class MicroBatch:
 
     def _needed(self, framed: DataFrame) -> DataFrame:
         inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
-        return framed.select("window_ms", "kafka_partition", "event_ms", "line", "content_bytes", *inputs)
+        return framed.select(
+            "window_ms", "kafka_partition", "event_ms", "kafka_timestamp", "line", "content_bytes", *inputs
+        )
+
+
+def _moment(ms: int | None) -> datetime | None:
+    return None if ms is None or ms > line.MAX_EVENT_MS else from_ms(ms)
 
 
 @contextmanager

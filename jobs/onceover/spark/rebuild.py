@@ -6,6 +6,7 @@ text lines -> parsed, CRC checked -> interpreted by the contract -> placed in an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -16,16 +17,18 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from onceover.digest import Digest
-from onceover.offsets import OffsetRange
+from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.pipeline import Contract
-from onceover.repair import Claimed, RangeRebuilt, Rebuilt, elementary_ranges
+from onceover.repair import Claimed, RangeRebuilt, Rebuilt, Suspect, elementary_ranges
 from onceover.spark import lines
 from onceover.spark.interpret import aggregate, interpret
 from onceover.window import from_ms, to_ms
 
 _HALVES = ("high1", "low1", "high2", "low2")
-_ID = ("window_ms", "state", "generation", "kafka_partition", "offset")
+_ID = ("apart", "state", "generation", "kafka_partition", "offset")  # of what counts, whichever window it stands in
 _PIECES = "generation string, kafka_partition int, slot bigint, piece int, low bigint, high bigint"
+_DECIDED = "generation string, kafka_partition int, offset bigint, kept string"
+_MOST_SUSPECTS = 20
 _ACCOUNTED = "generation string, kafka_partition int, low bigint, high bigint"
 
 
@@ -51,9 +54,18 @@ class Rebuild:
         """What raw says about each window; a window without a file has no lines."""
         rows = [] if self._distinct is None else self._sums(self._distinct).collect()  # one row a window and range
         by_window: dict[int, list[Row]] = {ms: [] for ms in self._claimed}
+        conflicts: Counter[int] = Counter()  # of one ID in two windows, both
+        misdated: Counter[int] = Counter()
         for row in rows:
             by_window[row.window_ms].append(row)
-        return {from_ms(ms): self._rebuilt(found) for ms, found in by_window.items()}
+            for window_ms in {row.window_ms, row.last_window_ms}:
+                conflicts[window_ms] += row.conflicts
+                misdated[window_ms] += row.misdated
+        suspects = self._suspects() if any(row.conflicts or row.misdated for row in rows) else {}
+        return {
+            from_ms(ms): self._rebuilt(found, conflicts[ms], misdated[ms], tuple(suspects.get(ms, ())))
+            for ms, found in by_window.items()
+        }
 
     def aggregated(self) -> DataFrame | None:
         """window_ms, keys and measures of the records that count, over all windows; None where there is no file."""
@@ -88,6 +100,7 @@ class Rebuild:
         state = (
             F.when(~F.coalesce("intact", F.lit(False)), "corrupt")
             .when(~F.coalesce(belongs & as_dated, F.lit(False)), "misplaced")
+            .when(F.col("kept") != _content_hash(), "rejected")
             .when(F.col("piece").isNotNull(), "counts")
             .otherwise(F.when(F.col("is_accounted"), "stray").otherwise("unaccounted"))
         )
@@ -97,12 +110,28 @@ class Rebuild:
         return (
             records.withColumns(halves)
             .transform(self._placed(spark))
+            .transform(self._decided(spark))
             .withColumn("state", state)
-            .select("window_ms", "planned_length", "state", *(F.when(counts, F.col(c)).alias(c) for c in content))
-            .repartition("window_ms", "generation", "kafka_partition", "offset")
-            .groupBy("window_ms", "planned_length", "state", *content)
+            .withColumn("apart", F.when(~counts, F.col("window_ms")))
+            .select(
+                "apart", "window_ms", "planned_length", "state", *(F.when(counts, F.col(c)).alias(c) for c in content)
+            )
+            .repartition("apart", "generation", "kafka_partition", "offset")
+            .groupBy("apart", "window_ms", "planned_length", "state", *content)
             .agg(F.count(F.lit(1)).alias("lines"))
         )
+
+    def _decided(self, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:
+        """Adds `kept`, the hash of the content that was decided on, null for nearly every record."""
+        rows = [
+            (d.source.generation, d.source.kafka_partition, d.offset, d.kept)
+            for one in self._claimed.values()
+            for d in one.decisions
+        ]
+        if not rows:
+            return lambda records: records.withColumn("kept", F.lit(None).cast("string"))
+        decided = F.broadcast(spark.createDataFrame(rows, _DECIDED))
+        return lambda records: records.join(decided, ["generation", "kafka_partition", "offset"], "left")
 
     def _placed(self, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:
         """Adds `piece`, the index of the elementary offset range that holds the offset, null for none, and whether it
@@ -140,15 +169,16 @@ class Rebuild:
     def _sums(self, distinct: DataFrame) -> DataFrame:
         """Counts and digests by window, state and elementary range. The ID's rows lie together: no second shuffle."""
         by_id = distinct.groupBy(*_ID).agg(
-            F.max("planned_length").alias("planned_length"),
+            F.min(F.struct("window_ms", "planned_length")).alias("first"),
+            F.max("window_ms").alias("last_window_ms"),
             F.max("piece").alias("piece"),
             F.sum("lines").alias("lines"),
             *(F.min(h).alias(h) for h in _HALVES),
             F.greatest(*((F.min(h) != F.max(h)).cast("int") for h in _HALVES)).alias("conflict"),
             (F.min("line_event_ms") != F.max("line_event_ms")).cast("int").alias("misdated"),
         )
-        return by_id.groupBy("window_ms", "state", "piece").agg(
-            F.max("planned_length").alias("planned_length"),
+        return by_id.groupBy(F.col("first.window_ms").alias("window_ms"), "last_window_ms", "state", "piece").agg(
+            F.max("first.planned_length").alias("planned_length"),
             F.sum("lines").alias("lines"),
             F.count(F.lit(1)).alias("records"),
             *(F.coalesce(F.sum(h), F.lit(0)).alias(h) for h in _HALVES),
@@ -156,18 +186,40 @@ class Rebuild:
             F.coalesce(F.sum("misdated"), F.lit(0)).alias("misdated"),
         )
 
-    def _rebuilt(self, rows: Sequence[Row]) -> Rebuilt:
+    def _suspects(self) -> dict[int, list[Suspect]]:
+        """By window, the first IDs that have several contents or event times, with all that raw holds of them."""
+        if self._distinct is None:
+            return {}
+        found = (
+            self._distinct.where("state = 'counts'")
+            .groupBy("generation", "kafka_partition", "offset")
+            .agg(
+                F.collect_set("window_ms").alias("windows"),
+                F.collect_set(F.struct(_content_hash().alias("hash"), "line_event_ms")).alias("contents"),
+            )
+            .where(F.size("contents") > 1)
+            .orderBy("generation", "kafka_partition", "offset")
+            .limit(_MOST_SUSPECTS)
+            .collect()
+        )
+        by_window: dict[int, list[Suspect]] = {}
+        for row in found:
+            contents = tuple(sorted((c["hash"], c["line_event_ms"]) for c in row.contents))
+            suspect = Suspect(KafkaPartition(row.generation, row.kafka_partition), row.offset, contents)
+            for window_ms in row.windows:
+                by_window.setdefault(window_ms, []).append(suspect)
+        return by_window
+
+    def _rebuilt(self, rows: Sequence[Row], conflicts: int, misdated: int, suspects: tuple[Suspect, ...]) -> Rebuilt:
         lines_by: dict[str, int] = {}
         ranges: list[RangeRebuilt] = []
-        conflicts = misdated = planned = 0
+        planned = 0
         for row in rows:
             lines_by[row.state] = lines_by.get(row.state, 0) + row.lines
             planned = max(planned, row.planned_length)
             if row.state == "counts":
                 digest = Digest(row.records, *(getattr(row, h) for h in _HALVES))
                 ranges.append(RangeRebuilt(self._pieces[row.piece], digest))
-                conflicts += row.conflicts
-                misdated += row.misdated
         return Rebuilt(
             lines=sum(lines_by.values()),
             corrupt_lines=lines_by.get("corrupt", 0),
@@ -178,4 +230,11 @@ class Rebuild:
             misdated=misdated,
             planned_length=planned,
             ranges=tuple(ranges),
+            rejected_lines=lines_by.get("rejected", 0),
+            suspects=suspects,
         )
+
+
+def _content_hash() -> Column:
+    """The record's two hashes as 32 hex digits: what a person names a content by."""
+    return F.lower(F.concat(*(F.lpad(F.hex(h), 8, "0") for h in _HALVES)))

@@ -147,6 +147,10 @@ class RepairRun:
         return dict.fromkeys(starts, 0) | self._files.lengths(starts)
 
     def _judge(self, one: Claimed, rebuilt: Rebuilt, frozen: int, accounted: Sequence[OffsetRange]) -> Outcome:
+        if rebuilt.planned_length > frozen:
+            log.warning("window %s: appended to between freezing and reading", written(one.window_start))
+            publishing.give_up(self._connection, one, "the window changed during the repair; it is judged again")
+            return Outcome(changed=1)
         verdict = verify(one, rebuilt, frozen)
         if not verdict.is_proved:
             more = len(verdict.reasons) - 3

@@ -136,7 +136,7 @@ class AirflowProcess:
             "API_AUTH__JWT_SECRET": secret(secrets, "airflow-jwt"),
             "WORKERS__MIN_HEARTBEAT_INTERVAL": 1,  # else a task that is skipped or fails ends 5 s later
             "DAG_PROCESSOR__REFRESH_INTERVAL": 5,
-            "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 10,
+            "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 30,  # each parse costs a second of a core
             "DAG_PROCESSOR__PARSING_PROCESSES": 1,
             "LOGGING__BASE_LOG_FOLDER": place.local / "log" / "airflow",
             "LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": place.local / "log" / "airflow" / "dag_processor",

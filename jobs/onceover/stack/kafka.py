@@ -105,6 +105,8 @@ class Kafka:
             "message.max.bytes": 16 * 1024 * 1024,
             # Offsets of a group that nobody has used for a week would be dropped, and ingest would start over.
             "offsets.retention.minutes": 2**31 - 1,
+            # A compacted topic is to be seen compacted in seconds rather than in a quarter of a minute.
+            "log.cleaner.backoff.ms": 500,
             # One broker: nothing to replicate to, nobody to wait for.
             "offsets.topic.replication.factor": 1,
             "offsets.topic.num.partitions": 4,

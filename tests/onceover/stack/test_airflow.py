@@ -47,13 +47,13 @@ def test_nobody_gets_in_without_a_password(airflow: AirflowRest) -> None:
 
 
 def test_its_processes_listen_on_loopback_only(stack: Stack, airflow: AirflowRest) -> None:
-    families = [psutil.Process(stack.pid(name)) for name in NAMES]
+    leaders = [psutil.Process(stack.pid(name)) for name in NAMES]
+    theirs = {process.pid for leader in leaders for process in (leader, *leader.children(recursive=True))}
+    # One look at the whole machine: a worker may end between two looks, and then it listens no more.
     heard = [
         connection.laddr.ip
-        for leader in families
-        for process in (leader, *leader.children(recursive=True))
-        for connection in process.net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN
+        for connection in psutil.net_connections("inet")
+        if connection.pid in theirs and connection.status == psutil.CONN_LISTEN
     ]
     assert set(heard) == {LOOPBACK}
 

@@ -1,0 +1,149 @@
+"""Detection on a year of windows, and on a month of real window files beside a scan of all raw with DuckDB.
+
+Ours reads the ledger, and the lengths of files whose windows are not certified. The peer reads every line of every file
+and finds which IDs stand twice, which lines are of another window, and where there are more or fewer lines than the
+aggregates count: what can be known without a ledger. Its files lie on the local disk; fetching them is told apart.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from datetime import datetime
+
+from hdfs import InsecureClient
+
+from bench import large_ledger, month_of_raw, planting
+from bench.large_ledger import LargeLedger
+from bench.table import Row, alternate, middle, runs
+from onceover.detection import Look, look
+from onceover.endpoints import address, home
+from onceover.findings import Kind
+from onceover.ledger.database import Connection, connect
+from onceover.sweep import sweep
+from onceover.window_files import Layout, WindowFiles
+
+FAILURES = 100
+MONTH = 31 * 24 * 60 // large_ledger.MINUTES
+DAY = 24 * 60 // large_ledger.MINUTES
+GOAL_SECONDS = 2.0
+SEED = 20130105
+_OF_PIPELINE = {Kind.UNFINISHED_BATCH, Kind.HOLE}
+
+
+def run() -> tuple[list[Row], list[str]]:
+    """Rows for `bench.table.show`, and what is worth saying beside them."""
+    with connect(address("postgres"), "onceover bench") as connection:
+        month, month_notes = _month(connection)
+        year, year_notes = _year(connection)
+    return [*year, month], [*year_notes, *month_notes]
+
+
+def _year(connection: Connection) -> tuple[list[Row], list[str]]:
+    windows = large_ledger.YEAR // (10 if os.environ.get("BENCH") == "quick" else 1)
+    started = time.monotonic()
+    ledger = large_ledger.build(connection, "year", windows, rows=True)
+    built = time.monotonic() - started
+    started = time.monotonic()
+    swept = sweep(connection, ledger.known, ledger.files, None)
+    swept_s = time.monotonic() - started
+    planting.plant(connection, ledger, FAILURES, SEED)
+
+    def detect() -> tuple[float, Look]:
+        started = time.monotonic()
+        seen = look(connection, ledger.known.name, ledger.files, None, every=False)
+        return time.monotonic() - started, seen
+
+    _, first = detect()
+    correct = _is_exact(ledger, first) and swept.compared == windows and not swept.found
+    planted = [detect()[0] for _ in range(max(5, runs()))]
+    day = [start for n in range(windows - DAY, windows) if (start := large_ledger.start_of(n)) not in ledger.planted]
+    with large_ledger.uncertified(connection, ledger, day):
+        _, first = detect()
+        fresh = [detect()[0] for _ in range(max(5, runs()))]
+    day_correct = _is_exact(ledger, first) and len(first.judgements) == len(day) + FAILURES
+    size = f"{windows:,} windows, {ledger.landings:,} landings"
+    notes = [
+        f"{size}, built in {built:.0f} s; seconds of each detection {_each(planted)}; the sweep over all of it, "
+        f"rows of the aggregates included and lengths handed in, {swept_s:.1f} s",
+    ]
+    return [
+        _against_goal(f"{FAILURES} failures in {size}", planted, correct),
+        _against_goal(f"the same and a day of {len(day)} windows never judged before", fresh, day_correct),
+    ], notes
+
+
+def _month(connection: Connection) -> tuple[Row, list[str]]:
+    windows = MONTH // (10 if os.environ.get("BENCH") == "quick" else 1)
+    ledger = large_ledger.build(connection, "month", windows)
+    planting.plant(connection, ledger, FAILURES, SEED)
+    layout, local = Layout("/bench", "month"), home() / ".local" / "bench" / "month"
+    client = InsecureClient(address("webhdfs"), user="bench")
+    started = time.monotonic()
+    lines = month_of_raw.write(client, layout, ledger)
+    written = time.monotonic() - started
+    started = time.monotonic()
+    month_of_raw.fetch(client, layout, local)
+    fetched = time.monotonic() - started
+    files = WindowFiles(address("webhdfs"), layout)
+    started = time.monotonic()
+    lengths = files.lengths(map(large_ledger.start_of, range(windows)))
+    listed = time.monotonic() - started
+    looks: list[Look] = []
+    scans: list[dict[datetime, str]] = []
+
+    def ours() -> float:
+        started = time.monotonic()
+        looks.append(look(connection, ledger.known.name, files, None, every=False))
+        return time.monotonic() - started
+
+    def peer() -> float:
+        started = time.monotonic()
+        scans.append(month_of_raw.scan(connection, ledger, local))
+        return time.monotonic() - started
+
+    ours_s, peer_s = alternate(ours, peer, runs())
+    agree = all(_as_a_scan_says(seen) == scan for seen in looks for scan in scans)
+    correct = lengths == ledger.files.held and agree and all(_is_exact(ledger, seen) for seen in looks)
+    row = Row(
+        f"{FAILURES} failures in {windows:,} window files on HDFS, lengths listed", middle(ours_s), middle(peer_s),
+        f"DuckDB over all {lines:,} lines, already on the local disk", "s", middle(ours_s) / middle(peer_s),
+        "below the scan", middle(ours_s) < middle(peer_s), correct, len(ours_s),
+    )  # fmt: skip
+    notes = [
+        f"{windows:,} window files written to HDFS in {written:.0f} s and fetched for DuckDB in {fetched:.0f} s, "
+        f"which is not in its time; both name the same {len(scans[0])} windows with surplus or missing lines, ours "
+        f"finds {FAILURES - len(scans[0])} more that no scan sees (late, unproved, a digest that differs); "
+        f"listing every file of the month, as the sweep does, takes {listed:.1f} s",
+    ]
+    shutil.rmtree(local)
+    return row, notes
+
+
+def _is_exact(ledger: LargeLedger, seen: Look) -> bool:
+    """Exactly what is planted, and nothing about any other window."""
+    found = {j.evidence.window_start: frozenset(f.kind for f in j.findings) for j in seen.judgements if j.findings}
+    return found == ledger.expected() and {f.kind for f in seen.findings} == _OF_PIPELINE
+
+
+def _as_a_scan_says(seen: Look) -> dict[datetime, str]:
+    """Our findings in the words of a scan, as far as it can see them."""
+    told = {}
+    for judged in seen.judgements:
+        evidence = {f.kind: f.evidence for f in judged.findings}
+        if judged.evidence.overlaps or (judged.file_length or 0) > judged.evidence.expected_length:
+            told[judged.evidence.window_start] = "surplus"
+        elif Kind.MISSING_FILE in evidence or evidence.get(Kind.AGGREGATE_MISMATCH, {}).get("difference", "") == 3:
+            told[judged.evidence.window_start] = "missing"
+    return told
+
+
+def _against_goal(work: str, seconds: list[float], correct: bool) -> Row:
+    found = middle(seconds)
+    return Row(work, found, GOAL_SECONDS, "the goal", "s", found / GOAL_SECONDS, f"{GOAL_SECONDS:.0f} s",
+               found < GOAL_SECONDS, correct, len(seconds))  # fmt: skip
+
+
+def _each(seconds: list[float]) -> str:
+    return ", ".join(f"{s:.2f}" for s in seconds)

@@ -1,0 +1,125 @@
+"""The window files behind a large ledger, line for line, on HDFS; and the verdict of whoever reads all of them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from hdfs import InsecureClient
+
+from bench.large_ledger import BEFORE, LINE, MINUTES, OWN, PARTITIONS, LargeLedger, generation, start_of
+from onceover import line
+from onceover.ledger.database import Connection
+from onceover.offsets import KafkaPartition
+from onceover.window import from_ms, to_ms
+from onceover.window_files import Layout
+
+_THREADS = 8
+_BATCH = OWN + BEFORE  # offsets of a batch in each Kafka partition
+
+
+def write(client: InsecureClient, layout: Layout, ledger: LargeLedger) -> int:
+    """Write every window's file as ingest would have left it, with what is planted; returns how many lines."""
+
+    def one(window: int) -> int:
+        content = _content(ledger, window)
+        if content is None:
+            return 0
+        client.write(layout.window_file(start_of(window)), data=content, overwrite=True)
+        return len(content) // LINE
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return sum(pool.map(one, range(ledger.windows)))
+
+
+def fetch(client: InsecureClient, layout: Layout, folder: Path) -> None:
+    """Every window file from HDFS to a local folder of the same shape."""
+    shutil.rmtree(folder, ignore_errors=True)
+    root = f"{layout.raw_root}/{layout.pipeline}"
+
+    def one(path: str) -> None:
+        with client.read(path) as reader:
+            target = folder / path.removeprefix(f"{root}/")
+            target.write_bytes(reader.read())
+
+    paths = []
+    for day in client.list(root):
+        (folder / day).mkdir(parents=True)
+        paths += [f"{root}/{day}/{name}" for name in client.list(f"{root}/{day}")]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(one, paths))
+
+
+def scan(connection: Connection, ledger: LargeLedger, folder: Path) -> dict[datetime, str]:
+    """What reading all lines tells of each window that is wrong: `surplus` where an ID stands twice or there are more
+    lines than the aggregates count, `missing` where there are fewer, `misplaced` where a line is of another window."""
+    rows = connection.execute(
+        'SELECT window_start, records FROM onceover."window" WHERE pipeline = %s', [ledger.known.name]
+    ).fetchall()
+    counted = pa.table({"start_ms": [to_ms(r["window_start"]) for r in rows], "counted": [r["records"] for r in rows]})
+    with duckdb.connect() as duck:
+        duck.execute("SET threads = 2")
+        duck.register("counted", counted)
+        found = duck.execute(
+            rf"""
+            WITH lines AS (
+              SELECT substr(line, 1, 34) AS id, substr(line, 45, 13)::BIGINT AS event_ms,
+                epoch_ms(strptime(filename[-19:-5], '%Y-%m-%d/%H%M')) AS start_ms
+              FROM read_csv('{folder}/*/*.log', columns = {{'line': 'VARCHAR'}}, auto_detect = false, header = false,
+                delim = '\x01', quote = '', escape = '', filename = true)
+              WHERE line IS NOT NULL AND line <> ''
+            ), windows AS (
+              SELECT start_ms, count(*) AS lines, count(DISTINCT id) AS ids,
+                count(*) FILTER (WHERE event_ms < start_ms OR event_ms >= start_ms + {MINUTES * 60_000}) AS misplaced
+              FROM lines GROUP BY start_ms)
+            SELECT start_ms, CASE
+              WHEN misplaced > 0 THEN 'misplaced'
+              WHEN lines > ids OR lines > counted THEN 'surplus'
+              WHEN coalesce(lines, 0) < counted THEN 'missing' END AS verdict
+            FROM counted LEFT JOIN windows USING (start_ms) WHERE verdict IS NOT NULL
+            """
+        ).fetchall()
+    return {from_ms(start_ms): verdict for start_ms, verdict in found}
+
+
+def _content(ledger: LargeLedger, window: int) -> bytes | None:
+    name, start = ledger.known.name, start_of(window)
+    own = range(window * MINUTES, (window + 1) * MINUTES)  # batches, from 0
+    appends = [_frame(name, start, batch * _BATCH, OWN) for batch in own]
+    if window < ledger.windows - 1:
+        appends += [_frame(name, start, (batch + MINUTES) * _BATCH + OWN, BEFORE) for batch in own]
+    match ledger.planted.get(start):
+        case "gone":
+            return None
+        case "shorter":
+            return b"".join(appends)[:-LINE]
+        case "duplicated" | "duplicated since":
+            appends.append(appends[0])
+        case "unaccounted bytes":  # a failed attempt that was cut off after a line
+            appends.append(appends[0][: 1 + LINE])
+        case "late":
+            appends.append(_frame(name, start, 10**12 + window * _BATCH, OWN))
+        case _:
+            pass
+    return b"".join(appends)
+
+
+def _frame(name: str, start: datetime, first: int, records: int) -> bytes:
+    """One append: that many records of each Kafka partition."""
+    lines = (line.encode(record) for record in _records(name, start, first, records))
+    return b"\n" + b"".join(text + b"\n" for text in lines)
+
+
+def _records(name: str, start: datetime, first: int, records: int) -> Iterator[line.Line]:
+    moment = to_ms(start)
+    for number in range(PARTITIONS):
+        source = KafkaPartition(generation(name), number)
+        for offset in range(first, first + records):
+            value = b"%017d" % (offset * PARTITIONS + number)
+            at = moment + offset % (MINUTES * 60_000)
+            yield line.Line(line.Record(source, offset, at, b"a", (), value), at)

@@ -1,0 +1,43 @@
+"""Read Kafka's log again, and hold it against raw and the aggregates, window by window, as sets of records.
+
+Triggered by hand, or by another DAG after a migration or an incident. It changes nothing. Without `from` and `to` it
+compares everything that the log still holds, quarantine too; that reads all of it, so it may take a while. With them,
+it reads the offsets that those windows were landed from.
+
+### When a task is red
+
+- `ask`: the times or the pipeline cannot be meant, or a part does not answer; the error in the log says which.
+- `audit`: either the Spark application did not end well, and its last lines stand in the log: mend what they name and
+  clear the task. Or the sides differ, and the log names windows, counts and the first IDs. Aggregates that differ alone
+  are repaired by `repair_on_call` with `force`. A record that Kafka has and raw has not is lost: keep the topic from
+  expiring, and see "A window looks wrong" in the README.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import dag
+
+from onceover_airflow import forms
+from onceover_airflow.auditing import AskAuditOperator, AuditOperator
+from onceover_airflow.retries import DEFAULT_ARGS
+
+
+@dag(
+    schedule=None,
+    max_active_runs=1,
+    is_paused_upon_creation=False,
+    default_args=DEFAULT_ARGS,
+    params={
+        "pipeline": forms.one_pipeline(forms.known_pipelines()),
+        "from": forms.optional_bound("From", "Start of the first window; empty for all."),
+        "to": forms.optional_bound("To", "End of the last window, not included; empty for all."),
+    },
+    tags=["onceover", "audit"],
+    doc_md=__doc__,
+)
+def audit_against_log() -> None:
+    ask = AskAuditOperator(task_id="ask", pipeline="{{ params.pipeline }}")
+    AuditOperator(task_id="audit", pipeline="{{ params.pipeline }}", audit_id=ask.output)
+
+
+audit_against_log()

@@ -1,0 +1,66 @@
+"""spark-submit entry: check one window's certificate again, or raw and the aggregates against Kafka's log."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+from contextlib import suppress
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from onceover.endpoints import address
+from onceover.errors import OnceoverError, TransientError
+from onceover.ledger import audits
+from onceover.ledger.catalog import require_same_contract
+from onceover.ledger.database import connect, require_current
+from onceover.pipelines import find
+from onceover.spark.audit_run import audit_log
+from onceover.spark.failure import one_line
+from onceover.spark.session import build
+from onceover.spark.verify_run import verify_window
+from onceover.window_files import Layout, WindowFiles
+
+
+def main(arguments: list[str]) -> int:
+    """Exit 0 when the audit has a result, whatever it says: it stands in the ledger. Changes nothing else."""
+    parser = argparse.ArgumentParser(prog="audit.py", description=__doc__)
+    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
+    parser.add_argument("--audit", required=True, type=int, help="id of an audit in the ledger")
+    chosen = parser.parse_args(arguments)
+    pipeline, hdfs = find(chosen.pipeline), address("hdfs")
+    with connect(address("postgres"), f"onceover audit {pipeline.name}") as connection:
+        require_current(connection)
+        known = require_same_contract(connection, pipeline)
+        audit, _ = audits.read(connection, pipeline.name, chosen.audit)
+        files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
+        files.check()
+        spark = build(f"onceover audit {pipeline.name}")
+        try:
+            if audit.kind == "window":
+                result = verify_window(spark, connection, known, files, hdfs, audit)
+            else:
+                result = audit_log(spark, connection, pipeline, known, files, hdfs, audit)
+        except (PySparkException, Py4JError) as error:
+            raise TransientError(f"Spark failed, nothing was changed: {one_line(error)}") from error
+        finally:
+            with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
+                spark.stop()
+        audits.finish(connection, audit.audit_id, result)
+    print(f"audit {audit.audit_id}: {'equal' if result['equal'] else 'not equal'}")
+    return 0
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("onceover").setLevel(logging.INFO)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OnceoverError as error:
+        print(f"audit: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

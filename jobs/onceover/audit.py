@@ -1,0 +1,69 @@
+"""An audit against the log, as values: three sides of a window, what differs, and the sentence that follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from onceover.digest import Digest
+from onceover.window import written
+
+
+class Apart(StrEnum):
+    """How one ID can differ between Kafka's log and raw."""
+
+    NOT_IN_RAW = "in Kafka, not in raw"
+    NOT_IN_LOG = "in raw, not in Kafka"
+    COMPACTED = "compacted away in Kafka"
+    SEVERAL = "several contents or windows in raw"
+    OTHER_CONTENT = "another content in raw"
+    OTHER_WINDOW = "in another window's file"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The distinct records that one side holds of a window, and in how many lines."""
+
+    digest: Digest
+    lines: int
+
+
+@dataclass(slots=True)
+class WindowAudit:
+    """One window, None for quarantine. `counted` is what its aggregates count, `rows` how many of their rows differ
+    from what Kafka's records make, with the first ones. Both are None where `not_compared` says why: the log no longer
+    holds all of the window, it is open, or it changed during the audit."""
+
+    start: datetime | None
+    log: Side
+    raw: Side
+    counted: Digest | None = None
+    rows: tuple[int, list[str]] | None = None
+    not_compared: str | None = None
+    apart: dict[Apart, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all sides that could be compared hold the same set."""
+        if any(kind is not Apart.COMPACTED for kind in self.apart):
+            return False
+        return self.not_compared is not None or (
+            self.counted in (None, self.log.digest) and (self.rows is None or not self.rows[0])
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "window": "quarantine" if self.start is None else written(self.start),
+            "equal": self.is_equal,
+            "kafka": self.log.digest.records,
+            "raw": self.raw.digest.records,
+            "raw_lines": self.raw.lines,
+            "aggregates": None if self.counted is None else self.counted.records,
+            "aggregates_equal": None if self.counted is None else self.counted == self.log.digest,
+            "rows_differing": None if self.rows is None else self.rows[0],
+            "rows": [] if self.rows is None else self.rows[1],
+            "not_compared": self.not_compared,
+            "ids": {str(kind): {"count": n, "first": list(ids)} for kind, (n, ids) in self.apart.items()},
+        }

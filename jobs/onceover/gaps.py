@@ -1,0 +1,76 @@
+"""Gaps: why offsets that were skipped hold nothing for us, or what was lost with them.
+
+A hole lies between the frontier and the reach of a Kafka partition. Asking the broker cuts it into gaps, each with one
+reason. Only `lost` and `expired` are findings: the others are offsets that never held a record for a reader at the
+pipeline's isolation level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from onceover.offsets import OffsetRange
+
+
+class Reason(StrEnum):
+    """Why the offsets of a gap are in no window file. The values are what the ledger, the logs and the UI show."""
+
+    LOST = "lost"  # the broker delivers records there
+    EXPIRED = "expired"  # below the log's start, beyond its end, or of a topic that is no longer
+    ABORTED = "aborted"  # only a reader of uncommitted records sees anything
+    COMPACTED = "compacted"
+    MARKER = "control marker"
+
+    @property
+    def is_loss(self) -> bool:
+        return self in (Reason.LOST, Reason.EXPIRED)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Gap:
+    """A run of skipped offsets with one reason."""
+
+    offsets: OffsetRange
+    reason: Reason
+
+    def __str__(self) -> str:
+        return f"{self.offsets} {self.reason}"
+
+
+def within_log(hole: OffsetRange, earliest: int, end: int) -> tuple[tuple[Gap, ...], OffsetRange]:
+    """What of a hole the log no longer holds, and the part of it, empty perhaps, that lies in `[earliest, end)`."""
+    start = min(max(hole.start, earliest), hole.end)
+    stop = max(min(hole.end, end), start)
+    gone = (OffsetRange(hole.source, hole.start, start), OffsetRange(hole.source, stop, hole.end))
+    return tuple(Gap(piece, Reason.EXPIRED) for piece in gone if len(piece)), OffsetRange(hole.source, start, stop)
+
+
+def explained(
+    inside: OffsetRange, delivered: Iterable[OffsetRange], uncommitted: Iterable[OffsetRange], compacted: bool
+) -> tuple[Gap, ...]:
+    """The gaps of a range that lies in the log, from what a reader at the pipeline's isolation level was `delivered`
+    and what one of `uncommitted` records sees besides. Both are disjoint runs in order, within the range."""
+    nothing = Reason.COMPACTED if compacted else Reason.MARKER
+    gaps: list[Gap] = []
+    for left in _cut(inside, delivered, Reason.LOST, gaps):
+        for rest in _cut(left, [r for r in uncommitted if left.overlaps(r)], Reason.ABORTED, gaps):
+            gaps.append(Gap(rest, nothing))
+    return tuple(sorted(gaps))
+
+
+def _cut(whole: OffsetRange, runs: Iterable[OffsetRange], reason: Reason, gaps: list[Gap]) -> Sequence[OffsetRange]:
+    """Note the runs as gaps with that reason; returns what of the whole lies between them."""
+    rest: list[OffsetRange] = []
+    at = whole.start
+    for run in runs:
+        start, end = max(run.start, whole.start), min(run.end, whole.end)
+        if start > at:
+            rest.append(OffsetRange(whole.source, at, start))
+        if start < end:
+            gaps.append(Gap(OffsetRange(whole.source, start, end), reason))
+        at = max(at, end)
+    if at < whole.end:
+        rest.append(OffsetRange(whole.source, at, whole.end))
+    return rest

@@ -1,0 +1,47 @@
+"""The reasons of a hole, by asking the broker: what it still delivers of it, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from onceover.gaps import Gap, Reason, explained, within_log
+from onceover.kafka.reading import KafkaSource, read_range
+from onceover.kafka.topic import TopicFacts
+from onceover.offsets import OffsetRange
+
+UNCOMMITTED = "read_uncommitted"
+
+
+def gaps_of(source: KafkaSource, facts: TopicFacts, hole: OffsetRange, compacted: bool) -> tuple[Gap, ...]:
+    """Every offset of the hole in exactly one gap, in order. Reads what the log still holds of it, and keeps runs of
+    offsets only. Raises what `read_range` raises, also where the log is cut or recreated meanwhile: ask again then."""
+    if hole.source.generation != facts.generation or hole.source.kafka_partition not in facts.end:
+        return (Gap(hole, Reason.EXPIRED),)
+    kafka_partition = hole.source.kafka_partition
+    gone, inside = within_log(hole, facts.earliest[kafka_partition], facts.end[kafka_partition])
+    delivered = list(_runs(source, inside))
+    all_of_it = sum(map(len, delivered)) == len(inside)
+    uncommitted: list[OffsetRange] = []
+    if not all_of_it and source.isolation != UNCOMMITTED:
+        uncommitted = list(_runs(replace(source, isolation=UNCOMMITTED), inside))
+    return tuple(sorted((*gone, *explained(inside, delivered, uncommitted, compacted))))
+
+
+def _runs(source: KafkaSource, inside: OffsetRange) -> Iterator[OffsetRange]:
+    """Unbroken runs of the offsets that are delivered, in order; a run goes on from one Arrow batch to the next."""
+    run: OffsetRange | None = None
+    for batch in read_range(source, inside.source.kafka_partition, inside.start, inside.end):
+        offsets = batch.column("offset").to_numpy()
+        for piece in np.split(offsets, np.flatnonzero(np.diff(offsets) > 1) + 1):
+            start, end = int(piece[0]), int(piece[-1]) + 1
+            if run is not None and run.end == start:
+                run = OffsetRange(inside.source, run.start, end)
+                continue
+            if run is not None:
+                yield run
+            run = OffsetRange(inside.source, start, end)
+    if run is not None:
+        yield run

@@ -1,0 +1,210 @@
+"""Audits: what was asked to be checked again, by whom, what came out, and what the ledger says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from onceover.digest import Digest
+from onceover.errors import UsageError
+from onceover.ledger.database import Connection
+from onceover.ledger.decisions import decided_in
+from onceover.ledger.digests import digest_of
+from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.repair import Claimed, LandingOf
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """One audit that was asked for. Of kind `window` it is about one window's certificate, of kind `log` about a range
+    of windows, or about all of them, against Kafka's log."""
+
+    audit_id: int
+    pipeline: str
+    kind: str
+    start: datetime | None
+    end: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A window as the ledger has it now: what its aggregates count, and whether its certificate stands."""
+
+    window_start: datetime
+    version: int
+    control: Digest
+    certified: bool
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """A certificate with what it takes to recompute it."""
+
+    claimed: Claimed
+    accounted: tuple[OffsetRange, ...]
+    digest: Digest
+    frozen_length: int
+    stands: bool
+    basis: str
+    control: Digest
+
+
+def ask(
+    connection: Connection, pipeline: str, kind: str, start: datetime | None, end: datetime | None, who: str
+) -> int:
+    """Write down that this is to be audited; returns the audit's id."""
+    row = connection.execute(
+        "INSERT INTO onceover.audit (pipeline, kind, window_start, window_end, who) VALUES (%s, %s, %s, %s, %s) "
+        "RETURNING audit_id",
+        [pipeline, kind, start, end, who],
+    ).fetchone()
+    return int(row["audit_id"]) if row else 0
+
+
+def read(connection: Connection, pipeline: str, audit_id: int) -> tuple[Audit, Mapping[str, Any] | None]:
+    """The audit, and its result once it has one; UsageError if there is no such audit."""
+    row = connection.execute(
+        "SELECT kind, window_start, window_end, result FROM onceover.audit WHERE audit_id = %s AND pipeline = %s",
+        [audit_id, pipeline],
+    ).fetchone()
+    if row is None:
+        raise UsageError(f"pipeline {pipeline} has no audit {audit_id}")
+    return Audit(audit_id, pipeline, row["kind"], row["window_start"], row["window_end"]), row["result"]
+
+
+def finish(connection: Connection, audit_id: int, result: Mapping[str, Any]) -> None:
+    """Keep what came out; an audit that is run again replaces it."""
+    connection.execute(
+        "UPDATE onceover.audit SET result = %s, finished_at = clock_timestamp() WHERE audit_id = %s",
+        [Jsonb(dict(result)), audit_id],
+    )
+
+
+def standing(
+    connection: Connection, pipeline: str, start: datetime | None, end: datetime | None
+) -> dict[datetime, Standing]:
+    """The windows of the range, all of them without one."""
+    rows = connection.execute(
+        """
+        SELECT w.*, coalesce(c.version = w.version, false) AS certified,
+          NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) AS is_open
+        FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+        LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+        WHERE w.pipeline = %(pipeline)s AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
+          AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
+        ORDER BY w.window_start
+        """,
+        {"pipeline": pipeline, "start": start, "end": end},
+    )
+    return {
+        row["window_start"]: Standing(
+            row["window_start"], row["version"], digest_of(row), row["certified"], row["is_open"]
+        )
+        for row in rows
+    }
+
+
+def read_for(
+    connection: Connection, pipeline: str, generation: str, start: datetime | None, end: datetime | None
+) -> dict[int, tuple[int, int]]:
+    """By Kafka partition of that generation, from the first to beyond the last offset that is to be compared: all that
+    was read, or what the batches read that landed in the range of windows."""
+    rows = connection.execute(
+        """
+        SELECT r.kafka_partition, min(r.start_offset) AS start_offset, max(r.end_offset) AS end_offset
+        FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id)
+        WHERE b.pipeline = %(pipeline)s AND b.state = 'landed' AND r.generation = %(generation)s
+          AND (%(start)s::timestamptz IS NULL OR EXISTS (
+            SELECT 1 FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
+            WHERE l.batch_id = b.batch_id AND l.window_start >= %(start)s AND l.window_start < %(end)s
+              AND p.generation = r.generation AND p.kafka_partition = r.kafka_partition))
+        GROUP BY r.kafka_partition ORDER BY 1
+        """,
+        {"pipeline": pipeline, "generation": generation, "start": start, "end": end},
+    )
+    return {row["kafka_partition"]: (row["start_offset"], row["end_offset"]) for row in rows}
+
+
+def reaching_back(
+    connection: Connection, pipeline: str, generation: str, earliest: Mapping[int, int]
+) -> frozenset[datetime]:
+    """Windows that hold records of batches which began before the log's start now, or of another generation."""
+    rows = connection.execute(
+        """
+        SELECT DISTINCT l.window_start FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
+        JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
+          AND r.kafka_partition = p.kafka_partition
+        LEFT JOIN unnest(%(partitions)s::int[], %(starts)s::bigint[]) AS e (kafka_partition, earliest)
+          ON e.kafka_partition = p.kafka_partition
+        WHERE l.pipeline = %(pipeline)s AND l.window_start IS NOT NULL
+          AND (p.generation <> %(generation)s OR e.earliest IS NULL OR r.start_offset < e.earliest)
+        """,
+        {
+            "pipeline": pipeline,
+            "generation": generation,
+            "partitions": list(earliest),
+            "starts": list(earliest.values()),
+        },
+    )
+    return frozenset(row["window_start"] for row in rows)
+
+
+def certified(connection: Connection, pipeline: str, window_start: datetime) -> Certified:
+    """The window's certificate; UsageError if it has none."""
+    row = connection.execute(
+        """
+        SELECT w.window_end, w.version AS window_version, c.*, w.records AS w_records, w.high1 AS w_high1,
+          w.low1 AS w_low1, w.high2 AS w_high2, w.low2 AS w_low2
+        FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
+        WHERE w.pipeline = %s AND w.window_start = %s
+        """,
+        [pipeline, window_start],
+    ).fetchone()
+    if row is None:
+        raise UsageError(
+            f"window {window_start:%Y-%m-%dT%H:%MZ} of {pipeline} has no certificate that could be verified; see what "
+            "is known of it with `onceover explain`"
+        )
+    return Certified(
+        claimed=Claimed(
+            repair_id=0,
+            window_start=window_start,
+            window_end=row["window_end"],
+            token=0,
+            version=row["version"],
+            landings=_landings(connection, row["landing_set"]),
+            certified=None,
+            decisions=decided_in(connection, row["decisions"]),
+        ),
+        accounted=tuple(OffsetRange(KafkaPartition(g, p), a, b) for g, p, a, b in row["accounted"]),
+        digest=digest_of(row),
+        frozen_length=row["frozen_length"],
+        stands=row["version"] == row["window_version"],
+        basis=row["basis"],
+        control=digest_of(row, "w_"),
+    )
+
+
+def _landings(connection: Connection, landing_ids: Sequence[int]) -> tuple[LandingOf, ...]:
+    rows = connection.execute(
+        """
+        SELECT l.landing_id, p.generation, p.kafka_partition, r.start_offset, r.end_offset, p.records, p.high1, p.low1,
+          p.high2, p.low2
+        FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
+        JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
+          AND r.kafka_partition = p.kafka_partition
+        WHERE l.landing_id = ANY(%s) ORDER BY l.landing_id
+        """,
+        [list(landing_ids)],
+    )
+    parts: dict[int, list[tuple[OffsetRange, Digest]]] = {}
+    for row in rows:
+        source = KafkaPartition(row["generation"], row["kafka_partition"])
+        offsets = OffsetRange(source, row["start_offset"], row["end_offset"])
+        parts.setdefault(row["landing_id"], []).append((offsets, digest_of(row)))
+    return tuple(LandingOf(landing_id, tuple(found)) for landing_id, found in parts.items())

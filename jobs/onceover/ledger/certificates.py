@@ -1,0 +1,121 @@
+"""Certificates: the stored proof that a window is right, all that it states, and what it was judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from onceover import __version__
+from onceover.aggregates import Fingerprint
+from onceover.digest import Digest
+from onceover.ledger.catalog import Registered
+from onceover.ledger.database import Connection
+from onceover.ledger.digests import digest_columns
+from onceover.offsets import OffsetRange, frontier
+
+EXACT, BUT_FOR_LOSSES = "exact", "exact but for accepted losses"
+
+
+@dataclass(frozen=True, slots=True)
+class FromRaw:
+    """What only a certificate that stands on raw states besides."""
+
+    repair_id: int
+    lines_read: int
+    duplicates: int
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """One window as it was judged: at which version, by which landings and offset ranges, with what result."""
+
+    window_start: datetime
+    window_end: datetime
+    version: int
+    landing_set: Sequence[int]
+    accounted: Sequence[OffsetRange]
+    frozen_length: int
+    digest: Digest
+    aggregates: Fingerprint
+    who: str
+    why: str
+    raw: FromRaw | None = field(default=None)
+
+
+def certify(connection: Connection, known: Registered, stated: Certificate) -> int:
+    """Keep the certificate and have the window stand on it, inside the transaction that holds the window's row.
+
+    Losses that somebody accepted for the window, and decisions about its conflicts, are stated with it.
+    """
+    raw = stated.raw
+    row = connection.execute(
+        """
+        WITH lost AS (
+          SELECT coalesce(array_agg(loss_id ORDER BY loss_id), '{}') AS ids FROM onceover.accepted_loss
+          WHERE pipeline = %(pipeline)s AND first_window <= %(start)s AND %(start)s < end_window
+        ), decided AS (
+          SELECT coalesce(array_agg(decision_id ORDER BY decision_id), '{}') AS ids FROM onceover.decision
+          WHERE pipeline = %(pipeline)s AND window_start = %(start)s
+        ), fresh AS (
+          INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
+            code_version, landing_set, accounted, frontiers, frozen_length, records, high1, low1, high2, low2,
+            aggregate_records, aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, before, after, who,
+            why, losses, decisions, verdict)
+          SELECT %(pipeline)s, %(start)s, %(end)s, %(version)s, %(basis)s, %(contract_version)s,
+            %(code_version)s, %(landing_set)s, %(accounted)s, %(frontiers)s, %(frozen_length)s, %(records)s, %(high1)s,
+            %(low1)s, %(high2)s, %(low2)s, %(records)s, %(rows)s, %(hash)s, %(repair_id)s, %(lines_read)s,
+            %(duplicates)s, %(before)s, %(after)s, %(who)s, %(why)s, lost.ids, decided.ids,
+            CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END
+          FROM lost, decided RETURNING certificate_id)
+        UPDATE onceover."window" SET certificate_id = fresh.certificate_id, tries = 0, blocked_at = NULL,
+          blocked_why = NULL FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(start)s
+        RETURNING fresh.certificate_id
+        """,
+        {
+            "pipeline": known.name,
+            "start": stated.window_start,
+            "end": stated.window_end,
+            "version": stated.version,
+            "basis": "ledger" if raw is None else "raw",
+            "contract_version": known.contract_version,
+            "code_version": __version__,
+            "landing_set": list(stated.landing_set),
+            "accounted": Jsonb(ranges_as_json(stated.accounted)),
+            "frontiers": Jsonb(_frontiers(stated.accounted)),
+            "frozen_length": stated.frozen_length,
+            **digest_columns(stated.digest),
+            "rows": stated.aggregates.rows,
+            "hash": stated.aggregates.hash,
+            "repair_id": raw.repair_id if raw else None,
+            "lines_read": raw.lines_read if raw else None,
+            "duplicates": raw.duplicates if raw else None,
+            "before": Jsonb(raw.before) if raw else None,
+            "after": Jsonb(raw.after) if raw else None,
+            "who": stated.who,
+            "why": stated.why,
+            "exact": EXACT,
+            "but": BUT_FOR_LOSSES,
+        },
+    ).fetchone()
+    return int(row["certificate_id"]) if row else 0
+
+
+def ranges_as_json(ranges: Iterable[OffsetRange]) -> list[list[str | int]]:
+    """Offset ranges as a certificate keeps them: [generation, kafka_partition, start, end]."""
+    return [[r.source.generation, r.source.kafka_partition, r.start, r.end] for r in ranges]
+
+
+def _frontiers(accounted: Sequence[OffsetRange]) -> list[list[str | int]]:
+    """Per Kafka partition the end of the unbroken prefix of these ranges: [generation, kafka_partition, frontier]."""
+    by_source = groupby(sorted(accounted), key=lambda r: r.source)
+    return [
+        [source.generation, source.kafka_partition, frontier((pieces := list(of_it))[0].start, pieces)]
+        for source, of_it in by_source
+    ]

@@ -1,0 +1,82 @@
+"""Refills: offset ranges that are to be read again from Kafka, because nothing is known of them and the log has them.
+
+Whoever is the pipeline's driver carries them out: ingest if it runs, else the repair, for one window file has one
+writer. `onceover.ledger.batches.land` marks them landed, in the transaction in which they begin to count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from onceover.ledger.database import Connection
+from onceover.offsets import KafkaPartition, OffsetRange
+
+
+def want(connection: Connection, pipeline: str, request_id: int, ranges: Iterable[OffsetRange]) -> None:
+    """Ask for these ranges, on a repair request's account; one that is asked for already goes over to it."""
+    connection.cursor().executemany(
+        """
+        INSERT INTO onceover.refill (pipeline, generation, kafka_partition, start_offset, end_offset, request_id)
+        VALUES (%s, %s, %s, %s, %s, %s)
+        ON CONFLICT (pipeline, generation, kafka_partition, start_offset) WHERE state = 'wanted'
+        DO UPDATE SET request_id = excluded.request_id, end_offset = excluded.end_offset
+        """,
+        [(pipeline, r.source.generation, r.source.kafka_partition, r.start, r.end, request_id) for r in ranges],
+    )
+
+
+def wanted(connection: Connection, pipeline: str, request_id: int | None = None) -> tuple[OffsetRange, ...]:
+    """What is still to be read again, in order; of one request, where one is given."""
+    rows = connection.execute(
+        """
+        SELECT generation, kafka_partition, start_offset, end_offset FROM onceover.refill
+        WHERE pipeline = %s AND state = 'wanted' AND (%s::bigint IS NULL OR request_id = %s) ORDER BY 1, 2, 3
+        """,
+        [pipeline, request_id, request_id],
+    )
+    return tuple(
+        OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"])
+        for r in rows
+    )
+
+
+def refuse(connection: Connection, pipeline: str, ranges: Sequence[OffsetRange], why: str) -> None:
+    """Give these up: the log does not hold them any more. The hole stays, and is judged anew."""
+    connection.cursor().executemany(
+        """
+        UPDATE onceover.refill SET state = 'refused', reason = %s, finished_at = clock_timestamp()
+        WHERE pipeline = %s AND generation = %s AND kafka_partition = %s AND start_offset = %s AND state = 'wanted'
+        """,
+        [(why, pipeline, r.source.generation, r.source.kafka_partition, r.start) for r in ranges],
+    )
+
+
+def mark_landed(connection: Connection, pipeline: str, batch_id: int) -> None:
+    """Inside the transaction in which the batch lands: what lies in its ranges is no longer wanted."""
+    connection.execute(
+        """
+        UPDATE onceover.refill f SET state = 'landed', batch_id = %(batch)s, finished_at = clock_timestamp()
+        FROM onceover.batch_range r
+        WHERE r.batch_id = %(batch)s AND f.pipeline = %(pipeline)s AND f.state = 'wanted'
+          AND r.generation = f.generation AND r.kafka_partition = f.kafka_partition
+          AND r.start_offset <= f.start_offset AND f.end_offset <= r.end_offset
+        """,
+        {"batch": batch_id, "pipeline": pipeline},
+    )
+
+
+def closed_windows(connection: Connection, pipeline: str, request_id: int) -> list[datetime]:
+    """Starts of the closed windows that a request's refills landed in."""
+    rows = connection.execute(
+        """
+        SELECT DISTINCT l.window_start FROM onceover.refill f JOIN onceover.landing l USING (batch_id)
+        JOIN onceover."window" w ON w.pipeline = l.pipeline AND w.window_start = l.window_start
+        JOIN onceover.pipeline p ON p.name = w.pipeline
+        WHERE f.pipeline = %s AND f.request_id = %s AND f.state = 'landed'
+          AND (p.every_window_closed OR w.window_end <= p.watermark)
+        ORDER BY 1
+        """,
+        [pipeline, request_id],
+    )
+    return [row["window_start"] for row in rows]

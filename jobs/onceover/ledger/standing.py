@@ -1,0 +1,146 @@
+"""Windows whose certificate stands: what it states beside what the ledger and the aggregates hold now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from onceover.aggregates import Fingerprint
+from onceover.digest import Digest
+from onceover.findings import Evidence
+from onceover.ledger.catalog import Registered
+from onceover.ledger.database import Connection
+from onceover.ledger.digests import digest_of
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One window at the version it was certified at. `stated` are the rows that readers were promised, None where an
+    early certificate tells nothing about them; `rows` are those that stand there now."""
+
+    window_start: datetime
+    window_end: datetime
+    version: int
+    certificate_id: int
+    frozen_length: int
+    certified: Digest
+    control: Digest
+    stated: Fingerprint | None
+    rows: Fingerprint
+
+    @property
+    def rows_differ(self) -> bool:
+        return self.stated is not None and self.stated != self.rows
+
+    @property
+    def evidence(self) -> Evidence:
+        """The same as detection judges by: nothing has landed since the certificate."""
+        return Evidence(
+            window_start=self.window_start,
+            window_end=self.window_end,
+            version=self.version,
+            control=self.control,
+            certified=self.certified,
+            certificate_version=self.version,
+            frozen_length=self.frozen_length,
+            landed_since=Digest(),
+            bytes_since=0,
+            landings_since=(),
+            late_records=0,
+            overlaps=(),
+            unproved=(),
+            landing_set=(),
+        )
+
+
+def standing(
+    connection: Connection, known: Registered, start: datetime | None, end: datetime | None, most: int
+) -> list[Standing]:
+    """The first windows of a range (without a bound where None), at most that many, in their order and in one snapshot:
+    whatever ingest and repair do to rows shows in the version too."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        return _read(
+            connection,
+            known,
+            f"{_WITHIN} ORDER BY w.window_start LIMIT %(most)s",
+            {"start": start, "end": end, "most": most},
+        )
+
+
+def standing_of(connection: Connection, known: Registered, starts: Iterable[datetime]) -> list[Standing]:
+    """Those of these windows whose certificate still stands, in one snapshot."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        return _read(
+            connection, known, "w.window_start = ANY(%(starts)s) ORDER BY w.window_start", {"starts": sorted(starts)}
+        )
+
+
+def versions_standing(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> dict[datetime, int]:
+    """The versions of those of these windows whose certificate stands."""
+    rows = connection.execute(
+        f"SELECT w.window_start, w.version {_STANDING} AND w.window_start = ANY(%(starts)s)",
+        {"pipeline": pipeline, "starts": sorted(starts)},
+    )
+    return {row["window_start"]: row["version"] for row in rows}
+
+
+def how_many(connection: Connection, pipeline: str, start: datetime | None, end: datetime | None) -> int:
+    """How many windows of the range stand."""
+    row = connection.execute(
+        f"SELECT count(*) AS standing {_STANDING} AND {_WITHIN}",
+        {"pipeline": pipeline, "start": start, "end": end},
+    ).fetchone()
+    return int(row["standing"]) if row else 0
+
+
+def have_judged_again(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> None:
+    """Give them a new version: the next detection judges these windows. Their rows are locked by the caller."""
+    connection.execute(
+        'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
+        [pipeline, sorted(starts)],
+    )
+
+
+def count_strangers(connection: Connection, pipeline: str, window_start: datetime, rows: int) -> None:
+    """No record ever landed in the window, and yet rows stand in it: they count at least one record each."""
+    connection.execute(
+        'UPDATE onceover."window" SET records = %s WHERE pipeline = %s AND window_start = %s',
+        [rows, pipeline, window_start],
+    )
+
+
+_STANDING = """
+  FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
+  WHERE w.pipeline = %(pipeline)s"""
+_WITHIN = """(%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
+  AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)"""
+
+
+def _read(connection: Connection, known: Registered, which: str, values: Mapping[str, object]) -> list[Standing]:
+    rows = connection.execute(
+        f"""
+        SELECT w.window_start, w.window_end, w.version, w.certificate_id, w.records, w.high1, w.low1, w.high2, w.low2,
+          c.frozen_length, c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2,
+          c.low2 AS c_low2, c.aggregate_rows, c.aggregate_hash
+        {_STANDING} AND {which}
+        """,
+        {"pipeline": known.name, **values},
+    ).fetchall()
+    found = known.table.fingerprints(connection, [row["window_start"] for row in rows])
+    return [
+        Standing(
+            window_start=row["window_start"],
+            window_end=row["window_end"],
+            version=row["version"],
+            certificate_id=row["certificate_id"],
+            frozen_length=row["frozen_length"],
+            certified=digest_of(row, "c_"),
+            control=digest_of(row),
+            stated=None if row["aggregate_hash"] is None else Fingerprint(row["aggregate_rows"], row["aggregate_hash"]),
+            rows=found[row["window_start"]],
+        )
+        for row in rows
+    ]

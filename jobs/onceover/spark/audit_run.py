@@ -1,0 +1,123 @@
+"""Kafka's log read again and held against raw and the aggregates, window by window."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from onceover.audit import Apart, WindowAudit
+from onceover.endpoints import address
+from onceover.kafka.topic import Topic
+from onceover.ledger import audits
+from onceover.ledger.catalog import Registered
+from onceover.ledger.database import Connection
+from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.pipeline import Pipeline
+from onceover.spark.comparison import Comparison, from_log, from_raw
+from onceover.spark.copy_text import copy_lines
+from onceover.spark.interpret import aggregate
+from onceover.spark.source import KafkaSource
+from onceover.window import to_ms
+from onceover.window_files import WindowFiles
+
+MOST_ROWS = 20
+MOST_WINDOWS = 5_000  # kept one by one; of more windows only those that differ are
+PIECES = 4  # of each Kafka partition's range, read side by side
+
+
+def audit_log(
+    spark: SparkSession,
+    connection: Connection,
+    pipeline: Pipeline,
+    known: Registered,
+    files: WindowFiles,
+    hdfs: str,
+    audit: audits.Audit,
+) -> dict[str, Any]:
+    """A three-way comparison of the windows of the audit's range, of all windows and quarantine without one.
+
+    What the log no longer holds (expired offsets, earlier generations) is left out and said. Changes nothing.
+    """
+    policy = pipeline.ingest
+    with closing(Topic(address("kafka"), pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
+        facts, compacted = topic.facts(), topic.policy().compacted
+    before = audits.standing(connection, known.name, audit.start, audit.end)
+    ranges = [
+        OffsetRange(KafkaPartition(facts.generation, p), max(start, facts.earliest[p]), min(end, facts.end[p]))
+        for p, (start, end) in audits.read_for(connection, known.name, facts.generation, audit.start, audit.end).items()
+        if max(start, facts.earliest[p]) < min(end, facts.end[p])
+    ]
+    if not ranges:
+        return _result([], ranges, compacted, 0)
+    source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka, splits=PIECES)
+    root, lengths = hdfs.rstrip("/"), files.lengths(before)
+    places: list[tuple[int | None, str]] = [(to_ms(start), root + files.layout.window_file(start)) for start in lengths]
+    if audit.start is None:
+        places += [(None, root + path) for path in files.quarantine_files()]
+    log = from_log(spark, source, ranges, known.contract).persist()
+    stage = f"audit:{audit.audit_id}"
+    bounds = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
+    try:
+        with closing(
+            Comparison(log, from_raw(spark, places, ranges, known.contract.window_minutes), facts.generation, *bounds)
+        ) as compared:
+            windows = compared.windows()
+            counted = log.where("window_ms IS NOT NULL").transform(aggregate(known.contract))
+            known.table.stage(connection, stage, copy_lines(counted, known.columns.names))
+        gone = audits.reaching_back(connection, known.name, facts.generation, facts.earliest)
+        _compare_aggregates(connection, known, stage, before, gone, windows, compacted)
+    finally:
+        log.unpersist()
+        if not connection.broken:
+            known.table.unstage(connection, stage)
+    after = audits.standing(connection, known.name, audit.start, audit.end)
+    for start, one in windows.items():
+        if start is not None and start in before and before[start].version != after[start].version:
+            one.not_compared, one.counted, one.rows = "it changed during the audit", None, None
+    return _result(list(windows.values()), ranges, compacted, sum(w.log.digest.records for w in windows.values()))
+
+
+def _compare_aggregates(
+    connection: Connection,
+    known: Registered,
+    stage: str,
+    before: dict[datetime, audits.Standing],
+    gone: frozenset[datetime],
+    windows: dict[datetime | None, WindowAudit],
+    compacted: bool,
+) -> None:
+    """Add the third side to each window that it can be held against."""
+    whole: list[datetime] = []
+    for start, one in windows.items():
+        if compacted and Apart.NOT_IN_LOG in one.apart:
+            one.apart[Apart.COMPACTED] = one.apart.pop(Apart.NOT_IN_LOG)
+            one.not_compared = "Kafka has compacted records of it away"
+        elif start is None:
+            one.not_compared = "what is in quarantine is not counted"
+        elif start in gone:
+            one.not_compared = "the log no longer holds all of it"
+        elif start in before and before[start].is_open:
+            one.not_compared = "it is open"
+        else:
+            whole.append(start)
+    apart = known.table.differences(connection, stage, whole, MOST_ROWS)
+    for start in whole:
+        windows[start].rows = apart.get(start, (0, []))
+        windows[start].counted = before[start].control if start in before else None
+
+
+def _result(windows: list[WindowAudit], ranges: list[OffsetRange], compacted: bool, delivered: int) -> dict[str, Any]:
+    differing = [w for w in windows if not w.is_equal]
+    return {
+        "equal": not differing,
+        "windows": len(windows),
+        "differing": len(differing),
+        "offsets": sum(map(len, ranges)),
+        "records": delivered,
+        "compacted": compacted,
+        "ranges": [r.written() for r in ranges],
+        "rows": [w.as_dict() for w in (windows if len(windows) <= MOST_WINDOWS else differing[:MOST_WINDOWS])],
+    }

@@ -1,0 +1,181 @@
+"""Kafka's log, raw and the aggregates held against each other as sets, window by window.
+
+Each side is read by itself: the log through the reader and the contract, raw through its lines, the aggregates from
+the database. One join by ID tells which records differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+from pyspark.sql import functions as F
+
+from onceover.audit import Apart, Side, WindowAudit
+from onceover.digest import EMPTY, Digest
+from onceover.line import encode_id
+from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.pipeline import Contract
+from onceover.spark import lines
+from onceover.spark.interpret import interpret
+from onceover.spark.source import KafkaSource, read_ranges
+from onceover.window import from_ms
+
+MOST_IDS = 20
+_HALVES = ("high1", "low1", "high2", "low2")
+_ID = ("kafka_partition", "offset")
+_RAW = "kafka_partition INT, offset BIGINT, r_window BIGINT, lines BIGINT, contents BIGINT, " + ", ".join(
+    f"r_{h} BIGINT" for h in _HALVES
+)
+_QUARANTINE = -1  # no window starts before 1970
+
+
+def from_log(spark: SparkSession, source: KafkaSource, ranges: Sequence[OffsetRange], contract: Contract) -> DataFrame:
+    """What Kafka delivers of the ranges, as the contract sees it: ID, `window_ms` (null: quarantine), the digest's
+    halves, and what the contract counts."""
+    length = contract.window_minutes * 60_000
+    framed = (
+        read_ranges(spark, source, ranges)
+        .transform(interpret(contract))
+        .transform(lines.framed(ranges[0].source.generation))
+        .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
+    )
+    inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
+    return framed.select(*_ID, "event_ms", "window_ms", *_halves(), *inputs)
+
+
+def from_raw(
+    spark: SparkSession,
+    places: Sequence[tuple[int | None, str]],
+    ranges: Sequence[OffsetRange],
+    window_minutes: int,
+) -> DataFrame:
+    """One row for each ID that the files hold within the ranges, damaged and misplaced lines left out: its window (the
+    least if several), how many lines, how many different contents, and the least halves.
+
+    `places` are windows (None: quarantine) with the paths of their files.
+    """
+    length = F.lit(window_minutes * 60_000)
+    of_line = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(_QUARANTINE))
+    if not places:
+        return spark.createDataFrame([], _RAW)
+    windows = spark.createDataFrame(
+        [(path, _QUARANTINE if window_ms is None else window_ms) for window_ms, path in places],
+        "file_path string, r_window bigint",
+    )
+    wanted = spark.createDataFrame(
+        [(r.source.generation, r.source.kafka_partition, r.start, r.end) for r in ranges],
+        "generation string, kafka_partition int, low bigint, high bigint",
+    )
+    return (
+        spark.read.text([path for _, path in places], lineSep="\n")
+        .select("value", F.col("_metadata.file_path"))
+        .where(lines.not_empty())
+        .join(F.broadcast(windows), "file_path")
+        .transform(lines.parsed())
+        .where("intact")
+        .join(F.broadcast(wanted), ["generation", "kafka_partition"])
+        .where((F.col("offset") >= F.col("low")) & (F.col("offset") < F.col("high")) & (of_line == F.col("r_window")))
+        .select(*_ID, "r_window", *_halves())
+        .groupBy(*_ID)
+        .agg(
+            F.min("r_window").alias("r_window"),
+            F.count(F.lit(1)).alias("lines"),
+            F.count_distinct("r_window", *_HALVES).alias("contents"),
+            *(F.min(h).alias(f"r_{h}") for h in _HALVES),
+        )
+    )
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The log joined with raw by ID, kept until `close`: `log` is what `from_log` gives, `raw` what `from_raw` gives.
+
+    Of the log only windows in `[low, high)` are wanted, in ms; without bounds all of them, and quarantine.
+    """
+
+    log: DataFrame
+    raw: DataFrame
+    generation: str
+    low: int | None = None
+    high: int | None = None
+    _joined: DataFrame = field(init=False)
+
+    def __post_init__(self) -> None:
+        k = self.log.select(*_ID, F.coalesce("window_ms", F.lit(_QUARANTINE)).alias("k_window"),
+                            *(F.col(h).alias(f"k_{h}") for h in _HALVES))  # fmt: skip
+        asked = F.lit(True) if self.low is None else F.col("k_window").between(self.low, F.lit(self.high) - 1)
+        same = [F.col(f"k_{h}") == F.col(f"r_{h}") for h in _HALVES]
+        self._joined = (
+            k.join(self.raw, [*_ID], "full_outer")
+            .where(F.col("r_window").isNotNull() | asked)
+            .withColumn(
+                "apart",
+                F.when(F.col("r_window").isNull(), Apart.NOT_IN_RAW)
+                .when(F.col("k_window").isNull(), Apart.NOT_IN_LOG)
+                .when(F.col("contents") > 1, Apart.SEVERAL)
+                .when(~(same[0] & same[1] & same[2] & same[3]), Apart.OTHER_CONTENT)
+                .when(F.col("k_window") != F.col("r_window"), Apart.OTHER_WINDOW),
+            )
+            .persist(StorageLevel.MEMORY_AND_DISK)
+        )
+
+    def close(self) -> None:
+        self._joined.unpersist()
+
+    def windows(self) -> dict[datetime | None, WindowAudit]:
+        """Every window that either side knows; None is quarantine."""
+        found: dict[datetime | None, WindowAudit] = {}
+        log, raw = self._side("k"), self._side("r")
+        for key in sorted({*log, *raw}):
+            log_side, raw_side = log.get(key, Side(EMPTY, 0)), raw.get(key, Side(EMPTY, 0))
+            found[_start(key)] = WindowAudit(_start(key), log_side, raw_side)
+        for row in self._apart():
+            ids = tuple(self._id(at) for at in row.ids)
+            found[_start(row.window_ms)].apart[Apart(row.apart)] = (row.n, ids)
+        return found
+
+    def _side(self, side: str) -> dict[int, Side]:
+        rows = (
+            self._joined.where(F.col(f"{side}_window").isNotNull())
+            .groupBy(F.col(f"{side}_window").alias("window_ms"))
+            .agg(
+                F.count(F.lit(1)).alias("records"),
+                F.coalesce(F.sum("lines"), F.lit(0)).alias("lines"),
+                *(F.sum(f"{side}_{h}").alias(h) for h in _HALVES),
+            )
+            .collect()  # one row a window
+        )
+        return {
+            row.window_ms: Side(Digest(row.records, *(getattr(row, h) for h in _HALVES)),
+                                row.lines if side == "r" else row.records)
+            for row in rows
+        }  # fmt: skip
+
+    def _apart(self) -> list[Row]:
+        """Per window and kind, how many IDs differ, and the first of them."""
+        places = F.array_distinct(F.array_compact(F.array("k_window", "r_window")))
+        each = self._joined.where("apart IS NOT NULL").select("apart", *_ID, F.explode(places).alias("window_ms"))
+        by_kind = Window.partitionBy("window_ms", "apart")
+        return (
+            each.withColumn("place", F.row_number().over(by_kind.orderBy(*_ID)))
+            .withColumn("n", F.count(F.lit(1)).over(by_kind))
+            .where(F.col("place") <= MOST_IDS)
+            .groupBy("window_ms", "apart")
+            .agg(F.max("n").alias("n"), F.sort_array(F.collect_list(F.struct(*_ID))).alias("ids"))
+            .collect()  # at most that many IDs a window and kind
+        )
+
+    def _id(self, at: Row) -> str:
+        return encode_id(KafkaPartition(self.generation, at.kafka_partition), at.offset).decode()
+
+
+def _halves() -> list[Column]:
+    return list(lines.digest_halves(F.col("id"), F.col("content")))
+
+
+def _start(window_ms: int) -> datetime | None:
+    return None if window_ms == _QUARANTINE else from_ms(window_ms)

@@ -1,0 +1,59 @@
+"""A pipeline's driver put together: the ingest loop with its topic, its offset store and its Spark side.
+
+`jobs/ingest.py` runs it until it is told to stop; a repair runs it for the refills that it was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from onceover.endpoints import address
+from onceover.ingest import Ingest
+from onceover.kafka import Topic, TopicFacts
+from onceover.ledger.catalog import Registered
+from onceover.ledger.database import Connection
+from onceover.ledger.drivers import Epoch
+from onceover.offset_store import OFFSET_STORES, OffsetStore
+from onceover.offsets import OffsetRange
+from onceover.pipeline import Pipeline
+from onceover.spark.hdfs_leases import Leases
+from onceover.spark.micro_batch import MicroBatch
+from onceover.spark.source import KafkaSource
+from onceover.steps import Holding
+from onceover.window_files import Layout
+
+
+@contextmanager
+def opened(pipeline: Pipeline) -> Iterator[tuple[Topic, OffsetStore]]:
+    """The pipeline's topic and its offset store, open until the end. Connects to nothing yet."""
+    kafka, policy = address("kafka"), pipeline.ingest
+    with (
+        closing(Topic(kafka, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic,
+        closing(OFFSET_STORES[policy.offset_store](kafka, topic.topic, policy.group, pipeline.kafka)) as store,
+    ):
+        yield topic, store
+
+
+def driver(
+    spark: SparkSession,
+    ledger: Connection,
+    epoch: Epoch,
+    known: Registered,
+    pipeline: Pipeline,
+    topic: Topic,
+    store: OffsetStore,
+    holding: Holding,
+) -> Ingest:
+    """The driver that holds `epoch`."""
+    webhdfs, policy = address("webhdfs"), pipeline.ingest
+    layout, leases = Layout(pipeline.storage.raw_root, pipeline.name), Leases(spark, address("hdfs"))
+
+    def work(ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
+        source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
+        return MicroBatch(spark, known, source, ranges, webhdfs, layout, datetime.now(UTC).date(), leases)
+
+    return Ingest(ledger, epoch, known, policy, topic, store, work, holding)

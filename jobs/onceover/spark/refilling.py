@@ -1,0 +1,66 @@
+"""The refills of a repair request, carried out before its windows are claimed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from onceover.endpoints import address
+from onceover.errors import BusyError
+from onceover.ingest import Heart
+from onceover.ledger import drivers, refills, requests
+from onceover.ledger.catalog import Registered
+from onceover.ledger.database import Connection
+from onceover.pipeline import Pipeline
+from onceover.spark.driving import driver, opened
+from onceover.steps import Holding
+
+log = logging.getLogger(__name__)
+PATIENCE_SECONDS = 120.0
+
+
+def refill(
+    spark: SparkSession,
+    connection: Connection,
+    pipeline: Pipeline,
+    known: Registered,
+    request_id: int,
+    patience: float = PATIENCE_SECONDS,
+) -> None:
+    """Have what the request wants read again and landed, and add the closed windows it fell into to the request.
+
+    A driver that lives does it in its next turns, and is waited for; without one, this process is the driver for as
+    long as it takes. What is not done then stays wanted, and the hole stays a finding.
+    """
+    deadline = time.monotonic() + patience
+    while refills.wanted(connection, known.name, request_id):
+        try:
+            with _epoch(connection, known.name) as epoch, opened(pipeline) as (topic, store):
+                loop = driver(spark, connection, epoch, known, pipeline, topic, store, Holding())
+                while refills.wanted(connection, known.name, request_id):
+                    progress = loop.turn(time.monotonic(), refills_only=True)
+                    log.info("read %d records again", progress.records)
+        except BusyError:
+            if time.monotonic() > deadline:
+                log.warning("ingest runs and has not read again what is missing; the next repair looks after it")
+                break
+            time.sleep(0.5)
+    requests.add_refilled(
+        connection, known.name, request_id, refills.closed_windows(connection, known.name, request_id)
+    )
+
+
+@contextmanager
+def _epoch(connection: Connection, pipeline: str) -> Iterator[drivers.Epoch]:
+    epoch = drivers.acquire(connection, pipeline, f"{socket.gethostname()}:{os.getpid()} (refill)")
+    try:
+        with Heart(address("postgres"), epoch):
+            yield epoch
+    finally:
+        drivers.release(connection, epoch)

@@ -1,0 +1,68 @@
+"""A certificate recomputed: from raw, in the way a repair does, and from the rows that readers query."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from onceover.digest import Digest
+from onceover.ledger import audits
+from onceover.ledger.catalog import Registered
+from onceover.ledger.database import Connection
+from onceover.repair import verify
+from onceover.spark.copy_text import copy_lines
+from onceover.spark.rebuild import Rebuild
+from onceover.window_files import WindowFiles
+
+MOST_ROWS = 20
+
+
+def verify_window(
+    spark: SparkSession, connection: Connection, known: Registered, files: WindowFiles, hdfs: str, audit: audits.Audit
+) -> dict[str, Any]:
+    """Whether raw and the aggregates still say what the window's certificate says; `differences` say where not.
+
+    Raw is judged by the certificate's own landings and offset ranges: what was landed since counts for nothing here.
+    Changes nothing.
+    """
+    start = audit.start
+    if start is None:
+        raise ValueError(f"audit {audit.audit_id} names no window")
+    certified = audits.certified(connection, known.name, start)
+    length = files.lengths([start]).get(start, 0)
+    path = {start: hdfs.rstrip("/") + files.layout.window_file(start)} if length else {}
+    stage = f"audit:{audit.audit_id}"
+    try:
+        with closing(Rebuild(spark, known.contract, [certified.claimed], certified.accounted, path)) as rebuild:
+            rebuilt = rebuild.results()[start]
+            rows = rebuild.aggregated()
+            known.table.stage(connection, stage, iter(()) if rows is None else copy_lines(rows, known.columns.names))
+        apart = known.table.differences(connection, stage, [start], MOST_ROWS).get(start, (0, []))
+    finally:
+        if not connection.broken:
+            known.table.unstage(connection, stage)
+    differences: list[str] = []
+    if length < certified.frozen_length:
+        differences.append(f"raw: the window file has {length} bytes, the certificate froze {certified.frozen_length}")
+    differences += [f"raw: {reason}" for reason in verify(certified.claimed, rebuilt, rebuilt.planned_length).reasons]
+    if rebuilt.digest != certified.digest and not differences:
+        differences.append(f"raw: {rebuilt.digest}, the certificate says {certified.digest}")
+    if certified.stands and certified.control != certified.digest:
+        differences.append(f"aggregates: the control row counts {certified.control}, not {certified.digest}")
+    if certified.stands and apart[0]:
+        differences.append(f"aggregates: {apart[0]} rows differ from what raw says: {'; '.join(apart[1])}")
+    return {
+        "equal": not differences,
+        "differences": differences,
+        "stands": certified.stands,
+        "basis": certified.basis,
+        "certificate": _side(certified.digest),
+        "raw": {**_side(rebuilt.digest), "lines": rebuilt.lines, "duplicates": rebuilt.duplicates},
+        "aggregates": {**_side(certified.control), "rows_differing": apart[0]},
+    }
+
+
+def _side(digest: Digest) -> dict[str, Any]:
+    return {"records": digest.records, "digest": str(digest).partition("records ")[2]}

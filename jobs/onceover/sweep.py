@@ -1,0 +1,181 @@
+"""The sweep: whether what was certified is still there. Detection looks no more at a window whose certificate stands;
+this does, slowly: file lengths, control rows, and the rows that readers query, beside what each certificate states.
+
+It changes nothing by itself. What it finds is handed to `reopen`, and the next detection judges and repairs it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from onceover.findings import Finding, Kind, judge
+from onceover.window import WindowRange, written
+
+if TYPE_CHECKING:
+    from onceover.detection import Files
+    from onceover.ledger.catalog import Registered
+    from onceover.ledger.database import Connection
+    from onceover.ledger.standing import Standing
+
+PATIENCE_SECONDS = 60.0
+_AT_ONCE = 2016  # windows between two looks at the ledger; a week of those of 5 minutes
+
+Say = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """A window that no longer is what its certificate says, and in what."""
+
+    window: Standing
+    findings: tuple[Finding, ...]
+
+    @property
+    def window_start(self) -> datetime:
+        return self.window.window_start
+
+    @property
+    def rows_differ(self) -> bool:
+        return self.window.rows_differ
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one sweep looked at. `reopened` is how many of the differing windows will be judged again; those that
+    changed meanwhile are judged anyway. `waiting` windows may differ only because a batch is landing in them."""
+
+    pipeline: str
+    compared: int
+    found: tuple[Differing, ...]
+    waiting: int
+    reopened: int = 0
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "pipeline": self.pipeline,
+            "compared": self.compared,
+            "differing": [
+                {
+                    "window": written(each.window_start),
+                    "findings": [{"kind": str(f.kind), **f.evidence} for f in each.findings],
+                }
+                for each in self.found
+            ],
+            "waiting": self.waiting,
+            "reopened": self.reopened,
+        }
+
+
+def sweep_pipeline(
+    name: str, window_range: WindowRange | None = None, *, write: bool = True, say: Say = lambda done, of: None
+) -> Swept:
+    """Sweep a pipeline's certified windows, of the range or all, and have what differs judged again if `write`.
+
+    A pipeline that never ran has none.
+    """
+    from onceover.endpoints import address
+    from onceover.ledger.catalog import is_registered, require_same_contract
+    from onceover.ledger.database import connect, require_current
+    from onceover.pipelines import find
+    from onceover.window_files import Layout, WindowFiles
+
+    pipeline = find(name)
+    with connect(address("postgres"), f"onceover sweep {pipeline.name}") as connection:
+        require_current(connection)
+        if not is_registered(connection, pipeline.name):
+            return Swept(pipeline.name, 0, (), 0)
+        known = require_same_contract(connection, pipeline)
+        files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
+        swept = sweep(connection, known, files, window_range, say=say)
+        reopened = reopen(connection, known.name, swept.found) if write else []
+    return Swept(swept.pipeline, swept.compared, swept.found, swept.waiting, len(reopened))
+
+
+def sweep(
+    connection: Connection,
+    known: Registered,
+    files: Files,
+    window_range: WindowRange | None,
+    patience: float = PATIENCE_SECONDS,
+    say: Say = lambda done, of: None,
+) -> Swept:
+    """Compare every window whose certificate stands. What a batch in flight may explain counts only if it is still
+    there, at the same version, once that batch has ended."""
+    from onceover.ledger.standing import how_many, standing, standing_of
+    from onceover.ledger.windows import in_flight
+
+    start = window_range.start if window_range else None
+    end = window_range.end if window_range else None
+    whole = how_many(connection, known.name, start, end)
+    flying = in_flight(connection, known.name)
+    first: dict[datetime, Differing] = {}
+    compared = 0
+    while windows := standing(connection, known, start, end, _AT_ONCE):
+        first |= _judged(windows, files)
+        compared += len(windows)
+        start = windows[-1].window_end
+        say(compared, whole)
+    # A batch that was begun since may have appended to a file whose window does not show it yet.
+    flying |= in_flight(connection, known.name)
+    if not first:
+        return Swept(known.name, compared, (), 0)
+    deadline = time.monotonic() + patience
+    while flying & in_flight(connection, known.name):
+        if time.monotonic() > deadline:
+            kept = tuple(each for each in first.values() if each.rows_differ)
+            return Swept(known.name, compared, kept, len(first) - len(kept))
+        time.sleep(0.2)
+    second = _judged(standing_of(connection, known, first), files)
+    steady = (each for start, each in second.items() if each.window.version == first[start].window.version)
+    return Swept(known.name, compared, tuple(steady), 0)
+
+
+def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) -> list[datetime]:
+    """Have the next detection judge these windows, in one transaction; returns those that still stood as they were.
+
+    Where the rows themselves differ the certificate is revoked: detection compares the control row with the ledger, and
+    only a repair looks at rows.
+    """
+    from onceover.ledger.found import note_finding
+    from onceover.ledger.locks import lock_windows
+    from onceover.ledger.publishing import revoke
+    from onceover.ledger.standing import count_strangers, have_judged_again, versions_standing
+
+    wanted = {each.window_start: each for each in found}
+    if not wanted:
+        return []
+    with connection.transaction():
+        lock_windows(connection, pipeline, sorted(wanted))
+        now = versions_standing(connection, pipeline, wanted)
+        same = [each for start, each in sorted(wanted.items()) if now.get(start) == each.window.version]
+        for each in same:
+            for finding in each.findings:
+                note_finding(connection, pipeline, each.window_start, finding)
+            if each.rows_differ:
+                revoke(connection, pipeline, each.window.certificate_id, "the aggregates were changed under it")
+                if not each.window.certified.records:
+                    count_strangers(connection, pipeline, each.window_start, each.window.rows.rows)
+        have_judged_again(connection, pipeline, [each.window_start for each in same if not each.rows_differ])
+    return [each.window_start for each in same]
+
+
+def compare(window: Standing, file_length: int | None) -> tuple[Finding, ...]:
+    """What is no longer as the certificate states, at most one finding of a kind."""
+    found = {finding.kind: finding for finding in judge(window.evidence, file_length)}
+    if window.rows_differ and window.stated is not None:
+        told = {"certified_rows": window.stated.rows, "rows": window.rows.rows, "difference": "rows"}
+        mismatch = found.get(Kind.AGGREGATE_MISMATCH)
+        found[Kind.AGGREGATE_MISMATCH] = Finding(
+            Kind.AGGREGATE_MISMATCH, {**(mismatch.evidence if mismatch else {}), **told}
+        )
+    return tuple(found.values())
+
+
+def _judged(windows: Sequence[Standing], files: Files) -> dict[datetime, Differing]:
+    lengths = files.lengths(window.window_start for window in windows)
+    judged = ((window, compare(window, lengths.get(window.window_start))) for window in windows)
+    return {w.window_start: Differing(w, findings) for w, findings in judged if findings}

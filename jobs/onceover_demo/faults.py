@@ -1,0 +1,160 @@
+"""`make demo-faults`: offsets that ran ahead, and a topic deleted and created anew. Exit 0 only if all ends right.
+
+Every command shown is the product's own, run as a person would run it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+from rich.console import Console
+
+from onceover.endpoints import address
+from onceover.errors import OnceoverError, TransientError
+from onceover.kafka import KafkaOffsetStore, Topic
+from onceover.ledger.database import migrate
+from onceover.pipelines import find
+from onceover.stack import Stack
+from onceover_demo import flights, ledger_facts, oracle
+from onceover_demo.place import own_stack
+from onceover_demo.supervised import SupervisedJob
+
+DAYS = 3
+PATIENCE_SECONDS = 900.0
+ALL = ("--from", "2013-01-01T00:00Z", "--to", "2013-01-05T00:00Z")
+
+
+class Faults:
+    """The story, and what was checked on the way."""
+
+    def __init__(self, console: Console, stack: Stack) -> None:
+        self._console, self._stack, self.checks = console, stack, dict[str, bool]()
+        self._days = [[f for f in flights.january() if f.scheduled_day == day] for day in range(1, DAYS + 1)]
+        rows = [row for row in flights.csv_rows() if row["month"] == "1" and int(row["day"]) <= DAYS]
+        self._oracle = oracle.expected(rows)
+
+    def tell(self) -> None:
+        """Every chapter in order."""
+        self._rule("A day of flights, read as it should be")
+        self._stack.up(("kafka", "hdfs", "postgres"), say=lambda part, what: self._console.print(f"  {part} {what}"))
+        migrate(address("postgres"))
+        flights.create_topic(address("kafka"))
+        self._produce(0)
+        self._ingest(until_closed=True)
+        self._rule("The second day: the stored offsets run ahead of what was read")
+        self._produce(1)
+        skipped = self._run_ahead()
+        self._ingest(until_closed=False)
+        found = self._onceover("holes", "flights", "--json", code=1)
+        lost = sum(gap["end"] - gap["start"] for gap in found if gap["reason"] == "lost")
+        self._console.print(f"[red]{lost:,} records were never read[/]; Kafka still has them")
+        self.checks["every offset that was skipped is named as lost"] = lost == skipped > 0
+        self._onceover("repair", "flights", *ALL, "--reason", "the offsets had run ahead", "--json")
+        self.checks["a repair reads them again"] = self._onceover("holes", "flights", "--json") == []
+        self._rule("The third day: the topic is deleted and created anew")
+        self._recreate()
+        self._produce(2)
+        self._ingest(until_closed=True)
+        self._onceover("repair", "flights", *ALL, "--reason", "the topic was created anew", "--json")
+        self._rule("Is it right?")
+        self._look()
+
+    def _look(self) -> None:
+        postgres = address("postgres")
+        difference = oracle.compare(ledger_facts.aggregates(postgres), self._oracle)
+        self.checks["every window and key of three days equals the CSV"] = difference.is_equal
+        states = ledger_facts.windows_by_state(postgres)
+        self.checks["every window is certified"] = "not certified" not in states
+        audit = self._onceover("audit", "flights", "--json")
+        self.checks["Kafka, raw and the aggregates hold the same records"] = audit["equal"] and audit["records"] > 0
+        verified = self._onceover("verify", "flights", "2013-01-02T12:00Z", "--json")
+        self.checks["a certificate recomputed from raw says the same"] = verified["equal"]
+
+    def _produce(self, day: int) -> None:
+        flights.produce(address("kafka"), self._days[day], lambda _: None)
+        self._console.print(f"{len(self._days[day]):,} flights produced")
+
+    def _run_ahead(self) -> int:
+        """Commit half of what is not read yet, as a client does that commits before it has worked; how many offsets."""
+        pipeline = find("flights")
+        with (
+            closing(Topic(address("kafka"), flights.TOPIC, pipeline.ingest.isolation, pipeline.kafka)) as topic,
+            closing(KafkaOffsetStore(address("kafka"), flights.TOPIC, pipeline.ingest.group, pipeline.kafka)) as store,
+        ):
+            end = topic.facts().end
+            stored = store.load(end)
+            ahead = {p: stored[p] + (end[p] - stored[p]) // 2 for p in end}
+            store.commit(ahead)
+            return sum(ahead[p] - stored[p] for p in end)
+
+    def _recreate(self) -> None:
+        admin = AdminClient({"bootstrap.servers": address("kafka")})
+        admin.delete_topics([flights.TOPIC])[flights.TOPIC].result(30)
+        flights.create_topic(address("kafka"))
+
+    def _ingest(self, *, until_closed: bool) -> None:
+        postgres = address("postgres")
+        ingest = SupervisedJob("ingest.py", ["--pipeline", "flights"], self._stack.local / "log" / "ingest.log")
+        before = ledger_facts.totals(postgres)["landed"]
+        try:
+            ingest.start()
+            if until_closed:
+                _wait(lambda: ledger_facts.totals(postgres)["landed"] > before
+                      and ledger_facts.everything_closed(postgres), ingest)  # fmt: skip
+            else:
+                _wait(lambda: "nothing to read" in ingest.everything_said(), ingest)
+            self.checks["ingest stops cleanly"] = ingest.stop(PATIENCE_SECONDS) == 0
+        finally:
+            ingest.close()
+        (self._stack.local / "log" / "ingest.log").unlink(missing_ok=True)
+
+    def _onceover(self, *arguments: str, code: int = 0) -> Any:
+        """One of the product's commands, with its JSON; any other exit code ends the story."""
+        shown = " ".join(f'"{a}"' if " " in a else a for a in arguments)
+        self._console.print(f"[bold]$ onceover {shown}")
+        program = str(Path(sys.executable).with_name("onceover"))
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+        if done.returncode != code:
+            last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+            raise TransientError(f"onceover {arguments[0]} ended with {done.returncode}, not {code}: {last}")
+        return json.loads(done.stdout)
+
+    def _rule(self, title: str) -> None:
+        self._console.rule(f"[bold]{title}", align="left")
+
+
+def _wait(done: Callable[[], bool], ingest: SupervisedJob) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not done():
+        if time.monotonic() > deadline:
+            raise TransientError(f"ingest did not get there in {PATIENCE_SECONDS:.0f} s: {ingest.last_words()}")
+        time.sleep(0.5)
+
+
+def main() -> int:
+    """Tell it in `.local/demo-faults`, a place of its own."""
+    console, checks = Console(), dict[str, bool]()
+    try:
+        with own_stack("demo-faults", console) as stack:
+            story = Faults(console, stack)
+            checks = story.checks
+            checks["the story was told to its end"] = False
+            story.tell()
+            checks["the story was told to its end"] = True
+    except OnceoverError as error:
+        console.print(f"[red]the demo ended early: {error}")
+    for check, right in checks.items():
+        console.print(f"{'[green]yes[/]' if right else '[red]NO [/]'} {check}")
+    return 0 if checks and all(checks.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""A folder and a stack of a demo's own: cleared before, stopped after, one demo in it at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from onceover.endpoints import home
+from onceover.errors import BusyError, UsageError
+from onceover.stack import Stack, surroundings
+from onceover_demo.supervised import end_left_behind
+
+
+@contextmanager
+def own_stack(name: str, console: Console) -> Iterator[Stack]:
+    """The stack of `.local/NAME`, empty and down; down again at the end. What `make up` started is left alone.
+
+    Raises BusyError while another demo runs there, UsageError if the folder is nobody's that we know.
+    """
+    place = Path(os.environ.get("ONCEOVER_LOCAL") or home() / ".local") / name
+    os.environ["ONCEOVER_LOCAL"] = str(place)
+    os.environ.pop("ONCEOVER_PIPELINES", None)
+    surroundings.leave()  # a demo works on what it starts, never on a real deployment
+    if place.exists() and not (place / "stack.lock").exists():
+        raise UsageError(
+            f"{place} is not an earlier demo's folder, and would be cleared away; move it or set ONCEOVER_LOCAL"
+        )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.with_suffix(".lock").open("a") as only_one:
+        try:
+            fcntl.flock(only_one, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BusyError(f"another demo is running in {place}; wait for its end, or set ONCEOVER_LOCAL") from None
+        stack = Stack(place)
+        end_left_behind(place)  # of an earlier demo that was killed
+        stack.down()
+        shutil.rmtree(place, ignore_errors=True)
+        try:
+            yield stack
+        finally:
+            with console.status("stopping what was started ..."):
+                stack.down()

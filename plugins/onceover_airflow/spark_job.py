@@ -1,0 +1,72 @@
+"""One of the entries in `jobs/` as a task: started by spark-submit, in the pool, and its end told in one line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from subprocess import Popen
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowException
+
+from onceover.home import home
+from onceover_airflow.asked import chosen_name
+from onceover_airflow.spark import POOL, driver_environment, kill_family, meaning_of_exit, spark_connection
+
+
+class SparkJobOperator(SparkSubmitOperator):
+    """Runs `jobs/JOB.py` for a pipeline and one number that the ledger knows. Never durable: clearing the finished task
+    must run it again."""
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "pipeline")
+
+    def __init__(self, *, pipeline: str, job: str, conn_id: str = "spark_default", **kwargs: Any) -> None:
+        kwargs.setdefault("pool", POOL)
+        kwargs.setdefault("execution_timeout", timedelta(hours=6))
+        super().__init__(
+            conn_id=conn_id,
+            name=f"onceover-{job}",
+            durable=False,
+            map_index_template="{{ task.pipeline }}",
+            **kwargs,
+        )
+        self.pipeline = pipeline
+        self.job = job
+        self._what = f"{job} of {pipeline}"
+
+    def execute(self, context: Context) -> None:
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            code = self._submission.returncode if self._submission is not None else None
+            if (meaning := meaning_of_exit(code, self._what)) is not None:
+                raise meaning from error
+            raise
+        finally:
+            if (submission := self._submission) is not None and submission.stdout is not None:
+                submission.stdout.close()  # the hook leaves the pipe open
+
+    def arguments(self, name: str, number: int) -> None:
+        """Set the command: an argument list, never a shell line, with nothing secret in it."""
+        connection = spark_connection(self._conn_id)
+        self.application = str(home() / "jobs" / f"{self.job}.py")
+        self.application_args = ["--pipeline", chosen_name(self.pipeline), f"--{name}", str(number)]
+        self._what = f"{self.job} of {self.pipeline}, {name} {number},"
+        self.env_vars = driver_environment(connection, os.environ)
+
+    def on_kill(self) -> None:
+        if self._hook is None:
+            return
+        submission = self._submission
+        if submission is not None and submission.poll() is None:
+            killed = kill_family(submission.pid)
+            self.log.info("killed spark-submit and what it had started: %s", killed)
+        super().on_kill()  # on a cluster the driver is elsewhere
+
+    @property
+    def _submission(self) -> Popen[str] | None:
+        """The spark-submit process, once there is one; the provider offers no other way to it."""
+        return self._hook._submit_sp if self._hook is not None else None

@@ -1,0 +1,56 @@
+"""The daily sweep as a task: it compares, has what differs judged again, and is red where something does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import BaseOperator, Context
+
+from onceover import sweep
+from onceover.errors import BusyError, TerminalError
+from onceover_airflow.asked import chosen_name
+from onceover_airflow.tables import evidence_table, shortened, table
+
+
+class SweepOperator(BaseOperator):
+    """Compares every certified window of a pipeline with its certificate.
+
+    Red if one differs: somebody changed what was proved. Red once only, for what differs stands no longer. It is tried
+    again if a batch in flight may explain what differs.
+    """
+
+    template_fields: Sequence[str] = ("pipeline",)
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        name = chosen_name(self.pipeline)
+        swept = sweep.sweep_pipeline(name, say=self._say)
+        result: dict[str, Any] = swept.as_dict()
+        counts = {key: value for key, value in result.items() if isinstance(value, int)}
+        self.log.info("%s:\n%s", name, table([{**counts, "differing": len(result["differing"])}]))
+        if result["differing"]:
+            self.log.warning("no longer as certified:\n%s", evidence_table(result["differing"]))
+            raise TerminalError(complaint(result))
+        if swept.waiting:
+            raise BusyError(
+                f"{name}: {swept.waiting} windows may differ only because of a batch that has not ended yet"
+            )
+        return shortened(result)
+
+    def _say(self, done: int, of: int) -> None:
+        self.log.info("compared %s of %s certified windows", f"{done:,}", f"{of:,}")
+
+
+def complaint(result: dict[str, Any]) -> str:
+    """One line for whoever is on call."""
+    windows = [each["window"] for each in result["differing"]]
+    more = f" and {len(windows) - 5} more" if len(windows) > 5 else ""
+    return (
+        f"{result['pipeline']}: {len(windows)} of {result['compared']} certified windows are no longer as certified: "
+        f"{', '.join(windows[:5])}{more}; {result['reopened']} will be judged again and repaired; see "
+        f"`onceover explain {result['pipeline']} {windows[0]}`"
+    )

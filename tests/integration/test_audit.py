@@ -1,0 +1,130 @@
+"""What was proved is proved again: certificates from raw, raw and the aggregates from Kafka's log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.test_findings import append, encoded
+from tests.integration.test_holes import expire, transactionally
+from tests.integration.test_main_path import minutes, replayed
+
+from onceover.errors import BusyError, UsageError
+from onceover.ledger import audits, revisions
+from onceover.window import from_ms
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+NOON, FIVE_PAST = from_ms(NOON_MS), from_ms(NOON_MS + 5 * 60_000)
+
+
+def by_window(audit: Any) -> dict[str, Any]:
+    return {row["window"][-6:]: row for row in audit["rows"]}
+
+
+def test_three_sides_agree_after_repair_and_each_way_to_differ_is_named(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(10)])
+    lane.produce([b"rubbish"])
+    replayed(lane)
+    transactionally(lane, [event(3)], commit=False)
+    lane.ingest()
+    before = by_window(lane.audited())
+    assert (before["12:00Z"]["kafka"], before["12:00Z"]["raw"], before["12:00Z"]["aggregates"]) == (5, 5, 10)
+    assert (before["12:00Z"]["equal"], before["12:00Z"]["rows_differing"]) == (False, 2)
+    assert (before["12:00Z"]["raw_lines"], before["antine"]["kafka"]) == (10, 1)
+    lane.repair(lane.detect().request_id or 0)
+    after = lane.audited()
+    assert (after["equal"], after["windows"], after["records"]) == (True, 3, 11)
+    assert lane.audited(minutes(0, 5))["windows"] == 1
+    assert lane.verified(NOON) == {
+        **lane.verified(NOON), "equal": True, "differences": [], "stands": True, "basis": "raw"
+    }  # fmt: skip
+
+    # Somebody changes a row by hand, and raw loses one line and gets another in its place: counts alone see nothing.
+    with lane.ledger() as ledger:
+        ledger.execute(f"UPDATE aggregates.{lane.name} SET amount_sum = 9 WHERE window_start = %s", [NOON])
+    path = lane.layout.window_file(FIVE_PAST)
+    stranger = encoded(lane, 9, event(8, amount=99))
+    with lane.hdfs().read(path) as reader:
+        lines = [one for one in reader.read().split(b"\n") if one]
+    lane.hdfs().write(path, b"\n" + b"\n".join(one for one in lines if b'"amount": 8' not in one) + b"\n",
+                      overwrite=True)  # fmt: skip
+    append(lane, 5, stranger)
+    found = by_window(lane.audited())
+    assert found["12:00Z"]["rows"] == ["+ (a,5,10,4)", "- (a,5,9,4)"]
+    ids = found["12:05Z"]["ids"]
+    assert {kind: one["count"] for kind, one in ids.items()} == {
+        "in Kafka, not in raw": 1, "several contents or windows in raw": 1
+    }  # fmt: skip
+    assert ids["in Kafka, not in raw"]["first"][0].endswith("-0000000000000000008")
+    assert lane.verified(NOON)["differences"] == [
+        "aggregates: 2 rows differ from what raw says: + (a,5,10,4); - (a,5,9,4)"
+    ]
+    assert "raw: 1 IDs have more than one content" in lane.verified(FIVE_PAST)["differences"]
+
+
+def test_what_the_log_no_longer_holds_is_left_out_and_said(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(10)])
+    lane.ingest()
+    lane.detect()
+    expire(lane, 7)
+    found = by_window(lane.audited())
+    assert (found["12:05Z"]["kafka"], found["12:05Z"]["raw"]) == (3, 3)
+    assert found["12:05Z"]["not_compared"] == "the log no longer holds all of it"
+    assert found["12:05Z"]["equal"]
+    assert lane.verified(NOON)["equal"], "raw and the certificate need no log"
+    with lane.ledger() as ledger, pytest.raises(UsageError, match="no certificate"):
+        audits.certified(ledger, lane.name, from_ms(NOON_MS + 600_000))
+
+
+def test_rows_that_were_replaced_come_back_as_a_new_revision_and_stay_until_a_repair(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(5)])
+    replayed(lane)
+    lane.ingest()
+    wrong = lane.aggregates()
+    lane.repair(lane.detect().request_id or 0)
+    right = lane.aggregates()
+    with lane.ledger() as ledger:
+        with pytest.raises(UsageError, match="no kept revision 7; there are: 0"):
+            revisions.restore(ledger, lane.known(), NOON, 7, "me", "why")
+        done = revisions.restore(ledger, lane.known(), NOON, None, "me", "the contract was wrong")
+        assert (done.source, done.revision, done.rows, done.records) == (0, 2, 1, 10)
+        held = (
+            "UPDATE onceover.\"window\" SET claimed_by = 'x', claimed_until = now() + interval '%s' WHERE pipeline = %s"
+        )
+        ledger.execute(held.replace("'%s'", "'1 minute'"), [lane.name])
+        with pytest.raises(BusyError):
+            revisions.restore(ledger, lane.known(), NOON, None, "me", "why")
+        ledger.execute(held.replace("'%s'", "'-1 minute'"), [lane.name])
+    assert lane.aggregates() == wrong
+    scheduled = lane.detect()
+    assert (scheduled.blocked, scheduled.request_id) == (1, None), "what a person decided is not undone by a schedule"
+    explained = lane.explained(0)
+    assert explained["state"] == "blocked"
+    assert "restored to revision 0 by me: the contract was wrong" in explained["ledger"]["window"]["blocked_why"]
+    lane.repair(lane.detect(minutes(0, 5)).request_id or 0)
+    assert lane.aggregates() == right
+    assert lane.verified(NOON)["equal"]
+
+
+def test_a_repair_with_fewer_records_than_were_certified_says_which_are_missing(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(5)])
+    lane.ingest()
+    lane.detect()
+    before = lane.aggregates()
+    path = lane.layout.window_file(NOON)
+    with lane.hdfs().read(path) as reader:
+        content = reader.read()
+    lane.hdfs().write(path, content[: len(content) // 2], overwrite=True)
+    request = lane.detect(minutes(0, 5), force=True).request_id or 0
+    ((_, why),) = lane.repair(request).failed
+    assert "[0, 5)" in why
+    assert "less is never published" in why
+    assert lane.aggregates() == before
+    assert not lane.verified(NOON)["equal"]

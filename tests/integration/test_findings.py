@@ -1,0 +1,265 @@
+"""Each finding planted alone, and several at once: detected, explained to a person, repaired, certified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import pytest
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.test_main_path import _fails, minutes, replayed
+
+from onceover import line
+from onceover.errors import TransientError, UsageError
+from onceover.findings import Kind
+from onceover.ledger import decisions
+from onceover.line import parse_id
+from onceover.repair import Claimed, Decision
+from onceover.spark.repair_run import RepairRun
+from onceover.window import from_ms
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+FIVE = [event(n, amount=n) for n in range(5)]
+RIGHT = {(0.0, "a"): (5, 10, 4)}
+
+
+def landed(lane: Lane) -> None:
+    lane.produce(FIVE)
+    lane.ingest()
+
+
+def duplicated(lane: Lane) -> None:
+    lane.produce(FIVE)
+    replayed(lane)
+    lane.ingest()
+
+
+def unaccounted_bytes(lane: Lane) -> None:
+    landed(lane)
+    append(lane, 0, b"\n00000001-00000-0000000")
+
+
+def aggregate_mismatch(lane: Lane) -> None:
+    lane.produce(FIVE)
+    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("onceover.ledger.batches.land", _fails)
+        with pytest.raises(TransientError):
+            driver.turn(0.0)
+    lane.ingest()
+
+
+def corrupt_line(lane: Lane) -> None:
+    landed(lane)
+    append(lane, 0, copied(lane, 0).replace(b'"amount"', b'"bmount"'))
+
+
+def misplaced_line(lane: Lane) -> None:
+    lane.produce([*FIVE, event(7, amount=7)])
+    lane.ingest()
+    append(lane, 0, copied(lane, 5))
+
+
+@dataclass(frozen=True)
+class Plant:
+    """What is planted, how the ledger and the file's length show it, and what a scan shows besides."""
+
+    plant: Callable[[Lane], None]
+    seen: AbstractSet[Kind]
+    sentence: str
+    scanned: AbstractSet[Kind] = frozenset()
+
+
+BYTES, MISMATCH = Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH
+CORRUPT, MISPLACED = Kind.CORRUPT_LINE, Kind.MISPLACED_LINE
+PLANTS = [
+    Plant(duplicated, {Kind.DUPLICATED}, "stand in raw more than once"),
+    Plant(unaccounted_bytes, {BYTES}, "an append that never counted", {CORRUPT}),
+    Plant(aggregate_mismatch, {BYTES, MISMATCH}, "do not count what was landed"),
+    Plant(corrupt_line, {BYTES}, "damaged, by the CRC", {CORRUPT}),
+    Plant(misplaced_line, {BYTES}, "belongs to another window", {MISPLACED}),
+]
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda p: p.plant.__name__)
+def test_it_is_detected_explained_repaired_and_certified(lanes: Lanes, plant: Plant) -> None:
+    lane = lanes()
+    plant.plant(lane)
+    detection = lane.detect()
+    (failed,) = detection.failed
+    assert {f.kind for f in failed.findings} == plant.seen
+    told = [f["what"] for f in lane.explained(0)["findings"]]
+    assert len(lane.repair(detection.request_id or 0).confirmed) == 1
+    explained = lane.explained(0)
+    assert {Kind(f["kind"]) for f in explained["ledger"]["findings"]} == plant.seen | plant.scanned
+    told += [tell_again(f) for f in explained["ledger"]["findings"]]
+    assert any(plant.sentence in what for what in told), told
+    assert (explained["state"], explained["findings"]) == ("certified", [])
+    assert lane.aggregates()[(0.0, "a")] == RIGHT[(0.0, "a")]
+    assert lane.detect().judged == 0
+    assert lane.verified(from_ms(NOON_MS))["equal"]
+
+
+def test_several_in_one_window_are_all_named_and_repaired_at_once(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([*FIVE, event(7, amount=7)])
+    replayed(lane)
+    lane.ingest()
+    lane.detect()
+    lane.produce([event(1, amount=1)])
+    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("onceover.ledger.batches.land", _fails)
+        with pytest.raises(TransientError):
+            driver.turn(0.0)
+    lane.ingest()
+    append(lane, 0, copied(lane, 5))
+    append(lane, 0, copied(lane, 0).replace(b'"amount"', b'"bmount"'))
+    detection = lane.detect()
+    kinds = {str(f.window)[-6:]: {x.kind for x in f.findings} for f in detection.failed}
+    assert kinds["12:00Z"] == {Kind.DUPLICATED, Kind.LATE, BYTES, MISMATCH}
+    lane.repair(detection.request_id or 0)
+    found = {Kind(f["kind"]) for f in lane.explained(0)["ledger"]["findings"]}
+    assert found == {*kinds["12:00Z"], Kind.MISPLACED_LINE, Kind.CORRUPT_LINE}
+    assert lane.aggregates() == {(0.0, "a"): (6, 11, 4), (5.0, "a"): (1, 7, 7)}
+    assert lane.audited()["equal"]
+
+
+def test_a_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
+    lane = lanes()
+    landed(lane)
+    path = lane.layout.window_file(from_ms(NOON_MS))
+    with lane.hdfs().read(path) as reader:
+        content = reader.read()
+    lane.hdfs().delete(path)
+    detection = lane.detect()
+    assert [f.kind for f in detection.failed[0].findings] == [Kind.MISSING_FILE]
+    assert "are gone from the window file" in lane.explained(0)["findings"][0]["what"]
+    (failed,) = lane.repair(detection.request_id or 0).failed
+    assert "raw holds 0 of 5" in failed[1]
+    assert lane.aggregates() == RIGHT, "raw that is gone never empties a window"
+    lane.hdfs().write(path, content)
+    assert lane.detect().certified == 1
+
+
+def test_an_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce(FIVE)
+    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("onceover.spark.micro_batch.MicroBatch.read", _fails)
+        with pytest.raises(TransientError):
+            driver.turn(0.0)
+    assert [f.kind for f in lane.detect().findings] == [Kind.UNFINISHED_BATCH]
+    lane.ingest()
+    after = lane.detect()
+    assert (after.findings, after.certified) == ((), 1)
+
+
+def test_one_id_with_two_contents_is_published_only_after_a_decision(lanes: Lanes) -> None:
+    lane = lanes()
+    landed(lane)
+    append(lane, 0, encoded(lane, 0, event(0, amount=70)))
+    detection = lane.detect()
+    (refused,) = lane.repair(detection.request_id or 0).failed
+    assert "1 IDs have more than one content" in refused[1]
+    assert lane.aggregates() == RIGHT
+    suspects = next(f for f in lane.explained(0)["findings"] if f["kind"] == "conflict")["evidence"]["suspects"]
+    ((record_id, contents),) = [(s["id"], s["contents"]) for s in suspects]
+    assert len(contents) == 2
+    with lane.ledger() as ledger:
+        source, offset = parse_id(record_id.encode())
+        with pytest.raises(UsageError, match="has the contents"):
+            decisions.decide(ledger, lane.name, from_ms(NOON_MS), Decision(source, offset, "0" * 32), "me", "why")
+        landed_hash = content_hash(lane, 70)
+        decisions.decide(ledger, lane.name, from_ms(NOON_MS), Decision(source, offset, landed_hash), "me", "the leader")
+    assert len(lane.repair(lane.detect(minutes(0, 5)).request_id or 0).confirmed) == 1
+    assert lane.aggregates() == {(0.0, "a"): (5, 80, 70)}, "the content that was decided on"
+    (*_, certificate) = certificates(lane)
+    assert len(certificate["decisions"]) == 1
+    assert lane.verified(from_ms(NOON_MS))["equal"], "the decision is part of what is recomputed"
+
+
+def test_one_id_in_two_windows_is_misdated_and_published_in_neither(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([*FIVE, event(7, amount=7)])
+    lane.ingest()
+    append(lane, 5, encoded(lane, 0, event(6, amount=60)))
+    detection = lane.detect(minutes(0, 10), force=True)
+    failed = lane.repair(detection.request_id or 0).failed
+    assert ["1 IDs have more than one event time" in why for _, why in failed] == [True, True]
+    kinds = [{Kind(f["kind"]) for f in lane.explained(m)["ledger"]["findings"]} for m in (0, 5)]
+    assert kinds == [{Kind.MISDATED, Kind.CONFLICT}, {Kind.MISDATED, Kind.CONFLICT, Kind.UNACCOUNTED_BYTES}]
+    assert lane.aggregates() == {(0.0, "a"): (5, 10, 4), (5.0, "a"): (1, 7, 7)}
+
+
+def test_what_happens_to_a_window_between_the_request_and_its_repair_is_no_failed_try(lanes: Lanes) -> None:
+    lane = lanes()
+    duplicated(lane)
+    request = lane.detect().request_id or 0
+    freeze = RepairRun._freeze
+
+    def appended_after(run: RepairRun, claimed: Sequence[Claimed]) -> Mapping[datetime, int]:
+        frozen = freeze(run, claimed)
+        append(lane, 0, b"\nhalf a li")
+        return frozen
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RepairRun, "_freeze", appended_after)
+        ((_, why),) = lane.repair(request).unneeded
+    assert "changed during the repair" in why
+    again = lane.detect().request_id or 0
+    with lane.ledger() as ledger:
+        update = (
+            "UPDATE onceover.\"window\" SET blocked_at = now(), blocked_why = 'tried too often' WHERE pipeline = %s"
+        )
+        row = ledger.execute(update + " RETURNING tries", [lane.name]).fetchone()
+    assert row == {"tries": 0}
+    assert lane.repair(again).unneeded == (("2026-03-01T12:00Z", "blocked meanwhile: tried too often"),)
+    assert len(lane.repair(lane.detect(minutes(0, 5)).request_id or 0).confirmed) == 1
+
+
+def append(lane: Lane, minute: int, content: bytes) -> None:
+    """Behind the product's back, to the file of the window at that minute."""
+    lane.hdfs().write(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)), content, append=True)
+
+
+def copied(lane: Lane, offset: int) -> bytes:
+    """The line of that offset as it stands in raw, framed."""
+    (found,) = {line.encode(x) for _, x in lane.lines() if x.record.offset == offset}
+    return line.frame([found])
+
+
+def encoded(lane: Lane, offset: int, value: bytes) -> bytes:
+    """An intact line under that offset's ID with another value, where that value belongs."""
+    known = next(x for _, x in lane.lines() if x.record.offset == offset)
+    record = line.Record(known.record.source, offset, known.record.kafka_timestamp, None, (), value)
+    at = int(value.split(b'"at": ')[1].split(b",")[0])
+    return line.frame([line.encode(line.Line(record, at))])
+
+
+def content_hash(lane: Lane, amount: int) -> str:
+    """The hash that is shown for the content with that amount, from the conflict's own evidence and Spark's hash."""
+    from pyspark.sql import functions as F
+
+    from onceover.digest import SEEDS
+
+    record = next(x for _, x in lane.lines() if x.record.value and f'"amount": {amount}}}'.encode() in x.record.value)
+    encoded_line = line.encode(record)
+    row = lane.spark.createDataFrame([(encoded_line[line.ID], encoded_line[line.CONTENT])], "id binary, content binary")
+    first, second = row.select(*(F.xxhash64(F.lit(seed), "id", "content") for seed in SEEDS)).first() or (0, 0)
+    return f"{first & (2**64 - 1):016x}{second & (2**64 - 1):016x}"
+
+
+def tell_again(finding: dict[str, Any]) -> str:
+    from onceover.cli.sentences import tell
+
+    return tell(finding["kind"], finding["evidence"]).what
+
+
+def certificates(lane: Lane) -> list[Any]:
+    with lane.ledger() as ledger:
+        return ledger.execute(
+            "SELECT * FROM onceover.certificate WHERE pipeline = %s ORDER BY certificate_id", [lane.name]
+        ).fetchall()

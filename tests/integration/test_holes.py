@@ -1,0 +1,221 @@
+"""Skipped offsets on the real stack: why each is missing, what is read again, and what a person has to decide."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.test_main_path import minutes
+
+from onceover import holes
+from onceover.endpoints import address
+from onceover.errors import UsageError
+from onceover.findings import Kind
+from onceover.kafka import Topic
+from onceover.ledger import kafka_partitions, refills
+from onceover.ledger.database import connect
+from onceover.offsets import OffsetRange, parse_range
+from onceover.window import from_ms
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+
+
+def skip_to(lane: Lane, offset: int, kafka_partition: int = 0) -> None:
+    """The offset store ran ahead: what lies before was never read."""
+    with lane.driver() as driver:
+        driver._store.commit({kafka_partition: offset})
+
+
+def gaps(lane: Lane) -> list[tuple[int, int, str]]:
+    with lane.ledger() as ledger:
+        return [(g.offsets.start, g.offsets.end, str(g.reason)) for g in holes.ask(ledger, lane.pipeline)]
+
+
+def transactionally(lane: Lane, values: Iterable[bytes], *, commit: bool) -> None:
+    producer = Producer({"bootstrap.servers": address("kafka"), "transactional.id": f"{lane.name}-{commit}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(lane.topic, value, partition=0)
+    producer.flush(30)
+    producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+
+
+def expire(lane: Lane, below: int) -> None:
+    """What retention does, at once."""
+    admin = AdminClient({"bootstrap.servers": address("kafka")})
+    for future in admin.delete_records([TopicPartition(lane.topic, 0, below)]).values():
+        future.result(30)
+
+
+def test_lost_records_are_found_read_again_landed_and_their_windows_repaired(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(10)])
+    with lane.driver() as driver:
+        driver.turn(0.0)
+    lane.produce([event(n, amount=n) for n in range(10, 20)])
+    skip_to(lane, 17)
+    with lane.driver() as driver:
+        progress = [driver.turn(0.0), driver.turn(0.0)][-1]
+    assert not progress.every_window_closed, "windows beyond the hole wait, although the topic is idle"
+    assert gaps(lane) == [(10, 17, "lost")]
+
+    detection = lane.detect()
+    (finding,) = detection.findings
+    (gap,) = cast("list[dict[str, Any]]", finding.evidence["gaps"])
+    assert (finding.kind, gap["reason"], gap["offsets"][2:]) == (Kind.HOLE, "lost", [10, 17])
+    assert gap["likely_windows"] == [f"2026-03-01T12:{m:02}Z" for m in (0, 5, 15)]
+    assert len(detection.refills) == 1
+    lane.repair(detection.request_id or 0)
+    assert gaps(lane) == []
+    lane.ingest()
+    lane.detect()
+    assert lane.aggregates() == {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10, 15)}
+    assert certified(lane) == 4
+    with lane.ledger() as ledger:
+        marked = ledger.execute(
+            "SELECT b.refill, r.start_offset, r.end_offset FROM onceover.batch b JOIN onceover.batch_range r "
+            "USING (batch_id) WHERE b.pipeline = %s AND b.refill", [lane.name],
+        ).fetchall()  # fmt: skip
+        open_findings = ledger.execute(
+            "SELECT kind FROM onceover.finding WHERE pipeline = %s AND resolved_at IS NULL", [lane.name]
+        ).fetchall()
+    assert [tuple(row.values()) for row in marked] == [(True, 10, 17)]
+    assert open_findings == []
+    assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
+
+
+def test_a_driver_that_lives_reads_again_what_a_repair_asks_for(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(10)])
+    with lane.driver() as driver:
+        driver.turn(0.0)
+        driver._store.commit({0: 10})
+    lane.produce([event(n) for n in range(10, 15)])
+    skip_to(lane, 15)
+    with lane.driver() as driver:
+        driver.turn(0.0)
+        request = lane.detect().request_id or 0
+        with lane.ledger() as ledger:
+            assert len(refills.wanted(ledger, lane.name, request)) == 1
+        assert driver.turn(0.0).records == 5
+        with lane.ledger() as ledger:
+            assert refills.wanted(ledger, lane.name) == ()
+        assert driver._store.load([0]) == {0: 15}, "a refill moves no stored offset"
+    lane.ingest()
+    lane.detect()
+    assert certified(lane) == 3
+
+
+def test_expired_offsets_wait_for_a_decision_that_stands_in_the_certificates(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(5)])
+    with lane.driver() as driver:
+        driver.turn(0.0)
+    lane.produce([event(n) for n in range(5, 20)])
+    expire(lane, 12)
+    with lane.driver() as driver:
+        for _ in range(3):
+            driver.turn(0.0)
+    assert gaps(lane) == [(5, 12, "expired")]
+    detection = lane.detect()
+    assert (detection.request_id, detection.certified, detection.refills) == (None, 0, ())
+    generation = lane_generation(lane)
+    lost = parse_range(f"{generation}-0:5-12")
+    with lane.ledger() as ledger:
+        with pytest.raises(UsageError, match="not a loss that can be accepted"):
+            accept(lane, parse_range(f"{generation}-0:5-13"))
+        assert accept(lane, lost) == [from_ms(NOON_MS + 10 * 60_000)]
+        assert kafka_partitions.holes(ledger, lane.name) == []
+    lane.ingest()
+    lane.detect()
+    with lane.ledger() as ledger:
+        stated = ledger.execute(
+            "SELECT c.window_start, c.verdict, cardinality(c.losses) AS losses FROM onceover.\"window\" w "
+            "JOIN onceover.certificate c USING (certificate_id) WHERE w.pipeline = %s ORDER BY 1", [lane.name],
+        ).fetchall()  # fmt: skip
+    assert [(row["verdict"], row["losses"]) for row in stated] == [
+        ("exact", 0), ("exact but for accepted losses", 1), ("exact", 0)
+    ]  # fmt: skip
+
+
+def test_aborted_records_and_markers_raise_no_alarm_also_at_the_end_of_a_range(lanes: Lanes) -> None:
+    lane = lanes(most=4)
+    transactionally(lane, [event(n) for n in range(5)], commit=True)
+    transactionally(lane, [event(n) for n in range(3)], commit=False)
+    lane.ingest()
+    assert lane.detect().certified == 1
+    assert lane.aggregates() == {(0.0, "a"): (5, 5, 1)}
+    transactionally(lane, [event(n) for n in range(3)], commit=False)
+    with closing(Topic(address("kafka"), lane.topic, "read_committed", {})) as topic:
+        end = topic.facts().end[0]
+    skip_to(lane, end)
+    with lane.driver() as driver:
+        driver.turn(0.0)
+    assert [reason for _, _, reason in gaps(lane)] == ["aborted", "control marker"]
+    detection = lane.detect()
+    assert detection.findings == ()
+    lane.repair(detection.request_id or 0)
+    assert gaps(lane) == []
+    with lane.ledger() as ledger:
+        assert ledger.execute("SELECT 1 FROM onceover.finding WHERE pipeline = %s AND window_start IS NULL", [lane.name]
+                              ).fetchall() == []  # fmt: skip
+
+
+COMPACTED = {"cleanup.policy": "compact", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.01", "retention.ms": "-1"}
+
+
+def test_compacted_records_raise_no_alarm_and_what_is_left_is_read_again(lanes: Lanes) -> None:
+    lane = lanes(topic_config=COMPACTED)
+    lane.produce([event(0)], key=b"same")
+    with lane.driver() as driver:
+        driver.turn(0.0)
+    for n in range(1, 6):  # in segments of their own; the last one is never compacted
+        lane.produce([event(n)], key=b"same")
+        time.sleep(0.1)  # segments are rolled by the broker's clock
+    deadline = time.monotonic() + 60
+    while len(lane.log()) > 2:
+        assert time.monotonic() < deadline, "the broker did not compact"
+    left = sorted(offset for _, offset in lane.log())
+    skip_to(lane, 6)
+    with lane.driver() as driver:
+        driver.turn(0.0)
+    found = gaps(lane)
+    assert [reason for _, _, reason in found] == ["compacted", "lost"]
+    assert (found[0][:2], found[1][:2]) == ((1, left[0]), (left[0], 6))
+    lane.repair(lane.detect().request_id or 0)
+    lane.ingest()
+    assert (gaps(lane), lane.detect().findings) == ([], ())
+    assert sum(cast(int, row[0]) for row in lane.aggregates().values()) == 1 + len(left), (
+        "raw keeps what Kafka compacted away"
+    )
+    audit = lane.audited()
+    assert (audit["equal"], audit["records"]) == (True, len(left))
+    assert [row["ids"]["compacted away in Kafka"]["count"] for row in audit["rows"] if row["ids"]] == [1]
+
+
+def certified(lane: Lane) -> int:
+    with lane.ledger() as ledger:
+        row = ledger.execute(
+            'SELECT count(*) AS n FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
+            "WHERE w.pipeline = %s AND c.version = w.version", [lane.name],
+        ).fetchone()  # fmt: skip
+    return int(row["n"]) if row else 0
+
+
+def lane_generation(lane: Lane) -> str:
+    with lane.ledger() as ledger:
+        return kafka_partitions.generations(ledger, lane.name)[-1]
+
+
+def accept(lane: Lane, lost: OffsetRange) -> list[object]:
+    windows = minutes(10, 15)
+    with connect(address("postgres"), "test") as ledger:
+        return list(holes.accept(ledger, lane.pipeline, lost, windows, "test", "gone"))

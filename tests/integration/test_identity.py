@@ -1,0 +1,101 @@
+"""A topic that was created anew, also in the middle of a batch, and Kafka partitions that were added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.test_holes import accept, certified, gaps
+
+from onceover.endpoints import address
+from onceover.errors import TransientError
+from onceover.ledger import kafka_partitions
+from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.window import from_ms
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+
+
+def recreate(lane: Lane) -> None:
+    admin = AdminClient({"bootstrap.servers": address("kafka")})
+    admin.delete_topics([lane.topic])[lane.topic].result(30)
+    topic = NewTopic(lane.topic, num_partitions=1, replication_factor=1, config={"retention.ms": "-1"})
+    admin.create_topics([topic])[lane.topic].result(30)
+
+
+@pytest.mark.parametrize("again", [5, 10, 15], ids=["shorter", "equal", "longer"])
+def test_a_topic_created_anew_is_another_generation_and_no_id_collides(lanes: Lanes, again: int) -> None:
+    lane = lanes()
+    lane.produce([event(n, "old") for n in range(10)])
+    lane.ingest()
+    recreate(lane)
+    lane.produce([event(n, "new") for n in range(again)])
+    done = lane.ingest()
+    assert sum(p.records for p in done) == again, "from the new log's start, whatever was stored for the old one"
+    ids = [(x.record.source, x.record.offset) for _, x in lane.lines()]
+    assert len(ids) == len(set(ids)) == 10 + again
+    assert len({source.generation for source, _ in ids}) == 2
+    lane.detect()
+    counts = {key: row[0] for key, row in lane.aggregates().items()}
+    expected = {(m, "old"): 5 for m in (0.0, 5.0)} | {(float(m), "new"): 5 for m in range(0, again, 5)}
+    assert counts == expected
+    assert certified(lane) == len({minute for minute, _ in expected})
+
+
+def test_a_topic_recreated_in_the_middle_of_a_batch_is_noticed_before_anything_is_appended(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, "old") for n in range(5)])
+    with lane.driver() as driver:
+        driver.turn(0.0)
+        lane.produce([event(n, "gone") for n in range(3)])
+        work = driver._work
+
+        def recreated_first(*arguments: object) -> object:
+            driver._work = work
+            recreate(lane)
+            lane.produce([event(n, "new") for n in range(4)])
+            return work(*arguments)  # type: ignore[arg-type]
+
+        driver._work = recreated_first  # type: ignore[assignment]
+        with pytest.raises(TransientError, match="recreated"):
+            driver.turn(0.0)
+        assert {b"old"} == {kind(x.record.value) for _, x in lane.lines()}, "nothing of the plan was appended"
+        assert driver.turn(0.0).records == 4
+        driver.turn(0.0)
+    assert gaps(lane) == [(5, 8, "expired")], "what was not read of the old topic is lost, and said"
+    detection = lane.detect()
+    assert (detection.certified, len(detection.findings)) == (0, 1)
+    old, new = (x.record.source.generation for _, x in (lane.lines()[0], lane.lines()[-1]))
+    assert old != new
+    accept(lane, OffsetRange(KafkaPartition(old, 0), 5, 8))
+    lane.ingest()
+    lane.detect()
+    assert certified(lane) == 1
+
+
+def test_kafka_partitions_that_are_added_count_from_their_first_record(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(5)])
+    with lane.driver() as driver:
+        driver.turn(0.0)
+        admin = AdminClient({"bootstrap.servers": address("kafka")})
+        admin.create_partitions([NewPartitions(lane.topic, 3)])[lane.topic].result(30)
+        for kafka_partition in (1, 2):
+            lane.produce([event(n) for n in range(5)], kafka_partition)
+        for _ in range(20):
+            if len(driver.turn(0.0).lag) == 3 and driver.turn(0.0).lag == {0: 0, 1: 0, 2: 0}:
+                break
+    lane.ingest()
+    with lane.ledger() as ledger:
+        known = kafka_partitions.progress(ledger, lane.name, lane.lines()[0][1].record.source.generation)
+    assert sorted(known.values()) == [(5, 5)] * 3
+    assert lane.aggregates() == {(0.0, "a"): (15, 15, 1)}
+    assert lane.detect().certified == 1
+    assert lane.layout.window_file(from_ms(NOON_MS)).endswith("1200.log")
+
+
+def kind(value: bytes | None) -> bytes:
+    return (value or b"").split(b'"kind": "')[1].split(b'"')[0]

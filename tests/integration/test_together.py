@@ -1,0 +1,70 @@
+"""Ingest, a schedule, a backfill and somebody on call at once on the same windows: any interleaving ends right."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+from tests.integration.lane import Lane, event
+from tests.integration.test_holes import certified
+from tests.integration.test_main_path import _fails, minutes
+
+from onceover.errors import TransientError
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+ROUNDS = 3
+
+
+def test_whatever_runs_at_once_every_window_ends_right_and_certified(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=1) for n in range(10)])
+    lane.ingest()
+    chance, failures, stop = random.Random(4), [], threading.Event()
+
+    def repairing(detect: Callable[[], int | None]) -> Callable[[], None]:
+        def work() -> None:
+            try:
+                while not stop.is_set():
+                    request = detect()
+                    if request is not None:
+                        lane.repair(request)
+            except Exception as error:  # noqa: BLE001
+                failures.append(error)
+
+        return work
+
+    ways = [
+        threading.Thread(target=repairing(lambda: lane.detect().request_id), name="schedule"),
+        threading.Thread(target=repairing(lambda: lane.detect(minutes(0, 10)).request_id), name="backfill"),
+        threading.Thread(target=repairing(lambda: lane.detect(minutes(0, 5), force=True).request_id), name="on call"),
+    ]
+    for way in ways:
+        way.start()
+    produced = 10
+    try:
+        for _ in range(ROUNDS):
+            late = [event(chance.randrange(10), amount=1) for _ in range(5)]
+            lane.produce(late)
+            produced += len(late)
+            with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
+                # The store does not answer: the same offsets are landed and counted again by the next driver.
+                patch.setattr(driver._store, "commit", _fails)
+                with pytest.raises(TransientError):
+                    driver.turn(0.0)
+            lane.ingest()
+    finally:
+        stop.set()
+        for way in ways:
+            way.join(120)
+    assert failures == []
+    for _ in range(3):
+        request = lane.detect().request_id
+        if request is not None:
+            lane.repair(request)
+    assert certified(lane) == 2
+    assert sum(cast(int, row[0]) for row in lane.aggregates().values()) == produced == len(lane.log())
+    assert lane.audited()["equal"]

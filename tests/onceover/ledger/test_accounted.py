@@ -1,0 +1,76 @@
+"""What is accounted for, against the union of all landed ranges: however they overlap, whatever was lost."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from onceover.endpoints import address
+from onceover.ledger.database import Connection, connect, migrate
+from onceover.ledger.kafka_partitions import accounted, advance
+from onceover.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.stack import Stack
+
+pytestmark = pytest.mark.stack
+
+SOURCE = KafkaPartition("0a1b2c3d", 0)
+
+
+@pytest.fixture
+def connection(stack: Stack) -> Iterator[Connection]:
+    migrate(address("postgres"))
+    with connect(address("postgres"), "test") as connection, connection.transaction(force_rollback=True):
+        connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES ('accounts', 1)")
+        connection.execute(
+            "INSERT INTO onceover.kafka_partition VALUES ('accounts', %s, 0, 'topic', 100, 100, 100, 100, NULL, NULL)",
+            [SOURCE.generation],
+        )
+        yield connection
+
+
+def batch(connection: Connection, offsets: OffsetRange, state: str = "landed") -> None:
+    connection.execute(
+        "WITH b AS (INSERT INTO onceover.batch (pipeline, epoch, contract_version, state) "
+        "VALUES ('accounts', 1, 1, %s) RETURNING batch_id) "
+        "INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset) "
+        "SELECT batch_id, %s, 0, %s, %s FROM b",
+        [state, SOURCE.generation, offsets.start, offsets.end],
+    )
+    if state == "landed":
+        advance(connection, "accounts", offsets)
+
+
+def lose(connection: Connection, lost: OffsetRange) -> None:
+    connection.execute(
+        "INSERT INTO onceover.accepted_loss (pipeline, generation, kafka_partition, start_offset, end_offset, "
+        "first_window, end_window, who, why) VALUES ('accounts', %s, 0, %s, %s, '2026-01-01', '2026-01-02', 'a', 'b')",
+        [SOURCE.generation, lost.start, lost.end],
+    )
+    advance(connection, "accounts", lost)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_accounted_ranges_are_the_union_of_all_landed_ones(connection: Connection, seed: int) -> None:
+    chance = random.Random(seed)
+    landed: list[OffsetRange] = []
+    for _ in range(chance.randrange(1, 14)):
+        start = chance.randrange(60, 220)
+        offsets = OffsetRange(SOURCE, start, start + chance.randrange(1, 40))
+        what = chance.choice(["landed", "landed", "landed", "superseded", "begun", "lost"])
+        if what == "lost":
+            lose(connection, offsets)
+        else:
+            batch(connection, offsets, what)
+            landed += [offsets] if what == "landed" else []
+
+    assert list(accounted(connection, "accounts")) == list(coalesce(landed))
+
+
+def test_ranges_of_another_pipeline_of_the_same_topic_do_not_count(connection: Connection) -> None:
+    connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES ('others', 1)")
+    batch(connection, OffsetRange(SOURCE, 150, 160))
+    connection.execute("UPDATE onceover.batch SET pipeline = 'others' WHERE pipeline = 'accounts'")
+
+    assert list(accounted(connection, "accounts")) == []

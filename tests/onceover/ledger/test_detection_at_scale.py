@@ -1,0 +1,120 @@
+"""Detection on a large ledger: it finds exactly what is planted, and what it reads depends on what is not certified.
+
+Seconds are measured by `make bench NAME=detect`; here the rows are counted that PostgreSQL read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+from bench import large_ledger, planting
+from bench.large_ledger import LargeLedger, Planted
+
+from onceover.detection import Look, look
+from onceover.endpoints import address
+from onceover.findings import Kind
+from onceover.ledger import windows
+from onceover.ledger.database import Connection, connect, migrate
+from onceover.stack import Stack
+
+pytestmark = pytest.mark.stack
+
+WINDOWS = 10_000
+FAILURES = 100
+LARGE_TABLES = ["batch", "batch_range", "landing", "landing_part"]
+
+
+@pytest.fixture(scope="module")
+def connection(stack: Stack) -> Iterator[Connection]:
+    migrate(address("postgres"))
+    with connect(address("postgres"), "test") as connection:
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def ledger(connection: Connection) -> Iterator[LargeLedger]:
+    """Five weeks of windows of 5 minutes, all certified but those where something is planted."""
+    built = large_ledger.build(connection, "large", WINDOWS)
+    planting.plant(connection, built, FAILURES, seed=20130105)
+    yield built
+    large_ledger.drop(connection, built)
+
+
+def kinds(seen: Look) -> dict[datetime, frozenset[Kind]]:
+    return {j.evidence.window_start: frozenset(f.kind for f in j.findings) for j in seen.judgements if j.findings}
+
+
+def rows_read(connection: Connection) -> tuple[int, int]:
+    """Rows that were read of the large tables so far: one after the other, and by an index."""
+    connection.execute("SELECT pg_stat_force_next_flush()")
+    row = connection.execute(
+        "SELECT sum(seq_tup_read) AS scanned, sum((SELECT sum(idx_tup_read) FROM pg_stat_user_indexes i "
+        "WHERE i.relid = t.relid)) AS looked_up FROM pg_stat_user_tables t "
+        "WHERE schemaname = 'onceover' AND relname = ANY(%s)",
+        [LARGE_TABLES],
+    ).fetchone()
+    assert row is not None
+    return int(row["scanned"]), int(row["looked_up"])
+
+
+def test_every_planted_failure_is_found_and_nothing_else(connection: Connection, ledger: LargeLedger) -> None:
+    seen = look(connection, ledger.known.name, ledger.files, None, every=False)
+
+    assert set(ledger.planted.values()) == set(large_ledger.SHOWS)
+    assert len(ledger.planted) == FAILURES
+    assert kinds(seen) == ledger.expected()
+    assert {f.kind for f in seen.findings} == {Kind.UNFINISHED_BATCH, Kind.HOLE}
+    assert (seen.changing, seen.open_windows) == (0, 0)
+
+
+def test_a_digest_that_differs_with_the_same_count_is_told_from_another_count(
+    connection: Connection, ledger: LargeLedger
+) -> None:
+    seen = look(connection, ledger.known.name, ledger.files, None, every=False)
+
+    def differences(what: Planted) -> set[object]:
+        at = [start for start, planted in ledger.planted.items() if planted == what]
+        return {j.findings[0].evidence["difference"] for j in seen.judgements if j.evidence.window_start in at}
+
+    assert differences("digest") == {"digest"}
+    assert differences("count") == {3}
+
+
+def test_detection_reads_neither_landings_nor_lengths_of_certified_windows(
+    connection: Connection, ledger: LargeLedger
+) -> None:
+    ledger.files.asked = 0
+    before = rows_read(connection)
+    seen = look(connection, ledger.known.name, ledger.files, None, every=False)
+    scanned, looked_up = (now - then for now, then in zip(rows_read(connection), before, strict=True))
+
+    assert len(seen.judgements) == ledger.files.asked == FAILURES
+    assert scanned == 0, "a large table was read from end to end"
+    a_window = 2 * large_ledger.MINUTES * (1 + 3 * large_ledger.PARTITIONS)  # landings, and for each its parts' ranges
+    assert 0 < looked_up < 2 * FAILURES * a_window < ledger.landings
+
+
+def test_a_first_day_of_windows_is_judged_and_right(connection: Connection, ledger: LargeLedger) -> None:
+    day = [start for n in range(WINDOWS - 288, WINDOWS) if (start := large_ledger.start_of(n)) not in ledger.planted]
+    with large_ledger.uncertified(connection, ledger, day):
+        seen = look(connection, ledger.known.name, ledger.files, None, every=False)
+
+    assert {j.evidence.window_start for j in seen.judgements} == {*day, *ledger.planted}
+    assert kinds(seen) == ledger.expected()
+
+
+def test_no_uncertified_window_is_nothing_to_judge(connection: Connection, ledger: LargeLedger) -> None:
+    before, after = large_ledger.START, min(ledger.planted)
+
+    seen = windows.snapshot(connection, ledger.known.name, before, after, False)
+
+    assert seen.evidence == ()
+
+
+def test_every_window_can_be_judged_where_somebody_asks_for_it(connection: Connection, ledger: LargeLedger) -> None:
+    seen = look(connection, ledger.known.name, ledger.files, None, every=True)
+
+    assert len(seen.judgements) == WINDOWS
+    assert kinds(seen) == ledger.expected()

@@ -1,0 +1,179 @@
+"""The sweep finds what others did to certified windows, and hands exactly those to the next detection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+from bench import large_ledger
+from bench.large_ledger import LargeLedger, start_of
+
+from onceover.detection import look
+from onceover.endpoints import address
+from onceover.findings import Kind
+from onceover.ledger.database import Connection, connect, migrate
+from onceover.stack import Stack
+from onceover.sweep import Swept, reopen, sweep
+from onceover.window import WindowRange
+
+pytestmark = pytest.mark.stack
+
+WINDOWS = 60
+
+
+@pytest.fixture
+def connection(stack: Stack) -> Iterator[Connection]:
+    migrate(address("postgres"))
+    with connect(address("postgres"), "test") as connection:
+        yield connection
+
+
+@pytest.fixture
+def ledger(connection: Connection) -> Iterator[LargeLedger]:
+    built = large_ledger.build(connection, "swept", WINDOWS, rows=True)
+    yield built
+    large_ledger.drop(connection, built)
+
+
+def change_rows(connection: Connection, window: int, change: str) -> None:
+    connection.execute(f"{change} WHERE window_start = %s", [start_of(window)])
+
+
+def swept(connection: Connection, ledger: LargeLedger, only: WindowRange | None = None) -> Swept:
+    return sweep(connection, ledger.known, ledger.files, only, patience=0.0)
+
+
+def kinds(of: Swept) -> dict[datetime, set[Kind]]:
+    return {each.window_start: {f.kind for f in each.findings} for each in of.found}
+
+
+def detected(connection: Connection, ledger: LargeLedger) -> dict[datetime, set[Kind]]:
+    seen = look(connection, ledger.known.name, ledger.files, None, every=False)
+    return {j.evidence.window_start: {f.kind for f in j.findings} for j in seen.judgements}
+
+
+def damage(connection: Connection, ledger: LargeLedger) -> dict[datetime, set[Kind]]:
+    """One window of each kind; returns what a sweep must say."""
+    held = ledger.files.held
+    held[start_of(3)] += 50
+    held[start_of(5)] -= 50
+    del held[start_of(7)]
+    change_rows(connection, 9, "UPDATE aggregates.swept SET events = events + 1")
+    change_rows(connection, 11, "DELETE FROM aggregates.swept")
+    connection.execute(
+        "INSERT INTO aggregates.swept (window_start, window_end, kind, events) VALUES (%s, %s, 'b', 1)",
+        [start_of(13), start_of(14)],
+    )
+    connection.execute('UPDATE onceover."window" SET low2 = low2 + 1 WHERE window_start = %s', [start_of(15)])
+    return {
+        start_of(3): {Kind.UNACCOUNTED_BYTES},
+        start_of(5): {Kind.MISSING_FILE},
+        start_of(7): {Kind.MISSING_FILE},
+        start_of(9): {Kind.AGGREGATE_MISMATCH},
+        start_of(11): {Kind.AGGREGATE_MISMATCH},
+        start_of(13): {Kind.AGGREGATE_MISMATCH},
+        start_of(15): {Kind.AGGREGATE_MISMATCH},
+    }
+
+
+def test_untouched_windows_are_all_compared_and_none_differs(connection: Connection, ledger: LargeLedger) -> None:
+    done = swept(connection, ledger)
+
+    assert (done.compared, done.found, done.waiting) == (WINDOWS, (), 0)
+
+
+def test_each_window_that_somebody_changed_is_found_which_detection_does_not_see(
+    connection: Connection, ledger: LargeLedger
+) -> None:
+    expected = damage(connection, ledger)
+
+    assert detected(connection, ledger) == {}
+    assert kinds(swept(connection, ledger)) == expected
+    assert detected(connection, ledger) == {}, "a sweep alone changes nothing"
+
+
+def test_what_was_found_is_judged_by_the_next_detection(connection: Connection, ledger: LargeLedger) -> None:
+    expected = damage(connection, ledger)
+
+    reopened = reopen(connection, ledger.known.name, swept(connection, ledger).found)
+
+    assert reopened == sorted(expected)
+    assert detected(connection, ledger) == expected
+    assert swept(connection, ledger).found == (), "they stand no longer: nobody is told twice"
+    noted = connection.execute("SELECT count(*) AS n FROM onceover.finding WHERE pipeline = 'swept'").fetchone()
+    assert noted == {"n": len(expected)}
+
+
+def test_a_window_that_changed_since_it_was_swept_is_left_alone(connection: Connection, ledger: LargeLedger) -> None:
+    damage(connection, ledger)
+    found = swept(connection, ledger).found
+    connection.execute(
+        'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
+        ["swept", start_of(9)],
+    )
+
+    assert start_of(9) not in reopen(connection, ledger.known.name, found)
+
+
+def test_rows_in_a_window_without_a_record_are_found_by_the_next_detection(
+    connection: Connection, ledger: LargeLedger
+) -> None:
+    nothing = "records = 0, high1 = 0, low1 = 0, high2 = 0, low2 = 0"
+    start = start_of(WINDOWS - 1)
+    of = "(SELECT landing_id FROM onceover.landing WHERE pipeline = 'swept' AND window_start = %s)"
+    connection.execute(f"DELETE FROM onceover.landing_part WHERE landing_id IN {of}", [start])
+    connection.execute("DELETE FROM onceover.landing WHERE pipeline = 'swept' AND window_start = %s", [start])
+    connection.execute(f'UPDATE onceover."window" SET {nothing} WHERE window_start = %s', [start])
+    connection.execute(
+        f"UPDATE onceover.certificate SET {nothing}, landing_set = '{{}}', frozen_length = 0, aggregate_rows = 0, "
+        "aggregate_hash = '0:0' WHERE pipeline = 'swept' AND window_start = %s",
+        [start],
+    )
+    del ledger.files.held[start]
+
+    reopen(connection, ledger.known.name, swept(connection, ledger).found)
+
+    assert detected(connection, ledger) == {start: {Kind.AGGREGATE_MISMATCH}}
+
+
+def test_only_the_windows_of_a_range_are_compared(connection: Connection, ledger: LargeLedger) -> None:
+    damage(connection, ledger)
+
+    done = swept(connection, ledger, WindowRange(start_of(5), start_of(9), large_ledger.MINUTES))
+
+    assert done.compared == 4
+    assert set(kinds(done)) == {start_of(5), start_of(7)}
+
+
+def test_a_length_that_a_batch_in_flight_may_explain_waits(connection: Connection, ledger: LargeLedger) -> None:
+    expected = damage(connection, ledger)
+    connection.execute(
+        "INSERT INTO onceover.driver (pipeline, epoch, owner, expires_at) "
+        "VALUES ('swept', 1, 'test', now() + interval '1 hour')"
+    )
+    connection.execute("INSERT INTO onceover.batch (pipeline, epoch, contract_version) VALUES ('swept', 1, 1)")
+
+    done = swept(connection, ledger)
+
+    rows_changed = {start_of(9), start_of(11), start_of(13)}
+    assert set(kinds(done)) == rows_changed
+    assert done.waiting == len(expected) - len(rows_changed)
+
+
+def test_a_window_that_a_batch_landed_in_during_the_sweep_is_no_finding(
+    connection: Connection, ledger: LargeLedger
+) -> None:
+    start = start_of(3)
+
+    class Landing(large_ledger.Lengths):
+        def lengths(self, window_starts: object) -> dict[datetime, int]:
+            connection.execute(
+                'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
+                ["swept", start],
+            )
+            return {**ledger.files.held, start: ledger.files.held[start] + 50}
+
+    done = sweep(connection, ledger.known, Landing(WINDOWS), None, patience=0.0)
+
+    assert done.found == ()

@@ -1,0 +1,72 @@
+"""The sweep's task, against a library that only remembers what it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+import pytest
+from airflow.sdk import Context
+
+from onceover import sweep
+from onceover.aggregates import Fingerprint
+from onceover.digest import Digest
+from onceover.errors import BusyError, TerminalError
+from onceover.findings import Finding, Kind
+from onceover.ledger.standing import Standing
+from onceover.sweep import Differing, Swept
+from onceover_airflow.sweeping import SweepOperator
+
+pytestmark = pytest.mark.airflow
+
+ROWS = Fingerprint(2, "1:2")
+START = datetime(2013, 1, 1, 5, tzinfo=UTC)
+GONE = Differing(
+    Standing(START, START.replace(hour=6), 4, 1, 100, Digest(), Digest(), ROWS, ROWS),
+    (Finding(Kind.MISSING_FILE, {"expected_length": 100, "file_length": None}),),
+)
+
+
+@pytest.fixture
+def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Swept], list[str]]:
+    def answering(swept: Swept) -> list[str]:
+        asked: list[str] = []
+
+        def sweep_pipeline(name: str, *, say: sweep.Say) -> Swept:
+            asked.append(name)
+            say(1, 2)
+            return swept
+
+        monkeypatch.setattr(sweep, "sweep_pipeline", sweep_pipeline)
+        return asked
+
+    return answering
+
+
+def run(pipeline: str = "events") -> dict[str, object]:
+    return SweepOperator(task_id="sweep", pipeline=pipeline).execute(cast(Context, {}))
+
+
+def test_what_is_as_certified_is_counted(library: Callable[[Swept], list[str]]) -> None:
+    asked = library(Swept("events", 24, (), 0))
+
+    assert run()["compared"] == 24
+    assert asked == ["events"]
+
+
+def test_what_differs_turns_red_without_another_try_and_names_the_window(
+    library: Callable[[Swept], list[str]],
+) -> None:
+    library(Swept("events", 24, (GONE,), 0, reopened=1))
+
+    with pytest.raises(TerminalError, match=r"1 of 24 .* 2013-01-01T05:00Z; 1 will be judged again .*onceover explain"):
+        run()
+
+
+def test_what_a_batch_may_explain_is_tried_again(library: Callable[[Swept], list[str]]) -> None:
+    library(Swept("events", 24, (), 3))
+
+    with pytest.raises(BusyError, match="3 windows"):
+        run()

@@ -1,0 +1,152 @@
+"""Exploration: all states in full, breadth first so that each trace is a shortest one, or seeded walks beyond."""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tests.protocol.canonical import canonical
+from tests.protocol.invariants import ALL, Invariant
+from tests.protocol.model import moves
+from tests.protocol.settling import Settled
+from tests.protocol.state import Action, Event, Scenario, State
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An invariant that a state breaks, how, and the actions that lead there."""
+
+    invariant: Invariant
+    message: str
+    trace: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.invariant.__name__}: {self.message}\n  " + "\n  ".join(self.trace)
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """How many states were seen, whether those are all there are, and the first violation."""
+
+    states: int
+    is_complete: bool
+    violation: Violation | None
+
+
+Parents = dict[State, tuple[State, Action] | None]
+
+
+def explore(scenario: Scenario, invariants: Sequence[Invariant] = ALL) -> Exploration:
+    """Every state that can be reached, until an invariant breaks."""
+    memory: dict[State, Settled] = {}
+    parents: Parents = {}
+    for state in _reached(scenario, parents):
+        for invariant in invariants:
+            if message := invariant(scenario, state, memory):
+                trace = tuple(str(action) for action, _ in _path(parents, state))
+                return Exploration(len(parents), False, Violation(invariant, message, trace))
+    return Exploration(len(parents), True, None)
+
+
+def shortest(scenario: Scenario, goal: Callable[[State], bool]) -> list[tuple[Action, State]]:
+    """The fewest actions that lead to a state like that, in states that remember everything; LookupError if none."""
+    parents: Parents = {}
+    for state in _reached(scenario, parents):
+        if goal(state):
+            taken: list[tuple[Action, State]] = []
+            now = scenario.start()
+            for _, following in _path(parents, state):
+                steps = _to(scenario, now, following)
+                taken += steps
+                now = steps[-1][1]
+            return taken
+    raise LookupError("no state like that can be reached")
+
+
+def _reached(scenario: Scenario, parents: Parents) -> Iterator[State]:
+    """All states, nearest first; `parents` fills up with how each was reached."""
+    start = canonical(scenario, scenario.start())
+    parents[start] = None
+    queue = deque([start])
+    gc.disable()  # it would walk through all states again and again, and there are no cycles to be found
+    try:
+        while queue:
+            state = queue.popleft()
+            yield state
+            for action, after in moves(scenario, state):
+                reached = canonical(scenario, after)
+                if reached not in parents:
+                    parents[reached] = (state, action)
+                    queue.append(reached)
+    finally:
+        gc.enable()
+
+
+def _path(parents: Parents, state: State) -> list[tuple[Action, State]]:
+    """The actions that led to a state, each with what it led to."""
+    taken: list[tuple[Action, State]] = []
+    while step := parents[state]:
+        before, action = step
+        taken.append((action, state))
+        state = before
+    return taken[::-1]
+
+
+def _to(scenario: Scenario, now: State, following: State) -> list[tuple[Action, State]]:
+    """The action that leads on, after those that change nothing which anybody could tell."""
+    choices = [(action, after, canonical(scenario, after)) for action, after in moves(scenario, now)]
+    for action, after, reached in choices:
+        if reached == following:
+            return [(action, after)]
+    here = canonical(scenario, now)
+    for action, after, reached in choices:
+        if reached == here and after != now:
+            return [(action, after), *_to(scenario, after, following)]
+    raise LookupError("no action leads on")
+
+
+FAIRNESS = 0.8  # how often a walk takes what is no misfortune: else they are all used up before anything has landed
+MISFORTUNES = frozenset(
+    {
+        Event.CRASHED,
+        Event.ATTEMPT_FAILED,
+        Event.TORN_CRASHED,
+        Event.TORN_FAILED,
+        Event.TORN_RETRIED,
+        Event.TAKEN_OVER,
+        Event.STORE_MOVED,
+        Event.TRY_FAILED,
+    }
+)
+
+
+def walk(scenario: Scenario, seed: int, most: int = 200) -> Iterator[tuple[Action, State]]:
+    """One random walk: each action with the state after it, until nothing can happen or `most` is reached."""
+    chance = random.Random(seed)
+    state = scenario.start()
+    for _ in range(most):
+        choices = list(moves(scenario, state))
+        if not choices:
+            return
+        # By kind first: of the many ways to tear an append each would else be as likely as all of repair.
+        kinds = sorted({str(action.did) for action, _ in choices})
+        fair = [kind for kind in kinds if kind not in MISFORTUNES]
+        did = chance.choice(fair if fair and chance.random() < FAIRNESS else kinds)
+        action, state = chance.choice([choice for choice in choices if str(choice[0].did) == did])
+        yield action, state
+
+
+def walked(scenario: Scenario, seeds: Sequence[int], invariants: Sequence[Invariant] = ALL) -> Violation | None:
+    """The first violation on these walks, with all that led to it."""
+    memory: dict[State, Settled] = {}
+    for seed in seeds:
+        trace: list[str] = []
+        for action, state in walk(scenario, seed):
+            trace.append(str(action))
+            for invariant in invariants:
+                if message := invariant(scenario, state, memory):
+                    return Violation(invariant, message, tuple(trace))
+    return None

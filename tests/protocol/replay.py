@@ -1,0 +1,297 @@
+"""A trace of the model carried out on the real ledger, by the product's own functions; Spark and HDFS are values.
+
+The model says what raw holds. Everything else (epochs, batches, versions, claims, certificates) is the ledger's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from typing import assert_never
+
+import pytest
+from tests.protocol import facts
+from tests.protocol.facts import GENERATION, as_range, as_span, digest, digest_of, source, window_start
+from tests.protocol.ingesting import delivered
+from tests.protocol.state import Action, Counts, Event, Scenario, State
+from tests.protocol.state import Landing as ModelLanding
+
+from onceover.batch import Increment, Landing, LandingPart, RangeRead
+from onceover.columns import Column, Columns
+from onceover.errors import FencedError
+from onceover.findings import Evidence, is_right, judge
+from onceover.ledger import batches, catalog, drivers, kafka_partitions, publishing, refills, requests, windows
+from onceover.ledger.catalog import Registered
+from onceover.ledger.database import Connection
+from onceover.ledger.increments import increment, stage_name
+from onceover.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
+from onceover.repair import Claimed, Rebuilt, Verdict, verify
+from onceover.steps import RepairStep, Step
+
+QUARANTINED_ON = date(2013, 1, 1)
+COLUMNS = Columns((), (Column("records", "bigint", "count"), Column("code", "numeric", "sum")))
+
+
+def pipeline_named(name: str) -> Pipeline:
+    """A pipeline of one-minute windows without keys. `code` sums one hexadecimal digit a record, as the digest does."""
+    measures = (Measure("records", "count", "*"), Measure("code", "sum", "0"))
+    contract = Contract("topic", 1, "raw", "", (), "timestamp", "quarantine", (), measures, None, None)
+    ingest = IngestPolicy(0, 0, 1000, 100, "kafka", name, "read_committed", "increment", "earliest")
+    return Pipeline(name, contract, ingest, StoragePolicy("/raw"), RepairPolicy(2))
+
+
+@dataclass(slots=True)
+class Held:
+    """One claim, with what its repairer holds."""
+
+    request: requests.Request
+    claimed: Claimed
+    accounted: tuple[OffsetRange, ...]
+    rebuilt: Rebuilt | None = None
+    verdict: Verdict | None = None
+
+
+@dataclass(slots=True)
+class Replay:
+    """One pipeline of its own on the ledger, in step with the model."""
+
+    connection: Connection
+    scenario: Scenario
+    name: str
+    known: Registered = field(init=False)
+    batch_ids: list[int] = field(default_factory=list)
+    landing_ids: list[int] = field(default_factory=list)
+    late: set[int] = field(default_factory=set)  # landings, by the model's number, into windows that had closed
+    repairs: list[Held] = field(default_factory=list)
+    looks: list[tuple[Evidence, tuple[OffsetRange, ...]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.known = catalog.register(self.connection, pipeline_named(self.name), COLUMNS)
+        drivers.acquire(self.connection, self.name, "epoch 1")
+        self.register(self.scenario.start())
+
+    def epoch(self, number: int) -> drivers.Epoch:
+        return drivers.Epoch(self.name, number)
+
+    def register(self, state: State) -> None:
+        """As a plan does: where reading goes on, and where the log ends."""
+        kafka_partitions.register(
+            self.connection,
+            self.epoch(state.epoch),
+            "topic",
+            origins={source(p): at for p, at in enumerate(state.reach)},
+            ends={source(p): len(log) for p, log in enumerate(self.scenario.logs)},
+        )
+
+    def watermark(self, state: State) -> None:
+        """As every turn's report does."""
+        no_time = facts.WINDOW - facts.WINDOW
+        kafka_partitions.advance_watermark(self.connection, self.epoch(state.epoch), GENERATION, no_time, no_time)
+
+    def follow(self, before: State, action: Action, after: State) -> None:
+        """Do to the ledger what the action does to the model."""
+        match action.did:
+            case Step():
+                self._step(action.did, action.at, before, after)
+            case RepairStep():
+                self._repair(action, before, after)
+            case Event.TAKEN_OVER:
+                drivers.release(self.connection, self.epoch(before.epoch))  # its lease has run out
+                assert drivers.acquire(self.connection, self.name, "another") == self.epoch(after.epoch)
+            case Event.PLANNED:
+                batches.supersede_own(self.connection, self.epoch(before.drivers[action.at].epoch))
+                self.register(after)
+            case Event.BEATEN:
+                drivers.beat(self.connection, self.epoch(before.drivers[action.at].epoch))
+            case Event.FENCED:
+                with pytest.raises(FencedError):
+                    self._refused(before, action.at)
+            case Event.CERTIFIED | Event.LOOKED:
+                self._judged(action, before)
+            case Event.LOOK_WRITTEN | Event.LOOK_REFUSED:
+                done = self._certified(*self.looks.pop(action.at))
+                assert bool(done) == (action.did is Event.LOOK_WRITTEN)
+            case Event.REFILL_WANTED:
+                missing = kafka_partitions.holes(self.connection, self.name)
+                assert tuple(map(as_span, missing)) == facts.holes(before)
+                request_id = requests.request(self.connection, self.name, "model", "a hole", {})
+                refills.want(self.connection, self.name, request_id, missing)
+            case Event.TRY_FAILED | Event.PUBLISH_REFUSED:
+                self._not_published(action, before, after)
+            case (
+                Event.CRASHED
+                | Event.ATTEMPT_FAILED
+                | Event.TORN_CRASHED
+                | Event.TORN_FAILED
+                | Event.TORN_RETRIED
+                | Event.STORE_MOVED
+            ):
+                pass  # the ledger learns of it later, if ever
+            case Event.ROWS_ADDED | Event.ROWS_DELETED:
+                raise AssertionError("only a mutant does that")
+            case _:
+                assert_never(action.did)
+
+    def _step(self, step: Step, at: int, before: State, after: State) -> None:
+        driver, epoch = before.drivers[at], self.epoch(before.drivers[at].epoch)
+        match step:
+            case Step.BEGUN:
+                batch = after.batches[-1]
+                assert batches.supersede_own(self.connection, epoch) == 0
+                wanted = refills.wanted(self.connection, self.name)
+                assert bool(wanted) == batch.refill
+                spans = [as_range(span) for span in batch.spans]
+                self.batch_ids.append(batches.begin(self.connection, epoch, 1, spans, refill=batch.refill))
+            case Step.INCREMENTED:
+                self._increment(before, driver.batch, epoch)
+            case Step.LANDED:
+                self._land(before, driver.batch, epoch, driver.appended)
+                self.watermark(after)
+            case Step.COMMITTED:
+                batches.committed(self.connection, epoch, self.batch_ids[driver.batch])
+            case Step.APPENDED | Step.OFFSETS_COMMITTED:
+                pass  # outside the ledger
+            case _:
+                assert_never(step)
+
+    def _increment(self, state: State, batch: int, epoch: drivers.Epoch) -> None:
+        by_window = {
+            window: digest_of(self.scenario, records)
+            for window, records in delivered(self.scenario, state.batches[batch]).items()
+            if window < self.scenario.windows
+        }
+        batch_id = self.batch_ids[batch]
+        rows = [f"{window_start(w).isoformat()}\t{d.records}\t{d.high1}" for w, d in by_window.items()]
+        self.known.table.stage(self.connection, stage_name(batch_id), rows)
+        added = [Increment(window_start(w), window_start(w + 1), d) for w, d in by_window.items()]
+        increment(self.connection, epoch, self.known.table, batch_id, added)
+
+    def _land(self, state: State, batch: int, epoch: drivers.Epoch, appended: tuple[ModelLanding, ...]) -> None:
+        scenario = self.scenario
+        shut = facts.closed_at(scenario, facts.progress(scenario, state).frontiers, state.reach)
+        read = []
+        for span in state.batches[batch].spans:
+            records = scenario.records((span,))
+            seen = [window_start(w) for w in (scenario.window_of[r] for r in records) if w is not None]
+            read.append(RangeRead(as_range(span), digest_of(scenario, records), max(seen, default=None)))
+        batch_id = self.batch_ids[batch]
+        batches.land(self.connection, epoch, batch_id, read, [self._landing(landing) for landing in appended])
+        rows = self.connection.execute(
+            "SELECT landing_id FROM onceover.landing WHERE batch_id = %s ORDER BY landing_id", [batch_id]
+        ).fetchall()
+        for landing, row in zip(appended, rows, strict=True):
+            if landing.file < scenario.windows and shut[landing.file]:
+                self.late.add(len(self.landing_ids))
+            self.landing_ids.append(row["landing_id"])
+
+    def _landing(self, landing: ModelLanding) -> Landing:
+        by_source: dict[KafkaPartition, list[int]] = {}
+        for record in landing.records:
+            number = max(p for p, first in enumerate(self.scenario.first_of) if first <= record)
+            by_source.setdefault(source(number), []).append(record)
+        is_window = landing.file < self.scenario.windows
+        return Landing(
+            window_start=window_start(landing.file) if is_window else None,
+            quarantine_day=None if is_window else QUARANTINED_ON,
+            byte_start=landing.byte_start,
+            byte_end=landing.byte_start + len(landing.records),
+            proved=True,
+            parts=tuple(LandingPart(s, digest_of(self.scenario, records)) for s, records in by_source.items()),
+        )
+
+    def _refused(self, state: State, at: int) -> None:
+        """What a fenced driver tries next."""
+        driver = state.drivers[at]
+        epoch = self.epoch(driver.epoch)
+        tries: dict[Step | None, Callable[[], object]] = {
+            None: lambda: batches.supersede_own(self.connection, epoch),
+            Step.APPENDED: lambda: self._increment(state, driver.batch, epoch),
+            Step.INCREMENTED: lambda: self._land(state, driver.batch, epoch, driver.appended),
+            Step.LANDED: lambda: drivers.beat(self.connection, epoch),
+            Step.OFFSETS_COMMITTED: lambda: batches.committed(self.connection, epoch, self.batch_ids[driver.batch]),
+        }
+        tries[driver.step]()
+
+    def _judged(self, action: Action, state: State) -> None:
+        seen = windows.snapshot(self.connection, self.name, window_start(action.at), window_start(action.at + 1), False)
+        (evidence,) = seen.evidence
+        assert is_right(judge(evidence, len(state.raw[action.at])))
+        if action.did is Event.LOOKED:
+            self.looks.append((evidence, seen.accounted))
+        else:
+            assert self._certified(evidence, seen.accounted)
+
+    def _certified(self, evidence: Evidence, accounted: tuple[OffsetRange, ...]) -> list[object]:
+        return list(
+            windows.certify_from_ledger(self.connection, self.known, [(evidence, ())], accounted, "model", "a look")
+        )
+
+    def _repair(self, action: Action, before: State, after: State) -> None:
+        match action.did:
+            case RepairStep.CLAIMED:
+                self._claim(action, after)
+            case RepairStep.STAGED:
+                held, repair = self.repairs[action.at], after.repairs[action.at]
+                lines = after.raw[repair.window][: repair.frozen]
+                held.rebuilt = facts.rebuilt_of(self.scenario, held.claimed, repair.accounted, lines)
+                held.verdict = verify(held.claimed, held.rebuilt, len(lines))
+                found = held.rebuilt.digest
+                rows = [f"{held.claimed.window_start.isoformat()}\t{found.records}\t{found.high1}"]
+                self.known.table.stage(self.connection, held.request.stage, rows if found.records else [])
+            case _:
+                assert self._publish(action.at, before)
+
+    def _claim(self, action: Action, after: State) -> None:
+        start = window_start(action.at)
+        # A claim that is out was not renewed, and has run out.
+        self.connection.execute(
+            "UPDATE onceover.\"window\" SET claimed_until = '-infinity' "
+            "WHERE pipeline = %s AND window_start = %s AND claimed_until IS NOT NULL",
+            [self.name, start],
+        )
+        request_id = requests.request(
+            self.connection, self.name, "model", "a claim", {start: ()}, unblock=bool(action.note)
+        )
+        request = requests.read_request(self.connection, self.name, request_id)
+        (claimed,), accounted = requests.claim(self.connection, request)
+        modelled = after.repairs[-1]
+        expected = facts.claimed_of(self.scenario, after, modelled)
+        assert claimed.token == modelled.token
+        assert claimed.landing_set == tuple(self.landing_ids[n] for n in modelled.landing_set)
+        assert [sorted(x.parts) for x in claimed.landings] == [sorted(x.parts) for x in expected.landings]
+        assert claimed.certified == expected.certified
+        assert accounted == coalesce(map(as_range, facts.landed(after.batches)))
+        self.repairs.append(Held(request, claimed, accounted))
+
+    def _publish(self, at: int, before: State) -> bool:
+        held, repair = self.repairs.pop(at), before.repairs[at]
+        assert held.rebuilt is not None
+        assert held.verdict is not None
+        assert held.verdict.is_proved
+        frozen = repair.frozen or 0
+        try:
+            return publishing.publish(
+                self.connection, self.known, held.request, held.claimed, held.rebuilt, (), held.accounted, frozen
+            )
+        finally:
+            self.known.table.unstage(self.connection, held.request.stage)
+
+    def _not_published(self, action: Action, before: State, after: State) -> None:
+        repair = before.repairs[action.at]
+        is_held = repair.token == before.token[repair.window]
+        if action.did is Event.TRY_FAILED:
+            held = self.repairs.pop(action.at)
+            blocked = publishing.fail(self.connection, self.known, held.claimed, action.note, self.scenario.max_tries)
+            assert blocked == (is_held and after.blocked[repair.window])
+        elif is_held:
+            assert not self._publish(action.at, before)
+        else:
+            with pytest.raises(FencedError):
+                self._publish(action.at, before)
+
+
+def counted(counts: Counts) -> tuple[int, int]:
+    """Rows of the aggregates as the two measures count them."""
+    return digest(counts).records, digest(counts).high1
