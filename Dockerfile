@@ -23,6 +23,7 @@ COPY plugins plugins
 COPY dags dags
 COPY pipelines pipelines
 RUN pip install --no-deps --no-build-isolation -e . && mkdir /var/lib/airflow && chown onceover /var/lib/airflow
+RUN python -m onceover.spark.make_class_archive
 
 USER onceover
 CMD ["onceover", "--help"]

@@ -12,6 +12,7 @@ import psutil
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
+from onceover import class_archive
 from onceover.errors import ConfigurationError, OnceoverError, TerminalError, TransientError, UsageError
 
 POOL = "onceover_spark"
@@ -49,6 +50,7 @@ def driver_environment(connection: Connection, environment: Mapping[str, str]) -
         "PATH": os.pathsep.join([binaries, environment["PATH"]] if "PATH" in environment else [binaries]),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         **({"PYSPARK_PYTHON": sys.executable} if master.startswith("local") else {}),
+        **class_archive.driver_options(environment),
     }
 
 

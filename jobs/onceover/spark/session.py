@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from onceover import class_archive
+
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 MEANING = {  # the same SQL must mean the same when a window is ingested and when it is rebuilt, years later
     "spark.sql.session.timeZone": "UTC",
@@ -46,6 +48,7 @@ def build(app_name: str) -> SparkSession:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # read when the JVM starts
     # Spark would start whatever `python3` is on PATH, which need not have this library.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.update(class_archive.driver_options(os.environ))
     # An analysis error is told in one line; pyspark would log its whole JVM stack besides.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,0 +1,94 @@
+"""Makes the class archive: runs the plans of ingest, repair and audit on a few records, and has Java keep what it
+loaded for them. `python -m onceover.spark.make_class_archive`; takes as long as one cold job."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from onceover.class_archive import ARCHIVE, OPTIONS
+from onceover.offsets import GENERATION_DIGITS, KafkaPartition, OffsetRange
+from onceover.pipeline import Contract, Key, Measure
+from onceover.spark import lines
+from onceover.spark.comparison import Comparison, from_raw
+from onceover.spark.contract_check import check
+from onceover.spark.copy_text import copy_lines
+from onceover.spark.interpret import aggregate, interpret
+from onceover.spark.session import build
+
+_RUN = "--run"
+_SOURCE = KafkaPartition("0" * GENERATION_DIGITS, 0)
+_HALVES = ("high1", "low1", "high2", "low2")
+_CONTRACT = Contract(
+    topic="classes",
+    window_minutes=60,
+    format="json",
+    schema="at BIGINT, kind STRING, amount INT",
+    required=("at",),
+    event_time="value.at",
+    tombstone="quarantine",
+    keys=(Key("kind", "value.kind"),),
+    measures=(Measure("events", "count", "*"), Measure("total", "sum", "value.amount")),
+    horizon_ms=None,
+    skew_ms=None,
+)
+
+
+def make(archive: Path = ARCHIVE) -> None:
+    """Write the archive, whole or not at all. Raises CalledProcessError, with Spark's own words on standard error."""
+    fresh = archive.with_name(f"{archive.name}.{os.getpid()}")
+    environment = {
+        **os.environ,
+        "PYSPARK_SUBMIT_ARGS": "--master local[2] pyspark-shell",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        # Java names every class that it leaves out, a thousand of them.
+        OPTIONS: f'"-XX:ArchiveClassesAtExit={fresh}" -Xlog:disable',
+    }
+    try:
+        subprocess.run([sys.executable, "-m", __spec__.name, _RUN], env=environment, check=True)
+        fresh.replace(archive)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _run() -> None:
+    spark = build("class archive")
+    with tempfile.TemporaryDirectory() as folder:
+        _use(spark, Path(folder))
+    gateway: Any = spark.sparkContext._gateway
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # Java ends with its standard input, and writes the archive then
+    gateway.proc.wait()
+
+
+def _use(spark: SparkSession, folder: Path) -> None:
+    columns = check(spark, _CONTRACT)
+    value = """concat('{"at":', id, ',"kind":"a","amount":1}')"""
+    records = spark.range(100).mapInArrow(lambda batches: batches, "id BIGINT").selectExpr(
+        "0 AS kafka_partition", "id AS offset", "id AS kafka_timestamp", "CAST(NULL AS BINARY) AS key",
+        "CAST(NULL AS BINARY) AS headers", f"CAST({value} AS BINARY) AS value",
+    )  # fmt: skip
+    halves = dict(zip(_HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
+    log = records.transform(interpret(_CONTRACT)).transform(lines.framed(_SOURCE.generation)).withColumns(halves)
+    log = log.withColumn("window_ms", F.lit(0)).persist()
+    file = folder / "window"
+    file.write_bytes(b"".join(bytes(row.line) for row in log.select("line").collect()))
+    raw = from_raw(spark, [(0, file.as_uri())], [OffsetRange(_SOURCE, 0, 100)], _CONTRACT.window_minutes)
+    with closing(Comparison(log, raw, _SOURCE.generation)) as compared:
+        compared.windows()
+    parsed = spark.read.text(file.as_uri(), lineSep="\n").where(lines.not_empty()).transform(lines.parsed())
+    again = parsed.transform(lines.as_records).drop("event_ms").transform(interpret(_CONTRACT))
+    list(copy_lines(again.withColumn("window_ms", F.lit(0)).transform(aggregate(_CONTRACT)), columns.names))
+
+
+if __name__ == "__main__":
+    _run() if sys.argv[1:] == [_RUN] else make()

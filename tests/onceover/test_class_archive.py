@@ -1,0 +1,51 @@
+"""What a driver's JVM is told of the class archive, and that a real one uses it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from onceover.class_archive import ARCHIVE, OPTIONS, driver_options
+
+MAPPED = """
+from pathlib import Path
+from pyspark import SparkContext
+from onceover.spark.session import build
+build("test").range(1).count()
+print("spark-classes.jsa" in Path(f"/proc/{SparkContext._gateway.proc.pid}/maps").read_text())
+"""
+
+
+def test_without_an_archive_or_with_another_nothing_is_said(tmp_path: Path) -> None:
+    missing, there = tmp_path / "none.jsa", tmp_path / "there.jsa"
+    there.touch()
+    assert driver_options({}, missing) == {}
+    assert driver_options({OPTIONS: "-XX:SharedArchiveFile=/mine"}, there) == {}
+    odd = tmp_path / 'a"b'
+    odd.touch()
+    assert driver_options({}, odd) == {}, "it could not be written so that spark-submit reads it back"
+
+
+def test_what_the_environment_says_besides_is_kept(tmp_path: Path) -> None:
+    there = tmp_path / "with space.jsa"
+    there.touch()
+    said = driver_options({OPTIONS: "-Dx=1"}, there)[OPTIONS]
+    assert said.startswith(f'-Dx=1 "-XX:SharedArchiveFile={there}" ')
+
+
+def test_an_archive_that_java_cannot_use_costs_no_word(tmp_path: Path) -> None:
+    rubbish = tmp_path / "rubbish.jsa"
+    rubbish.write_bytes(b"not an archive")
+    options = driver_options({}, rubbish)[OPTIONS].replace('"', "").split()
+    done = subprocess.run(["java", *options, "-version"], capture_output=True, text=True, check=True)
+    assert "cds" not in done.stdout + done.stderr
+
+
+@pytest.mark.spark
+def test_the_installed_archive_is_the_one_that_a_driver_maps() -> None:
+    assert ARCHIVE.is_file(), "`make setup` makes it"
+    done = subprocess.run([sys.executable, "-c", MAPPED], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
