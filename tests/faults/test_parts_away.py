@@ -73,7 +73,7 @@ def test_ingest_refuses_an_unknown_pipeline_and_a_malformed_toml(lane: Lane) -> 
 @pytest.fixture
 def safe_mode(stack: Stack) -> Iterator[None]:
     def admin(action: str) -> None:
-        tool = [java(), "-cp", class_path("hdfs", lambda *_: None), "org.apache.hadoop.hdfs.tools.DFSAdmin"]
+        tool = [*java(), "-cp", class_path("hdfs", lambda *_: None), "org.apache.hadoop.hdfs.tools.DFSAdmin"]
         subprocess.run([*tool, "-fs", address("hdfs"), "-safemode", action], check=True, capture_output=True)
 
     admin("enter")

@@ -24,6 +24,9 @@ import psutil
 from onceover.endpoints import home
 from onceover.errors import OnceoverError
 
+QUICKLY = "--conf spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
+"""Ten records need no optimizing compiler."""
+
 
 @dataclass(slots=True)
 class WarmJob:
@@ -55,7 +58,7 @@ class WarmJobs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.faults.warm"],
                 cwd=home(),
-                env={**os.environ, "PYSPARK_SUBMIT_ARGS": "--master local[2] pyspark-shell"},
+                env={**os.environ, "PYSPARK_SUBMIT_ARGS": f"--master local[2] {QUICKLY} pyspark-shell"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

@@ -18,6 +18,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from hdfs import InsecureClient
 from pyspark.sql import SparkSession
+from tests.faults.warm import QUICKLY
 
 from onceover import line, operations
 from onceover.endpoints import address
@@ -248,7 +249,7 @@ def spark_session(stack: Stack) -> Iterator[SparkSession]:
             # Ten records are faster interpreted than compiled; what is compiled is run by the jobs' own processes in
             # tests/faults, by Airflow's and by the demo.
             "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN "
-            "--conf spark.sql.shuffle.partitions=2 --conf spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 "
+            f"--conf spark.sql.shuffle.partitions=2 {QUICKLY} "
             "--conf spark.hadoop.dfs.client.retry.window.base=10 pyspark-shell",
         )
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")

@@ -39,9 +39,9 @@ def test_three_sides_agree_after_repair_and_each_way_to_differ_is_named(lanes: L
     after = lane.audited()
     assert (after["equal"], after["windows"], after["records"]) == (True, 3, 11)
     assert lane.audited(minutes(0, 5))["windows"] == 1
-    assert lane.verified(NOON) == {
-        **lane.verified(NOON), "equal": True, "differences": [], "stands": True, "basis": "raw"
-    }  # fmt: skip
+    verified = lane.verified(NOON)
+    assert (verified["equal"], verified["differences"], verified["stands"]) == (True, [], True)
+    assert verified["basis"] == "raw"
 
     # Somebody changes a row by hand, and raw loses one line and gets another in its place: counts alone see nothing.
     with lane.ledger() as ledger:

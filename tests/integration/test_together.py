@@ -16,7 +16,7 @@ from onceover.errors import TransientError
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
-ROUNDS = 3
+ROUNDS = 2
 
 
 def test_whatever_runs_at_once_every_window_ends_right_and_certified(lanes: Lanes) -> None:

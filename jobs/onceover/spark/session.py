@@ -29,6 +29,8 @@ _NEEDED = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",  # at 1 MB a record: half of what an Arrow column can hold
     # Window files are read by name, by the hundred; listed in a Spark job of a task each, that costs more than to read.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "2000",
+    # Tells the JVM the Python line of each column expression, which more than doubles the calls of a plan's making.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.showConsoleProgress": "false",  # spark-submit turns it on for Python, and it garbles our own
 }
 _UNLESS_GIVEN = {

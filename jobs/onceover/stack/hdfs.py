@@ -186,4 +186,4 @@ def _daemon(
     write_whole(folder / "conf" / "hdfs-site.xml", site)
     write_whole(folder / "conf" / "log4j.properties", _LOGGING)
     path = f"{folder / 'conf'}:{place.local / 'hdfs'}:{jars}"
-    return (java(), "-Xms64m", heap, "-XX:+UseSerialGC", "-Djava.net.preferIPv4Stack=true", "-cp", path), core + site
+    return (*java(), "-Xms64m", heap, "-Djava.net.preferIPv4Stack=true", "-cp", path), core + site

@@ -53,10 +53,9 @@ class Kafka:
         write_whole(configuration, settings)
         write_whole(logging, _LOGGING)
         start = (
-            java(),
+            *java(),
             "-Xms128m",
             "-Xmx512m",
-            "-XX:+UseSerialGC",
             f"-Dlog4j2.configurationFile={logging.as_uri()}",
             "-cp",
             jars,

@@ -65,9 +65,12 @@ class Part(Protocol):
         """What it adds to endpoints.json."""
 
 
-def java() -> str:
-    """The java on PATH. Raises ConfigurationError if there is none."""
+def java() -> tuple[str, ...]:
+    """The java on PATH, as a small server wants it: little collected, little compiled, up a quarter sooner.
+
+    Raises ConfigurationError if there is none.
+    """
     found = shutil.which("java")
     if found is None:
         raise ConfigurationError("there is no `java` on PATH; Kafka, HDFS and Spark need Java 17")
-    return found
+    return found, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"
