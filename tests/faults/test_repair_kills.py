@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.faults.conftest import Jobs
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.test_main_path import replayed
+from tests.integration.planting import replayed
 
 from onceover.endpoints import address
 from onceover.steps import RepairStep

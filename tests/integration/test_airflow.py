@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane
-from tests.integration.test_main_path import replayed
+from tests.integration.planting import replayed
 
 from onceover.window import to_ms
 from onceover_airflow.rest import AirflowRest, wait_for

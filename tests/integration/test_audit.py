@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.test_findings import append, encoded
-from tests.integration.test_holes import expire, transactionally
-from tests.integration.test_main_path import minutes, replayed
+from tests.integration.planting import append, encoded, expire, minutes, replayed, transactionally
 
 from onceover.errors import BusyError, UsageError
 from onceover.ledger import audits, revisions

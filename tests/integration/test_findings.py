@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.test_main_path import _fails, minutes, replayed
+from tests.integration.planting import append, copied, encoded, fails, minutes, replayed
 
 from onceover import line
 from onceover.errors import TransientError, UsageError
@@ -46,7 +46,7 @@ def unaccounted_bytes(lane: Lane) -> None:
 def aggregate_mismatch(lane: Lane) -> None:
     lane.produce(FIVE)
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land", _fails)
+        patch.setattr("onceover.ledger.batches.land", fails)
         with pytest.raises(TransientError):
             driver.turn(0.0)
     lane.ingest()
@@ -111,7 +111,7 @@ def test_several_in_one_window_are_all_named_and_repaired_at_once(lanes: Lanes) 
     lane.detect()
     lane.produce([event(1, amount=1)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land", _fails)
+        patch.setattr("onceover.ledger.batches.land", fails)
         with pytest.raises(TransientError):
             driver.turn(0.0)
     lane.ingest()
@@ -148,7 +148,7 @@ def test_an_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) ->
     lane = lanes()
     lane.produce(FIVE)
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.spark.micro_batch.MicroBatch.read", _fails)
+        patch.setattr("onceover.spark.micro_batch.MicroBatch.read", fails)
         with pytest.raises(TransientError):
             driver.turn(0.0)
     assert [f.kind for f in lane.detect().findings] == [Kind.UNFINISHED_BATCH]
@@ -218,25 +218,6 @@ def test_what_happens_to_a_window_between_the_request_and_its_repair_is_no_faile
     assert row == {"tries": 0}
     assert lane.repair(again).unneeded == (("2026-03-01T12:00Z", "blocked meanwhile: tried too often"),)
     assert len(lane.repair(lane.detect(minutes(0, 5)).request_id or 0).confirmed) == 1
-
-
-def append(lane: Lane, minute: int, content: bytes) -> None:
-    """Behind the product's back, to the file of the window at that minute."""
-    lane.hdfs().write(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)), content, append=True)
-
-
-def copied(lane: Lane, offset: int) -> bytes:
-    """The line of that offset as it stands in raw, framed."""
-    (found,) = {line.encode(x) for _, x in lane.lines() if x.record.offset == offset}
-    return line.frame([found])
-
-
-def encoded(lane: Lane, offset: int, value: bytes) -> bytes:
-    """An intact line under that offset's ID with another value, where that value belongs."""
-    known = next(x for _, x in lane.lines() if x.record.offset == offset)
-    record = line.Record(known.record.source, offset, known.record.kafka_timestamp, None, (), value)
-    at = int(value.split(b'"at": ')[1].split(b",")[0])
-    return line.frame([line.encode(line.Line(record, at))])
 
 
 def content_hash(lane: Lane, amount: int) -> str:

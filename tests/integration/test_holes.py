@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.test_main_path import minutes
+from tests.integration.planting import certified, expire, gaps, minutes, skip_to, transactionally
 
 from onceover import holes
 from onceover.endpoints import address
@@ -25,34 +23,6 @@ from onceover.window import from_ms
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
-
-
-def skip_to(lane: Lane, offset: int, kafka_partition: int = 0) -> None:
-    """The offset store ran ahead: what lies before was never read."""
-    with lane.driver() as driver:
-        driver._store.commit({kafka_partition: offset})
-
-
-def gaps(lane: Lane) -> list[tuple[int, int, str]]:
-    with lane.ledger() as ledger:
-        return [(g.offsets.start, g.offsets.end, str(g.reason)) for g in holes.ask(ledger, lane.pipeline)]
-
-
-def transactionally(lane: Lane, values: Iterable[bytes], *, commit: bool) -> None:
-    producer = Producer({"bootstrap.servers": address("kafka"), "transactional.id": f"{lane.name}-{commit}"})
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    for value in values:
-        producer.produce(lane.topic, value, partition=0)
-    producer.flush(30)
-    producer.commit_transaction(30) if commit else producer.abort_transaction(30)
-
-
-def expire(lane: Lane, below: int) -> None:
-    """What retention does, at once."""
-    admin = AdminClient({"bootstrap.servers": address("kafka")})
-    for future in admin.delete_records([TopicPartition(lane.topic, 0, below)]).values():
-        future.result(30)
 
 
 def test_lost_records_are_found_read_again_landed_and_their_windows_repaired(lanes: Lanes) -> None:
@@ -199,15 +169,6 @@ def test_compacted_records_raise_no_alarm_and_what_is_left_is_read_again(lanes: 
     audit = lane.audited()
     assert (audit["equal"], audit["records"]) == (True, len(left))
     assert [row["ids"]["compacted away in Kafka"]["count"] for row in audit["rows"] if row["ids"]] == [1]
-
-
-def certified(lane: Lane) -> int:
-    with lane.ledger() as ledger:
-        row = ledger.execute(
-            'SELECT count(*) AS n FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
-            "WHERE w.pipeline = %s AND c.version = w.version", [lane.name],
-        ).fetchone()  # fmt: skip
-    return int(row["n"]) if row else 0
 
 
 def lane_generation(lane: Lane) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.test_holes import accept, certified, gaps
+from tests.integration.planting import certified, gaps
+from tests.integration.test_holes import accept
 
 from onceover.endpoints import address
 from onceover.errors import TransientError

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane
-from tests.integration.test_main_path import replayed
+from tests.integration.planting import replayed
 
 from onceover.spark.rebuild import Rebuild
 

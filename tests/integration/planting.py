@@ -1,0 +1,90 @@
+"""What goes wrong with a pipeline, done to it on purpose, and what the ledger then says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from tests.integration.lane import NOON_MS, Lane
+
+from onceover import holes, line
+from onceover.endpoints import address
+from onceover.errors import TransientError
+from onceover.window import WindowRange, from_ms
+
+
+def minutes(start: float, end: float) -> WindowRange:
+    return WindowRange(from_ms(NOON_MS + int(start * 60_000)), from_ms(NOON_MS + int(end * 60_000)), 5)
+
+
+def replayed(lane: Lane) -> None:
+    """One batch that landed and whose offsets its driver could not commit: the next driver reads it again."""
+    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver._store, "commit", fails)
+        with pytest.raises(TransientError):
+            driver.turn(0.0)
+    with lane.driver() as driver:
+        driver.turn(0.0)
+
+
+def fails(*_: object) -> Any:
+    raise TransientError("the group's coordinator is away")
+
+
+def append(lane: Lane, minute: int, content: bytes) -> None:
+    """Behind the product's back, to the file of the window at that minute."""
+    lane.hdfs().write(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)), content, append=True)
+
+
+def copied(lane: Lane, offset: int) -> bytes:
+    """The line of that offset as it stands in raw, framed."""
+    (found,) = {line.encode(x) for _, x in lane.lines() if x.record.offset == offset}
+    return line.frame([found])
+
+
+def encoded(lane: Lane, offset: int, value: bytes) -> bytes:
+    """An intact line under that offset's ID with another value, where that value belongs."""
+    known = next(x for _, x in lane.lines() if x.record.offset == offset)
+    record = line.Record(known.record.source, offset, known.record.kafka_timestamp, None, (), value)
+    at = int(value.split(b'"at": ')[1].split(b",")[0])
+    return line.frame([line.encode(line.Line(record, at))])
+
+
+def skip_to(lane: Lane, offset: int, kafka_partition: int = 0) -> None:
+    """The offset store ran ahead: what lies before was never read."""
+    with lane.driver() as driver:
+        driver._store.commit({kafka_partition: offset})
+
+
+def gaps(lane: Lane) -> list[tuple[int, int, str]]:
+    with lane.ledger() as ledger:
+        return [(g.offsets.start, g.offsets.end, str(g.reason)) for g in holes.ask(ledger, lane.pipeline)]
+
+
+def transactionally(lane: Lane, values: Iterable[bytes], *, commit: bool) -> None:
+    producer = Producer({"bootstrap.servers": address("kafka"), "transactional.id": f"{lane.name}-{commit}"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(lane.topic, value, partition=0)
+    producer.flush(30)
+    producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+
+
+def expire(lane: Lane, below: int) -> None:
+    """What retention does, at once."""
+    admin = AdminClient({"bootstrap.servers": address("kafka")})
+    for future in admin.delete_records([TopicPartition(lane.topic, 0, below)]).values():
+        future.result(30)
+
+
+def certified(lane: Lane) -> int:
+    with lane.ledger() as ledger:
+        row = ledger.execute(
+            'SELECT count(*) AS n FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
+            "WHERE w.pipeline = %s AND c.version = w.version", [lane.name],
+        ).fetchone()  # fmt: skip
+    return int(row["n"]) if row else 0

@@ -1,0 +1,147 @@
+"""What a repair, a detection and a schedule refuse, and what goes on beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pytest
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.planting import minutes, replayed
+
+from onceover import operations
+from onceover.errors import ContractChangedError
+from onceover.findings import Kind
+from onceover.repair import verify
+from onceover.window import from_ms
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+
+
+def test_two_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(5)])
+    replayed(lane)
+    lane.ingest()
+    first, second = lane.detect(), lane.detect(minutes(0, 5))
+    assert first.request_id
+    assert second.request_id
+    assert len(lane.repair(first.request_id).confirmed) == 1
+    late = lane.repair(second.request_id)
+    assert (late.confirmed, [why for _, why in late.unneeded]) == ((), ["certified meanwhile"])
+
+
+def test_a_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(5)])
+    replayed(lane)
+    lane.ingest()
+    request = lane.detect().request_id or 0
+    lane.produce([event(1)])
+    with pytest.MonkeyPatch.context() as patch:
+
+        def land_first(*arguments: Any) -> object:
+            patch.undo()
+            lane.ingest()
+            return verify(*arguments)
+
+        patch.setattr("onceover.spark.repair_run.verify", land_first)
+        assert lane.repair(request).confirmed == ()
+    assert lane.aggregates() == {(0.0, "a"): (11, 11, 1)}, "nothing was overwritten"
+    assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 1
+    assert lane.aggregates() == {(0.0, "a"): (6, 6, 1)}
+
+
+def test_one_corrupt_file_fails_its_own_window_and_is_blocked_after_three_tries(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(10)])
+    replayed(lane)
+    lane.ingest()
+    path = lane.layout.window_file(from_ms(NOON_MS))
+    client = lane.hdfs()
+    with client.read(path) as reader:
+        content = reader.read()
+    client.write(path, content.replace(b'"amount": 1', b'"amount": 9'), overwrite=True)  # same length, wrong CRC
+    for tries in range(1, 4):
+        detection = lane.detect()
+        confirmation = lane.repair(detection.request_id or 0)
+        assert len(confirmation.confirmed) == (1 if tries == 1 else 0), "the other window goes on"
+        assert len(confirmation.failed) == 1
+        assert len(confirmation.newly_blocked) == (1 if tries == 3 else 0)
+        assert "raw holds 0 of 5" in confirmation.failed[0][1]
+    after = lane.detect()
+    assert (after.blocked, after.request_id) == (1, None)
+    # A person who has put the file back asks for it by name: that lifts the block.
+    client.write(path, content, overwrite=True)
+    asked = lane.detect(minutes(0, 5))
+    assert len(lane.repair(asked.request_id or 0).confirmed) == 1
+    assert lane.aggregates()[(0.0, "a")] == (5, 5, 1)
+
+
+def test_raw_that_is_gone_never_empties_a_window(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(5)])
+    lane.ingest()
+    lane.detect()
+    before = lane.aggregates()
+    lane.hdfs().delete(lane.layout.window_file(from_ms(NOON_MS)))
+    detection = lane.detect(minutes(0, 5), force=True)
+    assert Kind.MISSING_FILE in [f.kind for f in detection.failed[0].findings]
+    assert lane.repair(detection.request_id or 0).confirmed == ()
+    assert lane.aggregates() == before
+
+
+def test_offsets_that_ran_ahead_leave_a_hole_and_close_no_window_beyond(lanes: Lanes) -> None:
+    lane = lanes(idle_after="1h")
+    lane.produce([event(n) for n in range(5)])
+    with lane.driver() as driver:
+        driver.turn(0.0)
+        lane.produce([event(n) for n in range(20, 60)])
+        driver._store.commit({0: 25})
+        driver.turn(0.0)
+    detection = lane.detect()
+    assert [f.kind for f in detection.findings] == [Kind.HOLE]
+    (gap,) = cast("list[dict[str, Any]]", detection.findings[0].evidence["gaps"])
+    assert (gap["offsets"][1:], gap["reason"]) == ([0, 5, 25], "lost")
+    assert (detection.judged, detection.open) == (0, 5)
+
+
+def test_a_torn_tail_costs_no_other_record(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(0)])
+    lane.ingest()
+    lane.hdfs().write(lane.layout.window_file(from_ms(NOON_MS)), b"\n00000001-00000-000000000000", append=True)
+    lane.produce([event(1)])
+    lane.ingest()
+    detection = lane.detect()
+    assert [f.kind for f in detection.failed[0].findings] == [Kind.UNACCOUNTED_BYTES, Kind.LATE]
+    confirmation = lane.repair(detection.request_id or 0)
+    assert len(confirmation.confirmed) == 1
+    assert lane.aggregates() == {(0.0, "a"): (2, 2, 1)}
+
+
+def test_a_changed_contract_is_refused_by_name(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(0)])
+    lane.ingest()
+    lane.toml.write_text(lane.toml.read_text().replace("window_minutes = 5", "window_minutes = 10"))
+    with pytest.raises(ContractChangedError, match="window_minutes"):
+        lane.detect()
+
+
+def test_a_dry_run_names_what_would_change_and_writes_nothing(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(10)])
+    replayed(lane)
+    lane.ingest()
+    with lane.ledger() as ledger:
+        counts = "SELECT (SELECT count(*) FROM onceover.finding) AS f, (SELECT count(*) FROM onceover.repair) AS r, " \
+                 "(SELECT count(*) FROM onceover.certificate) AS c"  # fmt: skip
+        before = ledger.execute(counts).fetchone()
+        (row,) = operations.plan_repair(lane.name, window_range=minutes(0, 5), now=datetime.now(UTC))
+        assert ledger.execute(counts).fetchone() == before
+    assert (row.lines, row.counted, row.distinct) == (10, 10, 5)
+    assert row.bytes == len(lane.raw()["2026-03-01/1200.log"])
+    assert row.as_dict()["change"] == -5
