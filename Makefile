@@ -4,9 +4,12 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+BESIDE := --no-print-directory --jobs=2 --keep-going --output-sync=line
+# What needs Airflow on the stack, and as much besides as makes the lanes even; Airflow starts only after the first.
+WITH_AIRFLOW := tests/onceover/cli tests/onceover/stack tests/integration/test_airflow.py
 export PYTHON
 
-.PHONY: help setup demo demo-faults test test-airflow test-stack check fix up down bench
+.PHONY: help setup demo demo-faults test test-quick test-airflow test-stack check fix up down bench
 
 help: ## Say what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,17 +29,20 @@ up: setup ## Start the embedded Kafka, HDFS, PostgreSQL and Airflow; they stay u
 down: setup ## Stop what `make up` started; its data stays
 	@$(BIN)/onceover stack down
 
-test: check ## Everything that must pass before landing: fastest tier first, then two lanes beside each other
+test: setup ## Everything that must pass before landing: fastest tier first, then two lanes beside each other
+	@$(MAKE) $(BESIDE) check test-quick
+	@$(MAKE) $(BESIDE) test-airflow test-stack
+
+test-quick:
 	@$(PYTEST) -q -m "not spark and not stack and not airflow and not faults"
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going --output-sync=line test-airflow test-stack
 
 test-airflow: # Airflow waits more than it works, so it has company
 	@$(PYTEST) -q -m "airflow and not stack" # a process of its own: it has another home and another Airflow
-	@$(PYTEST) -q -m "airflow and stack"
+	@$(PYTEST) -q -m stack $(WITH_AIRFLOW)
 	@$(PYTEST) -q -m "spark and not stack and not airflow and not faults"
 
-test-stack:
-	@$(PYTEST) -q -m "stack and not airflow" # one session, so that they share one stack
+test-stack: # one session, so that they share one stack
+	@$(PYTEST) -q -m stack $(addprefix --ignore=,$(WITH_AIRFLOW))
 
 check: setup ## Format, lint, types, import arrows: reads only
 	@$(BIN)/ruff format --check --quiet . || { echo "make check: run \`make fix\`"; exit 1; }
