@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import shutil
 import signal
@@ -21,6 +22,7 @@ from onceover_airflow.rest import AirflowRest
 ROOT = Path(__file__).parents[1]
 # A shell starts what it runs in the background with SIGINT ignored, and every child of ours would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+logging.getLogger("py4j").setLevel(logging.WARNING)  # it says goodbye when the log it was given is closed already
 TIERS = ("spark", "stack", "airflow", "faults")
 
 
