@@ -233,8 +233,9 @@ def confirm(pipeline_name: str, request_id: int) -> Confirmation:
             revoked=tuple(of("revoked")),
             failed=tuple(of("failed")),
             newly_blocked=tuple((written(row["window_start"]), row["reason"] or "") for row in rows if row["blocked"]),
-            unneeded=tuple(of("unneeded")),
+            unneeded=tuple((window, why) for window, why in of("unneeded") if not why.startswith(requests.HELD)),
             left=(
+                *((window, why) for window, why in of("unneeded") if why.startswith(requests.HELD)),
                 *((window, "changed since it was published; it is judged again") for window, _ in of("published")),
                 *((window, "the repair ended before it came to it") for window, _ in of("planned") + of("claimed")),
             ),

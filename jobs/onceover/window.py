@@ -96,7 +96,10 @@ def parse_moment(text: str) -> datetime:
 
 def parse_window(text: str, minutes: int, now: datetime) -> Window:
     """The window that starts at what was typed; refuses what is not aligned or has not ended yet."""
-    window = Window.at(_aligned(parse_moment(text), minutes), minutes)
+    start = _aligned(parse_moment(text), minutes)
+    if start >= now:  # asked first: the last window that a calendar knows has no end
+        raise UsageError(f"window {written(start)} starts in the future")
+    window = Window.at(start, minutes)
     if window.end > now:
         raise UsageError(f"window {window} ends at {written(window.end)}, which is in the future")
     return window

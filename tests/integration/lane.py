@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import uuid
@@ -167,11 +168,15 @@ class Lane:
 
     def explained(self, minute: float) -> Mapping[str, Any]:
         """What `onceover explain --json` says of the window that starts that many minutes after noon."""
-        window = written(from_ms(NOON_MS + int(minute * 60_000)))
-        command = [str(Path(sys.executable).with_name("onceover")), "explain", self.name, window, "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found: Mapping[str, Any] = json.loads(done.stdout)
+        found: Mapping[str, Any] = json.loads(self.told(minute, "--json"))
         return found
+
+    def told(self, minute: float, *options: str) -> str:
+        """What `onceover explain` prints of that window, a line a sentence."""
+        window = written(from_ms(NOON_MS + int(minute * 60_000)))
+        command = [str(Path(sys.executable).with_name("onceover")), "explain", self.name, window, *options]
+        wide = {**os.environ, "COLUMNS": "500"}
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=wide).stdout
 
     def known(self) -> Registered:
         with self.ledger() as ledger:

@@ -100,6 +100,9 @@ def test_rows_that_were_replaced_come_back_as_a_new_revision_and_stay_until_a_re
             revisions.restore(ledger, lane.known(), NOON, None, "me", "why")
         ledger.execute(held.replace("'%s'", "'-1 minute'"), [lane.name])
     assert lane.aggregates() == wrong
+    verified = lane.verified(NOON)
+    assert (verified["equal"], verified["stands"]) == (False, False)
+    assert any(one.startswith("aggregates: 2 rows differ") for one in verified["differences"])
     scheduled = lane.detect()
     assert (scheduled.blocked, scheduled.request_id) == (1, None), "what a person decided is not undone by a schedule"
     explained = lane.explained(0)

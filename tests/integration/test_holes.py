@@ -114,6 +114,10 @@ def test_expired_offsets_wait_for_a_decision_that_stands_in_the_certificates(lan
     assert [(row["verdict"], row["losses"]) for row in stated] == [
         ("exact", 0), ("exact but for accepted losses", 1), ("exact", 0)
     ]  # fmt: skip
+    text = lane.told(10)
+    assert "certified but for a loss that was accepted" in text
+    assert f"{lost}, 7 offsets that Kafka holds no more" in text
+    assert "certified: each record is counted exactly once" in lane.told(0)
 
 
 def test_aborted_records_and_markers_raise_no_alarm_also_at_the_end_of_a_range(lanes: Lanes) -> None:

@@ -33,6 +33,21 @@ def test_two_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
     assert (late.confirmed, [why for _, why in late.unneeded]) == ((), ["certified meanwhile"])
 
 
+def test_a_window_that_another_repair_holds_is_left_to_it_and_not_called_done(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(5)])
+    replayed(lane)
+    lane.ingest()
+    request = lane.detect().request_id or 0
+    with lane.ledger() as ledger:
+        ledger.execute(
+            "UPDATE onceover.\"window\" SET claimed_by = 'request:9', claimed_until = now() + interval '1 minute' "
+            "WHERE pipeline = %s", [lane.name],
+        )  # fmt: skip
+    done = lane.repair(request)
+    assert (done.left, done.unneeded) == ((("2026-03-01T12:00Z", "being repaired by request:9"),), ())
+
+
 def test_a_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])

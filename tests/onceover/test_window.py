@@ -90,6 +90,11 @@ def test_a_window_not_aligned_is_refused_with_the_one_that_holds_it() -> None:
         parse_window("2013-01-01T12:07Z", 60, NOON + timedelta(days=1))
 
 
+def test_the_last_window_that_a_calendar_knows_is_in_the_future_too() -> None:
+    with pytest.raises(UsageError, match="future"):
+        parse_window("9999-12-31T23:55Z", 5, datetime(2013, 1, 1, tzinfo=UTC))
+
+
 def test_a_window_that_has_not_ended_is_in_the_future() -> None:
     assert parse_window("2013-01-01T11:00Z", 60, NOON).end == NOON
     with pytest.raises(UsageError, match="future"):

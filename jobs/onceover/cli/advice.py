@@ -58,7 +58,7 @@ def _of_window(pipeline: str, window: Window, state: str, kinds: Collection[str]
         restore.append(Step("Of an ID with several contents, decide which one counts:", decide))
     if state == "blocked":
         return [
-            Step("Put right what the last repair names; Airflow does not try this window again by itself."),
+            Step("Put right what it was blocked for, if anything; Airflow does not try this window again by itself."),
             *restore,
             Step("Then repair it, which lifts the block:", repair),
         ]
@@ -78,5 +78,5 @@ def _of_window(pipeline: str, window: Window, state: str, kinds: Collection[str]
             Step("To do it now:", repair),
         ]
     if state == "certified":
-        return [Step("Nothing: it is proved right.")]
+        return [Step("Nothing: its certificate stands.")]
     return [Step("Nothing is wrong with it; the next detection certifies it. To have that now, without Spark:", repair)]

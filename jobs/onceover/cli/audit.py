@@ -67,7 +67,7 @@ def verify(pipeline: PipelineName, window: WindowStart, json: AsJson = False) ->
         for difference in found["differences"]:
             say(difference)
         if not found["stands"]:
-            say("The window has changed since, so its certificate stands no longer; it is judged again by itself.")
+            say(f"Its certificate stands no longer; why: `onceover explain {known.name} {chosen}`.")
         say(f"window {chosen} of {known.name}: {'equal' if found['equal'] else 'NOT equal'}")
     _end(found)
 

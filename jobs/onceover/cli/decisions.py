@@ -51,7 +51,7 @@ def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = No
     from onceover.pipelines import find
 
     known = find(pipeline)
-    chosen, why = parse_window(window, known.contract.window_minutes, now()), given(reason)
+    chosen, why = parse_window(window, known.contract.window_minutes, now()), given(reason, "a restore")
     with connect(address("postgres"), f"onceover restore {known.name}") as connection:
         require_current(connection)
         done = revisions.restore(connection, registered(connection, known.name), chosen.start, revision, who(), why)
@@ -75,7 +75,7 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
     from onceover.repair import Decision
 
     known = find(pipeline)
-    chosen, why = parse_window(window, known.contract.window_minutes, now()), given(reason)
+    chosen, why = parse_window(window, known.contract.window_minutes, now()), given(reason, "a decision")
     source, offset = parse_id(record.strip().encode("ascii", "replace"))
     if len(keep) != 32 or set(keep) - set("0123456789abcdef"):
         raise UsageError("--keep takes the 32 hex digits of a content's hash; `onceover explain` shows them")

@@ -96,7 +96,7 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
     known = find(pipeline)
     lost = parse_range(offsets)
     windows = WindowRange.parse(start, end, known.contract.window_minutes, now())
-    why = given(reason)
+    why = given(reason, "accepting a loss")
     with connect(address("postgres"), f"onceover accept-loss {known.name}") as connection:
         require_current(connection)
         require_same_contract(connection, known)

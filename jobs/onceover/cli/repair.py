@@ -71,7 +71,7 @@ def repair(
         else:
             show_plan(planned)
         return
-    why = given(reason)
+    why = given(reason, "a repair", ", or --dry-run")
     detection = operations.detect(known.name, who=who(), why=why, window_range=asked, force=force, now=now())
     result = Result(detection)
     if detection.request_id is not None:
@@ -90,11 +90,11 @@ def repair(
         raise typer.Exit(result.exit_code)
 
 
-def given(reason: str | None) -> str:
+def given(reason: str | None, what: str, otherwise: str = "") -> str:
     """The reason as it is kept. UsageError if there is none that a person could read."""
     found = kept(reason or "")
     if found is None:
-        raise UsageError('a repair needs a reason, which is kept with it; give --reason "...", or --dry-run')
+        raise UsageError(f'{what} needs a reason, which is kept with it; give --reason "..."{otherwise}')
     return found
 
 

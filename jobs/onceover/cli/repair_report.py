@@ -33,6 +33,7 @@ class Result:
             found |= dict.fromkeys(done.confirmed, ("confirmed", ""))
             for state, rows in (
                 ("unneeded", done.unneeded),
+                ("left", done.left),
                 ("revoked", done.revoked),
                 ("failed", done.failed),
                 ("blocked", done.newly_blocked),
@@ -132,7 +133,7 @@ def show_result(result: Result) -> None:
     if seen.waiting:
         say(f"{counted(seen.waiting, 'window')} left to a batch or a repair that holds them; ask again in a minute.")
     for finding in seen.findings:
-        say(f"Of the whole pipeline: {finding}. See `onceover doctor`.")
+        say(f"Of the whole pipeline: {finding.kind}. See `onceover doctor`, and of a hole `onceover holes`.")
 
 
 def _kinds(findings: Sequence[Finding]) -> str:

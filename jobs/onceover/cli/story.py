@@ -23,7 +23,7 @@ _VERDICTS = {
     "closed": "It has closed and is not certified yet.",
     "failed": "Its aggregates are wrong, or cannot be trusted.",
     "repairing": "A repair holds it right now.",
-    "blocked": "Repair failed too often; it is left alone until a person asks for it.",
+    "blocked": "Schedules leave it alone until a person asks for it.",
     "certified": "It is certified: each record is counted exactly once.",
 }
 
@@ -41,6 +41,7 @@ def show(known: Known) -> None:
         say(f"Blocked because: {safe(window['blocked_why'])}")
     if known.judged is None and state != "open":
         say(Text(f"Not judged now, what follows is the ledger's: {safe(str(known.not_judged))}", style="yellow"))
+    _section("What is lost for ever", [Text(safe(_loss(row))) for row in known.rows["losses"]])
     _section("What is wrong", _findings(known))
     _section("What is wrong with the whole pipeline", _of_pipeline(known))
     _section("What was wrong", _ended(known))
@@ -62,7 +63,19 @@ def show(known: Known) -> None:
 def _verdict(known: Known) -> str:
     if known.state == "closed" and {row["kind"] for row in known.findings} - {Kind.LATE}:
         return "It has closed, and is wrong; detection has not written that down yet."
+    if known.state == "certified" and known.rows["losses"]:
+        return (
+            "It is certified but for a loss that was accepted: each record that was not lost is counted exactly once."
+        )
     return _VERDICTS.get(known.state, "")
+
+
+def _loss(row: Mapping[str, Any]) -> str:
+    (lost,) = offset_ranges([(row["generation"], row["kafka_partition"], row["start_offset"], row["end_offset"])])
+    return (
+        f"{lost}, {counted(row['end_offset'] - row['start_offset'], 'offset')} that Kafka holds no more; their records "
+        f'may have belonged here. Accepted by {row["who"]} at {_at(row["created_at"])} ("{row["why"]}").'
+    )
 
 
 def _title(text: str) -> None:
@@ -186,7 +199,7 @@ def _certificate(known: Known) -> str:
         f"Certificate {last['certificate_id']} of {_at(last['created_at'])}, from {last['basis']}, by {last['who']} "
         f'("{last["why"]}"): {stands}. It covers {counted(last["records"], "record")} of '
         f"{counted(len(last['landing_set']), 'landing')} in {last['frozen_length']:,} bytes, at version "
-        f"{last['version']}, contract {last['contract_version']}."
+        f"{last['version']}, contract {last['contract_version']}, {last['verdict']}."
     )
     earlier = f" {counted(len(rows) - 1, 'earlier one')}." if len(rows) > 1 else ""
     return text + earlier

@@ -113,9 +113,19 @@ def explain(connection: Connection, pipeline: str, window_start: datetime) -> Ma
                 """
                 SELECT certificate_id, version, basis, contract_version, code_version, landing_set, accounted,
                   frozen_length, records, high1, low1, high2, low2, aggregate_rows, who, why, created_at, revoked_at,
-                  revoked_why
+                  revoked_why, losses, decisions, verdict
                 FROM onceover.certificate WHERE pipeline = %(pipeline)s AND window_start = %(start)s
                 ORDER BY certificate_id
+                """,
+                key,
+            )
+        ),
+        "losses": list(
+            connection.execute(
+                """
+                SELECT generation, kafka_partition, start_offset, end_offset, who, why, created_at
+                FROM onceover.accepted_loss WHERE pipeline = %(pipeline)s AND first_window <= %(start)s
+                  AND end_window > %(start)s ORDER BY loss_id
                 """,
                 key,
             )

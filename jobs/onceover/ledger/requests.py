@@ -22,6 +22,9 @@ from onceover.ledger.reading import LOG_UNTIL
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.repair import CLAIM_SECONDS, Claimed, LandingOf
 
+HELD = "being repaired by "
+"""How the reason starts of a window that was left to the repair that held it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -115,7 +118,7 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
             UPDATE onceover.repair r SET state = 'unneeded', finished_at = clock_timestamp(), reason = CASE
                 WHEN c.certificate_id IS NOT NULL THEN 'certified meanwhile'
                 WHEN w.blocked_at IS NOT NULL THEN 'blocked meanwhile: ' || w.blocked_why
-                ELSE 'being repaired by ' || w.claimed_by END
+                ELSE %(held)s || w.claimed_by END
             FROM onceover."window" w JOIN onceover.repair_request q ON q.request_id = %(request)s
             LEFT JOIN onceover.certificate c
               ON c.certificate_id = w.certificate_id AND c.version = w.version AND c.created_at > q.created_at
@@ -124,7 +127,7 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
               AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL
                 OR (w.claimed_until >= clock_timestamp() AND w.claimed_by <> %(owner)s))
             """,
-            {"request": wanted.request_id, "owner": wanted.owner},
+            {"request": wanted.request_id, "owner": wanted.owner, "held": HELD},
         )
         connection.execute(
             """

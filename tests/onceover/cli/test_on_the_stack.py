@@ -112,7 +112,7 @@ def test_a_repair_of_right_windows_certifies_them_without_spark_and_says_who_and
     text = run("explain", states.name, "2013-01-01T01:00Z").stdout
     assert "from ledger" in text
     assert '("INC-1 [red]night[/]"): it stands.' in text
-    assert "Nothing: it is proved right." in text
+    assert "Nothing: its certificate stands." in text
     assert run("repair", states.name, *hour, "--reason", "again").stdout.startswith("nothing to judge")
 
 

@@ -30,6 +30,7 @@ def confirmed(*names: str, **changed: Any) -> Confirmation:
         (Result(NOTHING), 0),
         (Result(DETECTION, DONE), 0),
         (Result(DETECTION, confirmed(*NAMES[:2], unneeded=((NAMES[2], "certified meanwhile"),))), 0),
+        (Result(DETECTION, confirmed(*NAMES[:2], left=((NAMES[2], "being repaired by request:1"),))), 75),
         (Result(DETECTION, confirmed(*NAMES[:2], failed=((NAMES[2], "raw holds 1 of 2"),))), 1),
         (Result(DETECTION, confirmed(*NAMES[:2], newly_blocked=((NAMES[2], "raw holds 1 of 2"),))), 1),
         (Result(DETECTION, confirmed(*NAMES[:2], revoked=((NAMES[2], "re-read differs"),))), 1),
