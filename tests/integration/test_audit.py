@@ -99,6 +99,8 @@ def test_rows_that_were_replaced_come_back_as_a_new_revision_and_stay_until_a_re
         with pytest.raises(BusyError):
             revisions.restore(ledger, lane.known(), NOON, None, "me", "why")
         ledger.execute(held.replace("'%s'", "'-1 minute'"), [lane.name])
+        again = revisions.restore(ledger, lane.known(), NOON, None, "me", "the contract was wrong")
+        assert (again.source, again.revision) == (0, 3), "it does not undo itself"
     assert lane.aggregates() == wrong
     verified = lane.verified(NOON)
     assert (verified["equal"], verified["stands"]) == (False, False)

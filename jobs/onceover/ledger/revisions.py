@@ -27,7 +27,8 @@ class Restored:
 def restore(
     connection: Connection, known: Registered, window_start: datetime, source: int | None, who: str, why: str
 ) -> Restored:
-    """Put the rows of a kept revision, the last one if `source` is None, back into the aggregates, in one transaction.
+    """Put the rows of a kept revision back into the aggregates, in one transaction: without a `source` those that the
+    last repair replaced.
 
     They become a new revision; those that stood there are kept. Nothing proves them, so the window is certified no
     longer, and it is blocked: a scheduled repair would undo what a person has decided. Repairing its range lifts that.
@@ -46,12 +47,13 @@ def restore(
             raise BusyError(f"{shown} is held by {window['claimed_by']}; try again when that repair has ended")
         kept = connection.execute(
             """
-            SELECT v.revision, r.before FROM onceover.revision v JOIN onceover.repair r USING (repair_id)
+            SELECT v.revision, r.before, r.state FROM onceover.revision v JOIN onceover.repair r USING (repair_id)
             WHERE v.pipeline = %s AND v.window_start = %s ORDER BY v.revision
             """,
             [known.name, window_start],
         ).fetchall()
-        chosen = [row for row in kept if source is None or row["revision"] == source]
+        # Without a choice: what the last repair replaced. What a restore replaced would undo it when it is run twice.
+        chosen = [r for r in kept if (r["state"] != "restored" if source is None else r["revision"] == source)]
         if not chosen:
             there = ", ".join(str(row["revision"]) for row in kept) or "none"
             raise UsageError(
