@@ -9,7 +9,7 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import append, encoded, expire, minutes, replayed, transactionally
 
-from onceover.errors import BusyError, UsageError
+from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.ledger import audits, revisions
 from onceover.window import from_ms
 
@@ -75,7 +75,7 @@ def test_what_the_log_no_longer_holds_is_left_out_and_said(lanes: Lanes) -> None
     assert found["12:05Z"]["not_compared"] == "the log no longer holds all of it"
     assert found["12:05Z"]["equal"]
     assert lane.verified(NOON)["equal"], "raw and the certificate need no log"
-    with lane.ledger() as ledger, pytest.raises(UsageError, match="no certificate"):
+    with lane.ledger() as ledger, pytest.raises(TerminalError, match="no certificate"):
         audits.certified(ledger, lane.name, from_ms(NOON_MS + 600_000))
 
 

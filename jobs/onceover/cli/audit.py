@@ -28,7 +28,7 @@ def add_to(app: typer.Typer) -> None:
         epilog=epilog(
             "onceover verify flights 2013-01-05T14:00Z",
             "onceover verify flights 2013-01-05T14:00Z --json",
-            codes=_CODES,
+            codes=_CODES | {FAILED: "they differ, or the window has no certificate"},
         )
     )(verify)
     app.command(

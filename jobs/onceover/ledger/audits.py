@@ -10,7 +10,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from onceover.digest import Digest
-from onceover.errors import UsageError
+from onceover.errors import TerminalError, UsageError
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import decided_in
 from onceover.ledger.digests import digest_of
@@ -155,7 +155,7 @@ def reaching_back(
 
 
 def certified(connection: Connection, pipeline: str, window_start: datetime) -> Certified:
-    """The window's certificate; UsageError if it has none."""
+    """The window's certificate; TerminalError if it has none, or none any more."""
     row = connection.execute(
         """
         SELECT w.window_end, w.version AS window_version, c.*, w.records AS w_records, w.high1 AS w_high1,
@@ -166,7 +166,7 @@ def certified(connection: Connection, pipeline: str, window_start: datetime) -> 
         [pipeline, window_start],
     ).fetchone()
     if row is None:
-        raise UsageError(
+        raise TerminalError(
             f"window {window_start:%Y-%m-%dT%H:%MZ} of {pipeline} has no certificate that could be verified; see what "
             "is known of it with `onceover explain`"
         )
