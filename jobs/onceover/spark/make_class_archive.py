@@ -1,5 +1,5 @@
-"""Makes the class archive: runs the plans of ingest, repair and audit on a few records, and has Java keep what it
-loaded for them. `python -m onceover.spark.make_class_archive`; takes as long as one cold job."""
+"""Makes the class archive: runs what the plans of ingest, repair and audit are made of on a few records, and has Java
+keep what it loaded for that. `python -m onceover.spark.make_class_archive`; takes as long as one cold job."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from onceover.spark.session import build
 
 _RUN = "--run"
 _SOURCE = KafkaPartition("0" * GENERATION_DIGITS, 0)
-_HALVES = ("high1", "low1", "high2", "low2")
 _CONTRACT = Contract(
     topic="classes",
     window_minutes=60,
@@ -77,9 +76,9 @@ def _use(spark: SparkSession, folder: Path) -> None:
         "0 AS kafka_partition", "id AS offset", "id AS kafka_timestamp", "CAST(NULL AS BINARY) AS key",
         "CAST(NULL AS BINARY) AS headers", f"CAST({value} AS BINARY) AS value",
     )  # fmt: skip
-    halves = dict(zip(_HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
-    log = records.transform(interpret(_CONTRACT)).transform(lines.framed(_SOURCE.generation)).withColumns(halves)
-    log = log.withColumn("window_ms", F.lit(0)).persist()
+    framed = records.transform(interpret(_CONTRACT)).transform(lines.framed(_SOURCE.generation))
+    halves = lines.digest_halves(F.col("id"), F.col("content"))
+    log = framed.select("*", *halves, F.lit(0).alias("window_ms")).persist()
     file = folder / "window"
     file.write_bytes(b"".join(bytes(row.line) for row in log.select("line").collect()))
     raw = from_raw(spark, [(0, file.as_uri())], [OffsetRange(_SOURCE, 0, 100)], _CONTRACT.window_minutes)
