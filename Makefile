@@ -9,7 +9,7 @@ BESIDE := --no-print-directory --jobs=2 --keep-going --output-sync=line
 WITH_AIRFLOW := tests/onceover/cli tests/onceover/stack tests/integration/test_airflow.py
 export PYTHON
 
-.PHONY: help setup demo demo-faults test test-quick test-airflow test-stack check fix up down bench
+.PHONY: help setup demo demo-faults experiments test test-quick test-airflow test-stack check fix up down bench
 
 help: ## Say what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ demo: setup ## Replay real flights, crash, detect, repair, prove: the whole stor
 
 demo-faults: setup ## Offsets that ran ahead, a topic created anew: lost, found, read again, proved
 	@$(BIN)/python -m onceover_demo.faults
+
+experiments: setup ## What each way to keep offsets loses and repeats, on the real broker; half an hour
+	@$(BIN)/python -m onceover_demo.experiments
 
 up: setup ## Start the embedded Kafka, HDFS, PostgreSQL and Airflow; they stay up
 	@$(BIN)/onceover stack up
@@ -39,10 +42,10 @@ test-quick:
 test-airflow: # Airflow waits more than it works, so it has company
 	@$(PYTEST) -q -m "airflow and not stack" # a process of its own: it has another home and another Airflow
 	@$(PYTEST) -q -m stack $(WITH_AIRFLOW)
-	@$(PYTEST) -q -m "spark and not stack and not airflow and not faults"
 
 test-stack: # one session, so that they share one stack
 	@$(PYTEST) -q -m stack $(addprefix --ignore=,$(WITH_AIRFLOW))
+	@$(PYTEST) -q -m "spark and not stack and not airflow and not faults"
 
 check: setup ## Format, lint, types, import arrows: reads only
 	@$(BIN)/ruff format --check --quiet . || { echo "make check: run \`make fix\`"; exit 1; }

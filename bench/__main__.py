@@ -8,13 +8,17 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import detect, ingest
+from bench import detect, ingest, offset_stores
 from bench.table import Row, show
 from onceover.endpoints import address, home
 from onceover.ledger.database import migrate
 from onceover.stack import Stack, surroundings
 
-BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {"ingest": ingest.run, "detect": detect.run}
+BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
+    "ingest": ingest.run,
+    "detect": detect.run,
+    "offset_stores": offset_stores.run,
+}
 
 
 def main(names: list[str]) -> int:

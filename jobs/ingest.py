@@ -38,7 +38,10 @@ def main(arguments: list[str]) -> int:
     *_, postgres = (address(part) for part in ("kafka", "webhdfs", "hdfs", "postgres"))
     migrate(postgres)
     WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name)).check()
-    with opened(pipeline) as (topic, store), connect(postgres, f"onceover ingest {pipeline.name}") as ledger:
+    with (
+        connect(postgres, f"onceover ingest {pipeline.name}") as ledger,
+        opened(pipeline, ledger) as (topic, offsets),
+    ):
         topic.facts()  # an unreachable broker or an unknown topic is told before Spark starts
         drivers.refuse_beside_a_living_one(ledger, pipeline.name)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -51,7 +54,7 @@ def main(arguments: list[str]) -> int:
             if epoch is None:
                 return 0
             known.table.sweep(ledger, "batch:")
-            loop = driver(spark, ledger, epoch, known, pipeline, topic, store, holding)
+            loop = driver(spark, ledger, epoch, known, pipeline, topic, offsets, holding)
             with Heart(postgres, epoch) as heart:
                 loop.run(stop, heart.lost, show(pipeline.name))
             drivers.release(ledger, epoch)

@@ -34,7 +34,7 @@ class Side:
 class WindowAudit:
     """One window, None for quarantine. `counted` is what its aggregates count, `rows` how many of their rows differ
     from what Kafka's records make, with the first ones. Both are None where `not_compared` says why: the log no longer
-    holds all of the window, it is open, or it changed during the audit."""
+    holds all of the window, it is open, or it changed during the audit; `counted` also where nobody knows it."""
 
     start: datetime | None
     log: Side

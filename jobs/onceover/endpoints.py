@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from onceover.errors import ConfigurationError, UnreachableError
 from onceover.home import home as home
 
-PartName = Literal["kafka", "webhdfs", "hdfs", "postgres", "airflow"]
-PARTS: Final[tuple[PartName, ...]] = ("kafka", "webhdfs", "hdfs", "postgres", "airflow")
+PartName = Literal["kafka", "webhdfs", "hdfs", "postgres", "airflow", "zookeeper", "hbase"]
+PARTS: Final[tuple[PartName, ...]] = get_args(PartName)
 
 
 def local_folder() -> Path:

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     MISDATED = "misdated"
     CONFLICT = "conflict"
     HOLE = "hole"
+    TRUNCATED = "truncated log"
 
     @property
     def waits(self) -> bool:
@@ -50,6 +51,7 @@ class Finding:
 class Evidence:
     """All that the ledger and the file's length say about one window, at one version.
 
+    `control` is what the rows in the aggregates count, None where somebody changed them and nobody knows.
     `since` counts the landings outside the certificate's landing set; without a certificate those are all.
     `overlaps` names pairs of landings of this window, not both certified, whose batches' offset ranges overlap: each
     landing that overlaps earlier ones with the one of them that reaches furthest.
@@ -58,7 +60,7 @@ class Evidence:
     window_start: datetime
     window_end: datetime
     version: int
-    control: Digest
+    control: Digest | None
     certified: Digest | None
     certificate_version: int | None
     frozen_length: int
@@ -104,17 +106,7 @@ def judge(evidence: Evidence, file_length: int | None) -> tuple[Finding, ...]:
     if (file_length or 0) < expected:
         findings.append(Finding(Kind.MISSING_FILE, {"expected_length": expected, "file_length": file_length}))
     if evidence.control != evidence.expected:
-        findings.append(
-            Finding(
-                Kind.AGGREGATE_MISMATCH,
-                {"counted": evidence.control.records, "landed": evidence.expected.records}
-                | (
-                    {"difference": "digest"}
-                    if evidence.control.records == evidence.expected.records
-                    else {"difference": evidence.control.records - evidence.expected.records}
-                ),
-            )
-        )
+        findings.append(Finding(Kind.AGGREGATE_MISMATCH, _mismatch(evidence.control, evidence.expected)))
     late = evidence.landings_since if evidence.certified is not None else ()
     if late or evidence.late_records:
         findings.append(
@@ -124,6 +116,13 @@ def judge(evidence: Evidence, file_length: int | None) -> tuple[Finding, ...]:
             )
         )
     return tuple(findings)
+
+
+def _mismatch(counted: Digest | None, landed: Digest) -> dict[str, object]:
+    if counted is None:
+        return {"counted": None, "landed": landed.records, "difference": "unknown"}
+    difference = counted.records - landed.records
+    return {"counted": counted.records, "landed": landed.records, "difference": difference or "digest"}
 
 
 def is_right(findings: tuple[Finding, ...]) -> bool:

@@ -28,11 +28,11 @@ from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection, DatabaseError, connect
 from onceover.ledger.increments import increment, stage_name
 from onceover.ledger.windows import open_windows
-from onceover.offset_store import OffsetStore
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.pipeline import IngestPolicy
-from onceover.plan import next_ranges, starting_offsets
+from onceover.plan import Start, next_ranges, starting_offsets
 from onceover.steps import Holding, Step
+from onceover.stored_offsets import StoredOffsets
 
 log = logging.getLogger(__name__)
 MOST_FAILED_ATTEMPTS = 5
@@ -107,12 +107,12 @@ class Ingest:
         known: Registered,
         policy: IngestPolicy,
         topic: Topic,
-        store: OffsetStore,
+        offsets: StoredOffsets,
         work: Callable[[Sequence[OffsetRange], TopicFacts], BatchWork],
         holding: Holding,
     ) -> None:
         self._connection, self._epoch, self._known, self._policy = connection, epoch, known, policy
-        self._topic, self._store, self._work, self._holding = topic, store, work, holding
+        self._topic, self._offsets, self._work, self._holding = topic, offsets, work, holding
         self._uncommitted: dict[int, dict[int, int]] = {}  # landed batches whose offsets the store does not hold yet
 
     def run(self, stop: threading.Event, lost: threading.Event, report: Callable[[Progress], None]) -> None:
@@ -169,7 +169,8 @@ class Ingest:
     def _batch(
         self, ranges: Sequence[OffsetRange], facts: TopicFacts, started: float, *, refill: bool = False
     ) -> Progress:
-        """Steps 2 to 7. A refill moves no stored offset: the store is past it."""
+        """Steps 2 to 7; offsets in the ledger share step 5's transaction. A refill moves no stored offset: the store is
+        past it."""
         connection, epoch = self._connection, self._epoch
         batch_id = batches.begin(connection, epoch, self._known.contract_version, ranges, refill=refill)
         self._holding.reached(Step.BEGUN)
@@ -182,10 +183,19 @@ class Ingest:
             self._known.table.stage(connection, stage_name(batch_id), work.rows())
             increment(connection, epoch, self._known.table, batch_id, increments)
             self._holding.reached(Step.INCREMENTED)
-        batches.land(connection, epoch, batch_id, read, landings)
-        self._holding.reached(Step.LANDED)
-        self._uncommitted[batch_id] = {} if refill else {r.source.kafka_partition: r.end for r in ranges}
-        self._commit_offsets()
+        ends = {} if refill else {r.source.kafka_partition: r.end for r in ranges}
+        if self._offsets.store.in_ledger:
+            with connection.transaction():
+                batches.land(connection, epoch, batch_id, read, landings)
+                self._offsets.commit(ends)
+                batches.committed(connection, epoch, batch_id)
+            for step in (Step.LANDED, Step.OFFSETS_COMMITTED, Step.COMMITTED):
+                self._holding.reached(step)
+        else:
+            batches.land(connection, epoch, batch_id, read, landings)
+            self._holding.reached(Step.LANDED)
+            self._uncommitted[batch_id] = ends
+            self._commit_offsets()
         return self._report(
             batch_id, facts, started, read, landings, read_seconds=read_at - started,
             append_seconds=appended_at - read_at,
@@ -195,7 +205,7 @@ class Ingest:
         """Steps 6 and 7. A store that does not answer is asked again next turn: what has landed is not read again."""
         for batch_id, ends in list(self._uncommitted.items()):
             drivers.beat(self._connection, self._epoch)
-            self._store.commit(ends)
+            self._offsets.commit(ends)
             self._holding.reached(Step.OFFSETS_COMMITTED)
             batches.committed(self._connection, self._epoch, batch_id)
             self._holding.reached(Step.COMMITTED)
@@ -208,23 +218,39 @@ class Ingest:
                 "topic %s was created anew: generation %s is read from its start", facts.topic, facts.generation
             )
             kafka_partitions.retire(self._connection, self._epoch, facts.generation)
-        # Offsets stored for an earlier incarnation of the topic say nothing about this one.
-        stored: Mapping[int, int] = {} if seen and facts.generation not in seen else self._store.load(sorted(facts.end))
+        stored = self._offsets.load(facts.topic_id, facts.end.keys())
+        remembers = self._policy.offset_store != "none"
         # A store may forget (Kafka drops the offsets of a group that is quiet for a week); the ledger does not.
-        if facts.end.keys() - stored.keys():
+        if remembers and facts.end.keys() - stored.keys():
             held = kafka_partitions.committed_offsets(self._connection, self._epoch.pipeline, facts.generation)
             stored = {**held, **stored}
-        first = facts.end if self._policy.first_start == "latest" and not seen else facts.earliest
-        starts = starting_offsets(stored, first, facts.earliest, facts.end)
-        sources = {KafkaPartition(facts.generation, p): p for p in facts.end}
+        latest = self._policy.first_start == "latest" and not (seen and remembers)
+        starts = starting_offsets(stored, facts.end if latest else facts.earliest, facts.earliest, facts.end)
         kafka_partitions.register(
             self._connection,
             self._epoch,
             facts.topic_id,
-            origins={s: starts[p] for s, p in sources.items()},
-            ends={s: facts.end[p] for s, p in sources.items()},
+            starts={KafkaPartition(facts.generation, p): start for p, start in starts.items()},
+            ends={KafkaPartition(facts.generation, p): end for p, end in facts.end.items()},
         )
-        return next_ranges(facts.generation, starts, facts.end, self._policy.max_records_per_batch)
+        at = {p: start.at for p, start in starts.items()}
+        self._tell(facts, starts)
+        self._offsets.begin(facts.topic_id, at)
+        return next_ranges(facts.generation, at, facts.end, self._policy.max_records_per_batch)
+
+    def _tell(self, facts: TopicFacts, starts: Mapping[int, Start]) -> None:
+        """What lay outside the log; the ledger has it as a finding."""
+        for kafka_partition, start in starts.items():
+            if start.truncated_from is not None:
+                log.warning(
+                    "%s-%d was truncated: its log ends at %d, offsets up to %d were read before; reading goes on at %d",
+                    facts.topic, kafka_partition, facts.end[kafka_partition], start.truncated_from, start.at,
+                )  # fmt: skip
+            elif start.origin < start.at:
+                log.warning(
+                    "%s-%d has expired up to %d: offsets from %d on were never read and are no longer there",
+                    facts.topic, kafka_partition, start.at, start.origin,
+                )  # fmt: skip
 
     def _report(
         self,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from onceover.errors import UsageError
+from onceover.errors import OnceoverError, UsageError
 from onceover.findings import Finding
 from onceover.reason import kept
 from onceover.window import Window, WindowRange, written
@@ -71,15 +71,20 @@ class Detection:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRepair:
-    """One row of a dry run. `counted` is what the aggregates count now; `distinct` what raw should hold, as far as the
-    ledger alone can tell (None: only reading raw will)."""
+    """One row of a dry run. `counted` is what the aggregates count now (None: somebody changed them, nobody knows);
+    `distinct` what raw should hold, as far as the ledger alone can tell (None: only reading raw will)."""
 
     window: Window
     findings: tuple[Finding, ...]
     lines: int
     bytes: int
-    counted: int
+    counted: int | None
     distinct: int | None
+
+    @property
+    def change(self) -> int | None:
+        """By how many records the aggregates would change, as far as that is known before."""
+        return None if self.distinct is None or self.counted is None else self.distinct - self.counted
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -88,7 +93,7 @@ class PlannedRepair:
             "bytes": self.bytes,
             "counted": self.counted,
             "distinct": self.distinct,
-            "change": None if self.distinct is None else self.distinct - self.counted,
+            "change": self.change,
         }
 
 
@@ -130,7 +135,6 @@ def detect(
     why: str | None = None,
     window_range: WindowRange | None = None,
     force: bool = False,
-    now: datetime,
 ) -> Detection:
     """Judge closed windows that are not certified; certify the right ones from the ledger, request repair of the rest.
 
@@ -139,7 +143,6 @@ def detect(
     nothing to repair, and then no Spark need start.
     """
     reason = _reason(why, window_range, force)
-    _require_past(window_range, now)
     if window_range is None and not _has_run(pipeline_name):
         # A schedule looks at every pipeline there is; one that was only just written is no failure.
         return Detection(pipeline_name, 0, 0, (), 0, 0, 0, (), None)
@@ -189,11 +192,8 @@ def detect(
         )
 
 
-def plan_repair(
-    pipeline_name: str, *, window_range: WindowRange, force: bool = False, now: datetime
-) -> tuple[PlannedRepair, ...]:
+def plan_repair(pipeline_name: str, *, window_range: WindowRange, force: bool = False) -> tuple[PlannedRepair, ...]:
     """What `detect` with the same range would have repaired: windows, reasons, lines, bytes, change. Writes nothing."""
-    _require_past(window_range, now)
     with _opened(pipeline_name, write=False) as (connection, _, known, files):
         from onceover.detection import look
         from onceover.ledger.reading import distinct_records, landed_lines
@@ -208,7 +208,7 @@ def plan_repair(
                 findings=j.findings,
                 lines=lines.get(j.evidence.window_start, 0),
                 bytes=j.file_length or 0,
-                counted=j.evidence.control.records,
+                counted=j.evidence.control.records if j.evidence.control is not None else None,
                 distinct=distinct.get(j.evidence.window_start),
             )
             for j in wanted
@@ -233,9 +233,9 @@ def confirm(pipeline_name: str, request_id: int) -> Confirmation:
             revoked=tuple(of("revoked")),
             failed=tuple(of("failed")),
             newly_blocked=tuple((written(row["window_start"]), row["reason"] or "") for row in rows if row["blocked"]),
-            unneeded=tuple((window, why) for window, why in of("unneeded") if not why.startswith(requests.HELD)),
+            unneeded=tuple(of("unneeded")),
             left=(
-                *((window, why) for window, why in of("unneeded") if why.startswith(requests.HELD)),
+                *of("left"),
                 *((window, "changed since it was published; it is judged again") for window, _ in of("published")),
                 *((window, "the repair ended before it came to it") for window, _ in of("planned") + of("claimed")),
             ),
@@ -244,11 +244,20 @@ def confirm(pipeline_name: str, request_id: int) -> Confirmation:
         )
 
 
-def window_minutes(pipeline_name: str) -> int:
-    """The window length that ranges for this pipeline are aligned to, from its TOML."""
-    from onceover.pipelines import find
+def newest(pipeline_name: str) -> datetime:
+    """Until when windows may be asked for: what the clock has passed, and what the ledger knows beyond it, for records
+    may be dated ahead. Where the ledger cannot be asked, the clock's time."""
+    from onceover.endpoints import address
+    from onceover.ledger.database import connect, require_current
+    from onceover.ledger.reading import last_end
 
-    return find(pipeline_name).contract.window_minutes
+    clock = datetime.now(UTC)
+    try:
+        with connect(address("postgres"), f"onceover newest {pipeline_name}") as connection:
+            require_current(connection)
+            return max(clock, last_end(connection, pipeline_name) or clock)
+    except OnceoverError:
+        return clock
 
 
 def _has_run(name: str) -> bool:
@@ -288,8 +297,3 @@ def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> s
     if reason is None:
         raise UsageError("the reason is empty; say why these windows are repaired")
     return reason
-
-
-def _require_past(window_range: WindowRange | None, now: datetime) -> None:
-    if window_range is not None and window_range.end > now:
-        raise UsageError(f"the range ends at {written(window_range.end)}, which is in the future")

@@ -72,13 +72,15 @@ class Contract:
 
 @dataclass(frozen=True, slots=True)
 class IngestPolicy:
-    """How the topic is read, and when a window closes."""
+    """How the topic is read, and when a window closes. `offset_path` is empty but for the offset stores that are files:
+    a local folder, or one on HDFS."""
 
     allowed_lateness_ms: int
     idle_after_ms: int
     interval_ms: int
     max_records_per_batch: int
     offset_store: str
+    offset_path: str
     group: str
     isolation: str
     sink: str

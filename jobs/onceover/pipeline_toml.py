@@ -10,6 +10,7 @@ from typing import Any
 
 from onceover.kafka_properties import refusal
 from onceover.mistakes import Mistake, MistakesError
+from onceover.offset_stores import OFFSET_STORES
 from onceover.pipeline import (
     NAME,
     NAME_RULE,
@@ -32,7 +33,8 @@ _TAKEN = frozenset(
 _SYSTEM = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax"})  # every table of PostgreSQL has them
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _GROUP = re.compile(r"[a-zA-Z0-9._-]{1,200}")
-_RAW_ROOT = re.compile(r"(/[A-Za-z0-9_.=-]+)+")
+_PATH = re.compile(r"(/[A-Za-z0-9_.=-]+)+")
+_PATH_RULE = "an absolute path such as {}, without hdfs://, spaces, // or a / at the end"
 
 
 def read(path: Path) -> Pipeline:
@@ -159,9 +161,8 @@ def _ingest(table: Table, name: str) -> IngestPolicy:
         idle_after_ms=table.duration("idle_after", "30s", least=1),
         interval_ms=table.duration("interval", "2s", least=1),
         max_records_per_batch=table.integer("max_records_per_batch", 200_000, least=1),
-        offset_store=table.choice(
-            "offset_store", ("kafka",), "kafka", later=("postgres", "zookeeper", "hbase", "hdfs")
-        ),
+        offset_store=table.choice("offset_store", tuple(OFFSET_STORES), "postgres"),
+        offset_path=_offset_path(table),
         group=table.text("group", f"onceover-{name}", match=_GROUP, rule="letters, digits, dots, _ and -"),
         isolation=table.choice("isolation", ("read_committed", "read_uncommitted"), "read_committed"),
         sink=table.choice("sink", ("append",), "append", later=("upsert", "replace", "overwrite")),
@@ -171,12 +172,25 @@ def _ingest(table: Table, name: str) -> IngestPolicy:
     return policy
 
 
+def _offset_path(table: Table) -> str:
+    """Where the stores that are files lie; of a checkpoint nobody could guess it."""
+    store = table.values.get("offset_store")
+    path = table.text("offset_path", "", match=_PATH, rule=_PATH_RULE.format("/checkpoints/flights"))
+    if path and store not in ("file", "hdfs", "checkpoint"):
+        table.wrong("offset_path", f"offset_store {store or 'postgres'} has no path", "leave it out")
+    elif not path and store == "checkpoint":
+        table.wrong("offset_path", "a checkpoint needs its path on HDFS", 'write it like "/checkpoints/flights"')
+    elif {".", ".."} & set(path.split("/")):
+        table.wrong("offset_path", f"{path!r} has . or .. in it", "write the path without them")
+    return path
+
+
 def _storage(table: Table) -> StoragePolicy:
     root = table.text(
         "raw_root",
         "/onceover/raw",
-        match=_RAW_ROOT,
-        rule="an absolute HDFS path such as /onceover/raw, without hdfs://, spaces, // or a / at the end",
+        match=_PATH,
+        rule=_PATH_RULE.format("/onceover/raw"),
     )
     if {".", ".."} & set(root.split("/")):
         table.wrong("raw_root", f"{root!r} has . or .. in it", "write the path without them")

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from onceover.errors import OffsetRangeError
 from onceover.offsets import KafkaPartition, OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where one Kafka partition's reading goes on: `at`. Offsets `[origin, at)` were never read and are no longer in
+    the log; `truncated_from` is the stored offset where the log ends before it, None where it does not.
+    """
+
+    at: int
+    origin: int
+    truncated_from: int | None = None
 
 
 def starting_offsets(
     stored: Mapping[int, int], first: Mapping[int, int], earliest: Mapping[int, int], end: Mapping[int, int]
-) -> dict[int, int]:
-    """The next offset to read of each Kafka partition: the stored one, or that in `first` where none is stored.
-
-    A stored offset below the log's start moves up to it (the ledger's frontier stays, so the loss shows as a hole);
-    one beyond the log's end raises OffsetRangeError, because the log was truncated or the store is another topic's.
-    """
-    starts: dict[int, int] = {}
+) -> dict[int, Start]:
+    """Where reading goes on in each Kafka partition of the log `[earliest, end]`: at the stored offset, or at that in
+    `first` where none is stored; moved into the log where it lies outside."""
+    starts: dict[int, Start] = {}
     for kafka_partition in sorted(end):
-        at = stored.get(kafka_partition, first[kafka_partition])
-        if at > end[kafka_partition]:
-            raise OffsetRangeError(
-                f"Kafka partition {kafka_partition}: the stored offset {at} lies beyond the log's end "
-                f"{end[kafka_partition]}; the log was truncated, or the consumer group is another topic's"
-            )
-        starts[kafka_partition] = max(at, earliest[kafka_partition])
+        low, high = earliest[kafka_partition], end[kafka_partition]
+        asked = stored.get(kafka_partition, first[kafka_partition])
+        at = min(max(asked, low), high)
+        starts[kafka_partition] = Start(at, min(asked, at), asked if asked > high else None)
     return starts
 
 

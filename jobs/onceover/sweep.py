@@ -143,7 +143,7 @@ def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) ->
     from onceover.ledger.found import note_finding
     from onceover.ledger.locks import lock_windows
     from onceover.ledger.publishing import revoke
-    from onceover.ledger.standing import count_strangers, have_judged_again, versions_standing
+    from onceover.ledger.standing import have_judged_again, versions_standing
 
     wanted = {each.window_start: each for each in found}
     if not wanted:
@@ -157,8 +157,6 @@ def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) ->
                 note_finding(connection, pipeline, each.window_start, finding)
             if each.rows_differ:
                 revoke(connection, pipeline, each.window.certificate_id, "the aggregates were changed under it")
-                if not each.window.certified.records:
-                    count_strangers(connection, pipeline, each.window_start, each.window.rows.rows)
         have_judged_again(connection, pipeline, [each.window_start for each in same if not each.rows_differ])
     return [each.window_start for each in same]
 

@@ -94,15 +94,13 @@ def parse_moment(text: str) -> datetime:
         raise UsageError(f"{_shown(cleaned)} is not a time ({error}); write it like 2013-01-01T05:00Z") from None
 
 
-def parse_window(text: str, minutes: int, now: datetime) -> Window:
-    """The window that starts at what was typed; refuses what is not aligned or has not ended yet."""
+def parse_window(text: str, minutes: int) -> Window:
+    """The window that starts at what was typed; refuses what is not aligned."""
     start = _aligned(parse_moment(text), minutes)
-    if start >= now:  # asked first: the last window that a calendar knows has no end
-        raise UsageError(f"window {written(start)} starts in the future")
-    window = Window.at(start, minutes)
-    if window.end > now:
-        raise UsageError(f"window {window} ends at {written(window.end)}, which is in the future")
-    return window
+    try:
+        return Window.at(start, minutes)
+    except OverflowError:
+        raise UsageError(f"window {written(start)} ends after the last year that there is") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +118,22 @@ class WindowRange:
         _aligned(self.end, self.minutes)
 
     @classmethod
-    def parse(cls, start: str, end: str, minutes: int, now: datetime) -> WindowRange:
-        """From two typed times; `end` is exclusive and must not lie in the future."""
-        chosen = cls(parse_moment(start), parse_moment(end), minutes)
-        if chosen.end > now:
-            raise UsageError(f"the range ends at {written(chosen.end)}, which is in the future")
-        return chosen
+    def parse(cls, start: str, end: str, minutes: int) -> WindowRange:
+        """From two typed times; `end` is exclusive."""
+        return cls(parse_moment(start), parse_moment(end), minutes)
 
     @classmethod
     def of_day(cls, day: date, minutes: int) -> WindowRange:
         start = datetime(day.year, day.month, day.day, tzinfo=UTC)
         return cls(start, start + timedelta(days=1), minutes)
+
+    def not_after(self, newest: datetime) -> WindowRange:
+        """This range; UsageError if it ends later than that."""
+        if self.end > newest:
+            raise UsageError(
+                f"the range ends at {written(self.end)}, which is in the future, and the ledger knows no window there"
+            )
+        return self
 
     def __iter__(self) -> Iterator[Window]:
         start = self.start

@@ -1,5 +1,4 @@
-"""Window files on HDFS: where they lie, how long they are, and the one way to append to them. The only module that
-knows WebHDFS.
+"""Window files on HDFS: where they lie, how long they are, and the one way to append to them.
 
 An append is sent once. If nobody can say whether it arrived, the attempt fails, the batch is read again, and the IDs
 absorb what is there twice.
@@ -7,20 +6,18 @@ absorb what is there twice.
 
 from __future__ import annotations
 
-import getpass
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Protocol
 
 import requests
-from hdfs import HdfsError, InsecureClient
+from hdfs import HdfsError
 
-from onceover.errors import BusyError, OnceoverError, TerminalError, UnknownOutcomeError, UnreachableError
+from onceover.errors import BusyError, UnknownOutcomeError
+from onceover.hdfs_files import connected, exception_name, explained, explaining, first_line, listing
 
 _LEASE_HELD = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
-_TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
 
 
 class Buffer(Protocol):
@@ -69,10 +66,7 @@ class WindowFiles:
     def __init__(self, address: str, layout: Layout) -> None:
         self.layout = layout
         self._address = address
-        session = requests.Session()
-        session.trust_env = False  # a proxy from the environment must not see raw records
-        user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-        self._client = InsecureClient(address, user=user, session=session, timeout=_TIMEOUT)
+        self._client = connected(address)
 
     def append(self, path: str, chunks: Iterable[Buffer]) -> Appended:
         """Append the chunks to the file, creating it if it is not there.
@@ -94,12 +88,12 @@ class WindowFiles:
             else:
                 self._client.write(path, data=counted(), append=True)
         except (HdfsError, requests.RequestException) as error:
-            detail = _first_line(error)
-            if any(name in str(error) or name in _exception(error) for name in _LEASE_HELD):
+            detail = first_line(error)
+            if any(name in str(error) or name in exception_name(error) for name in _LEASE_HELD):
                 # Said by the DataNode when it could not open the file: what we began to send went nowhere.
                 raise LeaseHeldError(path, detail) from error
             if not sent:
-                raise self._explained(error) from error
+                raise explained(self._address, error) from error
             raise UnknownOutcomeError(
                 f"append of {sent} bytes to {path} ended in {detail}; nobody can say whether it arrived, the batch is "
                 "read again"
@@ -109,10 +103,8 @@ class WindowFiles:
 
     def length(self, path: str) -> int | None:
         """Bytes of a file, None if it is not there."""
-        try:
+        with explaining(self._address):
             status = self._client.status(path, strict=False)
-        except (HdfsError, requests.RequestException) as error:
-            raise self._explained(error) from error
         return None if status is None else int(status["length"])
 
     def lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]:
@@ -123,7 +115,7 @@ class WindowFiles:
             wanted.setdefault(utc.date(), {})[f"{utc:%H%M}.log"] = start
         found: dict[datetime, int] = {}
         for day, names in wanted.items():
-            for name, length in self._listing(self.layout.day_folder(day)):
+            for name, length in listing(self._client, self._address, self.layout.day_folder(day)):
                 if name in names:
                     found[names[name]] = length
         return found
@@ -131,45 +123,9 @@ class WindowFiles:
     def quarantine_files(self) -> list[str]:
         """Paths of the days' quarantine files."""
         folder = f"{self.layout.raw_root}/{self.layout.pipeline}/quarantine"
-        return [f"{folder}/{name}" for name, length in self._listing(folder) if length]
+        return [f"{folder}/{name}" for name, length in listing(self._client, self._address, folder) if length]
 
     def check(self) -> None:
         """Raise UnreachableError unless the NameNode answers and takes writes."""
-        probe = f"{self.layout.raw_root}/{self.layout.pipeline}"
-        try:
-            self._client.makedirs(probe)
-        except (HdfsError, requests.RequestException) as error:
-            raise self._explained(error) from error
-
-    def _listing(self, folder: str) -> list[tuple[str, int]]:
-        try:
-            return [(name, int(status["length"])) for name, status in self._client.list(folder, status=True)]
-        except HdfsError as error:
-            if "FileNotFoundException" in _exception(error) or "does not exist" in str(error):
-                return []
-            raise self._explained(error) from error
-        except requests.RequestException as error:
-            raise self._explained(error) from error
-
-    def _explained(self, error: Exception) -> OnceoverError:
-        detail = _first_line(error)
-        if isinstance(error, requests.RequestException):
-            return UnreachableError(
-                f"HDFS at {self._address} does not answer ({type(error).__name__}); start it (`onceover stack up`) or "
-                "set ONCEOVER_WEBHDFS"
-            )
-        if "SafeMode" in _exception(error) or "safe mode" in str(error):
-            return UnreachableError(
-                f"HDFS at {self._address} is in safe mode and takes no writes; wait until its DataNodes have reported, "
-                "or end it with `hdfs dfsadmin -safemode leave`"
-            )
-        return TerminalError(f"HDFS at {self._address} refused: {detail}")
-
-
-def _exception(error: Exception) -> str:
-    return str(getattr(error, "exception", "") or "")
-
-
-def _first_line(error: Exception) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0][:200] if text else type(error).__name__
+        with explaining(self._address):
+            self._client.makedirs(f"{self.layout.raw_root}/{self.layout.pipeline}")

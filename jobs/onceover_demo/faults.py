@@ -89,10 +89,10 @@ class Faults:
             closing(Topic(address("kafka"), flights.TOPIC, pipeline.ingest.isolation, pipeline.kafka)) as topic,
             closing(KafkaOffsetStore(address("kafka"), flights.TOPIC, pipeline.ingest.group, pipeline.kafka)) as store,
         ):
-            end = topic.facts().end
-            stored = store.load(end)
+            facts = topic.facts()
+            end, stored = facts.end, store.load(facts.end).offsets
             ahead = {p: stored[p] + (end[p] - stored[p]) // 2 for p in end}
-            store.commit(ahead)
+            store.save(ahead, facts.topic_id)
             return sum(ahead[p] - stored[p] for p in end)
 
     def _recreate(self) -> None:

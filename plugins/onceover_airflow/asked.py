@@ -24,14 +24,14 @@ class Asked:
 
     @classmethod
     def of_run(
-        cls, params: Mapping[str, Any], interval: DataInterval, *, minutes: int, reason_needed: bool, now: datetime
+        cls, params: Mapping[str, Any], interval: DataInterval, *, minutes: int, reason_needed: bool, newest: datetime
     ) -> Asked:
         """From a run's params and data interval. Airflow has checked the form; a conf may still hold anything."""
         dry_run = _flag(params, "dry_run")
         reason = _reason(params)
         if reason_needed and reason is None and not dry_run:
             raise UsageError("a repair needs a reason, which is kept with it; give 'reason', or tick 'dry_run'")
-        window_range = resolve(_text(params, "from"), _text(params, "to"), interval, minutes=minutes, now=now)
+        window_range = resolve(_text(params, "from"), _text(params, "to"), interval, minutes=minutes, newest=newest)
         return cls(window_range, reason, _flag(params, "force"), dry_run)
 
 

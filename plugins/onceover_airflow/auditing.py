@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
-from onceover import auditing
+from onceover import auditing, operations
 from onceover.errors import TerminalError
 from onceover.pipelines import find
 from onceover_airflow.asked import Asked, chosen_name
@@ -39,7 +39,7 @@ class AskAuditOperator(BaseOperator):
                 DataInterval(None, None),
                 minutes=find(name).contract.window_minutes,
                 reason_needed=False,
-                now=datetime.now(UTC),
+                newest=operations.newest(name),
             )
             if asked.window_range is not None:
                 start, end = asked.window_range.start, asked.window_range.end

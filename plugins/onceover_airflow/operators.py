@@ -6,7 +6,6 @@ They hold no logic about windows. `onceover.operations` decides; these pass in w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import BaseOperator, Context
@@ -46,7 +45,6 @@ class DetectOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         name = chosen_name(self.pipeline)
         pipeline = find(name)
-        now = datetime.now(UTC)
         run = context["dag_run"]
         asked = Asked()
         if self.scope == "run":
@@ -55,22 +53,21 @@ class DetectOperator(BaseOperator):
                 DataInterval(run.data_interval_start, run.data_interval_end),
                 minutes=pipeline.contract.window_minutes,
                 reason_needed=self.reason_needed,
-                now=now,
+                newest=operations.newest(name),
             )
         if asked.dry_run and asked.window_range is not None:
-            return self._plan(name, asked.window_range, asked.force, now)
+            return self._plan(name, asked.window_range, asked.force)
         detection = operations.detect(
             name,
             who=who_asked(run),
             why=asked.reason or f"{run.dag_id}, run {run.run_id}",
             window_range=asked.window_range,
             force=asked.force,
-            now=now,
         )
         return self._found(name, detection.as_dict())
 
-    def _plan(self, name: str, window_range: WindowRange, force: bool, now: datetime) -> dict[str, Any]:
-        planned = operations.plan_repair(name, window_range=window_range, force=force, now=now)
+    def _plan(self, name: str, window_range: WindowRange, force: bool) -> dict[str, Any]:
+        planned = operations.plan_repair(name, window_range=window_range, force=force)
         rows: list[dict[str, Any]] = [row.as_dict() for row in planned]
         shown = [{**row, "findings": [finding["kind"] for finding in row["findings"]]} for row in rows]
         self.log.info("dry run, nothing was written; a repair of %s would do this:\n%s", name, table(shown))

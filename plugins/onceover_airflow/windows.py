@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from onceover.errors import UsageError
-from onceover.window import WindowRange, written
+from onceover.window import WindowRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class DataInterval:
 
 
 def resolve(
-    asked_from: str | None, asked_to: str | None, interval: DataInterval, *, minutes: int, now: datetime
+    asked_from: str | None, asked_to: str | None, interval: DataInterval, *, minutes: int, newest: datetime
 ) -> WindowRange:
-    """Whole windows `[start, end)` in UTC, aligned and past. Raises UsageError for anything else.
+    """Whole windows `[start, end)` in UTC, aligned and not after `newest`. Raises UsageError for anything else.
 
     Both explicit times or neither: half a range is a mistake, not a range to the end of time.
     """
     if asked_from is not None and asked_to is not None:
-        return WindowRange.parse(asked_from, asked_to, minutes, now)
+        return WindowRange.parse(asked_from, asked_to, minutes).not_after(newest)
     if asked_from is not None or asked_to is not None:
         missing = "from" if asked_from is None else "to"
         raise UsageError(f"{missing!r} is missing; give both, from inclusive, to exclusive, like 2013-01-01T05:00Z")
@@ -43,10 +43,7 @@ def resolve(
             "this run names no windows: it has neither 'from' and 'to' nor a data interval; trigger it with both "
             "times, or as a backfill"
         )
-    chosen = WindowRange(_utc(interval.start), _utc(interval.end), minutes)
-    if chosen.end > now:
-        raise UsageError(f"the data interval ends at {written(chosen.end)}, which is in the future")
-    return chosen
+    return WindowRange(_utc(interval.start), _utc(interval.end), minutes).not_after(newest)
 
 
 def _utc(moment: datetime | None) -> datetime:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.faults.warm import WarmJobs
 from tests.integration.lane import lanes, spark_session
 
 from onceover.stack import Stack
 from onceover_demo.supervised import SupervisedJob
+from onceover_demo.warm import WarmJobs
 
 __all__ = ["Jobs", "lanes", "spark_session"]
 Jobs = Callable[..., SupervisedJob]

@@ -12,7 +12,7 @@ from tests.integration.lane import Lane, event
 
 from onceover.endpoints import address
 from onceover.findings import Kind
-from onceover.offset_store import OFFSET_STORES
+from onceover.kafka import KafkaOffsetStore
 from onceover.stack.process import wait_for
 from onceover.steps import Step
 
@@ -122,8 +122,8 @@ def test_a_second_driver_is_refused_while_the_first_one_lives(lanes: Lanes, jobs
 
 def group_offset(lane: Lane) -> int | None:
     """What the group has committed, read by a client of its own."""
-    with closing(OFFSET_STORES["kafka"](address("kafka"), lane.topic, lane.pipeline.ingest.group, {})) as store:
-        return store.load([0]).get(0)
+    with closing(KafkaOffsetStore(address("kafka"), lane.topic, lane.pipeline.ingest.group, {})) as store:
+        return store.load([0]).offsets.get(0)
 
 
 def everything(lane: Lane) -> object:

@@ -19,7 +19,6 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from hdfs import InsecureClient
 from pyspark.sql import SparkSession
-from tests.faults.warm import QUICKLY
 
 from onceover import line, operations
 from onceover.endpoints import address
@@ -42,6 +41,7 @@ from onceover.stack import Stack
 from onceover.steps import Holding
 from onceover.window import WindowRange, from_ms, written
 from onceover.window_files import Layout, WindowFiles
+from onceover_demo.warm import QUICKLY
 
 EVENTS = """
 [contract]
@@ -66,6 +66,8 @@ idle_after = "{idle_after}"
 interval = "200ms"
 max_records_per_batch = {most}
 first_start = "{first_start}"
+offset_store = "{offset_store}"
+{more}
 """
 NOON_MS = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1000)
 
@@ -107,12 +109,12 @@ class Lane:
     def driver(self, holding: Holding | None = None) -> Iterator[Ingest]:
         """The real driver of `jobs/ingest.py`, in this process."""
         pipeline = self.pipeline
-        with opened(pipeline) as (topic, store), self.ledger() as ledger:
+        with self.ledger() as ledger, opened(pipeline, ledger) as (topic, offsets):
             known = register(ledger, pipeline, check(self.spark, pipeline.contract))
             keep_log_retention(ledger, self.name, topic.policy().retention_ms)
             epoch = drivers.acquire(ledger, self.name, "test")
             try:
-                yield driver(self.spark, ledger, epoch, known, pipeline, topic, store, holding or Holding())
+                yield driver(self.spark, ledger, epoch, known, pipeline, topic, offsets, holding or Holding())
             finally:
                 drivers.release(ledger, epoch)
 
@@ -127,9 +129,7 @@ class Lane:
         raise AssertionError(f"windows are still open after {turns} turns: {done[-1]}")
 
     def detect(self, window_range: WindowRange | None = None, *, force: bool = False) -> Detection:
-        return operations.detect(
-            self.name, who="test", why="a test", window_range=window_range, force=force, now=datetime.now(UTC)
-        )
+        return operations.detect(self.name, who="test", why="a test", window_range=window_range, force=force)
 
     def repair(self, request_id: int) -> Confirmation:
         """What `jobs/repair.py` does, on this process's session, and then what the DAG's confirm does."""
@@ -278,7 +278,8 @@ def lanes(stack: Stack, spark_session: SparkSession) -> Iterator[Callable[..., L
         topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
         admin = AdminClient({"bootstrap.servers": address("kafka")})  # its futures end with it, so it is kept
         admin.create_topics([topic])[name].result(30)
-        defaults = {"minutes": 5, "most": 100_000, "idle_after": "1ms", "first_start": "earliest"}
+        defaults = {"minutes": 5, "most": 100_000, "idle_after": "1ms", "first_start": "earliest",
+                    "offset_store": "kafka", "more": ""}  # fmt: skip
         toml_file = pipelines_folder() / f"{name}.toml"
         toml_file.write_text(toml.format(topic=name, **{**defaults, **settings}))
         made.append(toml_file)

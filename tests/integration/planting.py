@@ -23,7 +23,7 @@ def minutes(start: float, end: float) -> WindowRange:
 def replayed(lane: Lane) -> None:
     """One batch that landed and whose offsets its driver could not commit: the next driver reads it again."""
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver._store, "commit", fails)
+        patch.setattr(driver._offsets, "commit", fails)
         with pytest.raises(TransientError):
             driver.turn(0.0)
     with lane.driver() as driver:
@@ -56,7 +56,7 @@ def encoded(lane: Lane, offset: int, value: bytes) -> bytes:
 def skip_to(lane: Lane, offset: int, kafka_partition: int = 0) -> None:
     """The offset store ran ahead: what lies before was never read."""
     with lane.driver() as driver:
-        driver._store.commit({kafka_partition: offset})
+        driver._offsets.store.save({kafka_partition: offset}, "")
 
 
 def gaps(lane: Lane) -> list[tuple[int, int, str]]:

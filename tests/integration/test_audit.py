@@ -9,8 +9,10 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import append, encoded, expire, minutes, replayed, transactionally
 
+from onceover import operations
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.ledger import audits, revisions
+from onceover.sweep import sweep_pipeline
 from onceover.window import from_ms
 
 pytestmark = pytest.mark.stack
@@ -112,6 +114,36 @@ def test_rows_that_were_replaced_come_back_as_a_new_revision_and_stay_until_a_re
     assert "restored to revision 0 by me: the contract was wrong" in explained["ledger"]["window"]["blocked_why"]
     lane.repair(lane.detect(minutes(0, 5)).request_id or 0)
     assert lane.aggregates() == right
+    assert lane.verified(NOON)["equal"]
+
+
+def test_rows_changed_by_hand_are_of_unknown_count_until_a_repair_and_may_come_back_as_such(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(5)])
+    lane.ingest()
+    lane.detect()
+    right = lane.aggregates()
+    with lane.ledger() as ledger:
+        ledger.execute(f"DELETE FROM aggregates.{lane.name}")
+    assert sweep_pipeline(lane.name).reopened == 1
+    told = lane.told(0)
+    assert "The aggregates count an unknown number of records." in told
+    assert "Rows of the aggregates were changed after they were certified." in told
+    (planned,) = operations.plan_repair(lane.name, window_range=minutes(0, 5))
+    assert (planned.counted, planned.distinct, planned.change) == (None, 5, None)
+    (row,) = lane.audited()["rows"]
+    assert (row["equal"], row["aggregates"], row["rows_differing"]) == (False, None, 1)
+
+    lane.produce([event(1, amount=7)])
+    lane.ingest()  # what is added to an unknown count leaves it unknown
+    assert lane.explained(0)["ledger"]["window"]["records"] is None
+    lane.repair(lane.detect().request_id or 0)
+    assert lane.aggregates() == {(0, "a"): (6, 17, 7)} != right
+    assert "Before: an unknown number of records counted (revision 0); after: 6 records (revision 1)." in lane.told(0)
+    with lane.ledger() as ledger:
+        back = revisions.restore(ledger, lane.known(), NOON, None, "me", "why")
+    assert (back.rows, back.records) == (1, None)
+    lane.repair(lane.detect(minutes(0, 5)).request_id or 0)
     assert lane.verified(NOON)["equal"]
 
 

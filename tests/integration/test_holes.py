@@ -67,7 +67,7 @@ def test_a_driver_that_lives_reads_again_what_a_repair_asks_for(lanes: Lanes) ->
     lane.produce([event(n) for n in range(10)])
     with lane.driver() as driver:
         driver.turn(0.0)
-        driver._store.commit({0: 10})
+        driver._offsets.commit({0: 10})
     lane.produce([event(n) for n in range(10, 15)])
     skip_to(lane, 15)
     with lane.driver() as driver:
@@ -78,7 +78,7 @@ def test_a_driver_that_lives_reads_again_what_a_repair_asks_for(lanes: Lanes) ->
         assert driver.turn(0.0).records == 5
         with lane.ledger() as ledger:
             assert refills.wanted(ledger, lane.name) == ()
-        assert driver._store.load([0]) == {0: 15}, "a refill moves no stored offset"
+        assert driver._offsets.store.load([0]).offsets == {0: 15}, "a refill moves no stored offset"
     lane.ingest()
     lane.detect()
     assert certified(lane) == 3

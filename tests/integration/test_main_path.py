@@ -71,11 +71,11 @@ def test_an_offset_store_that_does_not_answer_is_asked_again_and_nothing_is_read
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(driver._store, "commit", fails)
+            patch.setattr(driver._offsets, "commit", fails)
             with pytest.raises(TransientError):
                 driver.turn(0.0)
         driver.turn(0.0)
-        assert driver._store.load([0]) == {0: 5}
+        assert driver._offsets.store.load([0]).offsets == {0: 5}
     lane.ingest()
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1)}
 

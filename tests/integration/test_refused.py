@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
@@ -114,7 +113,7 @@ def test_offsets_that_ran_ahead_leave_a_hole_and_close_no_window_beyond(lanes: L
     with lane.driver() as driver:
         driver.turn(0.0)
         lane.produce([event(n) for n in range(20, 60)])
-        driver._store.commit({0: 25})
+        driver._offsets.commit({0: 25})
         driver.turn(0.0)
     detection = lane.detect()
     assert [f.kind for f in detection.findings] == [Kind.HOLE]
@@ -155,7 +154,7 @@ def test_a_dry_run_names_what_would_change_and_writes_nothing(lanes: Lanes) -> N
         counts = "SELECT (SELECT count(*) FROM onceover.finding) AS f, (SELECT count(*) FROM onceover.repair) AS r, " \
                  "(SELECT count(*) FROM onceover.certificate) AS c"  # fmt: skip
         before = ledger.execute(counts).fetchone()
-        (row,) = operations.plan_repair(lane.name, window_range=minutes(0, 5), now=datetime.now(UTC))
+        (row,) = operations.plan_repair(lane.name, window_range=minutes(0, 5))
         assert ledger.execute(counts).fetchone() == before
     assert (row.lines, row.counted, row.distinct) == (10, 10, 5)
     assert row.bytes == len(lane.raw()["2026-03-01/1200.log"])

@@ -51,7 +51,7 @@ def test_whatever_runs_at_once_every_window_ends_right_and_certified(lanes: Lane
             produced += len(late)
             with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
                 # The store does not answer: the same offsets are landed and counted again by the next driver.
-                patch.setattr(driver._store, "commit", fails)
+                patch.setattr(driver._offsets, "commit", fails)
                 with pytest.raises(TransientError):
                     driver.turn(0.0)
             lane.ingest()

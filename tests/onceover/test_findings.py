@@ -63,8 +63,14 @@ def test_a_count_that_differs_from_what_landed_is_found() -> None:
 
 
 def test_one_lost_and_one_doubled_record_do_not_cancel_out() -> None:
-    (finding,) = judge(replace(CLEAN, control=replace(CLEAN.control, low1=201)), 1000)
+    (finding,) = judge(replace(CLEAN, control=Digest(10, 100, 201, 300, 400)), 1000)
     assert (finding.kind, finding.evidence["difference"]) == (Kind.AGGREGATE_MISMATCH, "digest")
+
+
+def test_rows_of_which_nobody_knows_what_they_count_are_found() -> None:
+    (finding,) = judge(replace(CLEAN, control=None), 1000)
+    assert finding.kind is Kind.AGGREGATE_MISMATCH
+    assert finding.evidence == {"counted": None, "landed": 10, "difference": "unknown"}
 
 
 def test_two_landings_whose_offset_ranges_overlap_are_found() -> None:

@@ -100,7 +100,7 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
     [ingest]
     idle_after = "0s"
     max_records_per_batch = true
-    offset_store = "zookeeper"
+    offset_store = "checkpoint"
     sink = "apend"
     [storage]
     raw_root = "/raw/../etc"
@@ -135,7 +135,7 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
             f"{file}: ingest.idle_after: '0s' is no duration that does here; "
             'write it like "90s", "15m", "1h" or "2d", at most 3650d',
             f"{file}: ingest.max_records_per_batch: 'True' is not a whole number; write a number from 1",
-            f"{file}: ingest.offset_store: 'zookeeper' is not in this version; take kafka",
+            f'{file}: ingest.offset_path: a checkpoint needs its path on HDFS; write it like "/checkpoints/flights"',
             f"{file}: ingest.sink: 'apend' is none of append; did you mean append?",
             f"{file}: storage.raw_root: '/raw/../etc' has . or .. in it; write the path without them",
             f"{file}: kafka.group.id: not one of the client properties a pipeline may set; "

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceover.errors import OffsetRangeError
-from onceover.plan import next_ranges, starting_offsets
+from onceover.plan import Start, next_ranges, starting_offsets
 
 backlogs = st.dictionaries(st.integers(0, 8), st.integers(0, 1000), min_size=1)
 
@@ -28,18 +26,21 @@ def test_nothing_to_read_is_no_range() -> None:
 
 
 def test_a_first_start_is_at_the_earliest_offset_and_a_later_one_where_it_stood() -> None:
-    assert starting_offsets({0: 7}, {0: 3, 1: 4}, {0: 3, 1: 4}, {0: 9, 1: 9}) == {0: 7, 1: 4}
+    found = starting_offsets({0: 7}, {0: 3, 1: 4}, {0: 3, 1: 4}, {0: 9, 1: 9})
+    assert found == {0: Start(7, 7), 1: Start(4, 4)}
 
 
 def test_a_first_start_may_be_at_the_end() -> None:
-    assert starting_offsets({}, {0: 9}, {0: 3}, {0: 9}) == {0: 9}
+    assert starting_offsets({}, {0: 9}, {0: 3}, {0: 9}) == {0: Start(9, 9)}
 
 
-def test_a_stored_offset_that_has_expired_moves_up_to_the_logs_start() -> None:
-    assert starting_offsets({0: 1}, {0: 3}, {0: 3}, {0: 9}) == {0: 3}
+def test_the_ends_of_the_log_are_within_it() -> None:
+    assert starting_offsets({0: 3, 1: 9}, {0: 3, 1: 3}, {0: 3, 1: 3}, {0: 9, 1: 9}) == {0: Start(3, 3), 1: Start(9, 9)}
 
 
-def test_a_stored_offset_beyond_the_end_is_refused() -> None:
-    assert starting_offsets({0: 9}, {0: 3}, {0: 3}, {0: 9}) == {0: 9}
-    with pytest.raises(OffsetRangeError, match="truncated"):
-        starting_offsets({0: 10}, {0: 3}, {0: 3}, {0: 9})
+def test_a_stored_offset_that_has_expired_moves_up_to_the_logs_start_and_leaves_a_hole() -> None:
+    assert starting_offsets({0: 1}, {0: 3}, {0: 3}, {0: 9}) == {0: Start(at=3, origin=1)}
+
+
+def test_a_stored_offset_beyond_the_end_moves_down_to_it_and_is_told() -> None:
+    assert starting_offsets({0: 10}, {0: 3}, {0: 3}, {0: 9}) == {0: Start(at=9, origin=9, truncated_from=10)}

@@ -16,7 +16,7 @@ TIMES = {"from": "2013-01-05T05:00Z", "to": "2013-01-05T07:00Z"}
 
 def asked(params: dict[str, object], reason_needed: bool = True) -> Asked:
     interval = DataInterval(None, None)
-    return Asked.of_run({**TIMES, **params}, interval, minutes=60, reason_needed=reason_needed, now=NOW)
+    return Asked.of_run({**TIMES, **params}, interval, minutes=60, reason_needed=reason_needed, newest=NOW)
 
 
 def test_a_reason_is_kept_as_one_line() -> None:

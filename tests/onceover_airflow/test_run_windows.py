@@ -18,7 +18,7 @@ NONE = DataInterval(None, None)
 def chosen(
     asked_from: str | None = None, asked_to: str | None = None, interval: DataInterval = NONE, minutes: int = 60
 ) -> WindowRange:
-    return resolve(asked_from, asked_to, interval, minutes=minutes, now=NOW)
+    return resolve(asked_from, asked_to, interval, minutes=minutes, newest=NOW)
 
 
 def test_explicit_times_win_over_the_data_interval() -> None:

@@ -27,6 +27,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.increments import increment, stage_name
 from onceover.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
+from onceover.plan import Start
 from onceover.repair import Claimed, Rebuilt, Verdict, verify
 from onceover.steps import RepairStep, Step
 
@@ -38,7 +39,7 @@ def pipeline_named(name: str) -> Pipeline:
     """A pipeline of one-minute windows without keys. `code` sums one hexadecimal digit a record, as the digest does."""
     measures = (Measure("records", "count", "*"), Measure("code", "sum", "0"))
     contract = Contract("topic", 1, "raw", "", (), "timestamp", "quarantine", (), measures, None, None)
-    ingest = IngestPolicy(0, 0, 1000, 100, "kafka", name, "read_committed", "increment", "earliest")
+    ingest = IngestPolicy(0, 0, 1000, 100, "kafka", "", name, "read_committed", "increment", "earliest")
     return Pipeline(name, contract, ingest, StoragePolicy("/raw"), RepairPolicy(2))
 
 
@@ -81,7 +82,7 @@ class Replay:
             self.connection,
             self.epoch(state.epoch),
             "topic",
-            origins={source(p): at for p, at in enumerate(state.reach)},
+            starts={source(p): Start(at, at) for p, at in enumerate(state.reach)},
             ends={source(p): len(log) for p, log in enumerate(self.scenario.logs)},
         )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onceover.findings import Kind
 from onceover.window import Window, written
 
-OF_PIPELINE = frozenset({Kind.UNFINISHED_BATCH, Kind.HOLE})
+OF_PIPELINE = frozenset({Kind.UNFINISHED_BATCH, Kind.HOLE, Kind.TRUNCATED})
 _LOST = {Kind.MISSING_FILE, Kind.CORRUPT_LINE, Kind.CONFLICT, Kind.MISDATED, Kind.MISPLACED_LINE}
 
 
@@ -40,6 +40,9 @@ def _of_pipeline(pipeline: str, kinds: Collection[str]) -> list[Step]:
             Step("What Kafka has no more is for a person to decide:",
                  f'onceover accept-loss {pipeline} RANGE --from TIME --to TIME --reason "..."'),
         ]  # fmt: skip
+    if Kind.TRUNCATED in kinds:
+        steps.append(Step("Find out who cut the log; see where it stands and what is stored:",
+                          f"onceover offsets {pipeline} show"))  # fmt: skip
     return steps
 
 

@@ -19,6 +19,7 @@ from onceover.cli import (
     holes,
     ingest,
     ledger,
+    offsets,
     pipelines,
     repair,
     stack,
@@ -92,12 +93,13 @@ def onceover(
     """Find windows whose near-real-time aggregates are wrong, rebuild them from raw, prove the result.
 
     Every time is written with its zone, like 2013-01-01T05:00Z; a window is named by its start, and --to is exclusive.
-    Addresses come from ONCEOVER_KAFKA, ONCEOVER_WEBHDFS, ONCEOVER_HDFS, ONCEOVER_POSTGRES and ONCEOVER_AIRFLOW, else
-    from what the embedded stack wrote to .local/endpoints.json.
+    Addresses come from ONCEOVER_KAFKA, ONCEOVER_WEBHDFS, ONCEOVER_HDFS, ONCEOVER_POSTGRES and ONCEOVER_AIRFLOW, and for
+    offset stores from ONCEOVER_ZOOKEEPER and ONCEOVER_HBASE, else from what the embedded stack wrote to
+    .local/endpoints.json.
     """
 
 
-for command in (windows, explain, repair, audit, sweep, holes, decisions, doctor, ingest):
+for command in (windows, explain, repair, audit, sweep, holes, offsets, decisions, doctor, ingest):
     command.add_to(app)
 for group in (pipelines, stack, ledger):
     app.add_typer(group.app)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import onceover
 from onceover.errors import ConfigurationError, OnceoverError
+from onceover.window import Window, WindowRange, parse_window
+
+if TYPE_CHECKING:
+    from onceover.pipeline import Pipeline
 
 
 def pipeline_names(begun: str) -> list[str]:
@@ -31,8 +35,23 @@ PipelineName = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON, for programs.")]
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
+def window_of(pipeline: Pipeline, text: str) -> Window:
+    """The window that somebody typed by its start."""
+    window = parse_window(text, pipeline.contract.window_minutes)
+    _not_ahead(pipeline, WindowRange(window.start, window.end, window.minutes))
+    return window
+
+
+def range_of(pipeline: Pipeline, start: str, end: str) -> WindowRange:
+    """The range of windows that somebody typed."""
+    return _not_ahead(pipeline, WindowRange.parse(start, end, pipeline.contract.window_minutes))
+
+
+def _not_ahead(pipeline: Pipeline, asked: WindowRange) -> WindowRange:
+    from onceover.operations import newest
+
+    # What the clock has passed needs no ledger, so that a mistake is told without one.
+    return asked if asked.end <= datetime.now(UTC) else asked.not_after(newest(pipeline.name))
 
 
 def entry(name: str, *arguments: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, entry, now
+from onceover.cli.arguments import AsJson, PipelineName, entry, range_of, window_of
 from onceover.cli.codes import FAILED, TRY_LATER, epilog
 from onceover.cli.entry_process import run
 from onceover.cli.explain import WindowStart
@@ -15,7 +15,6 @@ from onceover.cli.output import as_json, progress, say, table
 from onceover.cli.repair import who
 from onceover.cli.sentences import counted
 from onceover.errors import UsageError
-from onceover.window import WindowRange, parse_window
 
 From = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
 To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
@@ -49,7 +48,7 @@ def verify(pipeline: PipelineName, window: WindowStart, json: AsJson = False) ->
     from onceover.pipelines import find
 
     known = find(pipeline)
-    chosen = parse_window(window, known.contract.window_minutes, now())
+    chosen = window_of(known, window)
     audit_id = auditing.ask(known.name, "window", start=chosen.start, end=chosen.end, who=who())
     found = _carried_out(known.name, audit_id)
     if json:
@@ -84,7 +83,7 @@ def audit(pipeline: PipelineName, start: From = None, end: To = None, json: AsJs
     known = find(pipeline)
     if (start is None) != (end is None):
         raise UsageError("give both --from and --to, or neither for all windows")
-    chosen = WindowRange.parse(start, end, known.contract.window_minutes, now()) if start and end else None
+    chosen = range_of(known, start, end) if start and end else None
     audit_id = auditing.ask(
         known.name, "log", start=chosen.start if chosen else None, end=chosen.end if chosen else None, who=who()
     )

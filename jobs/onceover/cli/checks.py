@@ -20,11 +20,17 @@ from urllib.request import ProxyHandler, build_opener
 from onceover.cli.sentences import counted, listed, tell
 from onceover.endpoints import address
 from onceover.errors import OnceoverError, TransientError, UnreachableError, UsageError
+from onceover.findings import Kind
 from onceover.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from onceover.ledger.database import Connection
 
+_MEND = {
+    Kind.UNFINISHED_BATCH: "start ingest, it supersedes them",
+    Kind.HOLE: "see with `onceover holes` whether Kafka still has them",
+    Kind.TRUNCATED: "find out who cut the log; `onceover offsets` shows where it stands",
+}
 SECONDS = 5.0
 JAVA = 17
 POSTGRES = 15
@@ -193,10 +199,7 @@ def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome
     failed = len(list_windows(connection, name, WindowState.FAILED))
     for finding in seen.findings:
         told = tell(finding.kind, finding.evidence)
-        mend = (
-            "start ingest, it supersedes them" if "batches" in finding.evidence else "see whether Kafka still has them"
-        )
-        yield Outcome(name, "wrong", f"{finding.kind}: {told.what} {told.how} To mend it, {mend}")
+        yield Outcome(name, "wrong", f"{finding.kind}: {told.what} {told.how} To mend it, {_MEND[finding.kind]}")
     if blocked:
         some = listed([f"{start:%Y-%m-%dT%H:%MZ}" for start in blocked], "window", 3)
         yield Outcome(name, "wrong", f"blocked: {some}; `onceover explain {name} WINDOW` says why and what to do")

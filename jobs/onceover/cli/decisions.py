@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import PipelineName, now
+from onceover.cli.arguments import PipelineName, window_of
 from onceover.cli.codes import TRY_LATER, epilog
 from onceover.cli.explain import WindowStart
 from onceover.cli.output import say
 from onceover.cli.repair import Reason, given, who
-from onceover.cli.sentences import counted
+from onceover.cli.sentences import counted, records
 from onceover.errors import UsageError
 from onceover.line import parse_id
-from onceover.window import parse_window, written
+from onceover.window import written
 
 Revision = Annotated[
     int | None, typer.Option("--revision", metavar="N", help="Which kept revision; the last one, if left out.")
@@ -51,13 +51,13 @@ def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = No
     from onceover.pipelines import find
 
     known = find(pipeline)
-    chosen, why = parse_window(window, known.contract.window_minutes, now()), given(reason, "a restore")
+    chosen, why = window_of(known, window), given(reason, "a restore")
     with connect(address("postgres"), f"onceover restore {known.name}") as connection:
         require_current(connection)
         done = revisions.restore(connection, registered(connection, known.name), chosen.start, revision, who(), why)
     say(
         f"window {chosen} holds the {counted(done.rows, 'row')} of revision {done.source} again, as revision "
-        f"{done.revision}: {counted(done.records, 'record')}. It is blocked until somebody repairs it by its range"
+        f"{done.revision}: {records(done.records)}. It is blocked until somebody repairs it by its range"
     )
 
 
@@ -75,7 +75,7 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
     from onceover.repair import Decision
 
     known = find(pipeline)
-    chosen, why = parse_window(window, known.contract.window_minutes, now()), given(reason, "a decision")
+    chosen, why = window_of(known, window), given(reason, "a decision")
     source, offset = parse_id(record.strip().encode("ascii", "replace"))
     if len(keep) != 32 or set(keep) - set("0123456789abcdef"):
         raise UsageError("--keep takes the 32 hex digits of a content's hash; `onceover explain` shows them")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, now
+from onceover.cli.arguments import AsJson, PipelineName, window_of
 from onceover.cli.codes import FAILED, epilog
 from onceover.cli.output import as_json
 from onceover.cli.sentences import tell
-from onceover.window import parse_window, written
+from onceover.window import written
 
 if TYPE_CHECKING:
     from onceover.cli.known import Known
@@ -42,7 +42,7 @@ def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -
     from onceover.pipelines import find
 
     known = find(pipeline)
-    chosen = parse_window(window, known.contract.window_minutes, now())
+    chosen = window_of(known, window)
     story = gather(known.name, known.storage.raw_root, chosen)
     if json:
         as_json(_as_values(story))

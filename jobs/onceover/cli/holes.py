@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, now
+from onceover.cli.arguments import AsJson, PipelineName, range_of
 from onceover.cli.codes import FAILED, epilog
 from onceover.cli.output import as_json, progress, say, table
 from onceover.cli.repair import From, Reason, To, given, who
 from onceover.cli.sentences import counted
 from onceover.offsets import parse_range
-from onceover.window import WindowRange, written
+from onceover.window import written
 
 Range = Annotated[
     str,
@@ -95,7 +95,7 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
 
     known = find(pipeline)
     lost = parse_range(offsets)
-    windows = WindowRange.parse(start, end, known.contract.window_minutes, now())
+    windows = range_of(known, start, end)
     why = given(reason, "accepting a loss")
     with connect(address("postgres"), f"onceover accept-loss {known.name}") as connection:
         require_current(connection)

@@ -8,14 +8,13 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, entry, now
+from onceover.cli.arguments import AsJson, PipelineName, entry, range_of
 from onceover.cli.codes import FAILED, TRY_LATER, epilog
 from onceover.cli.entry_process import run
 from onceover.cli.output import as_json, progress
 from onceover.cli.repair_report import Result, show_plan, show_result
 from onceover.errors import UsageError
 from onceover.reason import kept
-from onceover.window import WindowRange
 
 From = Annotated[str, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
 To = Annotated[str, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
@@ -38,7 +37,7 @@ def add_to(app: typer.Typer) -> None:
             "onceover repair flights --from 2013-01-01T00:00Z --to 2013-01-02T00:00Z --dry-run --json",
             codes={
                 0: "every failed window is confirmed, or nothing was wrong",
-                FAILED: "a window failed, is blocked, or was revoked",
+                FAILED: "a window failed, is blocked, or was revoked, or a loss waits for `onceover accept-loss`",
                 TRY_LATER: "a part does not answer, or windows were left to a batch or a repair that holds them",
             },
         )
@@ -63,16 +62,16 @@ def repair(
     from onceover.pipelines import find
 
     known = find(pipeline)
-    asked = WindowRange.parse(start, end, known.contract.window_minutes, now())
+    asked = range_of(known, start, end)
     if dry_run:
-        planned = operations.plan_repair(known.name, window_range=asked, force=force, now=now())
+        planned = operations.plan_repair(known.name, window_range=asked, force=force)
         if json:
             as_json([row.as_dict() for row in planned])
         else:
             show_plan(planned)
         return
     why = given(reason, "a repair", ", or --dry-run")
-    detection = operations.detect(known.name, who=who(), why=why, window_range=asked, force=force, now=now())
+    detection = operations.detect(known.name, who=who(), why=why, window_range=asked, force=force)
     result = Result(detection)
     if detection.request_id is not None:
         progress(

@@ -9,8 +9,9 @@ from rich.filesize import decimal
 
 from onceover.cli.codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
 from onceover.cli.output import say, styled, table
-from onceover.cli.sentences import counted
-from onceover.findings import Finding
+from onceover.cli.sentences import counted, tell
+from onceover.findings import Finding, Kind
+from onceover.gaps import Reason
 from onceover.operations import Confirmation, Detection, PlannedRepair
 
 _MOST_ROWS = 40
@@ -39,7 +40,7 @@ class Result:
                 ("blocked", done.newly_blocked),
             ):
                 found |= {window: (state, why) for window, why in rows}
-        left = "the repair ended early" if self.ended else "another repair holds it"
+        left = "the repair ended early" if self.ended else "another repair held it when it was judged"
         failed = [str(each.window) for each in self.detection.failed]
         return {window: found.get(window, ("left", left)) for window in failed}
 
@@ -50,6 +51,8 @@ class Result:
             return FAILED
         if self.ended:
             return self.ended if self.ended in (USAGE, TRY_LATER, WRONG_TOML) else FAILED
+        if any(_waits_for_a_person(finding) for finding in self.detection.findings):
+            return FAILED
         return TRY_LATER if "left" in states or self.detection.waiting else 0
 
     def as_dict(self) -> dict[str, object]:
@@ -79,7 +82,7 @@ def show_plan(planned: Sequence[PlannedRepair]) -> None:
                     decimal(row.bytes),
                     row.counted,
                     row.distinct,
-                    None if row.distinct is None else f"{row.distinct - row.counted:+,}",
+                    None if row.change is None else f"{row.change:+,}",
                     _kinds(row.findings),
                 )
                 for row in planned
@@ -88,7 +91,7 @@ def show_plan(planned: Sequence[PlannedRepair]) -> None:
     )
     lines, size = sum(row.lines for row in planned), sum(row.bytes for row in planned)
     say(f"a repair would read {counted(len(planned), 'window')}, {counted(lines, 'line')}, {decimal(size)}.")
-    if any(row.distinct is None for row in planned):
+    if any(row.change is None for row in planned):
         say("Where the change is -, only reading raw tells it.")
     say("Nothing was written.")
 
@@ -133,7 +136,15 @@ def show_result(result: Result) -> None:
     if seen.waiting:
         say(f"{counted(seen.waiting, 'window')} left to a batch or a repair that holds them; ask again in a minute.")
     for finding in seen.findings:
-        say(f"Of the whole pipeline: {finding.kind}. See `onceover doctor`, and of a hole `onceover holes`.")
+        told = tell(finding.kind, finding.evidence)
+        see = f"holes {seen.pipeline}" if finding.kind is Kind.HOLE else "doctor"
+        say(f"Of the whole pipeline: {told.what} {told.how} See `onceover {see}`.")
+
+
+def _waits_for_a_person(finding: Finding) -> bool:
+    """What Kafka has no more no repair brings back; windows beyond it stay open until somebody accepts the loss."""
+    gaps = finding.evidence.get("gaps")
+    return isinstance(gaps, list) and any(gap["reason"] == Reason.EXPIRED for gap in gaps)
 
 
 def _kinds(findings: Sequence[Finding]) -> str:

@@ -37,6 +37,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def records(number: int | None) -> str:
+    """How many records something counts, where that is known."""
+    return "an unknown number of records" if number is None else counted(number, "record")
+
+
 def listed(numbers: Iterable[object], noun: str, most: int = 8) -> str:
     """`landing 3`, `landings 3, 4 and 9`, cut where it would fill a page."""
     shown = [str(number) for number in numbers]
@@ -87,6 +92,15 @@ def _tell(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mapping[st
             )
         case Kind.HOLE:
             return _hole(evidence)
+        case Kind.TRUNCATED:
+            cut = "; ".join(
+                f"{g}-{p}: it ends at {end:,}, {at:,} was stored" for g, p, end, at in evidence["end_and_stored"]
+            )
+            return Told(
+                "The topic's log ends before the offset that was stored: it was cut, or the store is another topic's. "
+                "New records take IDs that were read before; where they differ, a person decides about the conflict.",
+                f"{cut}. Reading goes on at the log's end; this is over once the log reaches the stored offset again.",
+            )
         case Kind.MISPLACED_LINE:
             return Told(_some(evidence["lines"], "line", "belongs", "belong") + " to another window.", _SCAN)
         case Kind.CORRUPT_LINE:
@@ -143,6 +157,13 @@ def _gap(gap: Mapping[str, Any]) -> str:
 
 def _mismatch(evidence: Mapping[str, Any]) -> Told:
     difference = evidence["difference"]
+    changed = "Rows of the aggregates were changed after they were certified."
+    if difference == "rows":
+        stated, there = counted(evidence["certified_rows"], "row"), counted(evidence["rows"], "row")
+        return Told(changed, f"The certificate stated {stated}, and those that stand there are not the same: {there}.")
+    if difference == "unknown":
+        held = counted(evidence["landed"], "record")
+        return Told(changed, f"So nobody knows what they count; the landings hold {held}.")
     what = "The aggregates do not count what was landed."
     how = f"They count {counted(evidence['counted'], 'record')}, the landings hold {evidence['landed']:,}"
     if difference == "digest":

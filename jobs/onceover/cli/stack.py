@@ -15,11 +15,13 @@ app = typer.Typer(
 )
 Parts = Annotated[
     list[str] | None,
-    typer.Argument(metavar="PART", help="kafka, hdfs, postgres or airflow; all four if none is named."),
+    typer.Argument(
+        metavar="PART", help="kafka, hdfs, postgres or airflow, all four if none is named; also zookeeper, hbase."
+    ),
 ]
 
 
-@app.command(epilog=epilog("onceover stack up", "onceover stack up kafka hdfs postgres"))
+@app.command(epilog=epilog("onceover stack up", "onceover stack up kafka hdfs postgres", "onceover stack up zookeeper"))
 def up(parts: Parts = None) -> None:
     """Start what is not running and wait until it answers. It stays up; its data lies in .local and stays too."""
     from onceover.endpoints import address

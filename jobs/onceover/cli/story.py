@@ -12,7 +12,7 @@ from rich.text import Text
 
 from onceover.cli.known import Known
 from onceover.cli.output import STYLES, safe, say, table
-from onceover.cli.sentences import Told, counted, offset_ranges, tell
+from onceover.cli.sentences import Told, counted, offset_ranges, records, tell
 from onceover.findings import Kind
 from onceover.window import written
 
@@ -36,7 +36,7 @@ def show(known: Known) -> None:
         )
     )
     window = known.rows["window"]
-    say(f"{_verdict(known)} The aggregates count {counted(window['records'], 'record')}.")
+    say(f"{_verdict(known)} The aggregates count {records(window['records'])}.")
     if window["blocked_why"]:
         say(f"Blocked because: {safe(window['blocked_why'])}")
     if known.judged is None and state != "open":
@@ -178,8 +178,8 @@ def _repair(row: Mapping[str, Any]) -> str:
             "" if before["revision"] != after["revision"] else "; the rows were right already and stayed as they were"
         )
         text += (
-            f" Before: {counted(before['control']['records'], 'record')} counted (revision {before['revision']}); "
-            f"after: {after['control']['records']:,} (revision {after['revision']}){same}."
+            f" Before: {records(before['control']['records'])} counted (revision {before['revision']}); "
+            f"after: {records(after['control']['records'])} (revision {after['revision']}){same}."
         )
     return text
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, now
+from onceover.cli.arguments import AsJson, PipelineName, range_of
 from onceover.cli.codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import as_json, progress, say, table
 from onceover.cli.sentences import counted
 from onceover.errors import UsageError
 from onceover.sweep import Swept, sweep_pipeline
-from onceover.window import WindowRange, written
+from onceover.window import written
 
 _QUIET_SECONDS = 2.0
 
@@ -53,7 +53,7 @@ def sweep(
     known = find(pipeline)
     if (start is None) != (end is None):
         raise UsageError("--from and --to belong together; leave both out to sweep every certified window")
-    asked = WindowRange.parse(start, end, known.contract.window_minutes, now()) if start and end else None
+    asked = range_of(known, start, end) if start and end else None
     swept = sweep_pipeline(known.name, asked, write=not dry_run, say=_Progress())
     if json:
         as_json(swept.as_dict())

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from typing import Annotated, Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, now
+from onceover.cli.arguments import AsJson, PipelineName, range_of, window_of
 from onceover.cli.codes import epilog
 from onceover.cli.output import as_json, say, styled, table
 from onceover.cli.sentences import counted
 from onceover.errors import UsageError
-from onceover.window import WindowRange, parse_moment, written
+
+if TYPE_CHECKING:
+    from onceover.pipeline import Pipeline
 
 _BEGINNING = "0001-01-01T00:00Z"
 
@@ -54,7 +56,7 @@ def windows(
     known = find(pipeline)
     if state is not None and state not in list(WindowState):
         raise UsageError(f"there is no state {state!r}; there are {', '.join(WindowState)}")
-    first, last = bounds(start, end, known.contract.window_minutes, now())
+    first, last = bounds(known, start, end)
     with connect(address("postgres"), f"onceover windows {known.name}") as connection:
         require_current(connection)
         registered(connection, known.name)
@@ -65,17 +67,12 @@ def windows(
         show(rows)
 
 
-def bounds(start: str | None, end: str | None, minutes: int, now: datetime) -> tuple[datetime | None, datetime | None]:
+def bounds(pipeline: Pipeline, start: str | None, end: str | None) -> tuple[datetime | None, datetime | None]:
     """What was typed as moments, each of which may be left out; refused as a range is."""
     if end is not None:
-        chosen = WindowRange.parse(start or _BEGINNING, end, minutes, now)
+        chosen = range_of(pipeline, start or _BEGINNING, end)
         return (chosen.start if start else None), chosen.end
-    if start is None:
-        return None, None
-    first = parse_moment(start)
-    if first > now:
-        raise UsageError(f"the range starts at {written(first)}, which is in the future")
-    return WindowRange(first, first + timedelta(minutes=minutes), minutes).start, None
+    return (window_of(pipeline, start).start if start is not None else None), None
 
 
 def _certificate(row: Mapping[str, Any]) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from time import monotonic, sleep
 
@@ -12,8 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from onceover.errors import BusyError, OnceoverError
 from onceover.kafka.client import TIMEOUT_SECONDS, LastComplaint, explain, refused_properties
 from onceover.kafka_properties import client_properties
-
-_log = logging.getLogger(__name__)
+from onceover.offset_stores.store import Stored
 
 _MOVING = {  # the group's coordinator is: after a broker's restart, or in a cluster that never had a group
     KafkaError.NOT_COORDINATOR,
@@ -27,12 +25,15 @@ _POLL_SECONDS = 0.005  # an answer does not end a poll
 
 
 class KafkaOffsetStore:
-    """An OffsetStore in a consumer group that has no members: nobody ever subscribes under it.
+    """An OffsetStore in a consumer group that has no members: nobody ever subscribes under it. The format has no place
+    for a topic ID, but the broker drops a deleted topic's offsets.
 
     The broker forgets the offsets of such a group `offsets.retention.minutes` (a week by default) after the last
     commit of a Kafka partition; committing again what is stored counts as a commit, and keeps a quiet topic's.
     A commit that failed for want of an answer may still arrive later, as one of a killed process may.
     """
+
+    in_ledger = False
 
     # The admin client could do the same, and must not: with librdkafka 2.16 its list_consumer_group_offsets takes the
     # process down while the coordinator moves (a null pointer, issue 5040), its alter_consumer_group_offsets does so
@@ -48,6 +49,7 @@ class KafkaOffsetStore:
         *,
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
+        self.place = f"consumer group {group}, topic {topic}"
         self._bootstrap = bootstrap
         self._topic = topic
         self._group = group
@@ -69,26 +71,19 @@ class KafkaOffsetStore:
         except KafkaException as error:
             raise refused_properties(error) from error
 
-    def load(self, kafka_partitions: Iterable[int]) -> Mapping[int, int]:
+    def load(self, kafka_partitions: Iterable[int]) -> Stored:
         """See OffsetStore."""
         asked = [TopicPartition(self._topic, p) for p in sorted(set(kafka_partitions))]
         if not asked:
-            return {}
+            return Stored()
         answer = self._patiently(lambda seconds: self._consumer.committed(asked, timeout=seconds), "load")
-        return {p.partition: p.offset for p in answer if p.offset >= 0}
+        return Stored({p.partition: p.offset for p in answer if p.offset >= 0})
 
-    def commit(self, offsets: Mapping[int, int]) -> Mapping[int, int]:
+    def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """See OffsetStore. Raises BusyError while somebody consumes under this group."""
-        if not offsets:
-            return {}
-        stored = self.load(offsets)
-        kept = {p: max(offset, stored.get(p, 0)) for p, offset in sorted(offsets.items())}
-        backwards = {p: (stored[p], offset) for p, offset in sorted(offsets.items()) if kept[p] != offset}
-        if backwards:
-            _log.warning("consumer group %s: not committed backwards (stored, refused): %s", self._group, backwards)
-        asked = [TopicPartition(self._topic, p, offset) for p, offset in kept.items()]
-        self._patiently(lambda seconds: self._commit(asked, seconds), "commit")
-        return kept
+        if offsets:
+            asked = [TopicPartition(self._topic, p, offset) for p, offset in sorted(offsets.items())]
+            self._patiently(lambda seconds: self._commit(asked, seconds), "commit")
 
     def close(self) -> None:
         """See OffsetStore."""

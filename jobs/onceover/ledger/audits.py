@@ -13,7 +13,7 @@ from onceover.digest import Digest
 from onceover.errors import TerminalError, UsageError
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import decided_in
-from onceover.ledger.digests import digest_of
+from onceover.ledger.digests import count_of, digest_of
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.repair import Claimed, LandingOf
 
@@ -32,11 +32,12 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A window as the ledger has it now: what its aggregates count, and whether its certificate stands."""
+    """A window as the ledger has it now: what its aggregates count (None: nobody knows), and whether its certificate
+    stands."""
 
     window_start: datetime
     version: int
-    control: Digest
+    control: Digest | None
     certified: bool
     is_open: bool
 
@@ -51,7 +52,7 @@ class Certified:
     frozen_length: int
     stands: bool
     basis: str
-    control: Digest
+    control: Digest | None
 
 
 def ask(
@@ -103,7 +104,7 @@ def standing(
     )
     return {
         row["window_start"]: Standing(
-            row["window_start"], row["version"], digest_of(row), row["certified"], row["is_open"]
+            row["window_start"], row["version"], count_of(row), row["certified"], row["is_open"]
         )
         for row in rows
     }
@@ -186,7 +187,7 @@ def certified(connection: Connection, pipeline: str, window_start: datetime) -> 
         frozen_length=row["frozen_length"],
         stands=row["version"] == row["window_version"],
         basis=row["basis"],
-        control=digest_of(row, "w_"),
+        control=count_of(row, "w_"),
     )
 
 

@@ -15,3 +15,13 @@ def digest_columns(digest: Digest) -> dict[str, int]:
 def digest_of(row: Mapping[str, object], prefix: str = "") -> Digest:
     """The digest that a row of the ledger holds."""
     return Digest(*(int(str(row[prefix + name] or 0)) for name in ("records", "high1", "low1", "high2", "low2")))
+
+
+def count_columns(count: Digest | None) -> dict[str, int | None]:
+    """What a control row counts, as its columns: all NULL where nobody knows."""
+    return {**digest_columns(count)} if count is not None else dict.fromkeys(digest_columns(Digest()))
+
+
+def count_of(row: Mapping[str, object], prefix: str = "") -> Digest | None:
+    """What a control row says that its window's rows count; None where nobody knows."""
+    return None if row[prefix + "records"] is None else digest_of(row, prefix)

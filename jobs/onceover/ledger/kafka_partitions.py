@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_current
 from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.plan import Start
 from onceover.watermark import PartitionProgress, watermark
 
 # What is known of a pipeline's offsets: ranges of landed batches, and those that somebody accepted as lost.
@@ -24,14 +25,15 @@ def register(
     connection: Connection,
     epoch: Epoch,
     topic_id: str,
-    origins: Mapping[KafkaPartition, int],
+    starts: Mapping[KafkaPartition, Start],
     ends: Mapping[KafkaPartition, int],
 ) -> None:
     """Note each Kafka partition when it is first seen, its log's end, and since when it has been caught up: its
     frontier at the end, with nothing missing before.
 
-    `origins` are where reading goes on. Accounting starts at the first one; one beyond the frontier is a hole from now
-    on, whether or not anything is read after it.
+    `starts` are where reading goes on. Accounting begins at the first one's origin; what lies between the frontier and
+    a start is a hole from now on, whether or not anything is read after it. A log that ends before the stored offset
+    is a finding until it reaches there again.
     """
     with connection.transaction():
         require_current(connection, epoch)
@@ -40,11 +42,13 @@ def register(
                 """
                 INSERT INTO onceover.kafka_partition AS k
                   (pipeline, generation, kafka_partition, topic_id, origin, frontier, reach, end_offset,
-                   caught_up_since)
+                   caught_up_since, truncated_from)
                 VALUES (%(pipeline)s, %(generation)s, %(kafka_partition)s, %(topic_id)s, %(origin)s, %(origin)s,
-                  %(origin)s, %(end)s, CASE WHEN %(origin)s >= %(end)s THEN clock_timestamp() END)
+                  %(start)s, %(end)s, CASE WHEN %(origin)s >= %(end)s THEN clock_timestamp() END, %(truncated)s)
                 ON CONFLICT (pipeline, generation, kafka_partition) DO UPDATE SET end_offset = excluded.end_offset,
-                  reach = greatest(k.reach, excluded.origin),
+                  reach = greatest(k.reach, excluded.reach),
+                  truncated_from = greatest(excluded.truncated_from,
+                    CASE WHEN k.truncated_from > excluded.end_offset THEN k.truncated_from END),
                   caught_up_since = CASE
                     WHEN k.frontier < excluded.end_offset THEN NULL
                     WHEN k.end_offset < excluded.end_offset THEN clock_timestamp()
@@ -55,7 +59,9 @@ def register(
                     "generation": source.generation,
                     "kafka_partition": source.kafka_partition,
                     "topic_id": topic_id,
-                    "origin": origins[source],
+                    "origin": starts[source].origin,
+                    "start": starts[source].at,
+                    "truncated": starts[source].truncated_from,
                     "end": end,
                 },
             )

@@ -12,7 +12,7 @@ from onceover.findings import Finding
 from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import Certificate, FromRaw, certify
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import digest_columns, digest_of
+from onceover.ledger.digests import count_columns, count_of, digest_columns
 from onceover.ledger.found import note_finding, resolve
 from onceover.ledger.requests import Request
 from onceover.offsets import OffsetRange
@@ -55,7 +55,7 @@ def publish(
                 "somebody else has cleared the stage, nothing is published"
             )
         revision = int(row["revision"])
-        before = {"control": digest_columns(digest_of(row)), "revision": revision}
+        before = {"control": count_columns(count_of(row)), "revision": revision}
         if table.fingerprint(connection, start) != staged:
             connection.execute(
                 "INSERT INTO onceover.revision (pipeline, window_start, revision, repair_id) VALUES (%s, %s, %s, %s)",
@@ -178,14 +178,15 @@ def confirm(connection: Connection, known: Registered, request_id: int) -> list[
 
 
 def revoke(connection: Connection, pipeline: str, certificate_id: int, why: str) -> None:
-    """A certificate no longer stands: its window is judged from its landings alone, so a repair follows."""
+    """A certificate no longer stands: its window is judged from its landings alone, and as nobody knows what its rows
+    count, a repair follows."""
     connection.execute(
         "UPDATE onceover.certificate SET revoked_at = now(), revoked_why = %s WHERE certificate_id = %s",
         [why, certificate_id],
     )
     connection.execute(
-        'UPDATE onceover."window" SET certificate_id = NULL, version = version + 1, records = 0, high1 = 0, low1 = 0, '
-        "high2 = 0, low2 = 0 WHERE pipeline = %s AND certificate_id = %s",
+        'UPDATE onceover."window" SET certificate_id = NULL, version = version + 1, records = NULL, high1 = NULL, '
+        "low1 = NULL, high2 = NULL, low2 = NULL WHERE pipeline = %s AND certificate_id = %s",
         [pipeline, certificate_id],
     )
 

@@ -133,6 +133,14 @@ def explain(connection: Connection, pipeline: str, window_start: datetime) -> Ma
     }
 
 
+def last_end(connection: Connection, pipeline: str) -> datetime | None:
+    """The end of the pipeline's last window, None if it has none."""
+    row = connection.execute(
+        'SELECT max(window_end) AS last FROM onceover."window" WHERE pipeline = %s', [pipeline]
+    ).fetchone()
+    return row["last"] if row else None
+
+
 def landed_lines(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, int]:
     """How many lines the landings put into each window's file."""
     rows = connection.execute(

@@ -22,9 +22,6 @@ from onceover.ledger.reading import LOG_UNTIL
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.repair import CLAIM_SECONDS, Claimed, LandingOf
 
-HELD = "being repaired by "
-"""How the reason starts of a window that was left to the repair that held it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -108,17 +105,18 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
     """Claim the request's windows by compare-and-set, then read what their repair stands on, in one snapshot. Those
     that Kafka's log holds for the shortest time come first.
 
-    Windows that somebody else holds, or that were certified or blocked since the request was made, are marked
-    unneeded.
+    Windows that somebody else holds are left to them; those that were certified or blocked since the request was made
+    are marked unneeded.
     """
     with connection.transaction():
         lock_windows(connection, wanted.pipeline, wanted.window_starts)
         connection.execute(
             """
-            UPDATE onceover.repair r SET state = 'unneeded', finished_at = clock_timestamp(), reason = CASE
-                WHEN c.certificate_id IS NOT NULL THEN 'certified meanwhile'
+            UPDATE onceover.repair r SET finished_at = clock_timestamp(),
+              state = CASE WHEN c.certificate_id IS NULL AND w.blocked_at IS NULL THEN 'left' ELSE 'unneeded' END,
+              reason = CASE WHEN c.certificate_id IS NOT NULL THEN 'certified meanwhile'
                 WHEN w.blocked_at IS NOT NULL THEN 'blocked meanwhile: ' || w.blocked_why
-                ELSE %(held)s || w.claimed_by END
+                ELSE 'being repaired by ' || w.claimed_by END
             FROM onceover."window" w JOIN onceover.repair_request q ON q.request_id = %(request)s
             LEFT JOIN onceover.certificate c
               ON c.certificate_id = w.certificate_id AND c.version = w.version AND c.created_at > q.created_at
@@ -127,7 +125,7 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
               AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL
                 OR (w.claimed_until >= clock_timestamp() AND w.claimed_by <> %(owner)s))
             """,
-            {"request": wanted.request_id, "owner": wanted.owner, "held": HELD},
+            {"request": wanted.request_id, "owner": wanted.owner},
         )
         connection.execute(
             """

@@ -10,18 +10,19 @@ from psycopg.types.json import Jsonb
 from onceover.errors import BusyError, UsageError
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import digest_columns, digest_of
+from onceover.ledger.digests import count_columns, count_of
 from onceover.window import written
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What was put back: `source`'s rows now stand as `revision`."""
+    """What was put back: `source`'s rows now stand as `revision`. `records` is None where nobody knows how many they
+    count."""
 
     source: int
     revision: int
     rows: int
-    records: int
+    records: int | None
 
 
 def restore(
@@ -60,8 +61,8 @@ def restore(
                 f"{shown} has no kept revision{'' if source is None else f' {source}'}; there are: {there}"
             )
         old, current = chosen[-1], int(window["revision"])
-        control = digest_columns(digest_of(old["before"]["control"]))
-        before = {"control": digest_columns(digest_of(window)), "revision": current}
+        control = count_columns(count_of(old["before"]["control"]))
+        before = {"control": count_columns(count_of(window)), "revision": current}
         after = {"control": control, "revision": current + 1, "restored": old["revision"]}
         repair_id = _note(connection, known.name, window_start, who, why, before, after)
         connection.execute(

@@ -11,7 +11,7 @@ from onceover.digest import Digest
 from onceover.findings import Evidence
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import digest_of
+from onceover.ledger.digests import count_of, digest_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Standing:
     certificate_id: int
     frozen_length: int
     certified: Digest
-    control: Digest
+    control: Digest | None
     stated: Fingerprint | None
     rows: Fingerprint
 
@@ -104,14 +104,6 @@ def have_judged_again(connection: Connection, pipeline: str, starts: Iterable[da
     )
 
 
-def count_strangers(connection: Connection, pipeline: str, window_start: datetime, rows: int) -> None:
-    """No record ever landed in the window, and yet rows stand in it: they count at least one record each."""
-    connection.execute(
-        'UPDATE onceover."window" SET records = %s WHERE pipeline = %s AND window_start = %s',
-        [rows, pipeline, window_start],
-    )
-
-
 _STANDING = """
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
   WHERE w.pipeline = %(pipeline)s"""
@@ -138,7 +130,7 @@ def _read(connection: Connection, known: Registered, which: str, values: Mapping
             certificate_id=row["certificate_id"],
             frozen_length=row["frozen_length"],
             certified=digest_of(row, "c_"),
-            control=digest_of(row),
+            control=count_of(row),
             stated=None if row["aggregate_hash"] is None else Fingerprint(row["aggregate_rows"], row["aggregate_hash"]),
             rows=found[row["window_start"]],
         )

@@ -11,7 +11,7 @@ from onceover.findings import Evidence, Finding, Kind
 from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import digest_of
+from onceover.ledger.digests import count_of, digest_of
 from onceover.ledger.found import record_findings, resolve
 from onceover.ledger.kafka_partitions import accounted
 from onceover.offsets import OffsetRange
@@ -113,7 +113,11 @@ def snapshot(
             evidence=tuple(map(_evidence, rows)),
             accounted=tuple(accounted(connection, pipeline)),
             in_flight=in_flight(connection, pipeline),
-            findings=(*_unfinished(connection, pipeline), *_holes(connection, pipeline)),
+            findings=(
+                *_unfinished(connection, pipeline),
+                *_holes(connection, pipeline),
+                *_truncated(connection, pipeline),
+            ),
             blocked=frozenset(row["window_start"] for row in rows if row["blocked_at"]),
             claimed=_claimed(connection, pipeline),
             open_windows=open_windows(connection, pipeline),
@@ -197,7 +201,7 @@ def _evidence(row: Mapping[str, object]) -> Evidence:
         window_start=_moment(values["window_start"]),
         window_end=_moment(values["window_end"]),
         version=int(str(values["version"])),
-        control=digest_of(row),
+        control=count_of(row),
         certified=digest_of(row, "c_") if has_certificate else None,
         certificate_version=int(str(values["certificate_version"])) if has_certificate else None,
         frozen_length=int(str(values["frozen_length"])),
@@ -253,3 +257,15 @@ def _holes(connection: Connection, pipeline: str) -> list[Finding]:
     ).fetchall()
     behind = [[r["generation"], r["kafka_partition"], r["frontier"], r["reach"]] for r in rows]
     return [Finding(Kind.HOLE, {"frontier_and_reach": behind})] if behind else []
+
+
+def _truncated(connection: Connection, pipeline: str) -> list[Finding]:
+    rows = connection.execute(
+        """
+        SELECT generation, kafka_partition, end_offset, truncated_from FROM onceover.kafka_partition
+        WHERE pipeline = %s AND truncated_from IS NOT NULL ORDER BY generation, kafka_partition
+        """,
+        [pipeline],
+    ).fetchall()
+    cut = [[r["generation"], r["kafka_partition"], r["end_offset"], r["truncated_from"]] for r in rows]
+    return [Finding(Kind.TRUNCATED, {"end_and_stored": cut})] if cut else []

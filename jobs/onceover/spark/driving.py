@@ -17,25 +17,26 @@ from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
-from onceover.offset_store import OFFSET_STORES, OffsetStore
+from onceover.offset_stores import opened_store
 from onceover.offsets import OffsetRange
 from onceover.pipeline import Pipeline
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.micro_batch import MicroBatch
 from onceover.spark.source import KafkaSource
 from onceover.steps import Holding
+from onceover.stored_offsets import StoredOffsets
 from onceover.window_files import Layout
 
 
 @contextmanager
-def opened(pipeline: Pipeline) -> Iterator[tuple[Topic, OffsetStore]]:
-    """The pipeline's topic and its offset store, open until the end. Connects to nothing yet."""
+def opened(pipeline: Pipeline, ledger: Connection) -> Iterator[tuple[Topic, StoredOffsets]]:
+    """The pipeline's topic and its stored offsets, open until the end. Connects to nothing yet."""
     kafka, policy = address("kafka"), pipeline.ingest
     with (
         closing(Topic(kafka, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic,
-        closing(OFFSET_STORES[policy.offset_store](kafka, topic.topic, policy.group, pipeline.kafka)) as store,
+        closing(opened_store(policy.offset_store, pipeline, ledger)) as store,
     ):
-        yield topic, store
+        yield topic, StoredOffsets(ledger, pipeline.name, policy.offset_store, store)
 
 
 def driver(
@@ -45,7 +46,7 @@ def driver(
     known: Registered,
     pipeline: Pipeline,
     topic: Topic,
-    store: OffsetStore,
+    offsets: StoredOffsets,
     holding: Holding,
 ) -> Ingest:
     """The driver that holds `epoch`."""
@@ -56,4 +57,4 @@ def driver(
         source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
         return MicroBatch(spark, known, source, ranges, webhdfs, layout, datetime.now(UTC).date(), leases)
 
-    return Ingest(ledger, epoch, known, policy, topic, store, work, holding)
+    return Ingest(ledger, epoch, known, policy, topic, offsets, work, holding)

@@ -41,8 +41,8 @@ def refill(
     deadline = time.monotonic() + patience
     while refills.wanted(connection, known.name, request_id):
         try:
-            with _epoch(connection, known.name) as epoch, opened(pipeline) as (topic, store):
-                loop = driver(spark, connection, epoch, known, pipeline, topic, store, Holding())
+            with _epoch(connection, known.name) as epoch, opened(pipeline, connection) as (topic, offsets):
+                loop = driver(spark, connection, epoch, known, pipeline, topic, offsets, Holding())
                 while refills.wanted(connection, known.name, request_id):
                     progress = loop.turn(time.monotonic(), refills_only=True)
                     log.info("read %d records again", progress.records)

@@ -6,25 +6,17 @@ import json
 from collections.abc import Mapping
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 from urllib.request import ProxyHandler, build_opener
 
 from onceover.errors import ConfigurationError
 from onceover.stack.files import hadoop_xml, made_whole, write_whole
 from onceover.stack.jars import class_path
-from onceover.stack.part import Place, Say, java
+from onceover.stack.part import LOGGING, Place, Say, java
 from onceover.stack.ports import LOOPBACK, answers
 from onceover.stack.process import Command, Process, run_once
 
-_LOGGING: Final = """\
-log4j.rootLogger=WARN,out
-log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
-log4j.logger.org.apache.hadoop.hdfs.StateChange=INFO
-log4j.appender.out=org.apache.log4j.ConsoleAppender
-log4j.appender.out.layout=org.apache.log4j.PatternLayout
-log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
-"""
 _direct = build_opener(ProxyHandler({}))  # a proxy of the environment has no business with loopback
 
 
@@ -184,6 +176,6 @@ def _daemon(
     site = hadoop_xml({**common, **settings})
     write_whole(folder / "conf" / "core-site.xml", core)
     write_whole(folder / "conf" / "hdfs-site.xml", site)
-    write_whole(folder / "conf" / "log4j.properties", _LOGGING)
+    write_whole(folder / "conf" / "log4j.properties", LOGGING)
     path = f"{folder / 'conf'}:{place.local / 'hdfs'}:{jars}"
     return (*java(), "-Xms64m", heap, "-Djava.net.preferIPv4Stack=true", "-cp", path), core + site

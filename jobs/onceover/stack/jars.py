@@ -26,6 +26,7 @@ ROOTS: Final = {
         "org.apache.hadoop:hadoop-common:3.5.0",
         "org.slf4j:slf4j-reload4j:1.7.36",
     ),
+    "hbase": ("org.apache.hbase:hbase-thrift:2.6.1", "org.slf4j:slf4j-reload4j:1.7.36"),
 }
 _NOT_NEEDED: Final = (
     "mockito",
@@ -37,6 +38,10 @@ _NOT_NEEDED: Final = (
     "-udt",
     "-rxtx",
     "codec-memcache",
+    "mapreduce",
+    "hadoop-yarn",
+    "hadoop-distcp",
+    "guice",
 )
 _AT_ONCE: Final = 8
 

@@ -6,11 +6,21 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from onceover.errors import ConfigurationError
 from onceover.stack.ports import Ports
 from onceover.stack.process import Command, Process
+
+LOGGING: Final = """\
+log4j.rootLogger=WARN,out
+log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
+log4j.logger.org.apache.hadoop.hdfs.StateChange=INFO
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+"""How the servers that log by log4j 1 do it."""
 
 Say = Callable[[str, str], None]
 """Told of progress: the part's name, and what it does now. May be called from several threads."""

@@ -20,14 +20,21 @@ from onceover import endpoints
 from onceover.errors import TransientError, UsageError
 from onceover.stack.airflow import AirflowProcess
 from onceover.stack.files import write_whole
+from onceover.stack.hbase import HBase, HBaseThrift
 from onceover.stack.hdfs import DataNode, NameNode
 from onceover.stack.kafka import Kafka
 from onceover.stack.part import Part, PartStatus, Place, Say, State
 from onceover.stack.ports import Ports
 from onceover.stack.postgres import Postgres
 from onceover.stack.process import Process, wait_for
+from onceover.stack.zookeeper import ZooKeeper
 
 GROUPS: Final = ("kafka", "hdfs", "postgres", "airflow")
+"""What comes up where nobody says what."""
+
+OTHERS: Final = ("zookeeper", "hbase")
+"""What comes up only by its name: servers that some offset stores need."""
+
 _TRIES: Final = 3
 Waves = tuple[tuple[Part, ...], ...]
 """Parts of one wave start together; the next wave starts when all of them are ready."""
@@ -54,6 +61,8 @@ class Stack:
             "hdfs": ((NameNode(place, datanodes), *(DataNode(place, n + 1, datanodes) for n in range(datanodes))),),
             "postgres": ((postgres,),),
             "airflow": ((airflow.pop("api-server"),), tuple(airflow.values())),
+            "zookeeper": ((ZooKeeper(place),),),
+            "hbase": ((HBase(place),), (HBaseThrift(place),)),
         }
         self._stopping = threading.Event()
         self._lock: int | None = None
@@ -61,13 +70,14 @@ class Stack:
     def up(self, groups: Collection[str] = GROUPS, say: Say = lambda part, what: None) -> list[str]:
         """Start what of these is not running, wait until all of it is ready; returns the names of what was started.
 
-        Groups are kafka, hdfs, postgres and airflow (which needs postgres). None is none. Raises UsageError for an
+        Groups are those of GROUPS and OTHERS; airflow needs postgres. None is none. Raises UsageError for an
         unknown group, TransientError, with the part's last words, for one that does not come up.
         """
-        if unknown := sorted(set(groups) - set(GROUPS)):
-            raise UsageError(f"there is no part {', '.join(unknown)} in the stack; there are {', '.join(GROUPS)}")
+        if unknown := sorted(set(groups) - set(self._waves)):
+            raise UsageError(f"there is no part {', '.join(unknown)} in the stack; there are {', '.join(self._waves)}")
         wanted = set(groups) | ({"postgres"} if "airflow" in groups else set())
-        chains = [chain for chain in (["kafka"], ["hdfs"], ["postgres", "airflow"]) if wanted & set(chain)]
+        alone = [[group] for group in self._waves if group not in ("postgres", "airflow")]
+        chains = [chain for chain in (*alone, ["postgres", "airflow"]) if wanted & set(chain)]
         with self._locked(say):
             started = self._side_by_side(
                 [partial(self._climb, [g for g in chain if g in wanted], say) for chain in chains]
@@ -86,9 +96,10 @@ class Stack:
         return stopped
 
     def status(self) -> list[PartStatus]:
-        """Every part as it is now, down ones too, in the order in which they start."""
+        """Every part as it is now, in the order in which they start; of OTHERS only what was started."""
         with ThreadPoolExecutor(8) as pool:
-            return list(pool.map(lambda pair: self._status_of(*pair), self._by_group()))
+            found = list(pool.map(lambda pair: self._status_of(*pair), self._by_group()))
+        return [each for each in found if each.group in GROUPS or each.state != "down"]
 
     def pid(self, name: str) -> int:
         """The running process. Raises TransientError if it does not run."""
@@ -237,5 +248,5 @@ class Stack:
 def _in_waves(names: list[str]) -> list[list[str]]:
     """Airflow first, for its tasks use everything; then the clients of others; the NameNode and the database last."""
     airflow = [name for name in names if name.startswith("airflow")]
-    middle = [name for name in names if name.startswith(("kafka", "datanode"))]
+    middle = [name for name in names if name.startswith(("kafka", "datanode", "hbase-thrift"))]
     return [airflow, middle, [name for name in names if name not in (*airflow, *middle)]]

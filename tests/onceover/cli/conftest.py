@@ -21,6 +21,7 @@ from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.pipelines import find
+from onceover.plan import Start
 from onceover.stack import Stack
 from onceover.window_files import Layout, WindowFiles
 
@@ -78,7 +79,7 @@ class Planted:
     def __init__(self, name: str, connection: Connection, known: Registered, files: WindowFiles) -> None:
         self.name, self.connection, self.known, self.files = name, connection, known, files
         self.epoch = drivers.acquire(connection, name, "test:1")
-        origin = {SOURCE: 0}
+        origin = {SOURCE: Start(0, 0)}
         kafka_partitions.register(connection, self.epoch, "XzoLHAAAAAAAAAAAAAAAAA", origin, {SOURCE: 1_000})
 
     def batch(self, start: int, hours: Mapping[int, int], *, counts: bool = True, lands: bool = True) -> int:

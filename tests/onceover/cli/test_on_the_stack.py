@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from tests.frozen import frozen
 from onceover.cli.repair import who
 from onceover.ledger.database import HEAD
 from onceover.stack import Stack
+from onceover.window import written
 
 pytestmark = pytest.mark.stack
 ONCEOVER = str(Path(sys.executable).with_name("onceover"))
+DAY_ONE = datetime(2013, 1, 1, tzinfo=UTC)
 DAY = ("--from", "2013-01-01T00:00Z", "--to", "2013-01-02T00:00Z")
 
 
@@ -47,6 +50,21 @@ def test_windows_are_listed_with_their_states(run: Any, states: Any) -> None:
     assert text.endswith("1 window: 1 blocked\n")
     some = json.loads(run("windows", states.name, "--to", "2013-01-01T02:00Z", "--json").stdout)
     assert len(some) == 1
+
+
+def test_windows_ahead_of_the_clock_may_be_named_once_the_ledger_knows_them(run: Any, plant: Any) -> None:
+    hours = int((datetime.now(UTC) - DAY_ONE) / timedelta(hours=1)) + 30
+    ahead, end = (written(DAY_ONE + timedelta(hours=hours + n)) for n in (0, 1))
+    for command in (["explain", plant.name, ahead], ["windows", plant.name, "--from", ahead]):
+        refused = run(*command)
+        assert (refused.exit_code, "in the future" in refused.stderr) == (2, True)
+    plant.batch(0, {hours: 10})
+    plant.close_before(hours + 1)
+    assert "closed" in run("explain", plant.name, ahead).stdout
+    assert "1 window" in run("windows", plant.name, "--from", ahead).stdout
+    repaired = run("repair", plant.name, "--from", ahead, "--to", end, "--reason", "a clock ran ahead")
+    assert (repaired.exit_code, "1 certified from the ledger" in repaired.stdout) == (0, True)
+    assert run("explain", plant.name, end).exit_code == 2
 
 
 def test_no_window_that_matches_is_no_error(run: Any, states: Any) -> None:
@@ -142,7 +160,7 @@ def test_a_repair_is_told_with_who_why_before_and_after(run: Any, states: Any) -
     text = run("explain", states.name, "2013-01-01T04:00Z").stdout
     assert 'asked for by alice ("INC-2"): confirmed' in text
     assert "read 60 lines, 30 duplicates among them" in text
-    assert "Before: 60 records counted (revision 0); after: 30 (revision 1)." in text
+    assert "Before: 60 records counted (revision 0); after: 30 records (revision 1)." in text
 
 
 def test_without_hdfs_a_window_is_explained_from_the_ledger_alone(

@@ -25,6 +25,7 @@ COMMANDS = (
     ("audit",),
     ("sweep",),
     ("holes",),
+    ("offsets",),
     ("accept-loss",),
     ("restore",),
     ("decide",),
@@ -160,6 +161,23 @@ def test_an_entry_that_is_interrupted_lets_go_before_the_command_ends(tmp_path: 
         assert process.wait(30) == expected
         assert marks.read_text() == "let go"
         marks.unlink()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent was killed")
+def test_an_entry_ends_when_the_command_is_killed(tmp_path: Path) -> None:
+    marks, child = tmp_path / "marks", tmp_path / "entry.py"
+    child.write_text(
+        "import pathlib, time\n"
+        f"marks = pathlib.Path({str(marks)!r})\n"
+        "try:\n    marks.write_text('holds')\n    time.sleep(60)\n"
+        "finally:\n    marks.write_text('let go')\n"
+    )
+    code = f"import sys; from onceover.cli.entry_process import run; run([sys.executable, {str(child)!r}])"
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    _wait_for(lambda: marks.exists() and marks.read_text() == "holds")
+    process.kill()
+    _wait_for(lambda: marks.read_text() == "let go")
+    process.wait(30)
 
 
 def _wait_for(condition: Any, seconds: float = 30) -> None:

@@ -20,6 +20,10 @@ NOTHING = dataclasses.replace(DETECTION, failed=(), request_id=None)
 DONE = Confirmation("things", 7, tuple(NAMES), (), (), (), (), (), 30, 330)
 
 
+def hole(reason: str) -> Finding:
+    return Finding(Kind.HOLE, {"gaps": [{"offsets": ["5f3a0b1c", 0, 3, 9], "reason": reason, "likely_windows": []}]})
+
+
 def confirmed(*names: str, **changed: Any) -> Confirmation:
     return dataclasses.replace(DONE, confirmed=names, **changed)
 
@@ -38,6 +42,8 @@ def confirmed(*names: str, **changed: Any) -> Confirmation:
         (Result(DETECTION, confirmed(), ended=75), 75),
         (Result(DETECTION, confirmed(), ended=-9), 1),
         (Result(dataclasses.replace(NOTHING, waiting=1)), 75),
+        (Result(dataclasses.replace(NOTHING, findings=(hole("lost"),))), 0),
+        (Result(dataclasses.replace(NOTHING, findings=(hole("expired"),))), 1),
     ],
 )
 def test_the_exit_code_says_how_it_ended(result: Result, code: int) -> None:
@@ -60,6 +66,13 @@ def test_every_failed_window_is_shown_with_what_became_of_it(capsys: pytest.Capt
 def test_nothing_wrong_is_said_as_such(capsys: pytest.CaptureFixture[str]) -> None:
     show_result(Result(NOTHING))
     assert capsys.readouterr().out == "nothing to repair: 5 windows judged, 2 certified from the ledger\n"
+
+
+def test_a_loss_that_waits_for_a_person_is_told_with_where_to_look(capsys: pytest.CaptureFixture[str]) -> None:
+    show_result(Result(dataclasses.replace(NOTHING, findings=(hole("expired"),))))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "5f3a0b1c-0[3, 9) expired: Kafka has them no more" in said.replace("5f3a0b1c-00000", "5f3a0b1c-0")
+    assert "See `onceover holes things`." in said
 
 
 def test_a_dry_run_says_what_would_change_and_where_only_raw_can_tell(capsys: pytest.CaptureFixture[str]) -> None:

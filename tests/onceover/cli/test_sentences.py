@@ -21,6 +21,7 @@ EVIDENCE: dict[Kind, dict[str, Any]] = {
     Kind.CORRUPT_LINE: {"lines": 2},
     Kind.MISDATED: {"ids": 1},
     Kind.CONFLICT: {"ids": 2},
+    Kind.TRUNCATED: {"end_and_stored": [["5f3a0b1c", 0, 90, 120]]},
     Kind.HOLE: {"frontier_and_reach": [["5f3a0b1c", 0, 10, 30]]},
 }
 SAID = {
@@ -34,6 +35,7 @@ SAID = {
     Kind.CORRUPT_LINE: "2 lines in the window file are damaged",
     Kind.MISDATED: "1 ID in the window file has more than one event time.",
     Kind.CONFLICT: "2 IDs in the window file have more than one content.",
+    Kind.TRUNCATED: "5f3a0b1c-0: it ends at 90, 120 was stored",
     Kind.HOLE: "5f3a0b1c-0: frontier 10, reach 30.",
 }
 LANDINGS = [
@@ -88,3 +90,11 @@ def test_evidence_of_another_version_and_an_unknown_kind_are_shown_as_they_are()
 def test_a_long_list_is_cut() -> None:
     assert listed(range(20), "landing") == "landings 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"
     assert listed([3], "landing") == "landing 3"
+
+
+def test_rows_changed_by_hand_are_told_as_such_and_not_as_a_number_of_records() -> None:
+    swept = tell(Kind.AGGREGATE_MISMATCH, {"certified_rows": 2, "rows": 1, "difference": "rows"})
+    assert swept.how == "The certificate stated 2 rows, and those that stand there are not the same: 1 row."
+    judged = tell(Kind.AGGREGATE_MISMATCH, {"counted": None, "landed": 10, "difference": "unknown"})
+    assert judged.what == swept.what
+    assert judged.how == "So nobody knows what they count; the landings hold 10 records."

@@ -5,7 +5,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
 
 from onceover.errors import BusyError, TerminalError, UnreachableError
 from onceover.kafka import KafkaOffsetStore
@@ -22,7 +22,7 @@ def group() -> str:
 
 
 def test_kafkas_own_tools_see_the_group_and_its_offsets(broker: Broker, topic: str, group: str) -> None:
-    KafkaOffsetStore(broker.address, topic, group, {}).commit({0: 7})
+    KafkaOffsetStore(broker.address, topic, group, {}).save({0: 7}, "topic-a")
     assert group in {g.group_id for g in broker.admin.list_consumer_groups().result().valid}
     asked = broker.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
     assert [(p.topic, p.partition, p.offset) for p in asked[group].result().topic_partitions] == [(topic, 0, 7)]
@@ -35,7 +35,7 @@ def test_a_group_that_somebody_consumes_under_is_busy(broker: Broker, topic: str
         while not stranger.assignment():
             stranger.poll(0.1)
         with pytest.raises(BusyError, match="give the pipeline its own group"):
-            KafkaOffsetStore(broker.address, topic, group, {}).commit({0: 7})
+            KafkaOffsetStore(broker.address, topic, group, {}).save({0: 7}, "topic-a")
     finally:
         stranger.close()
 
@@ -44,17 +44,17 @@ def test_a_kafka_partition_that_does_not_exist_is_an_error_and_not_silence(
     broker: Broker, topic: str, group: str
 ) -> None:
     with pytest.raises(TerminalError, match="does not exist"):
-        KafkaOffsetStore(broker.address, topic, group, {}).commit({9: 1})
+        KafkaOffsetStore(broker.address, topic, group, {}).save({9: 1}, "topic-a")
 
 
 @pytest.mark.faults
 def test_a_restarted_broker_still_has_them(broker: Broker, topic: str, group: str) -> None:
     store = KafkaOffsetStore(broker.address, topic, group, {})
-    store.commit({0: 7})
+    store.save({0: 7}, "topic-a")
     broker.restart()
-    assert store.load([0]) == {0: 7}
-    assert store.commit({0: 6}) == {0: 7}
-    assert store.commit({0: 8}) == {0: 8}
+    assert store.load([0]).offsets == {0: 7}
+    store.save({0: 8}, "topic-a")
+    assert store.load([0]).offsets == {0: 8}
 
 
 @pytest.mark.faults
@@ -62,15 +62,15 @@ def test_a_frozen_broker_fails_a_commit_in_bounded_time_and_the_next_one_works(
     broker: Broker, topic: str, group: str
 ) -> None:
     store = KafkaOffsetStore(broker.address, topic, group, {}, timeout=2)
-    store.commit({0: 7})
+    store.save({0: 7}, "topic-a")
     with broker.frozen():
         begun = time.monotonic()
         with pytest.raises(UnreachableError, match="cannot load the offsets"):
-            store.commit({0: 8})
+            store.load([0])
         with pytest.raises(UnreachableError, match="cannot commit the offsets"):
-            store._patiently(lambda seconds: store._commit([TopicPartition(topic, 0, 8)], seconds), "commit")
+            store.save({0: 8}, "topic-a")
         store.close()
         assert time.monotonic() - begun < 8
     again = KafkaOffsetStore(broker.address, topic, group, {})
-    assert again.commit({0: 9}) == {0: 9}
-    assert again.load([0]) == {0: 9}
+    again.save({0: 9}, "topic-a")
+    assert again.load([0]).offsets == {0: 9}

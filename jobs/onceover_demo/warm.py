@@ -1,9 +1,9 @@
 """Runs the entries of `jobs/` as processes of their own on a Spark that is warm already, for kills by the dozen.
 
-`python -m tests.faults.warm` builds one session and then reads a line of JSON a process: script, arguments, environment
-and log. It forks, prints the child's pid, and the child runs the script's `main` as it stands, up to its end or its
-SIGKILL. All children share one gateway to the JVM: only one may be working at a time, others held still. What a kill of
-the JVM besides leaves behind is the same, for it keeps nothing of the protocol; `test_ingest_kills` kills one whole.
+`python -m onceover_demo.warm` builds one session and then reads a line of JSON a process: script, arguments,
+environment and log. It forks, prints the child's pid, and the child runs the script's `main` as it stands, up to its
+end or its SIGKILL. All children share one gateway to the JVM: only one may be working at a time, others held still.
+What a kill of the JVM besides leaves behind is the same, for it keeps nothing of the protocol.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import psutil
 
 from onceover.endpoints import home
-from onceover.errors import OnceoverError
+from onceover.errors import OnceoverError, TransientError
 
 QUICKLY = "--conf spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
 """Ten records need no optimizing compiler."""
@@ -51,12 +51,12 @@ class WarmJob:
 
 
 class WarmJobs:
-    """The side of the tests."""
+    """The side that starts and kills."""
 
     def __init__(self, log: Path) -> None:
         with log.open("ab") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.warm"],
+                [sys.executable, "-m", "onceover_demo.warm"],
                 cwd=home(),
                 env={**os.environ, "PYSPARK_SUBMIT_ARGS": f"--master local[2] {QUICKLY} pyspark-shell"},
                 stdin=subprocess.PIPE,
@@ -79,15 +79,17 @@ class WarmJobs:
         self._process.communicate(timeout=60)
 
     def _ask(self, what: Mapping[str, Any]) -> str:
-        assert self._process.stdin
-        self._process.stdin.write(json.dumps(what) + "\n")
-        self._process.stdin.flush()
+        stdin = self._process.stdin
+        if stdin is not None:
+            stdin.write(json.dumps(what) + "\n")
+            stdin.flush()
         return self._read()
 
     def _read(self) -> str:
-        assert self._process.stdout
-        answer = self._process.stdout.readline().strip()
-        assert answer, "the warm Spark process has ended; its last words are in its log"
+        stdout = self._process.stdout
+        answer = stdout.readline().strip() if stdout is not None else ""
+        if not answer:
+            raise TransientError("the warm Spark process has ended; its last words are in its log")
         return answer
 
 
@@ -104,21 +106,19 @@ def serve() -> None:
         if "reap" in asked:
             answer = os.waitstatus_to_exitcode(os.waitpid(asked["reap"], 0)[1])
         else:
-            answer = os.fork() or _child(asked)
+            answer = os.fork() or _child(asked, type(session))
         print(answer, file=answers, flush=True)
     session.stop()
 
 
-def _child(asked: Mapping[str, Any]) -> int:
+def _child(asked: Mapping[str, Any], session: Any) -> int:
     """Never returns: runs the script in a process group of its own, and leaves the shared session alone at its end."""
-    from pyspark.sql import SparkSession
-
     os.setsid()
     log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.environ.update(asked["environment"])
-    SparkSession.stop = lambda self: None  # type: ignore[method-assign]
+    session.stop = lambda self: None
     code = 1
     try:
         code = _main(asked["script"])(asked["arguments"])
@@ -134,8 +134,8 @@ def _child(asked: Mapping[str, Any]) -> int:
 
 def _main(script: str) -> Callable[[list[str]], int]:
     spec = importlib.util.spec_from_file_location(script.removesuffix(".py"), home() / "jobs" / script)
-    assert spec
-    assert spec.loader
+    if spec is None or spec.loader is None:
+        raise TransientError(f"there is no jobs/{script}")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.main  # type: ignore[no-any-return]

@@ -1,0 +1,116 @@
+"""HDFS over WebHDFS: the connection, its errors in one line, and small files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import requests
+from hdfs import HdfsError, InsecureClient
+
+from onceover.errors import BusyError, OnceoverError, TerminalError, UnreachableError
+
+_TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
+
+
+def connected(address: str) -> InsecureClient:
+    """A client of that NameNode. Make one where it is used: sessions do not survive a fork."""
+    session = requests.Session()
+    session.trust_env = False  # a proxy from the environment must not see raw records
+    user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    return InsecureClient(address, user=user, session=session, timeout=_TIMEOUT)
+
+
+class SmallFiles:
+    """Files of some kilobytes: read whole, and created by a rename, so that no reader and no crash meets half of one.
+
+    HDFS renames over nothing: a name that is taken was taken by somebody else.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._client = connected(address)
+
+    def names(self, folder: str) -> list[str]:
+        """What lies in the folder, in no order; nothing if there is no such folder."""
+        return [name for name, _ in listing(self._client, self._address, folder)]
+
+    def read(self, path: str) -> bytes | None:
+        """The file's content, None if there is no such file."""
+        try:
+            with self._client.read(path) as reader:
+                content: bytes = reader.read()
+                return content
+        except (HdfsError, requests.RequestException) as error:
+            if is_missing(error):
+                return None
+            raise explained(self._address, error) from error
+
+    def create(self, path: str, content: bytes) -> None:
+        """A new file of that content, durable. Raises BusyError if there is one of that name already."""
+        folder, _, name = path.rpartition("/")
+        scratch = f"{folder}/.{name}.{uuid.uuid4().hex}.tmp"
+        with explaining(self._address):
+            self._client.write(scratch, data=content, overwrite=True)
+            try:
+                self._client.rename(scratch, path)
+            except HdfsError as error:
+                self._client.delete(scratch)
+                if self._client.status(path, strict=False) is None:
+                    raise
+                raise BusyError(f"{path} on HDFS was written by somebody else at the same time") from error
+
+    def remove(self, path: str) -> None:
+        """Delete the file, if it is there."""
+        with explaining(self._address):
+            self._client.delete(path)
+
+
+def listing(client: InsecureClient, address: str, folder: str) -> list[tuple[str, int]]:
+    """Name and length of what lies in the folder; nothing if there is no such folder."""
+    try:
+        return [(name, int(status["length"])) for name, status in client.list(folder, status=True)]
+    except (HdfsError, requests.RequestException) as error:
+        if is_missing(error):
+            return []
+        raise explained(address, error) from error
+
+
+@contextmanager
+def explaining(address: str) -> Iterator[None]:
+    """What the client raises within, as one of our own errors."""
+    try:
+        yield
+    except (HdfsError, requests.RequestException) as error:
+        raise explained(address, error) from error
+
+
+def is_missing(error: Exception) -> bool:
+    return "FileNotFoundException" in exception_name(error) or "does not exist" in str(error)
+
+
+def explained(address: str, error: Exception) -> OnceoverError:
+    if isinstance(error, requests.RequestException):
+        return UnreachableError(
+            f"HDFS at {address} does not answer ({type(error).__name__}); start it (`onceover stack up`) or set "
+            "ONCEOVER_WEBHDFS"
+        )
+    if "SafeMode" in exception_name(error) or "safe mode" in str(error):
+        return UnreachableError(
+            f"HDFS at {address} is in safe mode and takes no writes; wait until its DataNodes have reported, or end it "
+            "with `hdfs dfsadmin -safemode leave`"
+        )
+    return TerminalError(f"HDFS at {address} refused: {first_line(error)}")
+
+
+def exception_name(error: Exception) -> str:
+    """Java's name of what was raised over there."""
+    return str(getattr(error, "exception", "") or "")
+
+
+def first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0][:200] if text else type(error).__name__

@@ -1,0 +1,123 @@
+"""Offsets in the ledger itself, what the ledger keeps beside the other stores, and what somebody changed in them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from psycopg.types.json import Jsonb
+
+from onceover.errors import UsageError
+from onceover.ledger.database import Connection
+from onceover.offset_stores.store import Stored
+
+
+class LedgerOffsetStore:
+    """See OffsetStore. Saved in the same transaction as the landings they belong to: the one store in which a crash
+    can neither repeat a landed batch nor skip one."""
+
+    in_ledger = True
+
+    def __init__(self, connection: Connection, pipeline: str) -> None:
+        self._connection, self._pipeline = connection, pipeline
+        self.place = f"the ledger, pipeline {pipeline}"
+
+    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+        """See OffsetStore."""
+        rows = self._connection.execute(
+            "SELECT kafka_partition, next_offset, topic_id FROM onceover.stored_offset WHERE pipeline = %s",
+            [self._pipeline],
+        ).fetchall()
+        if not rows:
+            return Stored()
+        return Stored({row["kafka_partition"]: row["next_offset"] for row in rows}, rows[0]["topic_id"])
+
+    def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
+        """See OffsetStore."""
+        self._connection.execute(
+            """
+            WITH gone AS (
+              DELETE FROM onceover.stored_offset
+              WHERE pipeline = %(pipeline)s AND topic_id <> %(topic_id)s AND NOT kafka_partition = ANY(%(at)s))
+            INSERT INTO onceover.stored_offset (pipeline, kafka_partition, next_offset, topic_id)
+            SELECT %(pipeline)s, p, o, %(topic_id)s FROM unnest(%(at)s::integer[], %(offsets)s::bigint[]) AS both (p, o)
+            ON CONFLICT (pipeline, kafka_partition) DO UPDATE SET next_offset = excluded.next_offset,
+              topic_id = excluded.topic_id
+            """,
+            {
+                "pipeline": self._pipeline,
+                "topic_id": topic_id,
+                "at": list(offsets),
+                "offsets": list(offsets.values()),
+            },
+        )
+
+    def close(self) -> None:
+        """See OffsetStore. The connection is the driver's."""
+
+
+def take_place(connection: Connection, pipeline: str, store: str, place: str, pipelines: Collection[str]) -> str | None:
+    """Note that this place holds this pipeline's offsets; returns the ID of the topic whose they are, None if nobody
+    knows yet.
+
+    Raises UsageError if it holds those of another of `pipelines`: two that move the same offsets skip each other's
+    records.
+    """
+    row = connection.execute(
+        """
+        INSERT INTO onceover.offset_place AS p (store, place, pipeline) VALUES (%(store)s, %(place)s, %(pipeline)s)
+        ON CONFLICT (store, place) DO UPDATE SET pipeline = excluded.pipeline,
+          topic_id = CASE WHEN p.pipeline = excluded.pipeline THEN p.topic_id END
+        WHERE p.pipeline = excluded.pipeline OR NOT p.pipeline = ANY(%(known)s)
+        RETURNING topic_id
+        """,
+        {"store": store, "place": place, "pipeline": pipeline, "known": sorted(pipelines)},
+    ).fetchone()
+    if row is None:
+        raise UsageError(
+            f"offset store {store}, {place}: pipeline {_owner(connection, store, place)} keeps its offsets there; give "
+            f"{pipeline} a group of its own (`group` under [ingest] in its TOML), or another place"
+        )
+    topic_id: str | None = row["topic_id"]
+    return topic_id
+
+
+def topic_in(connection: Connection, store: str, place: str) -> str | None:
+    """The ID of the topic whose offsets lie in that place, None if nobody noted it."""
+    row = connection.execute(
+        "SELECT topic_id FROM onceover.offset_place WHERE store = %s AND place = %s", [store, place]
+    ).fetchone()
+    return row["topic_id"] if row else None
+
+
+def note_topic(connection: Connection, store: str, place: str, topic_id: str) -> None:
+    """From here on what lies in that place is of that topic."""
+    connection.execute(
+        "UPDATE onceover.offset_place SET topic_id = %s WHERE store = %s AND place = %s", [topic_id, store, place]
+    )
+
+
+def note_change(
+    connection: Connection,
+    pipeline: str,
+    store: str,
+    who: str,
+    why: str,
+    before: Mapping[int, int] | None,
+    after: Mapping[int, int],
+) -> None:
+    """Somebody said where reading goes on; `before` is None where nobody could read what was there."""
+    connection.execute(
+        "INSERT INTO onceover.offset_change (pipeline, store, who, why, before, after) VALUES (%s, %s, %s, %s, %s, %s)",
+        [pipeline, store, who, why, None if before is None else Jsonb(_keyed(before)), Jsonb(_keyed(after))],
+    )
+
+
+def _keyed(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(p): offset for p, offset in sorted(offsets.items())}
+
+
+def _owner(connection: Connection, store: str, place: str) -> str:
+    row = connection.execute(
+        "SELECT pipeline FROM onceover.offset_place WHERE store = %s AND place = %s", [store, place]
+    ).fetchone()
+    return str(row["pipeline"]) if row else "another"

@@ -1,0 +1,177 @@
+"""Looking at the offsets of a pipeline, and saying by hand where reading goes on: set, or moved to another store.
+
+Whoever changes them is the pipeline's driver for as long as that takes, so an ingest that runs is never overtaken. A
+set offset can lose nothing: what lies between the frontier and it is a hole, which a repair reads again; what lies
+before the frontier is landed twice, and counted once by the repair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from onceover.endpoints import address
+from onceover.errors import TerminalError, UsageError
+from onceover.kafka import Topic, TopicFacts
+from onceover.ledger import drivers, kafka_partitions, stored_offsets
+from onceover.ledger.catalog import registered
+from onceover.ledger.database import Connection, connect, require_current
+from onceover.offset_stores import CorruptOffsetsError, OffsetStore, opened_store
+from onceover.pipeline import Pipeline
+from onceover.pipelines import names
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One Kafka partition: its log `[earliest, end]`, what the store holds, and how far the ledger accounts for it.
+
+    `stored` is None where the store holds nothing, `frontier` and `reach` where the ledger knows nothing.
+    """
+
+    kafka_partition: int
+    earliest: int
+    end: int
+    stored: int | None
+    frontier: int | None
+    reach: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What `look` found. `trouble` says why the stored offsets cannot be read, or that they are another topic's."""
+
+    store: str
+    place: str
+    topic_id: str
+    kafka_partitions: tuple[Standing, ...]
+    trouble: str | None
+
+
+def look(pipeline: Pipeline) -> Looked:
+    """Where the pipeline's topic, its store and its ledger stand. Changes nothing."""
+    with _opened(pipeline) as (ledger, facts):
+        held, kind = kafka_partitions.progress(ledger, pipeline.name, facts.generation), pipeline.ingest.offset_store
+        known = {source.kafka_partition: both for source, both in held.items()}
+        stored: Mapping[int, int] = {}
+        trouble = None
+        with closing(opened_store(kind, pipeline, ledger)) as store:
+            try:
+                found = store.load(facts.end)
+                stored = found.offsets
+                whose = found.topic_id or stored_offsets.topic_in(ledger, kind, store.place)
+                if whose is not None and whose != facts.topic_id:
+                    trouble = f"they are of topic ID {whose}, which is gone; reading begins at the new log's start"
+            except CorruptOffsetsError as error:
+                trouble = str(error)
+            return Looked(
+                store=kind,
+                place=store.place,
+                topic_id=facts.topic_id,
+                kafka_partitions=tuple(
+                    Standing(p, facts.earliest[p], end, stored.get(p), *known.get(p, (None, None)))
+                    for p, end in sorted(facts.end.items())
+                ),
+                trouble=trouble,
+            )
+
+
+def set_offsets(pipeline: Pipeline, wanted: Mapping[int, int], who: str, why: str) -> Mapping[int, int]:
+    """Say where reading goes on in these Kafka partitions; the others stay. Returns what is stored now.
+
+    Raises UsageError for an offset outside the log, BusyError while an ingest runs.
+    """
+    kind = pipeline.ingest.offset_store
+    if kind == "none":
+        raise UsageError(f"pipeline {pipeline.name} keeps no offsets (offset_store none); there is nothing to set")
+    with _opened(pipeline) as (ledger, facts):
+        for kafka_partition, offset in wanted.items():
+            low, high = facts.earliest.get(kafka_partition), facts.end.get(kafka_partition)
+            if low is None or high is None:
+                raise UsageError(f"topic {facts.topic} has no Kafka partition {kafka_partition}")
+            if not low <= offset <= high:
+                raise UsageError(
+                    f"{kafka_partition}={offset} lies outside the log of Kafka partition {kafka_partition}, which goes "
+                    f"from {low} to {high}"
+                )
+        with _as_driver(ledger, pipeline.name), closing(opened_store(kind, pipeline, ledger)) as store:
+            before = _readable(store, facts)
+            if before is None and (missing := facts.end.keys() - wanted.keys()):
+                raise UsageError(
+                    f"what is stored cannot be read, so every Kafka partition needs its offset; missing: "
+                    f"{', '.join(map(str, sorted(missing)))}; `onceover offsets {pipeline.name} show` has the frontiers"
+                )
+            return _save(ledger, pipeline.name, kind, store, facts, before, {**(before or {}), **wanted}, who, why)
+
+
+def copy_offsets(pipeline: Pipeline, to: str, who: str, why: str) -> Mapping[int, int]:
+    """Copy what is stored into another store, read it back, and return it. The pipeline's TOML still names the old one.
+
+    Raises UsageError if there is nothing to copy, TerminalError if the other store then holds anything else.
+    """
+    kind = pipeline.ingest.offset_store
+    if to == kind:
+        raise UsageError(f"pipeline {pipeline.name} keeps its offsets in {kind} already")
+    if "none" in (to, kind):
+        raise UsageError("the store none keeps nothing: nothing can be copied from it or to it")
+    with _opened(pipeline) as (ledger, facts), _as_driver(ledger, pipeline.name):
+        with closing(opened_store(kind, pipeline, ledger)) as store:
+            found = store.load(facts.end)
+            whose = found.topic_id or stored_offsets.topic_in(ledger, kind, store.place)
+        if not found.offsets or whose not in (None, facts.topic_id):
+            raise UsageError(f"{store.place} holds no offsets of the topic as it is now; there is nothing to copy")
+        with closing(opened_store(to, pipeline, ledger)) as other:
+            before = _readable(other, facts)
+            return _save(ledger, pipeline.name, to, other, facts, before, found.offsets, who, why)
+
+
+def _save(
+    ledger: Connection,
+    name: str,
+    kind: str,
+    store: OffsetStore,
+    facts: TopicFacts,
+    before: Mapping[int, int] | None,
+    after: Mapping[int, int],
+    who: str,
+    why: str,
+) -> Mapping[int, int]:
+    stored_offsets.take_place(ledger, name, kind, store.place, names())
+    store.save(after, facts.topic_id)
+    stored_offsets.note_topic(ledger, kind, store.place, facts.topic_id)
+    found = store.load(facts.end).offsets
+    if dict(found) != dict(after):
+        raise TerminalError(
+            f"{store.place} was to hold {dict(after)} and holds {dict(found)}; somebody else writes there"
+        )
+    stored_offsets.note_change(ledger, name, kind, who, why, before, after)
+    return found
+
+
+def _readable(store: OffsetStore, facts: TopicFacts) -> Mapping[int, int] | None:
+    """What is stored of the topic's Kafka partitions, None if that is not ours to read."""
+    try:
+        found = store.load(facts.end).offsets
+    except CorruptOffsetsError:
+        return None
+    return found if found.keys() <= facts.end.keys() else None
+
+
+@contextmanager
+def _opened(pipeline: Pipeline) -> Iterator[tuple[Connection, TopicFacts]]:
+    with (
+        connect(address("postgres"), f"onceover offsets {pipeline.name}") as ledger,
+        closing(Topic(address("kafka"), pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic,
+    ):
+        require_current(ledger)
+        registered(ledger, pipeline.name)
+        yield ledger, topic.facts()
+
+
+@contextmanager
+def _as_driver(ledger: Connection, name: str) -> Iterator[None]:
+    epoch = drivers.acquire(ledger, name, "onceover offsets")
+    try:
+        yield
+    finally:
+        drivers.release(ledger, epoch)

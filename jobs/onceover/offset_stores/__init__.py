@@ -1,0 +1,87 @@
+"""Where a pipeline's offsets live: every store that `ingest.offset_store` may name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onceover.endpoints import address, local_folder
+from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, Stored
+
+if TYPE_CHECKING:
+    from onceover.ledger.database import Connection
+    from onceover.pipeline import Pipeline
+
+__all__ = ["OFFSET_STORES", "CorruptOffsetsError", "OffsetStore", "Stored", "opened_store"]
+
+
+def opened_store(name: str, pipeline: Pipeline, ledger: Connection) -> OffsetStore:
+    """That store for that pipeline; whoever opens it closes it. Connects to nothing yet.
+
+    Raises UnreachableError if nobody said where its server is.
+    """
+    return OFFSET_STORES[name](pipeline, ledger)
+
+
+def _file(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
+    from onceover.offset_stores.local_file import LocalFileOffsetStore
+
+    root = Path(pipeline.ingest.offset_path) if pipeline.ingest.offset_path else local_folder() / "offsets"
+    return LocalFileOffsetStore(root, pipeline.ingest.group, pipeline.contract.topic)
+
+
+def _kafka(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
+    from onceover.kafka import KafkaOffsetStore
+
+    return KafkaOffsetStore(address("kafka"), pipeline.contract.topic, pipeline.ingest.group, pipeline.kafka)
+
+
+def _zookeeper(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
+    from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
+
+    return ZooKeeperOffsetStore(address("zookeeper"), pipeline.ingest.group, pipeline.contract.topic)
+
+
+def _hbase(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
+    from onceover.offset_stores.hbase import HBaseOffsetStore
+
+    return HBaseOffsetStore(address("hbase"), pipeline.ingest.group, pipeline.contract.topic)
+
+
+def _hdfs(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
+    from onceover.offset_stores.hdfs import HdfsOffsetStore
+
+    folder = pipeline.ingest.offset_path or f"{pipeline.storage.raw_root}/{pipeline.name}/offsets"
+    return HdfsOffsetStore(address("webhdfs"), folder, pipeline.ingest.group, pipeline.contract.topic)
+
+
+def _checkpoint(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
+    from onceover.offset_stores.checkpoint import CheckpointOffsetStore
+
+    return CheckpointOffsetStore(address("webhdfs"), pipeline.ingest.offset_path, pipeline.contract.topic)
+
+
+def _postgres(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
+    from onceover.ledger.stored_offsets import LedgerOffsetStore
+
+    return LedgerOffsetStore(ledger, pipeline.name)
+
+
+def _none(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
+    from onceover.offset_stores.nowhere import NoOffsetStore
+
+    return NoOffsetStore(pipeline.ingest.group, pipeline.contract.topic)
+
+
+# Another store is one more line here and one more run of the contract suite.
+OFFSET_STORES: Mapping[str, Callable[[Pipeline, Connection], OffsetStore]] = {
+    "postgres": _postgres,
+    "kafka": _kafka,
+    "file": _file,
+    "hdfs": _hdfs,
+    "zookeeper": _zookeeper,
+    "hbase": _hbase,
+    "checkpoint": _checkpoint,
+    "none": _none,
+}

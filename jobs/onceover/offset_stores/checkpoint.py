@@ -1,0 +1,119 @@
+"""Offsets in the checkpoint of a Spark Structured Streaming query, in Spark's own format: taken over from a query, and
+given back to it.
+
+A checkpoint has a log `offsets` of what each batch was planned to reach, and a log `commits` of the batches that were
+done; both are folders with a file a batch, named by its number. The state is what the last committed batch reached. A
+batch that was planned and not committed counts for nothing: Spark would run it again.
+Source: OffsetSeqLog, CommitLog and KafkaSourceInitialOffsetWriter of Spark 4.2.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from onceover.hdfs_files import SmallFiles
+from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
+
+_VERSION = b"v1"
+_KEPT = 100  # batches of history, as many as Spark keeps
+
+
+class CheckpointOffsetStore:
+    """See OffsetStore. `folder` is the query's checkpoint on HDFS; its only source is that topic.
+
+    A save is a batch of its own: its offsets first, then its commit, as Spark does it. The format has no place for a
+    topic ID. A query that runs at the same time finds its batch's name taken, or we do: BusyError.
+    """
+
+    in_ledger = False
+
+    def __init__(self, webhdfs: str, folder: str, topic: str) -> None:
+        self._files = SmallFiles(webhdfs)
+        self._folder, self._topic = folder, topic
+        self.place = folder
+        self._next: tuple[int, dict[str, Any]] | None = None  # our next batch and its conf; None: look first
+
+    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+        """See OffsetStore. Of a query that has not committed any batch, where it was to begin."""
+        done = self._batches("commits")
+        if done:
+            return Stored(self._read_offsets(max(done))[1])
+        first = f"{self._folder}/sources/0/0"
+        content = self._files.read(first)
+        if content is None:
+            return Stored()
+        # A zero byte before the version, so that Spark 2.1 could read it.
+        lines = self._lines(content.removeprefix(b"\0"), first)
+        return Stored(self._of_topic(lines[1] if len(lines) == 2 else b"", first))
+
+    def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
+        """See OffsetStore. Raises BusyError if the query, or somebody else, wrote meanwhile."""
+        (number, conf), self._next = self._next or self._look(), None
+        metadata = {"batchWatermarkMs": 0, "batchTimestampMs": time.time_ns() // 1_000_000, "conf": conf}
+        reached = {self._topic: {str(p): offset for p, offset in sorted(offsets.items())}}
+        planned = b"\n".join((_VERSION, _compact(metadata), _compact(reached)))
+        self._files.create(f"{self._folder}/offsets/{number}", planned)
+        done = b"\n".join((_VERSION, _compact({"nextBatchWatermarkMs": 0})))
+        self._files.create(f"{self._folder}/commits/{number}", done)
+        if number >= _KEPT:
+            self._files.remove(f"{self._folder}/offsets/{number - _KEPT}")
+            self._files.remove(f"{self._folder}/commits/{number - _KEPT}")
+        self._next = (number + 1, conf)
+
+    def _look(self) -> tuple[int, dict[str, Any]]:
+        """The batch after the last one committed, and the conf of that one; makes the checkpoint if there is none."""
+        done = self._batches("commits")
+        if self._files.read(f"{self._folder}/metadata") is None:
+            self._files.create(f"{self._folder}/metadata", _compact({"id": str(uuid.uuid4())}))
+        conf: dict[str, Any] = self._read_offsets(max(done))[0].get("conf", {}) if done else {}
+        number = max(done, default=-1) + 1
+        for later in sorted(n for n in self._batches("offsets") if n >= number):
+            self._files.remove(f"{self._folder}/offsets/{later}")  # planned, never committed: read anew from here on
+        return number, conf
+
+    def close(self) -> None:
+        """See OffsetStore."""
+
+    def _batches(self, log: str) -> set[int]:
+        return {int(name) for name in self._files.names(f"{self._folder}/{log}") if name.isdigit()}
+
+    def _read_offsets(self, number: int) -> tuple[dict[str, Any], dict[int, int]]:
+        """The metadata and the offsets of one batch."""
+        path = f"{self._folder}/offsets/{number}"
+        content = self._files.read(path)
+        if content is None:
+            raise CorruptOffsetsError(f"{path} on HDFS is gone, and batch {number} was committed")
+        lines = self._lines(content, path)
+        if len(lines) != 3:
+            raise CorruptOffsetsError(f"{path} on HDFS is of a query with {len(lines) - 2} sources, and we read one")
+        try:
+            metadata = json.loads(lines[1])
+        except ValueError:
+            metadata = None
+        if not isinstance(metadata, dict):
+            raise CorruptOffsetsError(f"{path} on HDFS is cut or damaged: its second line is no batch's metadata")
+        return metadata, self._of_topic(lines[2], path)
+
+    def _lines(self, content: bytes, path: str) -> list[bytes]:
+        version, *rest = content.strip(b"\n").split(b"\n")
+        if version != _VERSION:
+            shown = version[:20].decode("ascii", "backslashreplace")
+            raise CorruptOffsetsError(f"{path} on HDFS begins with {shown!r}; this reads {_VERSION.decode()}")
+        return [version, *rest]
+
+    def _of_topic(self, line: bytes, path: str) -> dict[int, int]:
+        try:
+            found = json.loads(line)
+            if set(found) != {self._topic}:
+                raise CorruptOffsetsError(f"{path} on HDFS is of topic {', '.join(map(repr, found))}")
+            return {parsed(p, path): parsed(str(offset), path) for p, offset in found[self._topic].items()}
+        except (ValueError, TypeError, AttributeError):
+            raise CorruptOffsetsError(f"{path} on HDFS is cut or damaged: its last line holds no offsets") from None
+
+
+def _compact(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -1,0 +1,105 @@
+"""Offsets in HBase, a row a batch: the newest row is the state, the older ones are its history, for 30 days."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+
+import happybase
+from Hbase_thrift import AlreadyExists  # of happybase, which makes it at its import
+from Hbase_thrift import IOError as HBaseError
+from thriftpy2.thrift import TException
+
+from onceover.errors import UnreachableError
+from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
+
+TABLE = "stream_kafka_offsets"
+FAMILY = "offsets"
+LIVES_SECONDS = 30 * 24 * 3600
+TIMEOUT_SECONDS = 10.0
+_CREATION_SECONDS = 60.0
+_AHEAD_MS = 5 * 60_000  # a row dated later than this would hide every batch until then
+_DIGITS = 13  # of milliseconds since 1970, until the year 2286: so rows sort by time
+
+
+class HBaseOffsetStore:
+    """See OffsetStore. Row key `TOPIC:GROUP:EPOCH_MS`, a column a Kafka partition, `offsets:PARTITION`, which holds the
+    offset in decimal digits. A row is written whole or not at all. The format has no place for a topic ID.
+    """
+
+    in_ledger = False
+
+    def __init__(self, thrift: str, group: str, topic: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._thrift, self._timeout = thrift, timeout
+        self._prefix = f"{topic}:{group}:"
+        self.place = f"{TABLE} {self._prefix}"
+        self._connection: happybase.Connection | None = None
+        self._newest = 0
+
+    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+        """See OffsetStore."""
+        with self._explaining("read"):
+            # Backwards from beyond the last key: the first one is the newest.
+            found = self._table().scan(
+                row_start=f"{self._prefix};".encode(), row_stop=self._prefix.encode(), reverse=True, limit=1
+            )
+            row = next(found, None)
+            found.close()
+        if row is None:
+            self._newest = 0
+            return Stored()
+        key, columns = row[0].decode("ascii", "backslashreplace"), row[1]
+        where = f"row {key!r} of table {TABLE} in HBase"
+        self._newest = parsed(key.removeprefix(self._prefix), where)
+        if self._newest > _now() + _AHEAD_MS:
+            raise CorruptOffsetsError(f"{where} is dated in the future, and hides what was saved since")
+        named = {c.decode("ascii", "backslashreplace").partition(":")[2]: value for c, value in columns.items()}
+        return Stored({parsed(p, where): parsed(value, where) for p, value in named.items()})
+
+    def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
+        """See OffsetStore."""
+        at = max(_now(), self._newest + 1)  # a clock that went back must not hide the row behind an older one
+        with self._explaining("write"):
+            columns = {f"{FAMILY}:{p}".encode(): str(offset).encode() for p, offset in offsets.items()}
+            self._table().put(f"{self._prefix}{at:0{_DIGITS}d}".encode(), columns)
+        self._newest = at
+
+    def close(self) -> None:
+        """See OffsetStore."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _table(self) -> happybase.Table:
+        if self._connection is None:
+            connection = self._connect(self._timeout)
+            if TABLE.encode() not in connection.tables():
+                self._create()
+            self._connection = connection
+        return self._connection.table(TABLE)
+
+    def _create(self) -> None:
+        """Once in a cluster's life, and slow: a procedure of the master's, which opens a region."""
+        with closing(self._connect(_CREATION_SECONDS)) as connection, suppress(AlreadyExists):
+            connection.create_table(TABLE, {FAMILY: {"time_to_live": LIVES_SECONDS}})
+
+    def _connect(self, timeout: float) -> happybase.Connection:
+        host, _, port = self._thrift.rpartition(":")
+        return happybase.Connection(host, int(port), timeout=int(timeout * 1000))
+
+    @contextmanager
+    def _explaining(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except (TException, HBaseError, OSError) as error:
+            self.close()
+            self._connection = None  # the next call connects again
+            detail = str(getattr(error, "message", "") or error).strip().partition("\n")[0][:120]
+            raise UnreachableError(
+                f"HBase's Thrift server at {self._thrift} did not {verb} {self.place} ({type(error).__name__}: "
+                f"{detail}); start it (`onceover stack up hbase`) or set ONCEOVER_HBASE"
+            ) from error
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,82 @@
+"""Offsets in a small file on HDFS: each state a new file, which its name makes the last one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from onceover.hdfs_files import SmallFiles
+from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
+
+VERSION = 1
+_NAME = re.compile(r"offsets-(\d{20})\.json")
+
+
+class HdfsOffsetStore:
+    """See OffsetStore. `offsets-NUMBER.json` in a folder of its own; the largest number is the state.
+
+    HDFS cannot rename over a file, so a state is a new name, and what came before is swept afterwards, with whatever a
+    writer that died left behind: there are never more than a few files. Of two writers one finds its number taken.
+    """
+
+    in_ledger = False
+
+    def __init__(self, webhdfs: str, folder: str, group: str, topic: str) -> None:
+        self._files = SmallFiles(webhdfs)
+        self._folder = f"{folder}/{group}/{topic}"
+        self._topic, self._group = topic, group
+        self.place = self._folder
+        self._number: int | None = None  # of the state that we saw last; None: look first
+
+    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+        """See OffsetStore."""
+        self._number = self._last()
+        if self._number < 0:
+            return Stored()
+        path = self._path(self._number)
+        content = self._files.read(path)
+        # Swept in between by another writer: there is a later one.
+        return self.load(kafka_partitions) if content is None else self._read(content, path)
+
+    def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
+        """See OffsetStore. Raises BusyError if somebody else wrote meanwhile."""
+        seen, self._number = self._number, None
+        last = self._last() if seen is None else seen
+        state = {
+            "version": VERSION,
+            "topic": self._topic,
+            "topic_id": topic_id,
+            "group": self._group,
+            "offsets": {str(p): offset for p, offset in sorted(offsets.items())},
+        }
+        self._files.create(self._path(last + 1), json.dumps(state).encode())
+        before = self._path(last).rpartition("/")[2]
+        for name in [before] if seen is not None else self._files.names(self._folder):
+            if name != self._path(last + 1).rpartition("/")[2]:
+                self._files.remove(f"{self._folder}/{name}")
+        self._number = last + 1
+
+    def close(self) -> None:
+        """See OffsetStore."""
+
+    def _path(self, number: int) -> str:
+        return f"{self._folder}/offsets-{number:020d}.json"
+
+    def _last(self) -> int:
+        """The number of the state, -1 where there is none."""
+        found = (_NAME.fullmatch(name) for name in self._files.names(self._folder))
+        return max((int(match[1]) for match in found if match), default=-1)
+
+    def _read(self, content: bytes, path: str) -> Stored:
+        try:
+            state = json.loads(content)
+            version, whose, topic_id = state["version"], (state["topic"], state["group"]), str(state["topic_id"])
+            offsets = {parsed(p, path): parsed(str(offset), path) for p, offset in state["offsets"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise CorruptOffsetsError(f"{path} on HDFS is cut or damaged: it is not what this store writes") from None
+        if version != VERSION:
+            raise CorruptOffsetsError(f"{path} on HDFS is of version {version}; this is for version {VERSION}")
+        if whose != (self._topic, self._group):
+            raise CorruptOffsetsError(f"{path} on HDFS holds offsets of topic {whose[0]!r} for group {whose[1]!r}")
+        return Stored(offsets, topic_id)

@@ -1,0 +1,28 @@
+"""No store: what a driver has read it knows itself, and the next one starts where its policy says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from onceover.offset_stores.store import Stored
+
+
+class NoOffsetStore:
+    """See OffsetStore, of which it keeps nothing beyond the process: every start is a first start."""
+
+    in_ledger = False
+
+    def __init__(self, group: str, topic: str) -> None:
+        self.place = f"none, {group}/{topic}"
+        self._held = Stored()
+
+    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+        """What this process saved."""
+        return self._held
+
+    def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
+        """For this process."""
+        self._held = Stored(dict(offsets), topic_id)
+
+    def close(self) -> None:
+        """See OffsetStore."""

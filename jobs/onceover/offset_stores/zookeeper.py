@@ -1,0 +1,112 @@
+"""Offsets in ZooKeeper, where Kafka's own consumers once kept them: `/consumers/GROUP/offsets/TOPIC/PARTITION`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError, SessionExpiredError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.retry import KazooRetry
+
+from onceover.errors import BusyError, UnreachableError
+from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
+
+TIMEOUT_SECONDS = 10.0
+
+
+class ZooKeeperOffsetStore:
+    """See OffsetStore. One znode a Kafka partition, its offset in decimal digits, all written in one transaction.
+
+    The znodes are persistent, so a session that expires loses nothing; the next call opens another. The format has no
+    place for a topic ID.
+    """
+
+    in_ledger = False
+
+    def __init__(self, hosts: str, group: str, topic: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._hosts, self._timeout = hosts, timeout
+        self.place = f"/consumers/{group}/offsets/{topic}"
+        self._client = KazooClient(
+            hosts, timeout=timeout, connection_retry=KazooRetry(max_tries=-1, max_delay=1.0), read_only=False
+        )
+        self._started = False
+        self._there: set[int] | None = None  # Kafka partitions that have a znode; None: not asked yet
+
+    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+        """See OffsetStore."""
+        with self._explaining("read"):
+            client = self._connected()
+            try:
+                names = self._answer(client.get_children_async(self.place))
+            except NoNodeError:
+                self._there = set()
+                return Stored()
+            reads = {name: client.get_async(f"{self.place}/{name}") for name in names}
+            values = {name: self._answer(read)[0] for name, read in reads.items()}
+        if strangers := sorted(name for name in names if not name.isdigit()):
+            raise CorruptOffsetsError(f"{self.place}/{strangers[0]} in ZooKeeper is no Kafka partition")
+        self._there = {int(name) for name in names}
+        return Stored({int(n): parsed(v, f"{self.place}/{n} in ZooKeeper") for n, v in values.items()})
+
+    def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
+        """See OffsetStore."""
+        with self._explaining("write"):
+            client = self._connected()
+            for _ in range(2):
+                if not self._there:
+                    self._answer(client.ensure_path_async(self.place))
+                    names = self._answer(client.get_children_async(self.place))
+                    self._there = {int(name) for name in names if name.isdigit()}
+                if self._written(client, offsets, self._there):
+                    return
+                self._there = None  # somebody else made or removed one in between: look again, once
+        raise BusyError(f"{self.place} in ZooKeeper is being written by somebody else")
+
+    def close(self) -> None:
+        """See OffsetStore."""
+        if self._started:
+            self._client.stop()
+            self._client.close()
+
+    def _written(self, client: KazooClient, offsets: Mapping[int, int], there: set[int]) -> bool:
+        change = client.transaction()
+        for kafka_partition, offset in sorted(offsets.items()):
+            path, value = f"{self.place}/{kafka_partition}", str(offset).encode()
+            if kafka_partition in there:
+                change.set_data(path, value)
+            else:
+                change.create(path, value)
+        failed = [answer for answer in self._answer(change.commit_async()) if isinstance(answer, Exception)]
+        if any(isinstance(answer, NoNodeError | NodeExistsError) for answer in failed):
+            return False
+        if failed:  # the others only say that they were rolled back
+            raise failed[-1]
+        there.update(offsets)
+        return True
+
+    def _answer(self, asked: Any) -> Any:
+        """Within the timeout: a client that lost its server would wait for ever."""
+        return asked.get(timeout=self._timeout)
+
+    def _connected(self) -> KazooClient:
+        if not self._started:
+            self._started = True
+            self._client.start(timeout=self._timeout)
+        return self._client
+
+    @contextmanager
+    def _explaining(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except SessionExpiredError as error:
+            raise UnreachableError(
+                f"ZooKeeper's session expired before it could {verb} {self.place}; the next attempt opens another"
+            ) from error
+        except (KazooException, KazooTimeoutError) as error:
+            raise UnreachableError(
+                f"ZooKeeper at {self._hosts} did not {verb} {self.place} ({type(error).__name__}); start it "
+                "(`onceover stack up zookeeper`) or set ONCEOVER_ZOOKEEPER"
+            ) from error

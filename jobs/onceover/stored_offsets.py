@@ -1,0 +1,79 @@
+"""A pipeline's offset store, with what every store must be kept from: another topic's values, and going back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+from onceover.ledger import stored_offsets as ledger
+from onceover.ledger.database import Connection
+from onceover.offset_stores import CorruptOffsetsError, OffsetStore
+from onceover.pipelines import names
+
+log = logging.getLogger(__name__)
+
+
+class StoredOffsets:
+    """The store of one driver. The ID of the topic comes first: values of an earlier incarnation are never used, even
+    those that lie within the new log. Where a store's format has no place for the ID, the ledger keeps it beside;
+    values that nobody noted anything of are taken for this topic's, as those of a consumer that was here before us.
+    """
+
+    def __init__(self, connection: Connection, pipeline: str, kind: str, store: OffsetStore) -> None:
+        self.store, self.kind = store, kind
+        self._connection, self._pipeline = connection, pipeline
+        self._taken = False
+        self._noted: str | None = None  # the topic whose the values in the store are
+        self._held: dict[int, int] = {}
+
+    def load(self, topic_id: str, kafka_partitions: Collection[int]) -> Mapping[int, int]:
+        """The stored offsets of the topic of that ID, none if the store holds an earlier one's.
+
+        Raises CorruptOffsetsError, with the way out, for values that are not ours; UsageError if the store holds
+        another pipeline's.
+        """
+        if not self._taken:
+            self._noted = ledger.take_place(self._connection, self._pipeline, self.kind, self.store.place, names())
+            self._taken = True
+        with self._telling():
+            stored = self.store.load(kafka_partitions)
+            whose = stored.topic_id or self._noted
+            of_another = whose is not None and whose != topic_id
+            if not of_another and (strangers := stored.offsets.keys() - set(kafka_partitions)):
+                raise CorruptOffsetsError(
+                    f"{self.store.place} holds an offset of Kafka partition {min(strangers)}, which the topic has not"
+                )
+        self._noted = whose
+        self._held = {} if of_another else dict(stored.offsets)
+        return self._held
+
+    def begin(self, topic_id: str, starts: Mapping[int, int]) -> None:
+        """Reading goes on at `starts`: keep them if the store knows nothing of this topic yet, or if it stands beyond
+        them, which only a log that was cut brings about."""
+        if self._noted == topic_id and all(self._held.get(p, at) <= at for p, at in starts.items()):
+            return
+        self.store.save(starts, topic_id)
+        # Only now: until then what lies there is another's, and after a crash is taken for it.
+        ledger.note_topic(self._connection, self.kind, self.store.place, topic_id)
+        self._noted, self._held = topic_id, dict(starts)
+
+    def commit(self, offsets: Mapping[int, int]) -> None:
+        """Keep these, durably; never one lower than what was there at the last load, which is logged."""
+        kept = {p: max(offset, self._held.get(p, 0)) for p, offset in offsets.items()}
+        if backwards := {p: (kept[p], offset) for p, offset in sorted(offsets.items()) if kept[p] != offset}:
+            log.warning("%s: not committed backwards (stored, refused): %s", self.store.place, backwards)
+        if kept and self._noted is not None:
+            state = {**self._held, **kept}
+            self.store.save(state, self._noted)
+            self._held = state
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except CorruptOffsetsError as error:
+            raise CorruptOffsetsError(
+                f"offset store {self.kind}: {error}; look with `onceover offsets {self._pipeline} show`, and say where "
+                f'to go on with `onceover offsets {self._pipeline} set PARTITION=OFFSET... --reason "..."`'
+            ) from error

@@ -1,0 +1,80 @@
+"""The first experiment: `enable.auto.commit=true` commits what was fetched, whether or not it was processed.
+
+A consumer fetches as fast as it can into a queue; a batch every interval takes from it what the rate allows. The client
+commits its position, which is the queue's end. Stopped and started again, it goes on from there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, TopicPartition
+
+from onceover.endpoints import address
+from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Seen, create, number_in, produce, seen
+
+
+@dataclass(frozen=True, slots=True)
+class AutoCommitted:
+    """What Kafka's own tools would show of the group, and what became of the records."""
+
+    current_offset: int
+    log_end_offset: int
+    first_run: int
+    second_run: int
+    outcome: Seen
+
+    @property
+    def right(self) -> bool:
+        """Whether it went as it must: all is committed, only what was processed in the first run was processed."""
+        return (
+            self.current_offset == self.log_end_offset == self.first_run + self.outcome.lost
+            and self.second_run == self.outcome.repeated == 0 < self.outcome.lost
+        )
+
+
+def run(records: int = 100_006, interval: float = 2.0, rate: int = 50, seconds: float = 10.0) -> AutoCommitted:
+    """`rate` is records per second and Kafka partition."""
+    topic = create("auto_commit")
+    produce(topic, range(records))
+    processed = _consume(topic, int(interval * rate), interval, int(seconds / interval))
+    first = len(processed)
+    client = Consumer({"bootstrap.servers": address("kafka"), "group.id": topic})
+    sources = [TopicPartition(topic, p) for p in range(KAFKA_PARTITIONS)]
+    current = sum(p.offset for p in client.committed(sources, timeout=30))
+    end = sum(client.get_watermark_offsets(p, timeout=30)[1] for p in sources)
+    client.close()
+    processed += _consume(topic, records, 0.0, 1)
+    return AutoCommitted(current, end, first, len(processed) - first, seen(processed, records))
+
+
+def _consume(topic: str, most: int, interval: float, batches: int) -> list[int]:
+    """The numbers processed in so many batches, at most `most` of a Kafka partition in each."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": address("kafka"),
+            "group.id": topic,
+            "enable.auto.commit": "true",
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": "true",
+        }
+    )
+    consumer.subscribe([topic])
+    queue: dict[int, deque[int]] = defaultdict(deque)
+    processed: list[int] = []
+    at_end: set[int] = set()
+    for _ in range(batches):
+        due = time.monotonic() + interval
+        while time.monotonic() < due or len(at_end) < KAFKA_PARTITIONS:
+            for message in consumer.consume(1000, timeout=0.1):
+                kafka_partition = message.partition() or 0
+                if message.error() is None:
+                    queue[kafka_partition].append(number_in(message))
+                else:
+                    at_end.add(kafka_partition)
+        for waiting in queue.values():
+            processed += [waiting.popleft() for _ in range(min(most, len(waiting)))]
+    consumer.close()  # a graceful stop, which commits the position once more
+    return processed

@@ -1,0 +1,64 @@
+"""A Structured Streaming query's checkpoint, taken over from a real query and given back to it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.integration.lane import Lane, event
+
+from onceover.endpoints import address
+from onceover.offset_stores import opened_store
+from onceover.stack.jars import class_path
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+# Reads what is there, prints the offsets of each record it was given, and ends.
+QUERY = """
+import json, sys
+from pyspark.sql import SparkSession
+bootstrap, topic, checkpoint, jars = sys.argv[1:]
+spark = (SparkSession.builder.master("local[1]").config("spark.jars", jars).config("spark.ui.enabled", "false")
+         .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1").getOrCreate())
+seen = []
+query = (spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
+         .option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 4).load().writeStream
+         .foreachBatch(lambda batch, number: seen.extend(row.offset for row in batch.select("offset").collect()))
+         .option("checkpointLocation", checkpoint).trigger(availableNow=True).start())
+query.awaitTermination()
+print(json.dumps(sorted(seen)))
+"""
+
+
+def query(lane: Lane, folder: str) -> list[int]:
+    """The offsets that one run of the query was given."""
+    jars = class_path("spark-kafka", lambda part, what: None).replace(":", ",")
+    arguments = [address("kafka"), lane.topic, f"{address('hdfs')}{folder}", jars]
+    done = subprocess.run([sys.executable, "-c", QUERY, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: list[int] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+def test_a_query_is_taken_over_where_it_stopped_and_goes_on_where_we_did(lanes: Lanes, tmp_path: Path) -> None:
+    lane = lanes(offset_store="checkpoint")
+    folder = f"/checkpoints/{lane.name}"
+    lane.toml.write_text(lane.toml.read_text().replace("[ingest]", f'[ingest]\noffset_path = "{folder}"'))
+    lane.produce([event(n) for n in range(10)])
+    assert query(lane, folder) == list(range(10))
+
+    lane.produce([event(n) for n in range(10, 15)])
+    assert sum(p.records for p in lane.ingest()) == 5, "what the query had read is not read again"
+    assert sorted(x.record.offset for _, x in lane.lines()) == list(range(10, 15))
+    with lane.ledger() as ledger, closing(opened_store("checkpoint", lane.pipeline, ledger)) as store:
+        assert store.load([0]).offsets == {0: 15}
+
+    lane.produce([event(n) for n in range(15, 21)])
+    assert query(lane, folder) == list(range(15, 21)), "and the query does not read ours"
+    lane.produce([event(21)])
+    assert sum(p.records for p in lane.ingest()) == 1

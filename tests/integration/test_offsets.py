@@ -1,0 +1,214 @@
+"""Where reading goes on: every store through the real driver, logs that were cut or have expired, and by hand."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.lane import Lane, event
+from tests.integration.planting import expire, gaps
+from tests.integration.test_identity import recreate
+
+from onceover.errors import UsageError
+from onceover.findings import Kind
+from onceover.ledger import drivers
+from onceover.offset_stores import OFFSET_STORES, CorruptOffsetsError, opened_store
+from onceover.stack import Stack
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+KINDS = sorted(OFFSET_STORES.keys() - {"none"})
+RIGHT = {(0.0, "a"): (5, 10, 4), (5.0, "a"): (5, 35, 9)}
+
+
+@pytest.fixture
+def over(lanes: Lanes, stack: Stack) -> Lanes:
+    """A lane whose offsets lie in that store."""
+
+    def make(store: str, **settings: Any) -> Lane:
+        if store in ("zookeeper", "hbase"):
+            stack.up([store])
+        lane = lanes(offset_store=store, **settings)
+        if store == "checkpoint":
+            text = lane.toml.read_text()
+            lane.toml.write_text(text.replace("[ingest]", f'[ingest]\noffset_path = "/checkpoints/{lane.name}"'))
+        return lane
+
+    return make
+
+
+def stored(lane: Lane) -> dict[int, int]:
+    with lane.ledger() as ledger, closing(opened_store(lane.pipeline.ingest.offset_store, lane.pipeline, ledger)) as s:
+        return dict(s.load([0]).offsets)
+
+
+def onceover(*words: str) -> tuple[int, str, str]:
+    program = str(Path(sys.executable).with_name("onceover"))
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("store", KINDS)
+def test_a_driver_goes_on_where_the_last_one_stopped(over: Lanes, store: str) -> None:
+    lane = over(store)
+    lane.produce([event(n, amount=n) for n in range(7)])
+    lane.ingest()
+    assert stored(lane) == {0: 7}
+    lane.produce([event(n, amount=n) for n in range(7, 10)])
+    lane.ingest()
+    assert stored(lane) == {0: 10}
+    assert lane.aggregates() == RIGHT
+    assert len(list(lane.lines())) == 10
+    if store == "kafka":  # the broker drops a deleted topic's offsets; the others would be believed
+        return
+    recreate(lane)
+    lane.produce([event(n, "new") for n in range(15)])
+    lane.ingest()
+    ids = [(x.record.source, x.record.offset) for _, x in lane.lines()]
+    assert len(ids) == len(set(ids)) == 25, "from the new log's start, though 10 lies within it"
+    assert stored(lane) == {0: 15}
+
+
+def test_without_a_store_each_start_reads_all_again_and_a_repair_counts_it_once(over: Lanes) -> None:
+    lane = over("none")
+    lane.produce([event(n, amount=n) for n in range(10)])
+    lane.ingest()
+    lane.ingest()
+    assert len(list(lane.lines())) == 20
+    lane.repair(lane.detect().request_id or 0)
+    assert lane.aggregates() == RIGHT
+
+
+def test_without_a_store_a_start_at_the_end_skips_what_a_repair_reads_again(over: Lanes) -> None:
+    lane = over("none", first_start="latest")
+    lane.produce([event(0)])
+    lane.ingest()
+    lane.produce([event(n, amount=n) for n in range(10)])
+    lane.ingest()
+    assert gaps(lane) == [(1, 11, "lost")]
+    lane.repair(lane.detect().request_id or 0)
+    assert lane.aggregates() == RIGHT
+
+
+def test_what_expired_before_the_first_start_of_a_group_that_was_there_is_a_hole(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(10)])
+    with lane.driver() as driver:
+        driver._offsets.store.save({0: 3}, "")  # somebody else's consumer stopped there
+    expire(lane, 5)
+    with lane.driver() as driver:
+        assert driver.turn(0.0).records == 5
+    assert gaps(lane) == [(3, 5, "expired")]
+
+
+def test_a_log_that_ends_before_the_stored_offset_is_a_finding_until_it_reaches_there_again(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(10)])
+    lane.ingest()
+    with lane.driver() as driver:
+        driver._offsets.store.save({0: 12}, "")
+        driver.turn(0.0)
+        assert stored(lane) == {0: 10}
+        (found,) = lane.detect().findings
+        assert found.kind is Kind.TRUNCATED
+        assert [cut[1:] for cut in found.evidence["end_and_stored"]] == [[0, 10, 12]]  # type: ignore[attr-defined]
+        assert "it ends at 10, 12 was stored" in lane.told(0)
+        lane.produce([event(n) for n in (10, 11)])
+        driver.turn(0.0)
+    assert lane.detect().findings == ()
+    with lane.ledger() as ledger:
+        noted = ledger.execute("SELECT kind, resolved_at IS NOT NULL AS over FROM onceover.finding WHERE pipeline = %s "
+                               "AND window_start IS NULL", [lane.name]).fetchall()  # fmt: skip
+    assert [tuple(row.values()) for row in noted] == [("truncated log", True)]
+
+
+def test_two_pipelines_on_one_group_are_refused(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(0)])
+    lane.ingest()
+    other = lane.toml.with_name(f"{lane.name}_b.toml")
+    other.write_text(lane.toml.read_text().replace("[ingest]", f'[ingest]\ngroup = "onceover-{lane.name}"'))
+    try:
+        twin = Lane(f"{lane.name}_b", lane.topic, lane.spark, other)
+        with twin.driver() as driver, pytest.raises(UsageError, match=f"pipeline {lane.name} keeps its offsets there"):
+            driver.turn(0.0)
+    finally:
+        other.unlink()
+
+
+def test_offsets_in_the_ledger_are_saved_with_the_landing_or_not_at_all(over: Lanes) -> None:
+    lane = over("postgres")
+    lane.produce([event(n, amount=n) for n in range(10)])
+    with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("onceover.ingest.batches.committed", _killed)
+        with pytest.raises(KeyboardInterrupt):
+            driver.turn(0.0)
+    with lane.ledger() as ledger:
+        (row,) = ledger.execute("SELECT state FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchall()
+    assert (row["state"], stored(lane)) == ("begun", {0: 0})
+
+
+def _killed(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> None:
+    lane = over("kafka")
+    lane.produce([event(n, amount=n) for n in range(10)])
+    lane.ingest()
+    code, said, _ = onceover("offsets", lane.name, "show", "--json")
+    (row,) = json.loads(said)["kafka_partitions"]
+    assert (code, row["stored"], row["earliest"], row["end"], row["frontier"]) == (0, 10, 0, 10, 10)
+    assert "keeps its offsets in kafka: consumer group" in onceover("offsets", lane.name, "show")[1]
+
+    assert onceover("offsets", lane.name, "set", "0=4")[0] == 2, "it needs a reason"
+    assert "lies outside the log" in onceover("offsets", lane.name, "set", "0=11", "--reason", "x")[2]
+    assert "has no Kafka partition 1" in onceover("offsets", lane.name, "set", "1=0", "--reason", "x")[2]
+    with lane.ledger() as ledger:
+        epoch = drivers.acquire(ledger, lane.name, "an ingest that runs")
+        code, _, said = onceover("offsets", lane.name, "set", "0=4", "--reason", "read again")
+        assert (code, "is being ingested by an ingest that runs" in said) == (75, True)
+        drivers.release(ledger, epoch)
+    assert onceover("offsets", lane.name, "set", "0=4", "--reason", "read again")[:1] == (0,)
+    assert stored(lane) == {0: 4}
+    lane.ingest()
+    lane.repair(lane.detect().request_id or 0)
+    assert lane.aggregates() == RIGHT
+
+    code, said, _ = onceover("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
+    if code == 75:  # nobody has started it
+        stack.up(["zookeeper"])
+        code, said, _ = onceover("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
+    assert (code, 'write offset_store = "zookeeper"' in said) == (0, True)
+    lane.toml.write_text(lane.toml.read_text().replace('offset_store = "kafka"', 'offset_store = "zookeeper"'))
+    assert stored(lane) == {0: 10}
+    lane.produce([event(3, amount=100)])
+    assert sum(p.records for p in lane.ingest()) == 1
+    with lane.ledger() as ledger:
+        changes = ledger.execute("SELECT store, why, before, after FROM onceover.offset_change WHERE pipeline = %s "
+                                 "ORDER BY change_id", [lane.name]).fetchall()  # fmt: skip
+    assert [tuple(row.values()) for row in changes] == [
+        ("kafka", "read again", {"0": 10}, {"0": 4}),
+        ("zookeeper", "one server less", {}, {"0": 10}),
+    ]
+
+
+def test_a_corrupt_store_stops_the_driver_and_is_set_right_by_hand(over: Lanes) -> None:
+    lane = over("file")
+    lane.produce([event(n, amount=n) for n in range(10)])
+    lane.ingest()
+    with lane.ledger() as ledger, closing(opened_store("file", lane.pipeline, ledger)) as store:
+        Path(store.place).write_text("0 1")
+    with lane.driver() as driver, pytest.raises(CorruptOffsetsError, match=f"onceover offsets {lane.name} set"):
+        driver.turn(0.0)
+    code, said, _ = onceover("offsets", lane.name, "show")
+    assert (code, "is cut or was changed" in said) == (1, True)
+    assert onceover("offsets", lane.name, "set", "0=10", "--reason", "as the frontier says")[0] == 0
+    lane.produce([event(3, amount=100)])
+    assert sum(p.records for p in lane.ingest()) == 1

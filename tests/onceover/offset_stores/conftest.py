@@ -1,0 +1,92 @@
+"""Every offset store on its real server, at a place of one test's own."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onceover.endpoints import address
+from onceover.kafka import KafkaOffsetStore
+from onceover.ledger.database import Connection, connect, migrate
+from onceover.ledger.stored_offsets import LedgerOffsetStore
+from onceover.offset_stores import OFFSET_STORES, OffsetStore
+from onceover.offset_stores.checkpoint import CheckpointOffsetStore
+from onceover.offset_stores.hbase import HBaseOffsetStore
+from onceover.offset_stores.hdfs import HdfsOffsetStore
+from onceover.offset_stores.local_file import LocalFileOffsetStore
+from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
+from onceover.stack import Stack
+
+if TYPE_CHECKING:
+    from tests.onceover.conftest import Broker
+
+KINDS = sorted(OFFSET_STORES.keys() - {"none"})
+
+
+@dataclass(slots=True)
+class Place:
+    """Where one store's values lie. Each `open` is another process's: nothing is shared but the place."""
+
+    kind: str
+    name: str
+    folder: Path
+    ledger: Connection
+    opened: list[OffsetStore] = field(default_factory=list)
+
+    def open(self) -> OffsetStore:
+        store = self._make()
+        self.opened.append(store)
+        return store
+
+    def _make(self) -> OffsetStore:
+        group, topic = f"g-{self.name}", f"t-{self.name}"
+        make: dict[str, Callable[[], OffsetStore]] = {
+            "file": lambda: LocalFileOffsetStore(self.folder, group, topic),
+            "kafka": lambda: KafkaOffsetStore(address("kafka"), topic, group, {}),
+            "zookeeper": lambda: ZooKeeperOffsetStore(address("zookeeper"), group, topic),
+            "hbase": lambda: HBaseOffsetStore(address("hbase"), group, topic),
+            "hdfs": lambda: HdfsOffsetStore(address("webhdfs"), f"/offsets/{self.name}", group, topic),
+            "checkpoint": lambda: CheckpointOffsetStore(address("webhdfs"), f"/checkpoints/{self.name}", topic),
+            "postgres": lambda: LedgerOffsetStore(self.ledger, self.name),
+        }
+        return make[self.kind]()
+
+
+@pytest.fixture(scope="session")
+def servers(stack: Stack) -> Stack:
+    """The session's stack, with the servers that come up only by name."""
+    stack.up(["zookeeper", "hbase"])
+    return stack
+
+
+@pytest.fixture
+def ledger(servers: Stack) -> Iterator[Connection]:
+    migrate(address("postgres"))
+    with connect(address("postgres"), "test") as connection:
+        yield connection
+
+
+@pytest.fixture
+def places(ledger: Connection, broker: Broker, tmp_path: Path) -> Iterator[Callable[[str], Place]]:
+    made: list[Place] = []
+
+    def make(kind: str) -> Place:
+        place = Place(kind, uuid.uuid4().hex[:8], tmp_path, ledger)
+        ledger.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1)", [place.name])
+        if kind == "kafka":
+            broker.create(4, name=f"t-{place.name}")
+        made.append(place)
+        return place
+
+    yield make
+    for each in made:
+        for store in each.opened:
+            store.close()
+        for table in ("stored_offset", "offset_place", "pipeline"):
+            column = "name" if table == "pipeline" else "pipeline"
+            ledger.execute(f"DELETE FROM onceover.{table} WHERE {column} = %s", [each.name])

@@ -1,0 +1,69 @@
+"""The contract that every offset store keeps, run against the real servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onceover.offset_stores import OFFSET_STORES, OffsetStore
+from onceover.offset_stores.nowhere import NoOffsetStore
+
+if TYPE_CHECKING:
+    from tests.onceover.offset_stores.conftest import Place
+
+pytestmark = pytest.mark.stack
+ALL = [0, 1, 2, 3]
+KINDS = sorted(OFFSET_STORES.keys() - {"none"})
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, places: Callable[[str], Place]) -> Place:
+    return places(request.param)
+
+
+def loaded(store: OffsetStore) -> dict[int, int]:
+    return dict(store.load(ALL).offsets)
+
+
+def test_nothing_is_stored_at_first_and_what_was_saved_is_loaded_by_everybody(place: Place) -> None:
+    store = place.open()
+    assert loaded(store) == {}
+    store.save({0: 5, 1: 0, 3: 1 << 40}, "topic-a")
+    assert loaded(store) == {0: 5, 1: 0, 3: 1 << 40}
+    assert loaded(place.open()) == {0: 5, 1: 0, 3: 1 << 40}, "as another process would"
+
+
+def test_a_save_is_all_that_is_stored_from_then_on(place: Place) -> None:
+    one, other = place.open(), place.open()
+    one.save({0: 5, 1: 6}, "topic-a")
+    other.save({0: 7, 1: 6, 2: 1}, "topic-a")
+    one.save({0: 8, 1: 6, 2: 2}, "topic-a")
+    other.save({0: 3, 1: 6, 2: 2}, "topic-a")
+    assert loaded(place.open()) == {0: 3, 1: 6, 2: 2}, "a store takes what it is told; who may tell is not its business"
+
+
+def test_the_topic_id_is_kept_where_the_format_has_a_place_for_it(place: Place) -> None:
+    store = place.open()
+    store.save({0: 5}, "topic-a")
+    store.save({0: 0}, "topic-b")
+    assert place.open().load([0]).topic_id == ("topic-b" if place.kind in ("hdfs", "postgres") else None)
+
+
+def test_many_saves_leave_no_heap_behind(place: Place) -> None:
+    store = place.open()
+    for n in range(120):
+        store.save(dict.fromkeys(ALL, n), "topic-a")
+    assert loaded(place.open()) == dict.fromkeys(ALL, 119)
+    if place.kind in ("hdfs", "checkpoint"):
+        folder = place.open().place
+        files = store._files  # type: ignore[attr-defined]
+        logs = [folder] if place.kind == "hdfs" else [f"{folder}/offsets", f"{folder}/commits"]
+        assert all(len(files.names(log)) <= (1 if place.kind == "hdfs" else 100) for log in logs)
+
+
+def test_no_store_at_all_remembers_for_as_long_as_its_process_lives() -> None:
+    store = NoOffsetStore("g", "t")
+    store.save({0: 5}, "topic-a")
+    assert (loaded(store), loaded(NoOffsetStore("g", "t"))) == ({0: 5}, {})

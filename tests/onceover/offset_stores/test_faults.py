@@ -1,0 +1,190 @@
+"""What crashes, restarts and strangers leave in an offset store: whole, or told with its key; never guessed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import happybase
+import pytest
+from kazoo.client import KazooClient
+
+from onceover.endpoints import address
+from onceover.errors import BusyError, UnreachableError
+from onceover.hdfs_files import SmallFiles
+from onceover.offset_stores import CorruptOffsetsError
+from onceover.offset_stores.hbase import TABLE
+from onceover.stack import Stack
+
+if TYPE_CHECKING:
+    from tests.onceover.offset_stores.conftest import Place
+
+pytestmark = pytest.mark.stack
+Places = Callable[[str], "Place"]
+SERVER = {"zookeeper": "zookeeper", "hbase": "hbase-thrift"}
+
+
+def test_a_crash_between_write_and_rename_leaves_what_was_there(places: Places) -> None:
+    file, hdfs, checkpoint = (places(kind) for kind in ("file", "hdfs", "checkpoint"))
+    for place in (file, hdfs, checkpoint):
+        place.open().save({0: 5, 1: 6}, "topic-a")
+    Path(file.open().place).with_name(".gtoffset.new").write_text("0 7\n1")
+    small = SmallFiles(address("webhdfs"))
+    small._client.write(f"{hdfs.open().place}/.offsets-{1:020d}.json.0a.tmp", data=b'{"version": 1, "off')
+    small._client.write(f"{checkpoint.open().place}/offsets/1", data=b"v1\n{}\n{")  # planned, never committed
+    for place in (file, hdfs, checkpoint):
+        assert dict(place.open().load([0, 1]).offsets) == {0: 5, 1: 6}
+        place.open().save({0: 8, 1: 9}, "topic-a")
+        assert dict(place.open().load([0, 1]).offsets) == {0: 8, 1: 9}
+    assert small.names(hdfs.open().place) == [f"offsets-{1:020d}.json"], "what was left behind is swept"
+
+
+def test_of_two_writers_at_once_one_is_told(places: Places) -> None:
+    for kind in ("hdfs", "checkpoint"):
+        place = places(kind)
+        one, other = place.open(), place.open()
+        one.save({0: 5}, "topic-a")
+        other.save({0: 6}, "topic-a")
+        with pytest.raises(BusyError, match="by somebody else at the same time"):
+            one.save({0: 7}, "topic-a")
+        assert dict(place.open().load([0]).offsets) == {0: 6}
+        one.save({0: 7}, "topic-a")
+        assert dict(place.open().load([0]).offsets) == {0: 7}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is cut or was changed"),
+        (b"0 5\n", "is cut or was changed"),
+        (b"0 5\n1 6\nend 2 00000000\n", "is cut or was changed"),
+        (b"\x00\xff\n", "is cut or was changed"),
+    ],
+)
+def test_a_local_file_that_is_not_ours_is_named(places: Places, content: bytes, said: str) -> None:
+    store = places("file").open()
+    store.save({0: 5}, "topic-a")
+    Path(store.place).write_bytes(content)
+    with pytest.raises(CorruptOffsetsError, match=f"gtoffset {said}"):
+        store.load([0])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is cut or damaged"),
+        (b'{"version": 1', "is cut or damaged"),
+        (b'{"version": 2, "topic": "t", "topic_id": "x", "group": "g", "offsets": {}}', "is of version 2"),
+        (b'{"version": 1, "topic": "t", "topic_id": "x", "group": "g", "offsets": {}}', "offsets of topic 't'"),
+        (b'{"version": 1, "topic": "t", "topic_id": "x", "group": "g", "offsets": {"0": -1}}', "which is no offset"),
+    ],
+)
+def test_a_file_on_hdfs_that_is_not_ours_is_named(places: Places, content: bytes, said: str) -> None:
+    store = places("hdfs").open()
+    SmallFiles(address("webhdfs")).create(f"{store.place}/offsets-{0:020d}.json", content)
+    with pytest.raises(CorruptOffsetsError, match=said):
+        store.load([0])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "begins with ''"),
+        (b"v2\n{}\n{}", "begins with 'v2'"),
+        (b'v1\n{}\n{"other": {"0": 5}}', "is of topic 'other'"),
+        (b'v1\n{}\n{"TOPIC": {"0": 5}}\n{"TOPIC": {"0": 5}}', "of a query with 2 sources"),
+        (b"v1\n{}\n-", "its last line holds no offsets"),
+        (b'v1\n{"batchWat\n{"TOPIC": {"0": 5}}', "its second line is no batch's metadata"),
+        (b'v1\n{}\n{"TOPIC": {"0": 1.5}}', "which is no offset"),
+        (None, "is gone, and batch 1 was committed"),
+    ],
+)
+def test_a_checkpoint_that_is_not_ours_is_named(places: Places, content: bytes | None, said: str) -> None:
+    place = places("checkpoint")
+    store = place.open()
+    small = SmallFiles(address("webhdfs"))
+    store.save({0: 5}, "topic-a")
+    if content is not None:
+        small.create(f"{store.place}/offsets/1", content.replace(b"TOPIC", f"t-{place.name}".encode()))
+    small.create(f"{store.place}/commits/1", b'v1\n{"nextBatchWatermarkMs":0}')
+    with pytest.raises(CorruptOffsetsError, match=said):
+        store.load([0])
+
+
+def test_znodes_and_rows_that_are_not_ours_are_named(places: Places) -> None:
+    zookeeper, hbase = places("zookeeper").open(), places("hbase").open()
+    zookeeper.save({0: 5}, "topic-a")
+    hbase.save({0: 5}, "topic-a")
+    client = KazooClient(address("zookeeper"))
+    client.start()
+    client.set(f"{zookeeper.place}/0", b"five")
+    with pytest.raises(CorruptOffsetsError, match=f"{zookeeper.place}/0 in ZooKeeper holds 'five'"):
+        zookeeper.load([0])
+    client.create(f"{zookeeper.place}/lock", b"")
+    with pytest.raises(CorruptOffsetsError, match=r"/lock in ZooKeeper is no Kafka partition"):
+        zookeeper.load([0])
+    client.stop()
+    client.close()
+
+    prefix = hbase.place.partition(" ")[2]
+    host, port = address("hbase").split(":")
+    table = happybase.Connection(host, int(port)).table(TABLE)
+    now = time.time_ns() // 1_000_000
+    table.put(f"{prefix}{now + 60_000:013d}".encode(), {b"offsets:0": b"5 "})
+    with pytest.raises(CorruptOffsetsError, match="holds '5 ', which is no offset"):
+        hbase.load([0])
+    table.put(f"{prefix}{now + 86_400_000:013d}".encode(), {b"offsets:0": b"5"})
+    with pytest.raises(CorruptOffsetsError, match="is dated in the future"):
+        hbase.load([0])
+
+
+def test_a_newer_row_is_the_state_even_if_the_clock_went_back(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = places("hbase")
+    store = place.open()
+    store.save({0: 5}, "topic-a")
+    monkeypatch.setattr("onceover.offset_stores.hbase._now", lambda: time.time_ns() // 1_000_000 - 60_000)
+    again = place.open()
+    assert dict(again.load([0]).offsets) == {0: 5}
+    again.save({0: 6}, "topic-a")
+    assert dict(place.open().load([0]).offsets) == {0: 6}
+
+
+def test_a_session_that_expired_is_followed_by_another(places: Places) -> None:
+    place = places("zookeeper")
+    store = place.open()
+    store.save({0: 5}, "topic-a")
+    stolen = KazooClient(address("zookeeper"), client_id=store._client.client_id)  # type: ignore[attr-defined]
+    stolen.start()
+    stolen.stop()  # closes the session under the store's feet
+    stolen.close()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with suppress(UnreachableError):  # it says so, at most until the client has noticed
+            store.save({0: 6}, "topic-a")
+            break
+    assert dict(place.open().load([0]).offsets) == {0: 6}
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("kind", ["zookeeper", "hbase"])  # the others': test_parts_away.py, test_group.py
+def test_a_server_that_is_away_is_told_in_bounded_time_and_comes_back_with_what_was_saved(
+    places: Places, servers: Stack, kind: str
+) -> None:
+    place = places(kind)
+    store = place.open()
+    store.save({0: 5}, "topic-a")
+    servers.stop_part(SERVER[kind])
+    begun = time.monotonic()
+    with pytest.raises(UnreachableError, match="did not write"):
+        store.save({0: 6}, "topic-a")
+    assert time.monotonic() - begun < 30
+    if kind == "hbase":
+        servers.stop_part("hbase")
+        servers.start_part("hbase")
+    servers.start_part(SERVER[kind])
+    assert dict(place.open().load([0]).offsets) in ({0: 5}, {0: 6})
+    store.save({0: 7}, "topic-a")
+    assert dict(place.open().load([0]).offsets) == {0: 7}

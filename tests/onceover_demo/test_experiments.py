@@ -1,0 +1,74 @@
+"""The experiments in their short form: the same code as `make experiments`, with fewer records and kills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from onceover.endpoints import address
+from onceover.ledger.database import migrate
+from onceover.offset_stores import OFFSET_STORES
+from onceover.home import pipelines_folder
+from onceover.stack import Stack
+from onceover.steps import Step
+from onceover_demo.experiments import auto_commit, late_commit, stores
+from onceover_demo.experiments.pipeline import Trial
+from onceover_demo.experiments.topic import Seen, seen
+from onceover_demo.warm import WarmJobs
+
+pytestmark = [pytest.mark.stack, pytest.mark.faults]
+Make = Callable[..., Trial]
+
+
+@pytest.fixture(scope="module")
+def make(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
+    """A Trial on the session's stack; what it runs is killed on one warm Spark."""
+    migrate(address("postgres"))
+    stack.up(["zookeeper", "hbase"])
+    log: Path = tmp_path_factory.mktemp("log")
+    warm = WarmJobs(log / "warm.log")
+    made: list[Trial] = []
+
+    def trial(store: str, **settings: object) -> Trial:
+        made.append(Trial(pipelines_folder(), log, store, launch=warm.launch, **settings))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield trial
+    for one in made:
+        one.job.close()
+        (pipelines_folder() / f"{one.name}.toml").unlink()
+    warm.close()
+
+
+def test_what_became_of_the_records_is_counted_one_by_one() -> None:
+    assert seen([0, 1, 1, 3, 3, 3], 5) == Seen(processed=6, lost=2, repeated=3)
+
+
+def test_auto_commit_runs_ahead_and_records_are_missing_after_a_restart(stack: Stack) -> None:
+    found = auto_commit.run(records=2_006, interval=0.5, rate=50, seconds=2.0)
+    assert (found.first_run, found.outcome.lost, found.outcome.repeated) == (400, 1_606, 0)
+    assert found.current_offset == found.log_end_offset == 2_006
+    assert found.right
+
+
+def test_a_commit_that_waits_for_the_next_batch_repeats_exactly_one_batch(stack: Stack) -> None:
+    found = late_commit.run(0.5, 40, records=1_000)
+    assert (found.predicted, found.outcome) == (80, Seen(1_080, 0, 80))
+    assert found.right
+
+
+def test_an_offset_file_loses_and_repeats_nothing_when_stopped_and_one_batch_when_killed(make: Make) -> None:
+    assert stores.stop_politely(make, 0.5, 100, records=1_000).outcome == Seen(1_000, 0, 0)
+    killed, batch = stores.kill_between_batch_and_file(make, most=200, records=1_000)
+    assert (killed.raw, batch) == (Seen(1_200, 0, 200), 200)
+    assert (killed.findings, killed.repaired) == (frozenset({"duplicated", "aggregate mismatch"}), True)
+
+
+@pytest.mark.parametrize("store", sorted(OFFSET_STORES.keys() - {"none"}))
+def test_a_kill_after_the_landing_loses_nothing_and_the_repair_leaves_nothing_twice(make: Make, store: str) -> None:
+    killed = stores.kill_at(make, store, (Step.LANDED,))
+    assert killed.right
+    assert killed.raw.lost == 0
+    assert killed.raw.repeated == (0 if store == "postgres" else stores.EACH), "in the ledger, both or neither"
