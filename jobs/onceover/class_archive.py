@@ -19,8 +19,9 @@ _QUIETLY = "-Xlog:cds=off -Xlog:cds+dynamic=off"  # an archive that does not fit
 
 def driver_options(environment: Mapping[str, str], archive: Path = ARCHIVE) -> dict[str, str]:
     """What the environment of a driver's spark-submit needs so that its JVM uses the archive; nothing without one, or
-    where the environment names an archive of its own."""
+    where the environment names an archive of its own, to use or to make: Java does not build one on another."""
     given = environment.get(OPTIONS, "")
-    if not archive.is_file() or "SharedArchiveFile" in given or set(str(archive)) & set("\"'\\"):
+    has_its_own = "SharedArchiveFile" in given or "ArchiveClassesAtExit" in given
+    if not archive.is_file() or has_its_own or set(str(archive)) & set("\"'\\"):
         return {}
     return {OPTIONS: f'{given} "-XX:SharedArchiveFile={archive}" {_QUIETLY}'.lstrip()}

@@ -50,7 +50,7 @@ class SmallFiles:
             raise explained(self._address, error) from error
 
     def create(self, path: str, content: bytes) -> None:
-        """A new file of that content, durable. Raises BusyError if there is one of that name already."""
+        """A new file of that content, on its DataNodes. Raises BusyError if there is one of that name already."""
         folder, _, name = path.rpartition("/")
         scratch = f"{folder}/.{name}.{uuid.uuid4().hex}.tmp"
         with explaining(self._address):
@@ -63,10 +63,10 @@ class SmallFiles:
                     raise
                 raise BusyError(f"{path} on HDFS was written by somebody else at the same time") from error
 
-    def remove(self, path: str) -> None:
-        """Delete the file, if it is there."""
+    def remove(self, path: str) -> bool:
+        """Delete the file, if it is there; returns whether it was."""
         with explaining(self._address):
-            self._client.delete(path)
+            return bool(self._client.delete(path))
 
 
 def listing(client: InsecureClient, address: str, folder: str) -> list[tuple[str, int]]:

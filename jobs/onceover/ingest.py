@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -113,6 +113,7 @@ class Ingest:
     ) -> None:
         self._connection, self._epoch, self._known, self._policy = connection, epoch, known, policy
         self._topic, self._offsets, self._work, self._holding = topic, offsets, work, holding
+        self._planned = False
         self._uncommitted: dict[int, dict[int, int]] = {}  # landed batches whose offsets the store does not hold yet
 
     def run(self, stop: threading.Event, lost: threading.Event, report: Callable[[Progress], None]) -> None:
@@ -224,8 +225,13 @@ class Ingest:
         if remembers and facts.end.keys() - stored.keys():
             held = kafka_partitions.committed_offsets(self._connection, self._epoch.pipeline, facts.generation)
             stored = {**held, **stored}
-        latest = self._policy.first_start == "latest" and not (seen and remembers)
-        starts = starting_offsets(stored, facts.end if latest else facts.earliest, facts.earliest, facts.end)
+        # Only a first start may be at the end: a new incarnation or Kafka partition is read from its beginning.
+        first = not stored and not self._planned and not (seen and remembers)
+        at_end = first and self._policy.first_start == "latest"
+        starts = starting_offsets(stored, facts.end if at_end else facts.earliest, facts.earliest, facts.end)
+        if seen:  # of what is new to the ledger nothing may go unaccounted, whatever somebody set
+            starts = {p: replace(start, origin=min(start.origin, facts.earliest[p])) for p, start in starts.items()}
+        self._planned = True
         kafka_partitions.register(
             self._connection,
             self._epoch,
@@ -234,11 +240,11 @@ class Ingest:
             ends={KafkaPartition(facts.generation, p): end for p, end in facts.end.items()},
         )
         at = {p: start.at for p, start in starts.items()}
-        self._tell(facts, starts)
+        self._tell(facts, stored, starts)
         self._offsets.begin(facts.topic_id, at)
         return next_ranges(facts.generation, at, facts.end, self._policy.max_records_per_batch)
 
-    def _tell(self, facts: TopicFacts, starts: Mapping[int, Start]) -> None:
+    def _tell(self, facts: TopicFacts, stored: Mapping[int, int], starts: Mapping[int, Start]) -> None:
         """What lay outside the log; the ledger has it as a finding."""
         for kafka_partition, start in starts.items():
             if start.truncated_from is not None:
@@ -246,10 +252,10 @@ class Ingest:
                     "%s-%d was truncated: its log ends at %d, offsets up to %d were read before; reading goes on at %d",
                     facts.topic, kafka_partition, facts.end[kafka_partition], start.truncated_from, start.at,
                 )  # fmt: skip
-            elif start.origin < start.at:
+            elif stored.get(kafka_partition, start.at) < start.at:
                 log.warning(
                     "%s-%d has expired up to %d: offsets from %d on were never read and are no longer there",
-                    facts.topic, kafka_partition, start.at, start.origin,
+                    facts.topic, kafka_partition, start.at, stored[kafka_partition],
                 )  # fmt: skip
 
     def _report(

@@ -8,18 +8,20 @@ before the frontier is landed twice, and counted once by the repair.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 
 from onceover.endpoints import address
 from onceover.errors import TerminalError, UsageError
+from onceover.ingest import Heart
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import drivers, kafka_partitions, stored_offsets
 from onceover.ledger.catalog import registered
 from onceover.ledger.database import Connection, connect, require_current
-from onceover.offset_stores import CorruptOffsetsError, OffsetStore, opened_store
+from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored, opened_store
 from onceover.pipeline import Pipeline
 from onceover.pipelines import names
+from onceover.stored_offsets import loaded, telling
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +55,14 @@ def look(pipeline: Pipeline) -> Looked:
     with _opened(pipeline) as (ledger, facts):
         held, kind = kafka_partitions.progress(ledger, pipeline.name, facts.generation), pipeline.ingest.offset_store
         known = {source.kafka_partition: both for source, both in held.items()}
-        stored: Mapping[int, int] = {}
-        trouble = None
+        stored, trouble = Stored(), None
         with closing(opened_store(kind, pipeline, ledger)) as store:
             try:
-                found = store.load(facts.end)
-                stored = found.offsets
-                whose = found.topic_id or stored_offsets.topic_in(ledger, kind, store.place)
-                if whose is not None and whose != facts.topic_id:
-                    trouble = f"they are of topic ID {whose}, which is gone; reading begins at the new log's start"
+                stored = _stored(ledger, kind, store, facts)
+                if stored.topic_id not in (None, facts.topic_id):
+                    trouble = (
+                        f"they are of topic ID {stored.topic_id}, which is gone; the new log is read from its start"
+                    )
             except CorruptOffsetsError as error:
                 trouble = str(error)
             return Looked(
@@ -69,7 +70,7 @@ def look(pipeline: Pipeline) -> Looked:
                 place=store.place,
                 topic_id=facts.topic_id,
                 kafka_partitions=tuple(
-                    Standing(p, facts.earliest[p], end, stored.get(p), *known.get(p, (None, None)))
+                    Standing(p, facts.earliest[p], end, stored.offsets.get(p), *known.get(p, (None, None)))
                     for p, end in sorted(facts.end.items())
                 ),
                 trouble=trouble,
@@ -94,40 +95,47 @@ def set_offsets(pipeline: Pipeline, wanted: Mapping[int, int], who: str, why: st
                     f"{kafka_partition}={offset} lies outside the log of Kafka partition {kafka_partition}, which goes "
                     f"from {low} to {high}"
                 )
-        with _as_driver(ledger, pipeline.name), closing(opened_store(kind, pipeline, ledger)) as store:
-            before = _readable(store, facts)
-            if before is None and (missing := facts.end.keys() - wanted.keys()):
+        with _as_driver(ledger, pipeline.name) as epoch, closing(opened_store(kind, pipeline, ledger)) as store:
+            before: Mapping[int, int] | None = None
+            with suppress(CorruptOffsetsError):
+                before = _stored(ledger, kind, store, facts).offsets
+            after = {**(before or {}), **wanted}
+            if missing := facts.end.keys() - after.keys():
                 raise UsageError(
-                    f"what is stored cannot be read, so every Kafka partition needs its offset; missing: "
+                    "nothing is stored, or it cannot be read, so every Kafka partition needs its offset; missing: "
                     f"{', '.join(map(str, sorted(missing)))}; `onceover offsets {pipeline.name} show` has the frontiers"
                 )
-            return _save(ledger, pipeline.name, kind, store, facts, before, {**(before or {}), **wanted}, who, why)
+            return _save(ledger, epoch, kind, store, facts, before, after, who, why)
 
 
 def copy_offsets(pipeline: Pipeline, to: str, who: str, why: str) -> Mapping[int, int]:
     """Copy what is stored into another store, read it back, and return it. The pipeline's TOML still names the old one.
 
-    Raises UsageError if there is nothing to copy, TerminalError if the other store then holds anything else.
+    Raises UsageError if there is nothing to copy, CorruptOffsetsError if either store holds what is not ours,
+    TerminalError if the other one then holds anything else.
     """
     kind = pipeline.ingest.offset_store
     if to == kind:
         raise UsageError(f"pipeline {pipeline.name} keeps its offsets in {kind} already")
     if "none" in (to, kind):
         raise UsageError("the store none keeps nothing: nothing can be copied from it or to it")
-    with _opened(pipeline) as (ledger, facts), _as_driver(ledger, pipeline.name):
-        with closing(opened_store(kind, pipeline, ledger)) as store:
-            found = store.load(facts.end)
-            whose = found.topic_id or stored_offsets.topic_in(ledger, kind, store.place)
-        if not found.offsets or whose not in (None, facts.topic_id):
+    with _opened(pipeline) as (ledger, facts), _as_driver(ledger, pipeline.name) as epoch:
+        with closing(opened_store(kind, pipeline, ledger)) as store, telling(kind, pipeline.name):
+            found = _stored(ledger, kind, store, facts)
+        if not found.offsets:
             raise UsageError(f"{store.place} holds no offsets of the topic as it is now; there is nothing to copy")
-        with closing(opened_store(to, pipeline, ledger)) as other:
-            before = _readable(other, facts)
-            return _save(ledger, pipeline.name, to, other, facts, before, found.offsets, who, why)
+        with closing(opened_store(to, pipeline, ledger)) as other, telling(to, pipeline.name):
+            before = _stored(ledger, to, other, facts).offsets
+            return _save(ledger, epoch, to, other, facts, before, found.offsets, who, why)
+
+
+def _stored(ledger: Connection, kind: str, store: OffsetStore, facts: TopicFacts) -> Stored:
+    return loaded(store, stored_offsets.topic_in(ledger, kind, store.place), facts.topic_id, facts.end.keys())
 
 
 def _save(
     ledger: Connection,
-    name: str,
+    epoch: drivers.Epoch,
     kind: str,
     store: OffsetStore,
     facts: TopicFacts,
@@ -136,25 +144,18 @@ def _save(
     who: str,
     why: str,
 ) -> Mapping[int, int]:
-    stored_offsets.take_place(ledger, name, kind, store.place, names())
+    """The note comes first, so that nothing is ever changed that nobody has signed."""
+    stored_offsets.take_place(ledger, epoch.pipeline, kind, store.place, names())
+    stored_offsets.note_change(ledger, epoch.pipeline, kind, who, why, before, after)
+    drivers.beat(ledger, epoch)
     store.save(after, facts.topic_id)
     stored_offsets.note_topic(ledger, kind, store.place, facts.topic_id)
     found = store.load(facts.end).offsets
-    if dict(found) != dict(after):
+    if any(found.get(p) != offset for p, offset in after.items()):
         raise TerminalError(
-            f"{store.place} was to hold {dict(after)} and holds {dict(found)}; somebody else writes there"
+            f"{store.place} was to hold {dict(after)}, but holds {dict(found)}: somebody else writes there"
         )
-    stored_offsets.note_change(ledger, name, kind, who, why, before, after)
-    return found
-
-
-def _readable(store: OffsetStore, facts: TopicFacts) -> Mapping[int, int] | None:
-    """What is stored of the topic's Kafka partitions, None if that is not ours to read."""
-    try:
-        found = store.load(facts.end).offsets
-    except CorruptOffsetsError:
-        return None
-    return found if found.keys() <= facts.end.keys() else None
+    return after
 
 
 @contextmanager
@@ -169,9 +170,10 @@ def _opened(pipeline: Pipeline) -> Iterator[tuple[Connection, TopicFacts]]:
 
 
 @contextmanager
-def _as_driver(ledger: Connection, name: str) -> Iterator[None]:
+def _as_driver(ledger: Connection, name: str) -> Iterator[drivers.Epoch]:
     epoch = drivers.acquire(ledger, name, "onceover offsets")
     try:
-        yield
+        with Heart(address("postgres"), epoch):
+            yield epoch
     finally:
         drivers.release(ledger, epoch)

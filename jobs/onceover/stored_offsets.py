@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from onceover.ledger import stored_offsets as ledger
 from onceover.ledger.database import Connection
-from onceover.offset_stores import CorruptOffsetsError, OffsetStore
+from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored
 from onceover.pipelines import names
 
 log = logging.getLogger(__name__)
@@ -36,22 +36,15 @@ class StoredOffsets:
         if not self._taken:
             self._noted = ledger.take_place(self._connection, self._pipeline, self.kind, self.store.place, names())
             self._taken = True
-        with self._telling():
-            stored = self.store.load(kafka_partitions)
-            whose = stored.topic_id or self._noted
-            of_another = whose is not None and whose != topic_id
-            if not of_another and (strangers := stored.offsets.keys() - set(kafka_partitions)):
-                raise CorruptOffsetsError(
-                    f"{self.store.place} holds an offset of Kafka partition {min(strangers)}, which the topic has not"
-                )
-        self._noted = whose
-        self._held = {} if of_another else dict(stored.offsets)
+        with telling(self.kind, self._pipeline):
+            found = loaded(self.store, self._noted, topic_id, kafka_partitions)
+        self._noted, self._held = found.topic_id, dict(found.offsets)
         return self._held
 
     def begin(self, topic_id: str, starts: Mapping[int, int]) -> None:
-        """Reading goes on at `starts`: keep them if the store knows nothing of this topic yet, or if it stands beyond
-        them, which only a log that was cut brings about."""
-        if self._noted == topic_id and all(self._held.get(p, at) <= at for p, at in starts.items()):
+        """Reading goes on at `starts`: keep them if the store does not know a Kafka partition yet, or if it stands
+        beyond them, which only a log that was cut brings about."""
+        if self._noted == topic_id and all(p in self._held and self._held[p] <= at for p, at in starts.items()):
             return
         self.store.save(starts, topic_id)
         # Only now: until then what lies there is another's, and after a crash is taken for it.
@@ -63,17 +56,38 @@ class StoredOffsets:
         kept = {p: max(offset, self._held.get(p, 0)) for p, offset in offsets.items()}
         if backwards := {p: (kept[p], offset) for p, offset in sorted(offsets.items()) if kept[p] != offset}:
             log.warning("%s: not committed backwards (stored, refused): %s", self.store.place, backwards)
-        if kept and self._noted is not None:
-            state = {**self._held, **kept}
-            self.store.save(state, self._noted)
-            self._held = state
+        if not kept:
+            return
+        if self._noted is None:
+            raise ValueError("offsets are committed before it was said where reading begins")
+        state = {**self._held, **kept}
+        self.store.save(state, self._noted)
+        self._held = state
 
-    @contextmanager
-    def _telling(self) -> Iterator[None]:
-        try:
-            yield
-        except CorruptOffsetsError as error:
-            raise CorruptOffsetsError(
-                f"offset store {self.kind}: {error}; look with `onceover offsets {self._pipeline} show`, and say where "
-                f'to go on with `onceover offsets {self._pipeline} set PARTITION=OFFSET... --reason "..."`'
-            ) from error
+
+def loaded(store: OffsetStore, noted: str | None, topic_id: str, kafka_partitions: Collection[int]) -> Stored:
+    """What the store holds of the topic of that ID: no offsets, and the other ID, where they are another topic's.
+
+    `noted` is what the ledger says beside stores that have no place for the ID. Raises CorruptOffsetsError.
+    """
+    found = store.load(kafka_partitions)
+    whose = found.topic_id or noted
+    if whose is not None and whose != topic_id:
+        return Stored({}, whose)
+    if strangers := found.offsets.keys() - set(kafka_partitions):
+        raise CorruptOffsetsError(
+            f"{store.place} holds an offset of Kafka partition {min(strangers)}, which the topic has not"
+        )
+    return Stored(found.offsets, whose)
+
+
+@contextmanager
+def telling(kind: str, pipeline: str) -> Iterator[None]:
+    """A value that is not ours, told with its store and the way out."""
+    try:
+        yield
+    except CorruptOffsetsError as error:
+        raise CorruptOffsetsError(
+            f"offset store {kind}: {error}; look with `onceover offsets {pipeline} show`, and say where to go on with "
+            f'`onceover offsets {pipeline} set PARTITION=OFFSET... --reason "..."`'
+        ) from error

@@ -88,6 +88,32 @@ def test_no_record_is_lost_or_counted_wrong_whichever_step_a_kill_follows(lanes:
     assert lane.detect().judged == 0
 
 
+def test_a_kill_between_the_landing_and_the_offset_in_the_ledger_leaves_neither(lanes: Lanes, jobs: Jobs) -> None:
+    lane = lanes(idle_after="1s", offset_store="postgres")
+    lane.produce([event(0)])
+    with lane.driver() as driver:
+        driver.turn(0.0)
+    lane.produce([event(n) for n in range(1, 10)])
+    ingest = jobs("ingest.py", "--pipeline", lane.name)
+    with lane.ledger() as holding, lane.ledger() as ledger:
+        with holding.transaction():
+            holding.execute("LOCK TABLE onceover.stored_offset IN SHARE MODE")  # it may be read, and not written
+            ingest.start()
+            waits = (
+                "SELECT count(*) AS n FROM pg_locks WHERE relation = 'onceover.stored_offset'::regclass AND NOT granted"
+            )
+            wait_for(lambda: (ledger.execute(waits).fetchone() or {"n": 0})["n"] == 1, 120, "the save to wait")
+            ingest.kill()
+        wait_for(lambda: newest_batch(lane) == ("begun", 0), 30, "the transaction to be gone")
+        stored = ledger.execute("SELECT next_offset FROM onceover.stored_offset WHERE pipeline = %s", [lane.name])
+        assert [row["next_offset"] for row in stored] == [1]
+    ingest.start()
+    wait_for(closed(lane), 120, "every window to be closed")
+    assert ingest.stop() == 0
+    lane.repair(lane.detect().request_id or 0)
+    assert lane.aggregates() == {(0.0, "a"): (5, 5, 1), (5.0, "a"): (5, 5, 1)}
+
+
 def test_a_driver_that_was_paused_and_taken_over_changes_nothing_when_it_wakes(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s")
     lane.produce([event(n) for n in range(10)])

@@ -24,6 +24,7 @@ def test_without_an_archive_or_with_another_nothing_is_said(tmp_path: Path) -> N
     there.touch()
     assert driver_options({}, missing) == {}
     assert driver_options({OPTIONS: "-XX:SharedArchiveFile=/mine"}, there) == {}
+    assert driver_options({OPTIONS: "-XX:ArchiveClassesAtExit=/new"}, there) == {}, "made anew beside an old one"
     odd = tmp_path / 'a"b'
     odd.touch()
     assert driver_options({}, odd) == {}, "it could not be written so that spark-submit reads it back"

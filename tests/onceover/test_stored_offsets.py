@@ -10,6 +10,7 @@ import pytest
 
 from onceover.endpoints import address
 from onceover.errors import UsageError
+from onceover.ledger import drivers
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.offset_stores import CorruptOffsetsError
 from onceover.offset_stores.nowhere import NoOffsetStore
@@ -48,10 +49,6 @@ def store() -> NoOffsetStore:
     return WithoutId(uuid.uuid4().hex, "t")
 
 
-def killed(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
 def test_values_of_the_topics_earlier_incarnation_are_never_used(
     connection: Connection, pipeline: str, store: NoOffsetStore
 ) -> None:
@@ -70,19 +67,25 @@ def test_values_of_the_topics_earlier_incarnation_are_never_used(
     assert StoredOffsets(connection, pipeline, "kafka", store).load(B, [0, 1]) == {0: 0, 1: 0}
 
 
-def test_a_kill_between_the_store_and_the_note_is_no_reason_to_believe_the_old_values(
-    connection: Connection, pipeline: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
+def test_what_a_kill_between_the_store_and_the_note_leaves_is_not_believed(
+    connection: Connection, pipeline: str, store: NoOffsetStore
 ) -> None:
     first = StoredOffsets(connection, pipeline, "kafka", store)
     first.load(A, [0])
     first.begin(A, {0: 5})
-    killed_here = StoredOffsets(connection, pipeline, "kafka", store)
-    killed_here.load(B, [0])
-    with monkeypatch.context() as patch:
-        patch.setattr("onceover.stored_offsets.ledger.note_topic", killed)
-        with pytest.raises(KeyboardInterrupt):
-            killed_here.begin(B, {0: 0})
+    store.save({0: 0}, B)  # as the next generation's first driver did, which was killed before its note
     assert StoredOffsets(connection, pipeline, "kafka", store).load(B, [0]) == {}
+
+
+def test_a_kafka_partition_that_the_store_does_not_know_yet_is_kept_from_the_start(
+    connection: Connection, pipeline: str, store: NoOffsetStore
+) -> None:
+    offsets = StoredOffsets(connection, pipeline, "kafka", store)
+    offsets.load(A, [0])
+    offsets.begin(A, {0: 5})
+    assert offsets.load(A, [0, 1]) == {0: 5}
+    offsets.begin(A, {0: 5, 1: 0})
+    assert store.load([0, 1]).offsets == {0: 5, 1: 0}
 
 
 def test_what_was_there_before_us_is_taken_over(connection: Connection, pipeline: str, store: NoOffsetStore) -> None:
@@ -123,7 +126,27 @@ def test_two_pipelines_never_share_a_place(
     with pytest.raises(UsageError, match=f"pipeline {other} keeps its offsets there; give {pipeline} a group"):
         StoredOffsets(connection, pipeline, "kafka", store).load(A, [0])
     monkeypatch.setattr("onceover.stored_offsets.names", lambda: [pipeline])
+    epoch = drivers.acquire(connection, other, "an ingest of another host")
+    with pytest.raises(UsageError, match="keeps its offsets there"):
+        StoredOffsets(connection, pipeline, "kafka", store).load(A, [0])
+    drivers.release(connection, epoch)
     assert StoredOffsets(connection, pipeline, "kafka", store).load(A, [0]) == {}, "the other one is no more"
+    connection.execute("DELETE FROM onceover.offset_place WHERE pipeline IN (%s, %s)", [pipeline, other])
+    connection.execute("DELETE FROM onceover.driver WHERE pipeline = %s", [other])
+    connection.execute("DELETE FROM onceover.pipeline WHERE name = %s", [other])
+
+
+def test_a_place_that_was_left_is_free_and_its_values_keep_their_topic(
+    connection: Connection, pipeline: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = f"{pipeline}_other"
+    connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1)", [other])
+    monkeypatch.setattr("onceover.stored_offsets.names", lambda: [pipeline, other])
+    there = StoredOffsets(connection, other, "kafka", store)
+    there.load(A, [0])
+    there.begin(A, {0: 7})
+    StoredOffsets(connection, other, "hdfs", NoOffsetStore(other, "t")).load(A, [0])  # it keeps them elsewhere now
+    assert StoredOffsets(connection, pipeline, "kafka", store).load(B, [0]) == {}, "7 is not of topic B, whoever asks"
     connection.execute("DELETE FROM onceover.offset_place WHERE pipeline IN (%s, %s)", [pipeline, other])
     connection.execute("DELETE FROM onceover.pipeline WHERE name = %s", [other])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import subprocess
 import sys
@@ -17,11 +18,13 @@ _PR_SET_PDEATHSIG = 1  # prctl(2): the signal that a process gets when its paren
 def run(command: Sequence[str]) -> int:
     """Its exit code. What it prints goes to stderr, for stdout is ours. After Ctrl-C or SIGTERM it lets go of what it
     holds, and only then do we end. Should we be killed, it is told so as well, where there is Linux."""
-    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    us, libc = os.getpid(), ctypes.CDLL(None) if sys.platform == "linux" else None
 
     def end_with_us() -> None:
         if libc is not None:
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+            if os.getppid() != us:  # we were gone before that
+                os._exit(1)
 
     # A process group of its own: a terminal's Ctrl-C would else reach it twice, and its JVM as well.
     with subprocess.Popen(

@@ -68,12 +68,13 @@ def register(
 
 
 def retire(connection: Connection, epoch: Epoch, living: str) -> None:
-    """The topic was created anew as generation `living`: what was not read of its earlier ones is a hole for ever."""
+    """The topic was created anew as generation `living`: what was not read of its earlier ones is a hole for ever, and
+    where their logs were cut matters no more."""
     with connection.transaction():
         require_current(connection, epoch)
         connection.execute(
-            "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset) "
-            "WHERE pipeline = %s AND generation <> %s AND reach < end_offset",
+            "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset), truncated_from = NULL "
+            "WHERE pipeline = %s AND generation <> %s AND (reach < end_offset OR truncated_from IS NOT NULL)",
             [epoch.pipeline, living],
         )
 

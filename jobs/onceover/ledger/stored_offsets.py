@@ -37,9 +37,10 @@ class LedgerOffsetStore:
             """
             WITH gone AS (
               DELETE FROM onceover.stored_offset
-              WHERE pipeline = %(pipeline)s AND topic_id <> %(topic_id)s AND NOT kafka_partition = ANY(%(at)s))
+              WHERE pipeline = %(pipeline)s AND NOT kafka_partition = ANY(%(at)s))
             INSERT INTO onceover.stored_offset (pipeline, kafka_partition, next_offset, topic_id)
-            SELECT %(pipeline)s, p, o, %(topic_id)s FROM unnest(%(at)s::integer[], %(offsets)s::bigint[]) AS both (p, o)
+            SELECT %(pipeline)s, p, o, %(topic_id)s
+            FROM unnest(%(at)s::integer[], %(offsets)s::bigint[]) AS given (p, o)
             ON CONFLICT (pipeline, kafka_partition) DO UPDATE SET next_offset = excluded.next_offset,
               topic_id = excluded.topic_id
             """,
@@ -56,18 +57,21 @@ class LedgerOffsetStore:
 
 
 def take_place(connection: Connection, pipeline: str, store: str, place: str, pipelines: Collection[str]) -> str | None:
-    """Note that this place holds this pipeline's offsets; returns the ID of the topic whose they are, None if nobody
-    knows yet.
+    """Note that this place holds this pipeline's offsets, and no other one does; returns the ID of the topic whose they
+    are, None if nobody knows yet.
 
-    Raises UsageError if it holds those of another of `pipelines`: two that move the same offsets skip each other's
-    records.
+    Raises UsageError if it holds those of another of `pipelines`, or of one that is being ingested: two that move the
+    same offsets skip each other's records.
     """
     row = connection.execute(
         """
+        WITH left_behind AS (
+          UPDATE onceover.offset_place SET pipeline = NULL
+          WHERE pipeline = %(pipeline)s AND (store, place) <> (%(store)s, %(place)s))
         INSERT INTO onceover.offset_place AS p (store, place, pipeline) VALUES (%(store)s, %(place)s, %(pipeline)s)
-        ON CONFLICT (store, place) DO UPDATE SET pipeline = excluded.pipeline,
-          topic_id = CASE WHEN p.pipeline = excluded.pipeline THEN p.topic_id END
-        WHERE p.pipeline = excluded.pipeline OR NOT p.pipeline = ANY(%(known)s)
+        ON CONFLICT (store, place) DO UPDATE SET pipeline = excluded.pipeline
+        WHERE p.pipeline IS NULL OR p.pipeline = excluded.pipeline OR NOT (p.pipeline = ANY(%(known)s) OR EXISTS (
+          SELECT 1 FROM onceover.driver d WHERE d.pipeline = p.pipeline AND d.expires_at >= clock_timestamp()))
         RETURNING topic_id
         """,
         {"store": store, "place": place, "pipeline": pipeline, "known": sorted(pipelines)},

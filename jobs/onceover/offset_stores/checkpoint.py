@@ -13,6 +13,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from onceover.hdfs_files import SmallFiles
@@ -26,7 +27,7 @@ class CheckpointOffsetStore:
     """See OffsetStore. `folder` is the query's checkpoint on HDFS; its only source is that topic.
 
     A save is a batch of its own: its offsets first, then its commit, as Spark does it. The format has no place for a
-    topic ID. A query that runs at the same time finds its batch's name taken, or we do: BusyError.
+    topic ID. A query that runs at the same time finds its next batch's name taken, or we do: BusyError.
     """
 
     in_ledger = False
@@ -35,10 +36,16 @@ class CheckpointOffsetStore:
         self._files = SmallFiles(webhdfs)
         self._folder, self._topic = folder, topic
         self.place = folder
-        self._next: tuple[int, dict[str, Any]] | None = None  # our next batch and its conf; None: look first
+        self._next: tuple[int, dict[str, Any]] | None = (
+            None  # our next batch and the metadata of the last; None: look first
+        )
 
     def load(self, kafka_partitions: Iterable[int]) -> Stored:
         """See OffsetStore. Of a query that has not committed any batch, where it was to begin."""
+        if self._files.names(f"{self._folder}/state"):
+            raise CorruptOffsetsError(
+                f"{self._folder} on HDFS is of a query that keeps state, which nobody else can go on"
+            )
         done = self._batches("commits")
         if done:
             return Stored(self._read_offsets(max(done))[1])
@@ -52,28 +59,33 @@ class CheckpointOffsetStore:
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """See OffsetStore. Raises BusyError if the query, or somebody else, wrote meanwhile."""
-        (number, conf), self._next = self._next or self._look(), None
-        metadata = {"batchWatermarkMs": 0, "batchTimestampMs": time.time_ns() // 1_000_000, "conf": conf}
+        (number, before), self._next = self._next or self._look(), None
+        watermark = before.get("batchWatermarkMs", 0)
+        metadata = {
+            "batchWatermarkMs": watermark,
+            "batchTimestampMs": time.time_ns() // 1_000_000,
+            "conf": before.get("conf", {}),
+        }
         reached = {self._topic: {str(p): offset for p, offset in sorted(offsets.items())}}
         planned = b"\n".join((_VERSION, _compact(metadata), _compact(reached)))
         self._files.create(f"{self._folder}/offsets/{number}", planned)
-        done = b"\n".join((_VERSION, _compact({"nextBatchWatermarkMs": 0})))
+        done = b"\n".join((_VERSION, _compact({"nextBatchWatermarkMs": watermark})))
         self._files.create(f"{self._folder}/commits/{number}", done)
         if number >= _KEPT:
             self._files.remove(f"{self._folder}/offsets/{number - _KEPT}")
             self._files.remove(f"{self._folder}/commits/{number - _KEPT}")
-        self._next = (number + 1, conf)
+        self._next = (number + 1, metadata)
 
     def _look(self) -> tuple[int, dict[str, Any]]:
-        """The batch after the last one committed, and the conf of that one; makes the checkpoint if there is none."""
+        """A number beyond every batch, planned ones too, which stay for whoever planned them; and the metadata of the
+        last one committed. Makes the checkpoint if there is none."""
         done = self._batches("commits")
         if self._files.read(f"{self._folder}/metadata") is None:
             self._files.create(f"{self._folder}/metadata", _compact({"id": str(uuid.uuid4())}))
-        conf: dict[str, Any] = self._read_offsets(max(done))[0].get("conf", {}) if done else {}
-        number = max(done, default=-1) + 1
-        for later in sorted(n for n in self._batches("offsets") if n >= number):
-            self._files.remove(f"{self._folder}/offsets/{later}")  # planned, never committed: read anew from here on
-        return number, conf
+        metadata: dict[str, Any] = {}
+        with suppress(CorruptOffsetsError):  # somebody has said where to go on: what is damaged matters no more
+            metadata = self._read_offsets(max(done))[0] if done else {}
+        return max(done | self._batches("offsets"), default=-1) + 1, metadata
 
     def close(self) -> None:
         """See OffsetStore."""

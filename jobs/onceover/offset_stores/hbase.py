@@ -36,6 +36,7 @@ class HBaseOffsetStore:
         self.place = f"{TABLE} {self._prefix}"
         self._connection: happybase.Connection | None = None
         self._newest = 0
+        self._refused: bytes | None = None  # the key of a row that the last load could not take
 
     def load(self, kafka_partitions: Iterable[int]) -> Stored:
         """See OffsetStore."""
@@ -51,19 +52,24 @@ class HBaseOffsetStore:
             return Stored()
         key, columns = row[0].decode("ascii", "backslashreplace"), row[1]
         where = f"row {key!r} of table {TABLE} in HBase"
-        self._newest = parsed(key.removeprefix(self._prefix), where)
-        if self._newest > _now() + _AHEAD_MS:
+        self._refused = row[0]
+        newest = parsed(key.removeprefix(self._prefix), where)
+        if newest > _now() + _AHEAD_MS:
             raise CorruptOffsetsError(f"{where} is dated in the future, and hides what was saved since")
         named = {c.decode("ascii", "backslashreplace").partition(":")[2]: value for c, value in columns.items()}
-        return Stored({parsed(p, where): parsed(value, where) for p, value in named.items()})
+        stored = Stored({parsed(p, where): parsed(value, where) for p, value in named.items()})
+        self._newest, self._refused = newest, None
+        return stored
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """See OffsetStore."""
         at = max(_now(), self._newest + 1)  # a clock that went back must not hide the row behind an older one
         with self._explaining("write"):
             columns = {f"{FAMILY}:{p}".encode(): str(offset).encode() for p, offset in offsets.items()}
+            if self._refused is not None:  # it would hide what is saved now
+                self._table().delete(self._refused)
             self._table().put(f"{self._prefix}{at:0{_DIGITS}d}".encode(), columns)
-        self._newest = at
+        self._newest, self._refused = at, None
 
     def close(self) -> None:
         """See OffsetStore."""

@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
+from onceover.errors import BusyError
 from onceover.hdfs_files import SmallFiles
 from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
 
 VERSION = 1
 _NAME = re.compile(r"offsets-(\d{20})\.json")
+_OURS = re.compile(r"\.?offsets-(\d{20})\.json")  # what is not renamed yet has a dot before and more behind
 
 
 class HdfsOffsetStore:
@@ -28,16 +30,20 @@ class HdfsOffsetStore:
         self._topic, self._group = topic, group
         self.place = self._folder
         self._number: int | None = None  # of the state that we saw last; None: look first
+        self._swept = False
 
     def load(self, kafka_partitions: Iterable[int]) -> Stored:
         """See OffsetStore."""
-        self._number = self._last()
-        if self._number < 0:
-            return Stored()
-        path = self._path(self._number)
-        content = self._files.read(path)
-        # Swept in between by another writer: there is a later one.
-        return self.load(kafka_partitions) if content is None else self._read(content, path)
+        for _ in range(3):
+            self._number = self._last()
+            if self._number < 0:
+                return Stored()
+            path = self._path(self._number)
+            content = self._files.read(path)
+            if content is not None:
+                return self._read(content, path)
+            # Swept in between by another writer: there is a later one.
+        raise BusyError(f"{self._folder} on HDFS is being written by somebody else")
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """See OffsetStore. Raises BusyError if somebody else wrote meanwhile."""
@@ -51,11 +57,21 @@ class HdfsOffsetStore:
             "offsets": {str(p): offset for p, offset in sorted(offsets.items())},
         }
         self._files.create(self._path(last + 1), json.dumps(state).encode())
-        before = self._path(last).rpartition("/")[2]
-        for name in [before] if seen is not None else self._files.names(self._folder):
-            if name != self._path(last + 1).rpartition("/")[2]:
-                self._files.remove(f"{self._folder}/{name}")
+        if last >= 0 and not self._files.remove(self._path(last)):
+            # Only a writer that is ahead of us sweeps it, and what we wrote is older than its state.
+            self._files.remove(self._path(last + 1))
+            raise BusyError(f"{self._folder} on HDFS was written by somebody else at the same time")
+        if not self._swept:
+            self._sweep(last)
         self._number = last + 1
+
+    def _sweep(self, last: int) -> None:
+        """What writers that died have left, up to the state before ours: somebody may be at work on a later one."""
+        for name in self._files.names(self._folder):
+            found = _OURS.match(name)
+            if found and int(found[1]) <= last:
+                self._files.remove(f"{self._folder}/{name}")
+        self._swept = True
 
     def close(self) -> None:
         """See OffsetStore."""
@@ -71,12 +87,12 @@ class HdfsOffsetStore:
     def _read(self, content: bytes, path: str) -> Stored:
         try:
             state = json.loads(content)
-            version, whose, topic_id = state["version"], (state["topic"], state["group"]), str(state["topic_id"])
+            if state["version"] != VERSION:
+                raise CorruptOffsetsError(f"{path} on HDFS is of version {state['version']}; this is for {VERSION}")
+            whose, topic_id = (state["topic"], state["group"]), str(state["topic_id"])
             offsets = {parsed(p, path): parsed(str(offset), path) for p, offset in state["offsets"].items()}
         except (ValueError, KeyError, TypeError, AttributeError):
             raise CorruptOffsetsError(f"{path} on HDFS is cut or damaged: it is not what this store writes") from None
-        if version != VERSION:
-            raise CorruptOffsetsError(f"{path} on HDFS is of version {version}; this is for version {VERSION}")
         if whose != (self._topic, self._group):
             raise CorruptOffsetsError(f"{path} on HDFS holds offsets of topic {whose[0]!r} for group {whose[1]!r}")
         return Stored(offsets, topic_id)

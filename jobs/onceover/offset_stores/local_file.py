@@ -25,6 +25,7 @@ class LocalFileOffsetStore:
     def __init__(self, root: Path, group: str, topic: str) -> None:
         self._file = root / group / topic / "gtoffset"
         self.place = str(self._file)
+        self._is_known = False
 
     def load(self, kafka_partitions: Iterable[int]) -> Stored:
         """See OffsetStore."""
@@ -45,11 +46,15 @@ class LocalFileOffsetStore:
                 opened.flush()
                 os.fsync(opened.fileno())
             scratch.replace(self._file)
-            folder = os.open(self._file.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            for folder in self._file.parents[:3]:  # a new GROUP/TOPIC is a name in the folder above
+                descriptor = os.open(folder, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+                if self._is_known:
+                    break
+            self._is_known = True
         except OSError as error:
             raise UnreachableError(f"{self.place} cannot be written: {error.strerror}") from error
 

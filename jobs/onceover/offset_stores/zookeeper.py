@@ -7,7 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError, SessionExpiredError
+from kazoo.exceptions import (
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+)
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
@@ -20,8 +27,8 @@ TIMEOUT_SECONDS = 10.0
 class ZooKeeperOffsetStore:
     """See OffsetStore. One znode a Kafka partition, its offset in decimal digits, all written in one transaction.
 
-    The znodes are persistent, so a session that expires loses nothing; the next call opens another. The format has no
-    place for a topic ID.
+    The znodes are persistent, so a session that expires loses nothing; the next call opens another. A save that failed
+    for want of an answer may still arrive later, as one of a killed process may. There is no place for a topic ID.
     """
 
     in_ledger = False
@@ -33,7 +40,7 @@ class ZooKeeperOffsetStore:
             hosts, timeout=timeout, connection_retry=KazooRetry(max_tries=-1, max_delay=1.0), read_only=False
         )
         self._started = False
-        self._there: set[int] | None = None  # Kafka partitions that have a znode; None: not asked yet
+        self._there: set[str] | None = None  # the znodes that there are; None: not asked yet
 
     def load(self, kafka_partitions: Iterable[int]) -> Stored:
         """See OffsetStore."""
@@ -46,9 +53,9 @@ class ZooKeeperOffsetStore:
                 return Stored()
             reads = {name: client.get_async(f"{self.place}/{name}") for name in names}
             values = {name: self._answer(read)[0] for name, read in reads.items()}
+        self._there = set(names)
         if strangers := sorted(name for name in names if not name.isdigit()):
             raise CorruptOffsetsError(f"{self.place}/{strangers[0]} in ZooKeeper is no Kafka partition")
-        self._there = {int(name) for name in names}
         return Stored({int(n): parsed(v, f"{self.place}/{n} in ZooKeeper") for n, v in values.items()})
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
@@ -58,8 +65,7 @@ class ZooKeeperOffsetStore:
             for _ in range(2):
                 if not self._there:
                     self._answer(client.ensure_path_async(self.place))
-                    names = self._answer(client.get_children_async(self.place))
-                    self._there = {int(name) for name in names if name.isdigit()}
+                    self._there = set(self._answer(client.get_children_async(self.place)))
                 if self._written(client, offsets, self._there):
                     return
                 self._there = None  # somebody else made or removed one in between: look again, once
@@ -71,20 +77,22 @@ class ZooKeeperOffsetStore:
             self._client.stop()
             self._client.close()
 
-    def _written(self, client: KazooClient, offsets: Mapping[int, int], there: set[int]) -> bool:
-        change = client.transaction()
-        for kafka_partition, offset in sorted(offsets.items()):
-            path, value = f"{self.place}/{kafka_partition}", str(offset).encode()
-            if kafka_partition in there:
-                change.set_data(path, value)
+    def _written(self, client: KazooClient, offsets: Mapping[int, int], there: set[str]) -> bool:
+        change, wanted = client.transaction(), {str(p): str(offset).encode() for p, offset in offsets.items()}
+        for name, value in wanted.items():
+            if name in there:
+                change.set_data(f"{self.place}/{name}", value)
             else:
-                change.create(path, value)
+                change.create(f"{self.place}/{name}", value)
+        for name in there - wanted.keys():
+            change.delete(f"{self.place}/{name}")
         failed = [answer for answer in self._answer(change.commit_async()) if isinstance(answer, Exception)]
         if any(isinstance(answer, NoNodeError | NodeExistsError) for answer in failed):
             return False
-        if failed:  # the others only say that they were rolled back
-            raise failed[-1]
-        there.update(offsets)
+        for answer in failed:
+            if not isinstance(answer, RolledBackError | RuntimeInconsistency):  # these only say that another one failed
+                raise answer
+        self._there = set(wanted)
         return True
 
     def _answer(self, asked: Any) -> Any:
@@ -93,8 +101,8 @@ class ZooKeeperOffsetStore:
 
     def _connected(self) -> KazooClient:
         if not self._started:
-            self._started = True
             self._client.start(timeout=self._timeout)
+            self._started = True
         return self._client
 
     @contextmanager

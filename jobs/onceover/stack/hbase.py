@@ -106,6 +106,11 @@ def _command(place: Place, say: Say, heap: str, *main: str) -> Command:
             "hbase.wal.provider": "filesystem",
             "hbase.unsafe.stream.capability.enforce": "false",  # a local folder cannot flush as HDFS can
             "hbase.regionserver.handler.count": 5,
+            "hbase.regionserver.msginterval": 200,
+            "hbase.client.pause": 20,
+            # Its ZooKeeper ends with it, and before it: nobody there to say goodbye to, however often it tries.
+            "zookeeper.recovery.retry": 1,
+            "zookeeper.recovery.retry.intervalmill": 200,
             "hbase.master.start.timeout.localHBaseCluster": 120_000,
         }
     )

@@ -18,10 +18,12 @@ from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Seen, create, numb
 
 @dataclass(frozen=True, slots=True)
 class AutoCommitted:
-    """What Kafka's own tools would show of the group, and what became of the records."""
+    """What Kafka's own tools would show of the group, and what became of the records. `allowed` is how many the rate
+    allows in the first run."""
 
     current_offset: int
     log_end_offset: int
+    allowed: int
     first_run: int
     second_run: int
     outcome: Seen
@@ -29,7 +31,7 @@ class AutoCommitted:
     @property
     def right(self) -> bool:
         """Whether it went as it must: all is committed, only what was processed in the first run was processed."""
-        return (
+        return self.first_run == self.allowed and (
             self.current_offset == self.log_end_offset == self.first_run + self.outcome.lost
             and self.second_run == self.outcome.repeated == 0 < self.outcome.lost
         )
@@ -47,7 +49,8 @@ def run(records: int = 100_006, interval: float = 2.0, rate: int = 50, seconds: 
     end = sum(client.get_watermark_offsets(p, timeout=30)[1] for p in sources)
     client.close()
     processed += _consume(topic, records, 0.0, 1)
-    return AutoCommitted(current, end, first, len(processed) - first, seen(processed, records))
+    allowed = KAFKA_PARTITIONS * int(interval * rate) * int(seconds / interval)
+    return AutoCommitted(current, end, allowed, first, len(processed) - first, seen(processed, records))
 
 
 def _consume(topic: str, most: int, interval: float, batches: int) -> list[int]:

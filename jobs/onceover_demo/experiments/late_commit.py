@@ -20,6 +20,7 @@ import psutil
 from confluent_kafka import Consumer, TopicPartition
 
 from onceover.endpoints import address
+from onceover.stack.process import wait_for
 from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Seen, create, number_in, produce, seen
 
 SETTINGS = ((1.0, 50), (2.0, 50), (2.0, 100), (4.0, 50), (5.0, 100))
@@ -51,10 +52,11 @@ def run(interval: float, rate: int, records: int = 100_000) -> LateCommitted:
     with tempfile.TemporaryDirectory(prefix="onceover-experiment-") as folder:
         log = Path(folder) / "processed"
         first = _start(topic, log, interval, int(interval * rate), BATCHES_BEFORE_THE_KILL)
-        while psutil.Process(first.pid).status() != psutil.STATUS_STOPPED:
-            if first.poll() is not None:
-                raise RuntimeError(f"the consumer ended with {first.returncode} before it could be killed")
-            time.sleep(0.02)
+        wait_for(
+            lambda: psutil.Process(first.pid).status() == psutil.STATUS_STOPPED,
+            60 + 2 * interval * BATCHES_BEFORE_THE_KILL,
+            "the consumer to have processed its batches",
+        )
         first.kill()
         first.wait()
         if code := _start(topic, log, 0.0, records, 0).wait():

@@ -48,8 +48,8 @@ class Place:
         make: dict[str, Callable[[], OffsetStore]] = {
             "file": lambda: LocalFileOffsetStore(self.folder, group, topic),
             "kafka": lambda: KafkaOffsetStore(address("kafka"), topic, group, {}),
-            "zookeeper": lambda: ZooKeeperOffsetStore(address("zookeeper"), group, topic),
-            "hbase": lambda: HBaseOffsetStore(address("hbase"), group, topic),
+            "zookeeper": lambda: ZooKeeperOffsetStore(address("zookeeper"), group, topic, timeout=4),
+            "hbase": lambda: HBaseOffsetStore(address("hbase"), group, topic, timeout=5),
             "hdfs": lambda: HdfsOffsetStore(address("webhdfs"), f"/offsets/{self.name}", group, topic),
             "checkpoint": lambda: CheckpointOffsetStore(address("webhdfs"), f"/checkpoints/{self.name}", topic),
             "postgres": lambda: LedgerOffsetStore(self.ledger, self.name),

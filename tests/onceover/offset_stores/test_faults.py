@@ -39,7 +39,9 @@ def test_a_crash_between_write_and_rename_leaves_what_was_there(places: Places) 
         assert dict(place.open().load([0, 1]).offsets) == {0: 5, 1: 6}
         place.open().save({0: 8, 1: 9}, "topic-a")
         assert dict(place.open().load([0, 1]).offsets) == {0: 8, 1: 9}
-    assert small.names(hdfs.open().place) == [f"offsets-{1:020d}.json"], "what was left behind is swept"
+    for n in (2, 3):
+        hdfs.open().save({0: n}, "topic-a")
+    assert small.names(hdfs.open().place) == [f"offsets-{3:020d}.json"], "what was left behind is swept"
 
 
 def test_of_two_writers_at_once_one_is_told(places: Places) -> None:
@@ -51,6 +53,8 @@ def test_of_two_writers_at_once_one_is_told(places: Places) -> None:
         with pytest.raises(BusyError, match="by somebody else at the same time"):
             one.save({0: 7}, "topic-a")
         assert dict(place.open().load([0]).offsets) == {0: 6}
+        other.save({0: 6}, "topic-a")
+        one.load([0])
         one.save({0: 7}, "topic-a")
         assert dict(place.open().load([0]).offsets) == {0: 7}
 
@@ -126,6 +130,8 @@ def test_znodes_and_rows_that_are_not_ours_are_named(places: Places) -> None:
     client.create(f"{zookeeper.place}/lock", b"")
     with pytest.raises(CorruptOffsetsError, match=r"/lock in ZooKeeper is no Kafka partition"):
         zookeeper.load([0])
+    zookeeper.save({0: 6}, "topic-a")
+    assert dict(zookeeper.load([0]).offsets) == {0: 6}, "somebody has said where to go on"
     client.stop()
     client.close()
 
@@ -139,6 +145,12 @@ def test_znodes_and_rows_that_are_not_ours_are_named(places: Places) -> None:
     table.put(f"{prefix}{now + 86_400_000:013d}".encode(), {b"offsets:0": b"5"})
     with pytest.raises(CorruptOffsetsError, match="is dated in the future"):
         hbase.load([0])
+    hbase.save({0: 6}, "topic-a")
+    with pytest.raises(CorruptOffsetsError, match="holds '5 '"):
+        hbase.load([0])
+    hbase.save({0: 6}, "topic-a")
+    assert dict(hbase.load([0]).offsets) == {0: 6}
+    assert table.families()[b"offsets"]["time_to_live"] == 30 * 24 * 3600
 
 
 def test_a_newer_row_is_the_state_even_if_the_clock_went_back(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:

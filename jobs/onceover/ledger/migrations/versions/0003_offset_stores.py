@@ -33,7 +33,7 @@ COMMENT ON TABLE onceover.stored_offset IS
 CREATE TABLE onceover.offset_place (
   store text NOT NULL,
   place text NOT NULL,
-  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  pipeline text REFERENCES onceover.pipeline,
   topic_id text,
   PRIMARY KEY (store, place)
 );
