@@ -197,6 +197,8 @@ def test_a_corrupt_store_stops_the_driver_and_is_set_right_by_hand(over: Lanes) 
         driver.turn(0.0)
     code, said, _ = onceover("offsets", lane.name, "show")
     assert (code, "is cut or was changed" in said) == (1, True)
+    (told,) = [row for row in json.loads(onceover("doctor", "--json")[1]) if row["check"] == f"offsets of {lane.name}"]
+    assert (told["state"], "is cut or was changed" in told["what"]) == ("wrong", True)
     assert onceover("offsets", lane.name, "set", "0=10", "--reason", "as the frontier says")[0] == 0
     lane.produce([event(3, amount=100)])
     assert sum(p.records for p in lane.ingest()) == 1
