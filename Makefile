@@ -4,12 +4,14 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-BESIDE := --no-print-directory --jobs=2 --keep-going --output-sync=line
-# What needs Airflow on the stack, and as much besides as makes the lanes even; Airflow starts only after the first.
-WITH_AIRFLOW := tests/onceover/cli tests/onceover/stack tests/integration/test_airflow.py
+BESIDE := --no-print-directory --jobs=3 --keep-going --output-sync=line
+# Lanes that are about even: what needs Airflow on the stack and what goes beside it, what is about offsets and kills.
+WITH_AIRFLOW := tests/onceover/cli tests/integration/test_airflow.py
+WITH_OFFSETS := tests/onceover/offset_stores tests/onceover_demo tests/faults \
+  tests/integration/test_offsets.py tests/integration/test_checkpoint.py
 export PYTHON
 
-.PHONY: help setup demo demo-faults experiments test test-quick test-airflow test-stack check fix up down bench
+.PHONY: help setup demo demo-faults experiments test test-quick test-airflow test-stack test-offsets check fix up down bench
 
 help: ## Say what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,20 +34,23 @@ up: setup ## Start the embedded Kafka, HDFS, PostgreSQL and Airflow; they stay u
 down: setup ## Stop what `make up` started; its data stays
 	@$(BIN)/onceover stack down
 
-test: setup ## Everything that must pass before landing: fastest tier first, then two lanes beside each other
+test: setup ## Everything that must pass before landing: fastest tier first, then three lanes beside each other
 	@$(MAKE) $(BESIDE) check test-quick
-	@$(MAKE) $(BESIDE) test-airflow test-stack
+	@$(MAKE) $(BESIDE) test-airflow test-stack test-offsets
 
 test-quick:
 	@$(PYTEST) -q -m "not spark and not stack and not airflow and not faults"
 
-test-airflow: # Airflow waits more than it works, so it has company
+test-airflow: # Airflow waits more than it works, so it has company beside it
 	@$(PYTEST) -q -m "airflow and not stack" # a process of its own: it has another home and another Airflow
 	@$(PYTEST) -q -m stack $(WITH_AIRFLOW)
 
 test-stack: # one session, so that they share one stack
-	@$(PYTEST) -q -m stack $(addprefix --ignore=,$(WITH_AIRFLOW))
+	@$(PYTEST) -q -m stack $(addprefix --ignore=,$(WITH_AIRFLOW) $(WITH_OFFSETS))
+
+test-offsets:
 	@$(PYTEST) -q -m "spark and not stack and not airflow and not faults"
+	@$(PYTEST) -q -m stack $(WITH_OFFSETS)
 
 check: setup ## Format, lint, types, import arrows: reads only
 	@$(BIN)/ruff format --check --quiet . || { echo "make check: run \`make fix\`"; exit 1; }

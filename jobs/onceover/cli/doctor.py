@@ -34,8 +34,9 @@ def add_to(app: typer.Typer) -> None:
 def doctor(json: AsJson = False) -> None:
     """Reach every part, name what is wrong and how to mend it.
 
-    Java, the addresses, Kafka, each pipeline's topic and stored offsets, HDFS and its safe mode, PostgreSQL and the ledger's version,
-    Airflow, each pipeline's TOML, its unfinished batches, holes and blocked windows. Changes nothing; ends in 20 s.
+    Java, the addresses, Kafka, each pipeline's topic and stored offsets, HDFS and its safe mode, PostgreSQL and the
+    ledger's version, Airflow, each pipeline's TOML, its unfinished batches, holes and blocked windows. Changes nothing;
+    ends in 20 s.
     """
     pipelines, outcomes = _pipelines()
     looks: dict[str, Look] = {
