@@ -143,7 +143,7 @@ def detect(
     nothing to repair, and then no Spark need start.
     """
     reason = _reason(why, window_range, force)
-    if window_range is None and not _has_run(pipeline_name):
+    if window_range is None and not has_run(pipeline_name):
         # A schedule looks at every pipeline there is; one that was only just written is no failure.
         return Detection(pipeline_name, 0, 0, (), 0, 0, 0, (), None)
     with _opened(pipeline_name, write=True) as (connection, pipeline, known, files):
@@ -260,7 +260,8 @@ def newest(pipeline_name: str) -> datetime:
         return clock
 
 
-def _has_run(name: str) -> bool:
+def has_run(name: str) -> bool:
+    """Whether an ingest of that pipeline was ever started."""
     from onceover.endpoints import address
     from onceover.ledger.catalog import is_registered
     from onceover.ledger.database import connect, require_current

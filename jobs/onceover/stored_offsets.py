@@ -42,9 +42,9 @@ class StoredOffsets:
         return self._held
 
     def begin(self, topic_id: str, starts: Mapping[int, int]) -> None:
-        """Reading goes on at `starts`: keep them if the store does not know a Kafka partition yet, or if it stands
-        beyond them, which only a log that was cut brings about."""
-        if self._noted == topic_id and all(p in self._held and self._held[p] <= at for p, at in starts.items()):
+        """Reading goes on at `starts`, which are what is stored, moved into the log: keep them if that makes a
+        difference. Only a log that was cut moves one back."""
+        if self._noted == topic_id and all(self._held.get(p) == at for p, at in starts.items()):
             return
         self.store.save(starts, topic_id)
         # Only now: until then what lies there is another's, and after a crash is taken for it.

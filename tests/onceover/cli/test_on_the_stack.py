@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -176,7 +177,10 @@ def test_without_hdfs_a_window_is_explained_from_the_ledger_alone(
 def test_doctor_names_what_is_wrong_with_a_pipeline(run: Any, states: Any, stack: Stack) -> None:
     states.batch(230, {5: 5}, lands=False)
     states.die()
+    new = Path(os.environ["ONCEOVER_HOME"]) / "pipelines" / "not_run_yet.toml"
+    new.write_text(new.with_name(f"{states.name}.toml").read_text().replace(states.name, "not_run_yet"))
     found = json.loads(run("doctor", "--json").stdout)
+    assert {each["check"]: each["state"] for each in found}["topic of not_run_yet"] == "note"
     told = {each["check"]: each for each in found if each["state"] != "wrong"}
     assert {"Java", "Kafka", "HDFS", "PostgreSQL", "ledger"} <= told.keys()
     wrong = " ".join(each["what"] for each in found if each["state"] == "wrong")
