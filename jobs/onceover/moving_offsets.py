@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onceover.endpoints import address
 from onceover.errors import TerminalError, UsageError
@@ -20,6 +20,7 @@ from onceover.ledger.catalog import registered
 from onceover.ledger.database import Connection, connect, require_current
 from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored, opened_store
 from onceover.pipeline import Pipeline
+from onceover.pipeline_toml import offset_path_mistake
 from onceover.pipelines import names
 from onceover.stored_offsets import loaded, telling
 
@@ -64,7 +65,7 @@ def look(pipeline: Pipeline) -> Looked:
                         f"they are of topic ID {stored.topic_id}, which is gone; the new log is read from its start"
                     )
             except CorruptOffsetsError as error:
-                trouble = str(error)
+                trouble = f"{error}; say where to go on with `onceover offsets {pipeline.name} set`"
             return Looked(
                 store=kind,
                 place=store.place,
@@ -108,8 +109,9 @@ def set_offsets(pipeline: Pipeline, wanted: Mapping[int, int], who: str, why: st
             return _save(ledger, epoch, kind, store, facts, before, after, who, why)
 
 
-def copy_offsets(pipeline: Pipeline, to: str, who: str, why: str) -> Mapping[int, int]:
-    """Copy what is stored into another store, read it back, and return it. The pipeline's TOML still names the old one.
+def copy_offsets(pipeline: Pipeline, to: str, path: str, who: str, why: str) -> Mapping[int, int]:
+    """Copy what is stored into another store, at `path` if that is one of files, read it back, and return it. The
+    pipeline's TOML still names the old one.
 
     Raises UsageError if there is nothing to copy, CorruptOffsetsError if either store holds what is not ours,
     TerminalError if the other one then holds anything else.
@@ -119,12 +121,15 @@ def copy_offsets(pipeline: Pipeline, to: str, who: str, why: str) -> Mapping[int
         raise UsageError(f"pipeline {pipeline.name} keeps its offsets in {kind} already")
     if "none" in (to, kind):
         raise UsageError("the store none keeps nothing: nothing can be copied from it or to it")
+    if wrong := offset_path_mistake(to, path):
+        raise UsageError(f"--path: {wrong}")
+    moved = replace(pipeline, ingest=replace(pipeline.ingest, offset_store=to, offset_path=path))
     with _opened(pipeline) as (ledger, facts), _as_driver(ledger, pipeline.name) as epoch:
         with closing(opened_store(kind, pipeline, ledger)) as store, telling(kind, pipeline.name):
             found = _stored(ledger, kind, store, facts)
         if not found.offsets:
             raise UsageError(f"{store.place} holds no offsets of the topic as it is now; there is nothing to copy")
-        with closing(opened_store(to, pipeline, ledger)) as other, telling(to, pipeline.name):
+        with closing(opened_store(to, moved, ledger)) as other, telling(to, pipeline.name):
             before = _stored(ledger, to, other, facts).offsets
             return _save(ledger, epoch, to, other, facts, before, found.offsets, who, why)
 

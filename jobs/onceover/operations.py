@@ -6,7 +6,7 @@ Imports of the database and of HDFS happen inside the calls, so that loading a D
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -244,20 +244,22 @@ def confirm(pipeline_name: str, request_id: int) -> Confirmation:
         )
 
 
-def newest(pipeline_name: str) -> datetime:
-    """Until when windows may be asked for: what the clock has passed, and what the ledger knows beyond it, for records
-    may be dated ahead. Where the ledger cannot be asked, the clock's time."""
+def not_ahead(pipeline_name: str, asked: WindowRange) -> WindowRange:
+    """The range, if it ends in the past or the ledger knows windows up to there: records may be dated ahead.
+
+    Raises UsageError otherwise, also where the ledger cannot be asked. What the clock has passed needs no ledger.
+    """
     from onceover.endpoints import address
     from onceover.ledger.database import connect, require_current
     from onceover.ledger.reading import last_end
 
     clock = datetime.now(UTC)
-    try:
-        with connect(address("postgres"), f"onceover newest {pipeline_name}") as connection:
-            require_current(connection)
-            return max(clock, last_end(connection, pipeline_name) or clock)
-    except OnceoverError:
-        return clock
+    if asked.end <= clock:
+        return asked
+    with suppress(OnceoverError), connect(address("postgres"), f"onceover windows of {pipeline_name}") as connection:
+        require_current(connection)
+        clock = max(clock, last_end(connection, pipeline_name) or clock)
+    return asked.not_after(clock)
 
 
 def has_run(name: str) -> bool:

@@ -173,16 +173,22 @@ def _ingest(table: Table, name: str) -> IngestPolicy:
 
 
 def _offset_path(table: Table) -> str:
-    """Where the stores that are files lie; of a checkpoint nobody could guess it."""
-    store = table.values.get("offset_store")
-    path = table.text("offset_path", "", match=_PATH, rule=_PATH_RULE.format("/checkpoints/flights"))
-    if path and store not in ("file", "hdfs", "checkpoint"):
-        table.wrong("offset_path", f"offset_store {store or 'postgres'} has no path", "leave it out")
-    elif not path and store == "checkpoint":
-        table.wrong("offset_path", "a checkpoint needs its path on HDFS", 'write it like "/checkpoints/flights"')
-    elif {".", ".."} & set(path.split("/")):
-        table.wrong("offset_path", f"{path!r} has . or .. in it", "write the path without them")
+    path = table.text("offset_path", "")
+    if wrong := offset_path_mistake(str(table.values.get("offset_store", "postgres")), path):
+        table.wrong("offset_path", wrong, f"take {_PATH_RULE.format('/checkpoints/flights')}, or leave it out")
     return path
+
+
+def offset_path_mistake(store: str, path: str) -> str | None:
+    """What is wrong with that path for that offset store, if anything: only the stores that are files have one, and
+    nobody could guess where a checkpoint is."""
+    if not path:
+        return "a checkpoint needs its path on HDFS" if store == "checkpoint" else None
+    if store not in ("file", "hdfs", "checkpoint"):
+        return f"offset store {store} has no path"
+    if not _PATH.fullmatch(path) or {".", ".."} & set(path.split("/")):
+        return f"{path[:80]!r} does not do"
+    return None
 
 
 def _storage(table: Table) -> StoragePolicy:

@@ -22,11 +22,7 @@ def find(name: str, root: Path | None = None) -> Pipeline:
     if name not in files:
         shown = repr(name if len(name) <= 60 else name[:57] + "...")
         raise UsageError(f"there is no pipeline {shown}; {did_you_mean(name, list(files))}")
-    found = read(files[name])
-    for other, path in sorted(files.items()):
-        if other != name and _group(path) == found.ingest.group:
-            raise MistakesError([_shared_group(files[name], other, found.ingest.group)])
-    return found
+    return read(files[name])
 
 
 def all_pipelines(root: Path | None = None) -> tuple[Pipeline, ...]:
@@ -48,16 +44,8 @@ def all_pipelines(root: Path | None = None) -> tuple[Pipeline, ...]:
     return tuple(found)
 
 
-def _group(path: Path) -> str | None:
-    """The consumer group of another pipeline; a file that is wrong is told of when its own pipeline is asked for."""
-    try:
-        return read(path).ingest.group
-    except MistakesError:
-        return None
-
-
 def _shared_group(path: Path, other: str, group: str) -> Mistake:
-    what = f"pipeline {other} commits its offsets in the same consumer group {group!r}"
+    what = f"pipeline {other} keeps its offsets under the same group {group!r}"
     return Mistake(f"{path.parent.name}/{path.name}", "ingest.group", what, "give each its own, or leave it out")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from onceover.errors import UsageError
@@ -23,15 +22,13 @@ class Asked:
     dry_run: bool = False
 
     @classmethod
-    def of_run(
-        cls, params: Mapping[str, Any], interval: DataInterval, *, minutes: int, reason_needed: bool, newest: datetime
-    ) -> Asked:
+    def of_run(cls, params: Mapping[str, Any], interval: DataInterval, *, minutes: int, reason_needed: bool) -> Asked:
         """From a run's params and data interval. Airflow has checked the form; a conf may still hold anything."""
         dry_run = _flag(params, "dry_run")
         reason = _reason(params)
         if reason_needed and reason is None and not dry_run:
             raise UsageError("a repair needs a reason, which is kept with it; give 'reason', or tick 'dry_run'")
-        window_range = resolve(_text(params, "from"), _text(params, "to"), interval, minutes=minutes, newest=newest)
+        window_range = resolve(_text(params, "from"), _text(params, "to"), interval, minutes=minutes)
         return cls(window_range, reason, _flag(params, "force"), dry_run)
 
 

@@ -39,9 +39,9 @@ class AskAuditOperator(BaseOperator):
                 DataInterval(None, None),
                 minutes=find(name).contract.window_minutes,
                 reason_needed=False,
-                newest=operations.newest(name),
             )
             if asked.window_range is not None:
+                operations.not_ahead(name, asked.window_range)
                 start, end = asked.window_range.start, asked.window_range.end
         audit_id = auditing.ask(name, "log", start=start, end=end, who=who_asked(run))
         if audit_id is None:

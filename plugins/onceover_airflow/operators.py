@@ -53,8 +53,9 @@ class DetectOperator(BaseOperator):
                 DataInterval(run.data_interval_start, run.data_interval_end),
                 minutes=pipeline.contract.window_minutes,
                 reason_needed=self.reason_needed,
-                newest=operations.newest(name),
             )
+        if asked.window_range is not None:
+            operations.not_ahead(name, asked.window_range)
         if asked.dry_run and asked.window_range is not None:
             return self._plan(name, asked.window_range, asked.force)
         detection = operations.detect(

@@ -26,15 +26,13 @@ class DataInterval:
         return self.start is None or self.end is None or self.end <= self.start
 
 
-def resolve(
-    asked_from: str | None, asked_to: str | None, interval: DataInterval, *, minutes: int, newest: datetime
-) -> WindowRange:
-    """Whole windows `[start, end)` in UTC, aligned and not after `newest`. Raises UsageError for anything else.
+def resolve(asked_from: str | None, asked_to: str | None, interval: DataInterval, *, minutes: int) -> WindowRange:
+    """Whole windows `[start, end)` in UTC, aligned. Raises UsageError for anything else.
 
     Both explicit times or neither: half a range is a mistake, not a range to the end of time.
     """
     if asked_from is not None and asked_to is not None:
-        return WindowRange.parse(asked_from, asked_to, minutes).not_after(newest)
+        return WindowRange.parse(asked_from, asked_to, minutes)
     if asked_from is not None or asked_to is not None:
         missing = "from" if asked_from is None else "to"
         raise UsageError(f"{missing!r} is missing; give both, from inclusive, to exclusive, like 2013-01-01T05:00Z")
@@ -43,7 +41,7 @@ def resolve(
             "this run names no windows: it has neither 'from' and 'to' nor a data interval; trigger it with both "
             "times, or as a backfill"
         )
-    return WindowRange(_utc(interval.start), _utc(interval.end), minutes).not_after(newest)
+    return WindowRange(_utc(interval.start), _utc(interval.end), minutes)
 
 
 def _utc(moment: datetime | None) -> datetime:

@@ -36,18 +36,17 @@ class Library:
     detected: dict[str, dict[str, Any]] = field(default_factory=dict)
     confirmed: list[tuple[str, int]] = field(default_factory=list)
 
-    def detect(
-        self, pipeline: str, *, who: str, why: str, window_range: WindowRange | None, force: bool, now: datetime
-    ) -> Detection:
+    def detect(self, pipeline: str, *, who: str, why: str, window_range: WindowRange | None, force: bool) -> Detection:
         self.detected[pipeline] = {"who": who, "why": why, "window_range": window_range}
         request = self.requests.get(pipeline)
         failed = (FailedWindow(WINDOW, (Finding(Kind.DUPLICATED),)),) if request else ()
         return Detection(pipeline, 24, 0, failed, 0, 0, 0, (), request)
 
-    def plan_repair(
-        self, pipeline: str, *, window_range: WindowRange, force: bool, now: datetime
-    ) -> tuple[PlannedRepair, ...]:
+    def plan_repair(self, pipeline: str, *, window_range: WindowRange, force: bool) -> tuple[PlannedRepair, ...]:
         return tuple(PlannedRepair(window, (), 1200, 99000, 1150, None) for window in window_range)
+
+    def not_ahead(self, pipeline: str, asked: WindowRange) -> WindowRange:
+        return asked.not_after(datetime.now(UTC))
 
     def confirm(self, pipeline: str, request_id: int) -> Confirmation:
         self.confirmed.append((pipeline, request_id))

@@ -169,6 +169,9 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     lane.repair(lane.detect().request_id or 0)
     assert lane.aggregates() == RIGHT
 
+    assert "needs its path" in onceover("offsets", lane.name, "copy", "--to", "checkpoint", "--reason", "x")[2]
+    odd = ("--to", "hdfs", "--path", "/a/../b", "--reason", "x")
+    assert "'/a/../b' does not do" in onceover("offsets", lane.name, "copy", *odd)[2]
     code, said, _ = onceover("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
     if code == 75:  # nobody has started it
         stack.up(["zookeeper"])

@@ -135,7 +135,8 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
             f"{file}: ingest.idle_after: '0s' is no duration that does here; "
             'write it like "90s", "15m", "1h" or "2d", at most 3650d',
             f"{file}: ingest.max_records_per_batch: 'True' is not a whole number; write a number from 1",
-            f'{file}: ingest.offset_path: a checkpoint needs its path on HDFS; write it like "/checkpoints/flights"',
+            f"{file}: ingest.offset_path: a checkpoint needs its path on HDFS; take an absolute path such as "
+            "/checkpoints/flights, without hdfs://, spaces, // or a / at the end, or leave it out",
             f"{file}: ingest.sink: 'apend' is none of append; did you mean append?",
             f"{file}: storage.raw_root: '/raw/../etc' has . or .. in it; write the path without them",
             f"{file}: kafka.group.id: not one of the client properties a pipeline may set; "
@@ -241,7 +242,7 @@ def test_two_pipelines_do_not_share_a_consumer_group(tmp_path: Path) -> None:
     written(tmp_path, SMALLEST)
     written(tmp_path, SMALLEST + '[ingest]\ngroup = "onceover-orders"\n', "returns.toml")
 
-    with pytest.raises(MistakesError, match="pipeline orders commits its offsets in the same consumer group"):
+    with pytest.raises(MistakesError, match="pipeline orders keeps its offsets under the same group"):
         all_pipelines(tmp_path)
 
 

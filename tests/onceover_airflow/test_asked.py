@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
 from onceover.errors import UsageError
 from onceover_airflow.asked import Asked, chosen_name
 from onceover_airflow.windows import DataInterval
 
-NOW = datetime(2013, 2, 1, tzinfo=UTC)
 TIMES = {"from": "2013-01-05T05:00Z", "to": "2013-01-05T07:00Z"}
 
 
 def asked(params: dict[str, object], reason_needed: bool = True) -> Asked:
     interval = DataInterval(None, None)
-    return Asked.of_run({**TIMES, **params}, interval, minutes=60, reason_needed=reason_needed, newest=NOW)
+    return Asked.of_run({**TIMES, **params}, interval, minutes=60, reason_needed=reason_needed)
 
 
 def test_a_reason_is_kept_as_one_line() -> None:

@@ -47,18 +47,15 @@ class Library:
     newly_blocked: tuple[tuple[str, str], ...] = ()
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
-    def detect(
-        self, pipeline: str, *, who: str, why: str, window_range: WindowRange | None, force: bool, now: datetime
-    ) -> Detection:
-        self.asked.append(
-            (pipeline, {"who": who, "why": why, "window_range": window_range, "force": force, "now": now})
-        )
+    def detect(self, pipeline: str, *, who: str, why: str, window_range: WindowRange | None, force: bool) -> Detection:
+        self.asked.append((pipeline, {"who": who, "why": why, "window_range": window_range, "force": force}))
         failed = (FailedWindow(WINDOW, (DUPLICATED,)),) if self.request_id else ()
         return Detection(pipeline, 24, 3, failed, 0, 0, 1, (Finding(Kind.HOLE, {}),), self.request_id)
 
-    def plan_repair(
-        self, pipeline: str, *, window_range: WindowRange, force: bool, now: datetime
-    ) -> tuple[PlannedRepair, ...]:
+    def not_ahead(self, pipeline: str, asked: WindowRange) -> WindowRange:
+        return asked.not_after(datetime.now(UTC))
+
+    def plan_repair(self, pipeline: str, *, window_range: WindowRange, force: bool) -> tuple[PlannedRepair, ...]:
         self.asked.append((pipeline, {"window_range": window_range, "force": force}))
         return (PlannedRepair(WINDOW, (DUPLICATED,), 1200, 99000, 1150, 1100),)
 
@@ -90,7 +87,6 @@ def test_detection_over_the_ledger_names_no_range_and_who_asked(library: Library
     [(pipeline, asked)] = library.asked
     assert (pipeline, asked["who"], asked["window_range"]) == ("events", "scheduler", None)
     assert asked["why"] == "repair_failed_windows, run scheduled__x"
-    assert asked["now"].tzinfo is UTC
 
 
 def test_a_backfill_judges_the_windows_of_its_day(library: Library) -> None:

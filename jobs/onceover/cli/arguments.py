@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,10 +47,9 @@ def range_of(pipeline: Pipeline, start: str, end: str) -> WindowRange:
 
 
 def _not_ahead(pipeline: Pipeline, asked: WindowRange) -> WindowRange:
-    from onceover.operations import newest
+    from onceover.operations import not_ahead
 
-    # What the clock has passed needs no ledger, so that a mistake is told without one.
-    return asked if asked.end <= datetime.now(UTC) else asked.not_after(newest(pipeline.name))
+    return not_ahead(pipeline.name, asked)
 
 
 def entry(name: str, *arguments: str) -> list[str]:

@@ -22,7 +22,7 @@ def run(command: Sequence[str]) -> int:
 
     def end_with_us() -> None:
         if libc is not None:
-            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
             if os.getppid() != us:  # we were gone before that
                 os._exit(1)
 
@@ -38,7 +38,7 @@ def run(command: Sequence[str]) -> int:
         try:
             return process.wait()
         except BaseException:
-            process.send_signal(signal.SIGINT)  # Python unwinds this one; of SIGTERM it would die on the spot
+            process.terminate()  # the entries unwind from it; SIGINT is ignored in what a shell put into the background
             try:
                 process.wait(_LAST_WORDS_SECONDS)
             except subprocess.TimeoutExpired:

@@ -11,6 +11,7 @@ from onceover.cli.codes import FAILED, epilog
 from onceover.cli.output import as_json, progress, say, table
 from onceover.cli.repair import From, Reason, To, given, who
 from onceover.cli.sentences import counted
+from onceover.gaps import Reason as Gone
 from onceover.offsets import parse_range
 from onceover.window import written
 
@@ -20,6 +21,12 @@ Range = Annotated[
         metavar="RANGE", help="GENERATION-PARTITION:START-END, as `onceover holes` prints it; END is exclusive."
     ),
 ]
+
+
+_NEXT = {
+    Gone.LOST: "Kafka still has them; the next repair of any range reads them again: `onceover repair {name}`",
+    Gone.EXPIRED: "Kafka has them no more; windows beyond wait for a person's decision: `onceover accept-loss {name}`",
+}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -75,6 +82,9 @@ def holes(pipeline: PipelineName, json: AsJson = False) -> None:
         say(
             table(["range", ">offsets", "reason"], ((g.offsets.written(), len(g.offsets), str(g.reason)) for g in gaps))
         )
+        for reason, what in _NEXT.items():
+            if any(gap.reason is reason for gap in gaps):
+                say(f"{reason}: {what.format(name=known.name)}")
     else:
         say("there is no hole: every offset up to the largest one that was read is accounted for")
     if any(gap.reason.is_loss for gap in gaps):

@@ -37,6 +37,9 @@ Values = Annotated[
 To = Annotated[
     str | None, typer.Option("--to", metavar="STORE", help=f"With copy: {', '.join(s for s in OFFSET_STORES)}.")
 ]
+At = Annotated[
+    str, typer.Option("--path", metavar="PATH", help="With copy: where the offsets of a file, hdfs or checkpoint lie.")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -45,6 +48,7 @@ def add_to(app: typer.Typer) -> None:
             "onceover offsets flights show",
             'onceover offsets flights set 0=1200 3=950 --reason "INC-42: read the afternoon again"',
             'onceover offsets flights copy --to postgres --reason "one store less to look after"',
+            'onceover offsets flights copy --to checkpoint --path /checkpoints/flights --reason "back to the query"',
             codes={FAILED: "what is stored cannot be read, or is another topic's", TRY_LATER: "ingest runs, stop it"},
         )
     )(offsets)
@@ -55,6 +59,7 @@ def offsets(
     action: Do,
     values: Values = None,
     to: To = None,
+    path: At = "",
     reason: Reason = None,
     json: AsJson = False,
 ) -> None:
@@ -71,13 +76,15 @@ def offsets(
         raise UsageError(f"{action} takes no PARTITION=OFFSET; that is for set")
     if to is not None and action is not Action.COPY:
         raise UsageError(f"{action} takes no --to; that is for copy")
+    if path and action is not Action.COPY:
+        raise UsageError(f"{action} takes no --path; that is for copy")
     match action:
         case Action.SHOW:
             _show(known, json)
         case Action.SET:
             _set(known, values or (), reason, json)
         case Action.COPY:
-            _copy(known, to, reason, json)
+            _copy(known, to, path, reason, json)
 
 
 def _show(pipeline: Pipeline, json: bool) -> None:
@@ -124,18 +131,19 @@ def _set(pipeline: Pipeline, values: Sequence[str], reason: str | None, json: bo
         say(f"stored now: {shown}; the next `onceover ingest {pipeline.name}` reads from there")
 
 
-def _copy(pipeline: Pipeline, to: str | None, reason: str | None, json: bool) -> None:
+def _copy(pipeline: Pipeline, to: str | None, path: str, reason: str | None, json: bool) -> None:
     from onceover.moving_offsets import copy_offsets
 
     if to is None or to not in OFFSET_STORES:
         raise UsageError(f"copy needs --to with one of {', '.join(OFFSET_STORES)}" + (f", not {to!r}" if to else ""))
-    stored = copy_offsets(pipeline, to, who(), given(reason, "copying offsets"))
+    stored = copy_offsets(pipeline, to, path, who(), given(reason, "copying offsets"))
     if json:
         as_json({"pipeline": pipeline.name, "store": to, "stored": stored})
     else:
+        at = f' and offset_path = "{path}"' if path else ""
         say(
             f"{counted(len(stored), 'offset')} copied from {pipeline.ingest.offset_store} to {to} and read back. Now "
-            f'write offset_store = "{to}" under [ingest] in pipelines/{pipeline.name}.toml, then start ingest'
+            f'write offset_store = "{to}"{at} under [ingest] in pipelines/{pipeline.name}.toml, then start ingest'
         )
 
 

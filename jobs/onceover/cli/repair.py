@@ -75,8 +75,9 @@ def repair(
     result = Result(detection)
     if detection.request_id is not None:
         progress(
-            f"judged {detection.judged} windows: {detection.certified} certified, {len(detection.failed)} to repair; "
-            "starting Spark"
+            f"judged {detection.judged} windows: {detection.certified} certified, {len(detection.failed)} to repair"
+            + (f", {len(detection.refills)} holes to read again from Kafka" if detection.refills else "")
+            + "; starting Spark"
         )
         ended = run(entry("repair.py", "--pipeline", known.name, "--request", str(detection.request_id)))
         # Even if it ended early: what it has published is read back, so that nothing stands unconfirmed.

@@ -13,7 +13,7 @@ class NoOffsetStore:
     in_ledger = False
 
     def __init__(self, group: str, topic: str) -> None:
-        self.place = f"none, {group}/{topic}"
+        self.place = f"nowhere ({group}, {topic})"
         self._held = Stored()
 
     def load(self, kafka_partitions: Iterable[int]) -> Stored:

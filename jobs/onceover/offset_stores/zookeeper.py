@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,7 @@ from onceover.errors import BusyError, UnreachableError
 from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
 
 TIMEOUT_SECONDS = 10.0
+logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it tells each try; what matters is told by what is raised here
 
 
 class ZooKeeperOffsetStore:

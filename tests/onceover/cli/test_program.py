@@ -148,7 +148,8 @@ def test_an_entry_that_is_interrupted_lets_go_before_the_command_ends(tmp_path: 
     marks = tmp_path / "marks"
     child = tmp_path / "entry.py"
     child.write_text(
-        "import pathlib, sys, time\n"
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
         f"marks = pathlib.Path({str(marks)!r})\n"
         "try:\n    marks.write_text('holds')\n    time.sleep(60)\n"
         "finally:\n    time.sleep(0.3)\n    marks.write_text('let go')\n"
@@ -167,7 +168,8 @@ def test_an_entry_that_is_interrupted_lets_go_before_the_command_ends(tmp_path: 
 def test_an_entry_ends_when_the_command_is_killed(tmp_path: Path) -> None:
     marks, child = tmp_path / "marks", tmp_path / "entry.py"
     child.write_text(
-        "import pathlib, time\n"
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
         f"marks = pathlib.Path({str(marks)!r})\n"
         "try:\n    marks.write_text('holds')\n    time.sleep(60)\n"
         "finally:\n    marks.write_text('let go')\n"
