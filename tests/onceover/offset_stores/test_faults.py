@@ -15,6 +15,8 @@ from kazoo.client import KazooClient
 from onceover.endpoints import address
 from onceover.errors import BusyError, UnreachableError
 from onceover.hdfs_files import SmallFiles
+from onceover.ledger.database import connect
+from onceover.ledger.stored_offsets import LedgerOffsetStore
 from onceover.offset_stores import CorruptOffsetsError
 from onceover.offset_stores.hbase import TABLE
 from onceover.stack import Stack
@@ -181,7 +183,7 @@ def test_a_session_that_expired_is_followed_by_another(places: Places) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("kind", ["zookeeper", "hbase"])  # the others': test_parts_away.py, test_group.py
+@pytest.mark.parametrize("kind", ["zookeeper", "hbase"])  # Kafka's: test_group.py
 def test_a_server_that_is_away_is_told_in_bounded_time_and_comes_back_with_what_was_saved(
     places: Places, servers: Stack, kind: str
 ) -> None:
@@ -200,3 +202,19 @@ def test_a_server_that_is_away_is_told_in_bounded_time_and_comes_back_with_what_
     assert dict(place.open().load([0]).offsets) in ({0: 5}, {0: 6})
     store.save({0: 7}, "topic-a")
     assert dict(place.open().load([0]).offsets) == {0: 7}
+
+
+@pytest.mark.faults
+def test_hdfs_and_postgresql_come_back_with_what_was_saved(places: Places, servers: Stack) -> None:
+    hdfs, checkpoint, postgres = (places(kind) for kind in ("hdfs", "checkpoint", "postgres"))
+    for place in (hdfs, checkpoint, postgres):
+        place.open().save({0: 5}, "topic-a")
+    for part in ("namenode", "postgres"):
+        servers.stop_part(part)
+    with pytest.raises(UnreachableError):
+        hdfs.open().save({0: 6}, "topic-a")
+    for part in ("namenode", "postgres"):
+        servers.start_part(part)
+    assert dict(hdfs.open().load([0]).offsets) == dict(checkpoint.open().load([0]).offsets) == {0: 5}
+    with connect(address("postgres"), "test") as again:
+        assert dict(LedgerOffsetStore(again, postgres.name).load([0]).offsets) == {0: 5}
