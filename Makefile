@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 BESIDE := --no-print-directory --jobs=3 --keep-going --output-sync=line
 # Lanes that are about even: what needs Airflow on the stack and what goes beside it, what is about offsets and kills.
-WITH_AIRFLOW := tests/onceover/cli tests/integration/test_airflow.py
+WITH_AIRFLOW := tests/onceover/cli tests/onceover/stack/test_airflow.py tests/integration/test_airflow.py
 WITH_OFFSETS := tests/onceover/offset_stores tests/onceover_demo tests/faults \
   tests/integration/test_offsets.py tests/integration/test_checkpoint.py
 export PYTHON

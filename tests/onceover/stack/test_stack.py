@@ -178,8 +178,10 @@ def test_a_paused_part_is_unready_not_up(own: Stack) -> None:
 
 
 def test_unknown_parts_are_named_and_no_parts_are_no_parts(own: Stack) -> None:
-    with pytest.raises(UsageError, match="no part zookeeper in the stack; there are kafka, hdfs, postgres, airflow"):
-        own.up({"kafka", "zookeeper"})
+    with pytest.raises(
+        UsageError, match="no part etcd in the stack; there are kafka, hdfs, postgres, airflow, zookeeper, hbase"
+    ):
+        own.up({"kafka", "etcd"})
     with pytest.raises(UsageError, match="no part kafka2"):
         own.stop_part("kafka2")
     assert own.up(set()) == []
