@@ -258,16 +258,21 @@ def _checkpoint(name: str) -> Pair:
 
 def _postgres(connection: Connection, name: str) -> Pair:
     connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1)", [name])
-    connection.execute("CREATE TABLE IF NOT EXISTS bench_offsets (p integer PRIMARY KEY, o bigint NOT NULL)")
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS bench_offsets "
+        "(name text, p integer, o bigint NOT NULL, topic_id text NOT NULL, PRIMARY KEY (name, p))"
+    )
 
     def save(offsets: Mapping[int, int]) -> None:
         connection.execute(
-            "INSERT INTO bench_offsets SELECT * FROM unnest(%s::integer[], %s::bigint[]) "
-            "ON CONFLICT (p) DO UPDATE SET o = excluded.o",
-            [list(offsets), list(offsets.values())],
+            "INSERT INTO bench_offsets SELECT %s, p, o, %s FROM unnest(%s::integer[], %s::bigint[]) AS given (p, o) "
+            "ON CONFLICT (name, p) DO UPDATE SET o = excluded.o, topic_id = excluded.topic_id",
+            [name, "bench", list(offsets), list(offsets.values())],
         )
 
+    mine = "SELECT p, o, topic_id FROM bench_offsets WHERE name = %s"
+
     def load() -> dict[int, int]:
-        return {row["p"]: row["o"] for row in connection.execute("SELECT p, o FROM bench_offsets")}
+        return {row["p"]: row["o"] for row in connection.execute(mine, [name])}
 
     return Pair("postgres", LedgerOffsetStore(connection, name), save, load, "psycopg: one upsert; one select")

@@ -22,6 +22,8 @@ from onceover_airflow.rest import AirflowRest
 ROOT = Path(__file__).parents[1]
 # A shell starts what it runs in the background with SIGINT ignored, and every child of ours would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Ten records need no optimizing compiler: with its first tier alone a cold Spark costs half of the processors' time.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 logging.getLogger("py4j").setLevel(logging.WARNING)  # it says goodbye when the log it was given is closed already
 TIERS = ("spark", "stack", "airflow", "faults")
 

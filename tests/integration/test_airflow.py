@@ -47,7 +47,6 @@ def result(airflow: AirflowRest, dag: str, run: str, pipeline: str, task: str) -
 def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes(minutes=60)
     assert not airflow.import_errors()
-    wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
 
     # On schedule: what was landed twice is repaired, everything else certified.
     lane.produce([on_day(day, hour) for day in (1, 2, 3, 4) for hour in (1, 1.5, 2)])
@@ -55,6 +54,7 @@ def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes,
     lane.produce([on_day(4, 5)])
     lane.ingest()
     assert lane.aggregates()[_hour(1, 1)] == (4, 4, 1)
+    wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
     # Somebody asks for the same windows at the same time: one of the two publishes, the other finds nothing to do.
     month = {"pipeline": lane.name, "from": "2013-01-01T00:00Z", "to": "2013-01-05T00:00Z"}
     rival = airflow.trigger("repair_on_call", {**month, "reason": "the dashboard looks doubled"})

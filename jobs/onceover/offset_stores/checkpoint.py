@@ -36,16 +36,16 @@ class CheckpointOffsetStore:
         self._files = SmallFiles(webhdfs)
         self._folder, self._topic = folder, topic
         self.place = folder
-        self._next: tuple[int, dict[str, Any]] | None = (
-            None  # our next batch and the metadata of the last; None: look first
-        )
+        self._is_stateless = False  # until we have looked; a query cannot change that under its checkpoint
+        self._next: tuple[int, dict[str, Any]] | None = None  # our next batch, metadata of the last; None: look first
 
     def load(self, kafka_partitions: Iterable[int]) -> Stored:
         """See OffsetStore. Of a query that has not committed any batch, where it was to begin."""
-        if self._files.names(f"{self._folder}/state"):
+        if not self._is_stateless and self._files.names(f"{self._folder}/state"):
             raise CorruptOffsetsError(
                 f"{self._folder} on HDFS is of a query that keeps state, which nobody else can go on"
             )
+        self._is_stateless = True
         done = self._batches("commits")
         if done:
             return Stored(self._read_offsets(max(done))[1])

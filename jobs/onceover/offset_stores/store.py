@@ -54,7 +54,7 @@ class CorruptOffsetsError(TerminalError):
 
 def parsed(text: str | bytes, key: str) -> int:
     """An offset as all stores write it, in decimal digits; CorruptOffsetsError names the key for anything else."""
+    if text.isascii() and text.isdigit() and len(text) <= 19 and (offset := int(text)) <= MOST:
+        return offset
     shown = text.decode("ascii", "backslashreplace") if isinstance(text, bytes) else text
-    if not (shown.isascii() and shown.isdigit() and len(shown) <= 19 and int(shown) <= MOST):
-        raise CorruptOffsetsError(f"{key} holds {shown[:40]!r}, which is no offset")
-    return int(shown)
+    raise CorruptOffsetsError(f"{key} holds {shown[:40]!r}, which is no offset")

@@ -24,6 +24,7 @@ from onceover.spark.copy_text import copy_lines
 from onceover.spark.failure import one_line
 from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
 from onceover.spark.rebuild import Rebuild
+from onceover.spark.session import compile_for
 from onceover.steps import Holding, RepairStep
 from onceover.window import written
 from onceover.window_files import WindowFiles
@@ -113,7 +114,9 @@ class RepairRun:
         paths = {
             start: self._hdfs + self._files.layout.window_file(start) for start, length in frozen.items() if length
         }
-        log.info("reading %d window files, %.1f MiB", len(paths), sum(frozen.values()) / 2**20)
+        size = sum(frozen.values())
+        log.info("reading %d window files, %.1f MiB", len(paths), size / 2**20)
+        compile_for(self._spark, size)
         table, stage = self._known.table, self._wanted.stage
         try:
             with closing(Rebuild(self._spark, self._known.contract, claimed, accounted, paths)) as rebuild:

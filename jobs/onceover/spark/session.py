@@ -38,6 +38,7 @@ _UNLESS_GIVEN = {
     "spark.sql.shuffle.partitions": "8",
 }
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+COMPILED_FROM_BYTES = 8 << 20
 _ELSEWHERE = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "MASTER")  # a master may be named there
 
 
@@ -70,6 +71,16 @@ def build(app_name: str) -> SparkSession:
         signal.signal(signal.SIGINT, on_interrupt)  # Spark's own asks the JVM in the middle of another question
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def compile_for(session: SparkSession, size: int) -> None:
+    """Have what reads `size` bytes of raw next compiled to Java, or interpreted if they are few.
+
+    To write and compile the Java of a repair takes a cold driver 8 s, and saves as much at 100,000 lines, 13 MiB.
+    """
+    pays = size >= COMPILED_FROM_BYTES
+    session.conf.set("spark.sql.codegen.wholeStage", pays)
+    session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if pays else "NO_CODEGEN")
 
 
 @contextmanager

@@ -35,7 +35,7 @@ class ZooKeeper:
                 "clientPortAddress": LOOPBACK,
                 "tickTime": 1000,  # of milliseconds; sessions last between 2 and 20 of them
                 "admin.enableServer": "false",
-                "4lw.commands.whitelist": "ruok",
+                "4lw.commands.whitelist": "srvr",
             }
         )
         configuration = self._folder / "zoo.cfg"
@@ -51,8 +51,8 @@ class ZooKeeper:
             return False
         try:
             with socket.create_connection((LOOPBACK, self._place.ports["zookeeper"]), timeout=2) as asked:
-                asked.sendall(b"ruok")
-                return asked.recv(16) == b"imok"
+                asked.sendall(b"srvr")  # `ruok` is answered before the data is read, when no session can be opened yet
+                return asked.recv(64).startswith(b"Zookeeper version")
         except OSError:
             return False
 

@@ -48,7 +48,7 @@ class Place:
         make: dict[str, Callable[[], OffsetStore]] = {
             "file": lambda: LocalFileOffsetStore(self.folder, group, topic),
             "kafka": lambda: KafkaOffsetStore(address("kafka"), topic, group, {}),
-            "zookeeper": lambda: ZooKeeperOffsetStore(address("zookeeper"), group, topic, timeout=4),
+            "zookeeper": lambda: ZooKeeperOffsetStore(address("zookeeper"), group, topic, timeout=8),
             "hbase": lambda: HBaseOffsetStore(address("hbase"), group, topic, timeout=5),
             "hdfs": lambda: HdfsOffsetStore(address("webhdfs"), f"/offsets/{self.name}", group, topic),
             "checkpoint": lambda: CheckpointOffsetStore(address("webhdfs"), f"/checkpoints/{self.name}", topic),
