@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 
 from onceover.endpoints import address
 from onceover.errors import BusyError, OnceoverError, TerminalError
-from onceover.ingest import Heart
+from onceover.heart import Heart
 from onceover.ingest_report import show
 from onceover.kafka import Topic
 from onceover.ledger import drivers

@@ -12,6 +12,8 @@ from onceover.home import home as home
 
 PartName = Literal["kafka", "webhdfs", "hdfs", "postgres", "airflow", "zookeeper", "hbase"]
 PARTS: Final[tuple[PartName, ...]] = get_args(PartName)
+BY_NAME: Final[tuple[PartName, ...]] = ("zookeeper", "hbase")
+"""What the embedded stack starts only when it is named: servers that some offset stores need."""
 
 
 def local_folder() -> Path:
@@ -35,9 +37,10 @@ def address(part: PartName) -> str:
     file = endpoints_file()
     found = read(file).get(part)
     if found is None:
+        start = f"`onceover stack up {part}`" if part in BY_NAME else "`make up`"
         raise UnreachableError(
             f"nobody said where {part} is: {variable} is not set and {file} does not name it; "
-            f"set {variable}, or start the embedded stack with `make up`"
+            f"set {variable}, or start the embedded one with {start}"
         )
     return found
 

@@ -21,11 +21,11 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from onceover.batch import Increment, Landing, RangeRead
-from onceover.errors import FencedError, OnceoverError, TransientError
+from onceover.errors import TransientError
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import batches, drivers, kafka_partitions, refills
 from onceover.ledger.catalog import Registered
-from onceover.ledger.database import Connection, DatabaseError, connect
+from onceover.ledger.database import Connection, DatabaseError
 from onceover.ledger.increments import increment, stage_name
 from onceover.ledger.windows import open_windows
 from onceover.offsets import KafkaPartition, OffsetRange
@@ -62,39 +62,6 @@ class Progress:
     watermark: datetime | None
     every_window_closed: bool
     open_windows: int
-
-
-class Heart:
-    """Beats in a thread of its own while the driver works; `lost` is set once another epoch is current."""
-
-    def __init__(self, address: str, epoch: drivers.Epoch) -> None:
-        self._address, self._epoch = address, epoch
-        self._stop = threading.Event()
-        self.lost = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
-
-    def __enter__(self) -> Heart:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(timeout=10)
-
-    def _beat(self) -> None:
-        while not self._stop.is_set():
-            try:
-                with connect(self._address, "onceover heartbeat") as connection:
-                    while not self._stop.wait(drivers.HEARTBEAT_SECONDS):
-                        drivers.beat(connection, self._epoch)
-            except FencedError as error:
-                log.error("%s", error)
-                self.lost.set()
-                return
-            except OnceoverError as error:
-                # A database that is away for a moment is no reason to stop; the epoch tells who may write.
-                log.warning("heartbeat: %s", error)
-                self._stop.wait(drivers.HEARTBEAT_SECONDS)
 
 
 class Ingest:

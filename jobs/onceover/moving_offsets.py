@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from onceover.endpoints import address
 from onceover.errors import TerminalError, UsageError
-from onceover.ingest import Heart
+from onceover.heart import as_driver
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import drivers, kafka_partitions, stored_offsets
 from onceover.ledger.catalog import registered
@@ -24,9 +24,11 @@ from onceover.pipeline_toml import offset_path_mistake
 from onceover.pipelines import names
 from onceover.stored_offsets import loaded, telling
 
+_OWNER = "onceover offsets"
+
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Position:
     """One Kafka partition: its log `[earliest, end]`, what the store holds, and how far the ledger accounts for it.
 
     `stored` is None where the store holds nothing, `frontier` and `reach` where the ledger knows nothing.
@@ -47,7 +49,7 @@ class Looked:
     store: str
     place: str
     topic_id: str
-    kafka_partitions: tuple[Standing, ...]
+    kafka_partitions: tuple[Position, ...]
     trouble: str | None
 
 
@@ -71,7 +73,7 @@ def look(pipeline: Pipeline) -> Looked:
                 place=store.place,
                 topic_id=facts.topic_id,
                 kafka_partitions=tuple(
-                    Standing(p, facts.earliest[p], end, stored.offsets.get(p), *known.get(p, (None, None)))
+                    Position(p, facts.earliest[p], end, stored.offsets.get(p), *known.get(p, (None, None)))
                     for p, end in sorted(facts.end.items())
                 ),
                 trouble=trouble,
@@ -96,7 +98,7 @@ def set_offsets(pipeline: Pipeline, wanted: Mapping[int, int], who: str, why: st
                     f"{kafka_partition}={offset} lies outside the log of Kafka partition {kafka_partition}, which goes "
                     f"from {low} to {high}"
                 )
-        with _as_driver(ledger, pipeline.name) as epoch, closing(opened_store(kind, pipeline, ledger)) as store:
+        with as_driver(ledger, pipeline.name, _OWNER) as epoch, closing(opened_store(kind, pipeline, ledger)) as store:
             before: Mapping[int, int] | None = None
             with suppress(CorruptOffsetsError):
                 before = _stored(ledger, kind, store, facts).offsets
@@ -124,7 +126,7 @@ def copy_offsets(pipeline: Pipeline, to: str, path: str, who: str, why: str) -> 
     if wrong := offset_path_mistake(to, path):
         raise UsageError(f"--path: {wrong}")
     moved = replace(pipeline, ingest=replace(pipeline.ingest, offset_store=to, offset_path=path))
-    with _opened(pipeline) as (ledger, facts), _as_driver(ledger, pipeline.name) as epoch:
+    with _opened(pipeline) as (ledger, facts), as_driver(ledger, pipeline.name, _OWNER) as epoch:
         with closing(opened_store(kind, pipeline, ledger)) as store, telling(kind, pipeline.name):
             found = _stored(ledger, kind, store, facts)
         if not found.offsets:
@@ -172,13 +174,3 @@ def _opened(pipeline: Pipeline) -> Iterator[tuple[Connection, TopicFacts]]:
         require_current(ledger)
         registered(ledger, pipeline.name)
         yield ledger, topic.facts()
-
-
-@contextmanager
-def _as_driver(ledger: Connection, name: str) -> Iterator[drivers.Epoch]:
-    epoch = drivers.acquire(ledger, name, "onceover offsets")
-    try:
-        with Heart(address("postgres"), epoch):
-            yield epoch
-    finally:
-        drivers.release(ledger, epoch)

@@ -6,12 +6,11 @@ Imports of the database and of HDFS happen inside the calls, so that loading a D
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from onceover.errors import OnceoverError, UsageError
+from onceover.errors import UsageError
 from onceover.findings import Finding
 from onceover.reason import kept
 from onceover.window import Window, WindowRange, written
@@ -242,24 +241,6 @@ def confirm(pipeline_name: str, request_id: int) -> Confirmation:
             duplicates=sum(row["duplicates"] or 0 for row in rows),
             lines_read=sum(row["lines_read"] or 0 for row in rows),
         )
-
-
-def not_ahead(pipeline_name: str, asked: WindowRange) -> WindowRange:
-    """The range, if it ends in the past or the ledger knows windows up to there: records may be dated ahead.
-
-    Raises UsageError otherwise, also where the ledger cannot be asked. What the clock has passed needs no ledger.
-    """
-    from onceover.endpoints import address
-    from onceover.ledger.database import connect, require_current
-    from onceover.ledger.reading import last_end
-
-    clock = datetime.now(UTC)
-    if asked.end <= clock:
-        return asked
-    with suppress(OnceoverError), connect(address("postgres"), f"onceover windows of {pipeline_name}") as connection:
-        require_current(connection)
-        clock = max(clock, last_end(connection, pipeline_name) or clock)
-    return asked.not_after(clock)
 
 
 def has_run(name: str) -> bool:

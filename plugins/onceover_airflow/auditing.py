@@ -9,7 +9,8 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
-from onceover import auditing, operations
+from onceover import auditing
+from onceover.ahead import not_ahead
 from onceover.errors import TerminalError
 from onceover.pipelines import find
 from onceover_airflow.asked import Asked, chosen_name
@@ -41,7 +42,7 @@ class AskAuditOperator(BaseOperator):
                 reason_needed=False,
             )
             if asked.window_range is not None:
-                operations.not_ahead(name, asked.window_range)
+                not_ahead(name, asked.window_range)
                 start, end = asked.window_range.start, asked.window_range.end
         audit_id = auditing.ask(name, "log", start=start, end=end, who=who_asked(run))
         if audit_id is None:

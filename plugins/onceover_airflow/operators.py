@@ -12,6 +12,7 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover import operations
+from onceover.ahead import not_ahead
 from onceover.errors import TerminalError
 from onceover.pipelines import find
 from onceover_airflow.asked import Asked, chosen_name
@@ -55,7 +56,7 @@ class DetectOperator(BaseOperator):
                 reason_needed=self.reason_needed,
             )
         if asked.window_range is not None:
-            operations.not_ahead(name, asked.window_range)
+            not_ahead(name, asked.window_range)
         if asked.dry_run and asked.window_range is not None:
             return self._plan(name, asked.window_range, asked.force)
         detection = operations.detect(

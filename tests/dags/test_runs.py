@@ -45,9 +45,6 @@ class Library:
     def plan_repair(self, pipeline: str, *, window_range: WindowRange, force: bool) -> tuple[PlannedRepair, ...]:
         return tuple(PlannedRepair(window, (), 1200, 99000, 1150, None) for window in window_range)
 
-    def not_ahead(self, pipeline: str, asked: WindowRange) -> WindowRange:
-        return asked.not_after(datetime.now(UTC))
-
     def confirm(self, pipeline: str, request_id: int) -> Confirmation:
         self.confirmed.append((pipeline, request_id))
         return Confirmation(pipeline, request_id, (str(WINDOW),), (), (), self.blocked, (), (), 0, 0)

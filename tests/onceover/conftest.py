@@ -19,6 +19,7 @@ from tests.frozen import frozen
 from onceover import endpoints
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.reading import KafkaSource
+from onceover.ledger.database import Connection, connect, migrate
 from onceover.stack import Stack
 
 Value = bytes | None
@@ -150,3 +151,11 @@ def broker(stack: Stack) -> Broker:
 def topic(broker: Broker) -> str:
     """A new topic of one Kafka partition."""
     return broker.create()
+
+
+@pytest.fixture
+def connection(stack: Stack) -> Iterator[Connection]:
+    """A connection of the test's own to the session's ledger."""
+    migrate(endpoints.address("postgres"))
+    with connect(endpoints.address("postgres"), "test") as connection:
+        yield connection

@@ -25,6 +25,8 @@ def test_the_environment_wins_over_what_the_stack_wrote(local: Path, monkeypatch
 def test_an_address_that_nobody_named_says_how_to_name_it(local: Path) -> None:
     with pytest.raises(UnreachableError, match=r"ONCEOVER_KAFKA is not set and .*endpoints.json does not name it"):
         endpoints.address("kafka")
+    with pytest.raises(UnreachableError, match="start the embedded one with `onceover stack up hbase`"):
+        endpoints.address("hbase")
 
 
 @pytest.mark.parametrize("text", ['{"kafka": ', "[]", '{"kafka": 9092}'])

@@ -5,36 +5,40 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
-from onceover.endpoints import address
 from onceover.errors import UsageError
 from onceover.ledger import drivers
-from onceover.ledger.database import Connection, connect, migrate
+from onceover.ledger.database import Connection
 from onceover.offset_stores import CorruptOffsetsError
 from onceover.offset_stores.nowhere import NoOffsetStore
-from onceover.stack import Stack
 from onceover.stored_offsets import StoredOffsets
 
 pytestmark = pytest.mark.stack
 A, B = "topic-a", "topic-b"
 
 
-@pytest.fixture
-def connection(stack: Stack) -> Iterator[Connection]:
-    migrate(address("postgres"))
-    with connect(address("postgres"), "test") as connection:
-        yield connection
+@contextmanager
+def registered(connection: Connection) -> Iterator[str]:
+    name = f"p{uuid.uuid4().hex[:8]}"
+    connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1)", [name])
+    yield name
+    for table, column in (("offset_place", "pipeline"), ("driver", "pipeline"), ("pipeline", "name")):
+        connection.execute(f"DELETE FROM onceover.{table} WHERE {column} = %s", [name])
 
 
 @pytest.fixture
 def pipeline(connection: Connection) -> Iterator[str]:
-    name = f"p{uuid.uuid4().hex[:8]}"
-    connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1)", [name])
-    yield name
-    connection.execute("DELETE FROM onceover.offset_place WHERE pipeline = %s", [name])
-    connection.execute("DELETE FROM onceover.pipeline WHERE name = %s", [name])
+    with registered(connection) as name:
+        yield name
+
+
+@pytest.fixture
+def other(connection: Connection) -> Iterator[str]:
+    with registered(connection) as name:
+        yield name
 
 
 @pytest.fixture
@@ -117,10 +121,8 @@ def test_a_log_that_was_cut_is_the_one_reason_to_go_back(
 
 
 def test_two_pipelines_never_share_a_place(
-    connection: Connection, pipeline: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, pipeline: str, other: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = f"{pipeline}_other"
-    connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1)", [other])
     monkeypatch.setattr("onceover.stored_offsets.names", lambda: [pipeline, other])
     StoredOffsets(connection, other, "kafka", store).load(A, [0])
     with pytest.raises(UsageError, match=f"pipeline {other} keeps its offsets there; give {pipeline} a group"):
@@ -131,24 +133,17 @@ def test_two_pipelines_never_share_a_place(
         StoredOffsets(connection, pipeline, "kafka", store).load(A, [0])
     drivers.release(connection, epoch)
     assert StoredOffsets(connection, pipeline, "kafka", store).load(A, [0]) == {}, "the other one is no more"
-    connection.execute("DELETE FROM onceover.offset_place WHERE pipeline IN (%s, %s)", [pipeline, other])
-    connection.execute("DELETE FROM onceover.driver WHERE pipeline = %s", [other])
-    connection.execute("DELETE FROM onceover.pipeline WHERE name = %s", [other])
 
 
 def test_a_place_that_was_left_is_free_and_its_values_keep_their_topic(
-    connection: Connection, pipeline: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, pipeline: str, other: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = f"{pipeline}_other"
-    connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1)", [other])
     monkeypatch.setattr("onceover.stored_offsets.names", lambda: [pipeline, other])
     there = StoredOffsets(connection, other, "kafka", store)
     there.load(A, [0])
     there.begin(A, {0: 7})
     StoredOffsets(connection, other, "hdfs", NoOffsetStore(other, "t")).load(A, [0])  # it keeps them elsewhere now
     assert StoredOffsets(connection, pipeline, "kafka", store).load(B, [0]) == {}, "7 is not of topic B, whoever asks"
-    connection.execute("DELETE FROM onceover.offset_place WHERE pipeline IN (%s, %s)", [pipeline, other])
-    connection.execute("DELETE FROM onceover.pipeline WHERE name = %s", [other])
 
 
 def test_a_value_that_is_not_ours_is_told_with_the_way_out(

@@ -10,23 +10,14 @@ from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
 
 from onceover.detection import look
-from onceover.endpoints import address
 from onceover.findings import Kind
-from onceover.ledger.database import Connection, connect, migrate
-from onceover.stack import Stack
+from onceover.ledger.database import Connection
 from onceover.sweep import Swept, reopen, sweep
 from onceover.window import WindowRange
 
 pytestmark = pytest.mark.stack
 
 WINDOWS = 60
-
-
-@pytest.fixture
-def connection(stack: Stack) -> Iterator[Connection]:
-    migrate(address("postgres"))
-    with connect(address("postgres"), "test") as connection:
-        yield connection
 
 
 @pytest.fixture

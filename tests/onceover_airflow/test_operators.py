@@ -52,9 +52,6 @@ class Library:
         failed = (FailedWindow(WINDOW, (DUPLICATED,)),) if self.request_id else ()
         return Detection(pipeline, 24, 3, failed, 0, 0, 1, (Finding(Kind.HOLE, {}),), self.request_id)
 
-    def not_ahead(self, pipeline: str, asked: WindowRange) -> WindowRange:
-        return asked.not_after(datetime.now(UTC))
-
     def plan_repair(self, pipeline: str, *, window_range: WindowRange, force: bool) -> tuple[PlannedRepair, ...]:
         self.asked.append((pipeline, {"window_range": window_range, "force": force}))
         return (PlannedRepair(WINDOW, (DUPLICATED,), 1200, 99000, 1150, 1100),)

@@ -16,6 +16,7 @@ from onceover.cli.repair import Reason, given, who
 from onceover.cli.sentences import counted
 from onceover.errors import UsageError
 from onceover.offset_stores import OFFSET_STORES
+from onceover.offset_stores.store import MOST
 
 if TYPE_CHECKING:
     from onceover.moving_offsets import Looked
@@ -149,8 +150,8 @@ def _copy(pipeline: Pipeline, to: str | None, path: str, reason: str | None, jso
 
 def _pair(text: str) -> tuple[int, int]:
     kafka_partition, equals, offset = text.partition("=")
-    if not equals or not all(
-        part.isascii() and part.isdigit() and len(part) < 19 for part in (kafka_partition, offset)
-    ):
+    if not equals or not all(part.isascii() and part.isdigit() for part in (kafka_partition, offset)):
         raise UsageError(f"{text[:40]!r} is not PARTITION=OFFSET, like 0=1200")
+    if len(kafka_partition) > len(str(MOST)) or len(offset) > len(str(MOST)) or int(offset) > MOST:
+        raise UsageError(f"{text[:40]!r} is beyond Kafka's largest offset, {MOST}")
     return int(kafka_partition), int(offset)

@@ -113,11 +113,7 @@ def snapshot(
             evidence=tuple(map(_evidence, rows)),
             accounted=tuple(accounted(connection, pipeline)),
             in_flight=in_flight(connection, pipeline),
-            findings=(
-                *_unfinished(connection, pipeline),
-                *_holes(connection, pipeline),
-                *_truncated(connection, pipeline),
-            ),
+            findings=(*_unfinished(connection, pipeline), *_of_kafka_partitions(connection, pipeline)),
             blocked=frozenset(row["window_start"] for row in rows if row["blocked_at"]),
             claimed=_claimed(connection, pipeline),
             open_windows=open_windows(connection, pipeline),
@@ -247,25 +243,18 @@ def _unfinished(connection: Connection, pipeline: str) -> list[Finding]:
     return [Finding(Kind.UNFINISHED_BATCH, {"batches": batches})] if batches else []
 
 
-def _holes(connection: Connection, pipeline: str) -> list[Finding]:
+def _of_kafka_partitions(connection: Connection, pipeline: str) -> list[Finding]:
     rows = connection.execute(
         """
-        SELECT generation, kafka_partition, frontier, reach FROM onceover.kafka_partition
-        WHERE pipeline = %s AND frontier < reach ORDER BY generation, kafka_partition
+        SELECT generation, kafka_partition, frontier, reach, end_offset, truncated_from FROM onceover.kafka_partition
+        WHERE pipeline = %s AND (frontier < reach OR truncated_from IS NOT NULL) ORDER BY generation, kafka_partition
         """,
         [pipeline],
     ).fetchall()
-    behind = [[r["generation"], r["kafka_partition"], r["frontier"], r["reach"]] for r in rows]
-    return [Finding(Kind.HOLE, {"frontier_and_reach": behind})] if behind else []
-
-
-def _truncated(connection: Connection, pipeline: str) -> list[Finding]:
-    rows = connection.execute(
-        """
-        SELECT generation, kafka_partition, end_offset, truncated_from FROM onceover.kafka_partition
-        WHERE pipeline = %s AND truncated_from IS NOT NULL ORDER BY generation, kafka_partition
-        """,
-        [pipeline],
-    ).fetchall()
-    cut = [[r["generation"], r["kafka_partition"], r["end_offset"], r["truncated_from"]] for r in rows]
-    return [Finding(Kind.TRUNCATED, {"end_and_stored": cut})] if cut else []
+    at = ("generation", "kafka_partition")
+    behind = [[r[c] for c in (*at, "frontier", "reach")] for r in rows if r["frontier"] < r["reach"]]
+    cut = [[r[c] for c in (*at, "end_offset", "truncated_from")] for r in rows if r["truncated_from"] is not None]
+    return [
+        *([Finding(Kind.HOLE, {"frontier_and_reach": behind})] if behind else []),
+        *([Finding(Kind.TRUNCATED, {"end_and_stored": cut})] if cut else []),
+    ]

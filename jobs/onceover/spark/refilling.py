@@ -6,15 +6,12 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from onceover.endpoints import address
 from onceover.errors import BusyError
-from onceover.ingest import Heart
-from onceover.ledger import drivers, refills, requests
+from onceover.heart import as_driver
+from onceover.ledger import refills, requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.pipeline import Pipeline
@@ -39,9 +36,10 @@ def refill(
     long as it takes. What is not done then stays wanted, and the hole stays a finding.
     """
     deadline = time.monotonic() + patience
+    owner = f"{socket.gethostname()}:{os.getpid()} (refill)"
     while refills.wanted(connection, known.name, request_id):
         try:
-            with _epoch(connection, known.name) as epoch, opened(pipeline, connection) as (topic, offsets):
+            with as_driver(connection, known.name, owner) as epoch, opened(pipeline, connection) as (topic, offsets):
                 loop = driver(spark, connection, epoch, known, pipeline, topic, offsets, Holding())
                 while refills.wanted(connection, known.name, request_id):
                     progress = loop.turn(time.monotonic(), refills_only=True)
@@ -54,13 +52,3 @@ def refill(
     requests.add_refilled(
         connection, known.name, request_id, refills.closed_windows(connection, known.name, request_id)
     )
-
-
-@contextmanager
-def _epoch(connection: Connection, pipeline: str) -> Iterator[drivers.Epoch]:
-    epoch = drivers.acquire(connection, pipeline, f"{socket.gethostname()}:{os.getpid()} (refill)")
-    try:
-        with Heart(address("postgres"), epoch):
-            yield epoch
-    finally:
-        drivers.release(connection, epoch)

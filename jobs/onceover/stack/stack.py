@@ -32,9 +32,6 @@ from onceover.stack.zookeeper import ZooKeeper
 GROUPS: Final = ("kafka", "hdfs", "postgres", "airflow")
 """What comes up where nobody says what."""
 
-OTHERS: Final = ("zookeeper", "hbase")
-"""What comes up only by its name: servers that some offset stores need."""
-
 _TRIES: Final = 3
 Waves = tuple[tuple[Part, ...], ...]
 """Parts of one wave start together; the next wave starts when all of them are ready."""
@@ -70,7 +67,7 @@ class Stack:
     def up(self, groups: Collection[str] = GROUPS, say: Say = lambda part, what: None) -> list[str]:
         """Start what of these is not running, wait until all of it is ready; returns the names of what was started.
 
-        Groups are those of GROUPS and OTHERS; airflow needs postgres. None is none. Raises UsageError for an
+        Groups are those of GROUPS and endpoints.BY_NAME; airflow needs postgres. None is none. Raises UsageError for an
         unknown group, TransientError, with the part's last words, for one that does not come up.
         """
         if unknown := sorted(set(groups) - set(self._waves)):
@@ -96,7 +93,7 @@ class Stack:
         return stopped
 
     def status(self) -> list[PartStatus]:
-        """Every part as it is now, in the order in which they start; of OTHERS only what was started."""
+        """Every part as it is now, in the order in which they start; of BY_NAME only what was started."""
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(lambda pair: self._status_of(*pair), self._by_group()))
         return [each for each in found if each.group in GROUPS or each.state != "down"]

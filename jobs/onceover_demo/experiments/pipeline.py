@@ -77,18 +77,12 @@ class Trial:
 
     def drain(self) -> None:
         """One run of ingest that reads all there is, closes every window, and is stopped politely."""
-        self.job.start()
-        self._until(self._is_drained)
-        if code := self.job.stop(PATIENCE_SECONDS):
-            raise TransientError(f"{self.name} ended with {code}: {self.job.last_words()}")
+        self._run_until(self._is_drained)
 
     def stop_after_batches(self, batches: int) -> None:
         """One run of ingest that is stopped politely after so many batches."""
         already = self._landed_batches()
-        self.job.start()
-        self._until(lambda: self._landed_batches() >= already + batches)
-        if code := self.job.stop(PATIENCE_SECONDS):
-            raise TransientError(f"{self.name} ended with {code}: {self.job.last_words()}")
+        self._run_until(lambda: self._landed_batches() >= already + batches)
 
     def in_raw(self) -> Seen:
         """What the window files hold, read as bytes: no ID and no ledger is asked."""
@@ -152,9 +146,12 @@ class Trial:
             ).fetchone()
         return bool(row and row["closed"]) and self.lag() == 0
 
-    def _until(self, done: Callable[[], bool]) -> None:
+    def _run_until(self, done: Callable[[], bool]) -> None:
+        self.job.start()
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not done():
             if time.monotonic() > deadline:
                 raise TransientError(f"{self.name} did not get there: {self.job.last_words()}")
             time.sleep(0.1)
+        if code := self.job.stop(PATIENCE_SECONDS):
+            raise TransientError(f"{self.name} ended with {code}: {self.job.last_words()}")

@@ -12,7 +12,7 @@ import pytest
 
 from onceover.endpoints import address
 from onceover.kafka import KafkaOffsetStore
-from onceover.ledger.database import Connection, connect, migrate
+from onceover.ledger.database import Connection, connect
 from onceover.ledger.stored_offsets import LedgerOffsetStore
 from onceover.offset_stores import OFFSET_STORES, OffsetStore
 from onceover.offset_stores.checkpoint import CheckpointOffsetStore
@@ -65,19 +65,12 @@ def servers(stack: Stack) -> Stack:
 
 
 @pytest.fixture
-def ledger(servers: Stack) -> Iterator[Connection]:
-    migrate(address("postgres"))
-    with connect(address("postgres"), "test") as connection:
-        yield connection
-
-
-@pytest.fixture
-def places(ledger: Connection, broker: Broker, tmp_path: Path) -> Iterator[Callable[[str], Place]]:
+def places(servers: Stack, connection: Connection, broker: Broker, tmp_path: Path) -> Iterator[Callable[[str], Place]]:
     made: list[Place] = []
 
     def make(kind: str) -> Place:
-        place = Place(kind, uuid.uuid4().hex[:8], tmp_path, ledger)
-        ledger.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1)", [place.name])
+        place = Place(kind, uuid.uuid4().hex[:8], tmp_path, connection)
+        connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1)", [place.name])
         if kind == "kafka":
             broker.create(4, name=f"t-{place.name}")
         made.append(place)
