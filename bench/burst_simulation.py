@@ -1,0 +1,151 @@
+"""Batches under a load that comes and goes, simulated to the millisecond: nothing here depends on the machine.
+
+A batch is submitted every interval and waits in a FIFO queue; it takes its records from the log when it is submitted,
+and its processing takes time in proportion to them, give or take seeded noise.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import mean
+from typing import Protocol
+
+from onceover.pace.controller import RateController, Timing
+from onceover.pace.estimator import PidEstimator
+
+INTERVAL_MS = 1000
+Load = Callable[[int], float]
+"""Records a second that are produced at that ms."""
+
+
+class Pace(Protocol):
+    """How many records a second the batch that is submitted now may hold."""
+
+    def submit(self, now: int, last: Timing | None, waiting_since: int | None) -> float: ...
+    def done(self, timing: Timing) -> None: ...
+
+
+class NoControl:
+    def submit(self, now: int, last: Timing | None, waiting_since: int | None) -> float:
+        return float("inf")
+
+    def done(self, timing: Timing) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class FixedLimit(NoControl):
+    rate: float
+
+    def submit(self, now: int, last: Timing | None, waiting_since: int | None) -> float:
+        return self.rate
+
+
+@dataclass(slots=True)
+class SparksEstimator:
+    """DStreams' back-pressure: the PID estimate, made when a batch is done and used from the next submission on. Before
+    the second one is done it says nothing, and Spark reads without a limit unless it is given one."""
+
+    first: float = float("inf")
+    estimator: PidEstimator = field(default_factory=lambda: PidEstimator(INTERVAL_MS, least=100))
+    rate: float | None = None
+
+    def submit(self, now: int, last: Timing | None, waiting_since: int | None) -> float:
+        return self.rate if self.rate is not None else self.first
+
+    def done(self, timing: Timing) -> None:
+        ended = timing.ended_ms or 0.0
+        found = self.estimator.compute(ended, timing.elements, ended - timing.started_ms, timing.delay_ms)
+        self.rate = found if found is not None else self.rate
+
+
+@dataclass(slots=True)
+class Ours:
+    controller: RateController
+
+    def submit(self, now: int, last: Timing | None, waiting_since: int | None) -> float:
+        return self.controller.submit(now, last, waiting_since)
+
+    def done(self, timing: Timing) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Scheduling delays in ms, one a batch that held records; the rates and backlogs at each submission."""
+
+    delays: list[float] = field(default_factory=list)
+    largest_queue: int = 0
+    processed: int = 0
+    rates: list[float] = field(default_factory=list)
+    backlogs: list[int] = field(default_factory=list)
+
+    @property
+    def mean_delay(self) -> float:
+        return mean(self.delays)
+
+    @property
+    def p95_delay(self) -> float:
+        return sorted(self.delays)[int(len(self.delays) * 0.95)]
+
+
+def simulate(
+    pace: Pace, load: Load, capacity: Callable[[int], float], seconds: int, noise: float = 0.05, seed: int = 1
+) -> Outcome:
+    """`capacity` is what can be processed at that ms, in records a second; `noise` the share by which a batch's work
+    varies."""
+    chance, outcome = random.Random(seed), Outcome()
+    produced = 0.0
+    taken = 0
+    queue: deque[tuple[int, int, bool]] = deque()  # submitted, records, drained
+    running: Timing | None = None
+    last: Timing | None = None
+    work = 0.0
+    for now in range(seconds * 1000):
+        produced += load(now) / 1000
+        if running is not None:
+            work -= capacity(now) / 1000
+            if work <= 0:
+                last = Timing(running.elements, running.submitted_ms, running.started_ms, now, running.drained)
+                outcome.processed += last.elements
+                pace.done(last)
+                running = None
+        if now % INTERVAL_MS == 0:
+            backlog = int(produced) - taken
+            rate = pace.submit(now, running or last, queue[0][0] if queue else None)
+            records = int(min(backlog, rate * INTERVAL_MS / 1000))
+            outcome.rates.append(rate)
+            outcome.backlogs.append(backlog - records)
+            if records:
+                queue.append((now, records, records == backlog))
+                taken += records
+        if running is None and queue:
+            submitted, records, drained = queue.popleft()
+            running = Timing(records, submitted, now, None, drained)
+            outcome.delays.append(running.delay_ms)
+            work = records * (1 + noise * (2 * chance.random() - 1))
+        outcome.largest_queue = max(outcome.largest_queue, len(queue))
+    return outcome
+
+
+def square_wave(records: int = 600_000, on_s: int = 5, of_s: int = 10) -> Load:
+    return lambda now: records / on_s if now // 1000 % of_s < on_s else 0.0
+
+
+def step(low: float, high: float, at_s: int) -> Load:
+    return lambda now: high if now >= at_s * 1000 else low
+
+
+def ramp(high: float, over_s: int) -> Load:
+    return lambda now: high * min(1.0, now / 1000 / over_s)
+
+
+def steady(capacity: float) -> Callable[[int], float]:
+    return lambda now: capacity
+
+
+def stalling(capacity: float, from_s: int, to_s: int, share: float = 0.05) -> Callable[[int], float]:
+    return lambda now: capacity * (share if from_s * 1000 <= now < to_s * 1000 else 1.0)

@@ -1,0 +1,97 @@
+"""The rate at which the next batch may read, asked for at its submission whether or not the last batch is done."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from math import isfinite
+
+from onceover.pace.estimator import PidEstimator
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How a batch went so far, in ms of one clock; `ended_ms` is None while it runs. It is `drained` if it took all
+    there was."""
+
+    elements: int
+    submitted_ms: float
+    started_ms: float
+    ended_ms: float | None = None
+    drained: bool = False
+
+    @property
+    def delay_ms(self) -> float:
+        return max(0.0, self.started_ms - self.submitted_ms)
+
+
+class RateController:
+    """Records a second for a topic, between `least` and `most` whatever it is told.
+
+    Until the first batch is done, `start_rate` for each Kafka partition: a slow start, for a cold JVM's first batch
+    takes many times what the next one does. Then, when a batch is submitted,
+
+    1. if the last one is done, the PID formula on how it went;
+    2. if it took as long as the interval or up to `prelx` less, the rate stays: that is what control is for. Three such
+       in a row: the mean of their processing rates;
+    3. if it still runs, the formula with its expected rest as block time: what is left of an interval from its start,
+       and at least `brelx`.
+
+    One that took all there was, within the interval, was limited by nothing and says nothing of a limit: the rate
+    stays. Spark's estimator takes the quiet between two bursts, when a batch is mostly overhead, for a slow machine.
+    """
+
+    def __init__(self, interval_ms: float, kafka_partitions: int, least: float, most: float, start_rate: float) -> None:
+        self._interval, self._least, self._most = interval_ms, least, max(least, most)
+        self._rate = self._bounded(start_rate * kafka_partitions)
+        self._estimator = PidEstimator(interval_ms, least)
+        self._prelx = min(50.0, 0.05 * interval_ms)
+        self._brelx = 50.0 if interval_ms > 1000 else 0.05 * interval_ms
+        self._judged: Timing | None = None
+        self._on_time: deque[float] = deque(maxlen=3)
+
+    @property
+    def rate(self) -> float:
+        return self._rate
+
+    def submit(self, now_ms: float, last: Timing | None, waiting_since_ms: float | None = None) -> float:
+        """The rate for a batch that is submitted now. `last` is the batch that runs, or else the last one that is done;
+        `waiting_since_ms` when the first of those was submitted that wait behind it."""
+        if last is None or last.elements <= 0 or (self._judged is None and last.ended_ms is None):
+            return self._rate
+        if last.ended_ms is None:
+            self._judge_running(now_ms, last, waiting_since_ms)
+        elif last != self._judged:
+            self._judge_done(last, last.ended_ms)
+            self._judged = last
+        return self._rate
+
+    def _judge_done(self, last: Timing, ended_ms: float) -> None:
+        took = ended_ms - last.started_ms
+        if self._interval - self._prelx <= took <= self._interval:
+            self._on_time.append(last.elements / took * 1000)
+            if len(self._on_time) == 3:
+                self._use(sum(self._on_time) / 3)
+            return
+        self._on_time.clear()
+        if last.drained and took < self._interval:
+            return
+        self._estimator.compute(ended_ms, last.elements, took, last.delay_ms)
+        self._use(self._estimator.latest_rate)
+
+    def _judge_running(self, now_ms: float, last: Timing, waiting_since_ms: float | None) -> None:
+        elapsed = max(0.0, now_ms - last.started_ms)
+        block = max(self._interval - elapsed, self._brelx)
+        # One that has only just begun will take at least what the rate says; that one is stuck shows beyond that.
+        expected = max(elapsed, last.elements / self._rate * 1000)
+        delay = max(last.delay_ms, now_ms - waiting_since_ms if waiting_since_ms is not None else 0.0)
+        self._on_time.clear()
+        self._estimator.compute(now_ms, last.elements, expected, delay, block)
+        self._use(self._estimator.latest_rate)
+
+    def _use(self, rate: float) -> None:
+        self._rate = self._bounded(rate)
+        self._estimator.latest_rate = self._rate
+
+    def _bounded(self, rate: float) -> float:
+        return min(max(rate, self._least), self._most) if isfinite(rate) else self._least

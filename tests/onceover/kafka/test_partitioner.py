@@ -1,0 +1,91 @@
+"""MD5's published values pin where a key goes; real keys show how evenly."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from confluent_kafka import Producer
+from tests.onceover.conftest import Broker
+
+from onceover.errors import TransientError, UsageError
+from onceover.kafka.partitioner import Md5Producer, md5_partition
+from onceover_demo.flights import january
+
+# RFC 1321, A.5: the test suite of MD5.
+PUBLISHED = {
+    b"": 0xD41D8CD98F00B204E9800998ECF8427E,
+    b"a": 0x0CC175B9C0F1B6A831C399E269772661,
+    b"abc": 0x900150983CD24FB0D6963F7D28E17F72,
+    b"message digest": 0xF96B697D7CB7938D525A2F31AAF161D0,
+    b"1234567890" * 8: 0x57EDF4A22BE3C955AC49DA2E2107B67A,
+}
+
+
+@pytest.mark.parametrize("key", PUBLISHED)
+def test_a_key_goes_where_its_md5_says(key: bytes) -> None:
+    for partitions in (1, 2, 3, 4, 64, 1000):
+        assert md5_partition(key, partitions) == PUBLISHED[key] % partitions
+
+
+def test_without_a_key_any_kafka_partition_is_taken() -> None:
+    counts = Counter(md5_partition(None, 4) for _ in range(4000))
+    assert set(counts) == {0, 1, 2, 3}
+    assert min(counts.values()) > 800
+
+
+def test_no_kafka_partition_is_no_place() -> None:
+    with pytest.raises(UsageError):
+        md5_partition(b"a", 0)
+
+
+def test_tail_numbers_are_spread_as_evenly_as_by_murmur2() -> None:
+    keys = sorted({flight.tailnum.encode() for flight in january() if flight.tailnum})
+    assert len(keys) > 2000
+    ours = Counter(md5_partition(key, 4) for key in keys)
+    kafkas = Counter((murmur2(key) & 0x7FFFFFFF) % 4 for key in keys)
+    assert worst(ours) <= 0.05
+    assert worst(ours) <= worst(kafkas) + 0.05
+
+
+def test_murmur2_here_is_kafkas() -> None:
+    # The values of org.apache.kafka.common.utils.UtilsTest.
+    assert murmur2(b"21") == -973932308 & 0xFFFFFFFF
+    assert murmur2(b"foobar") == -790332482 & 0xFFFFFFFF
+    assert murmur2(b"a-little-bit-long-string") == -985981536 & 0xFFFFFFFF
+
+
+@pytest.mark.stack
+def test_the_producer_places_records_by_their_keys(broker: Broker) -> None:
+    topic = broker.create(4)
+    producer = Md5Producer(Producer({"bootstrap.servers": broker.address, "log_level": 0}))
+    keys = [str(n).encode() for n in range(200)]
+    for key in keys:
+        producer.produce(topic, b"v", key)
+    producer.produce(topic, b"v")
+    assert producer.flush(30) == 0
+    ends = broker.facts(topic).end
+    expected = Counter(md5_partition(key, 4) for key in keys)
+    assert sum(ends.values()) == 201
+    assert all(ends[p] - expected[p] in (0, 1) for p in ends)
+    with pytest.raises(TransientError, match="topic nowhere"):
+        producer.produce("nowhere", b"v", b"k")
+
+
+def worst(counts: Counter[int]) -> float:
+    """By how much the fullest is above the mean."""
+    return max(counts.values()) / (sum(counts.values()) / len(counts)) - 1
+
+
+def murmur2(data: bytes) -> int:
+    """Kafka's default partitioner's hash, after org.apache.kafka.common.utils.Utils."""
+    m, mask = 0x5BD1E995, 0xFFFFFFFF
+    h = (0x9747B28C ^ len(data)) & mask
+    for at in range(0, len(data) - len(data) % 4, 4):
+        k = int.from_bytes(data[at : at + 4], "little") * m & mask
+        h = (h * m & mask) ^ ((k ^ k >> 24) * m & mask)
+    rest = data[len(data) - len(data) % 4 :]
+    if rest:
+        h = (h ^ int.from_bytes(rest, "little")) * m & mask
+    h = (h ^ h >> 13) * m & mask
+    return h ^ h >> 15

@@ -1,0 +1,114 @@
+"""The three cases of a submission, and bounds that hold whatever the clock says."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onceover.pace.controller import RateController, Timing
+from onceover.pace.estimator import PidEstimator
+
+LEAST, MOST = 100.0, 1e6
+
+
+def controller(interval: float = 1000) -> RateController:
+    return RateController(interval, 4, LEAST, MOST, 500)
+
+
+def done(elements: int, submitted: float, started: float, ended: float, *, drained: bool = False) -> Timing:
+    return Timing(elements, submitted, started, ended, drained)
+
+
+def test_it_starts_slowly_until_a_batch_is_done() -> None:
+    pace = controller()
+    assert pace.submit(0, None) == 2000
+    assert pace.submit(1000, Timing(2000, 0, 0)) == 2000
+    assert pace.submit(2000, Timing(2000, 0, 0), 1000) == 2000
+    assert pace.submit(3000, done(2000, 0, 0, 2500)) == 2000 / 2.5
+
+
+def test_a_batch_that_is_done_out_of_time_is_judged_by_the_formula_once() -> None:
+    pace, reference = controller(), PidEstimator(1000, LEAST)
+    batches = [done(2000, 0, 0, 100), done(20_000, 1000, 1000, 1700), done(28_000, 2000, 2100, 3500)]
+    for batch in batches:
+        reference.compute(batch.ended_ms or 0, batch.elements, (batch.ended_ms or 0) - batch.started_ms, batch.delay_ms)
+        now = math.ceil((batch.ended_ms or 0) / 1000) * 1000
+        assert pace.submit(now, batch) == pytest.approx(reference.latest_rate, rel=1e-9)
+        assert pace.submit(now + 1000, batch) == pytest.approx(reference.latest_rate, rel=1e-9), "not judged again"
+
+
+@pytest.mark.parametrize(("interval", "inside", "outside"), [(1000, 950, 949), (400, 380, 379), (10_000, 9950, 9949)])
+def test_a_batch_that_took_its_interval_leaves_the_rate_alone(interval: int, inside: int, outside: int) -> None:
+    for took, stays in ((inside, True), (interval, True), (outside, False), (interval + 1, False)):
+        pace = controller(interval)
+        before = pace.submit(interval, done(2000, 0, 0, 100))
+        after = pace.submit(3 * interval, done(9000, interval, interval, interval + took))
+        assert (after == before) == stays, took
+
+
+def test_three_of_them_in_a_row_give_the_mean_of_their_rates() -> None:
+    pace = controller()
+    before = pace.submit(1000, done(1000, 0, 0, 100))
+    on_time = [done(9000, n * 1000, n * 1000, n * 1000 + took) for n, took in ((1, 960), (2, 980), (3, 1000))]
+    assert [pace.submit(n * 1000 + 1000, batch) for n, batch in ((1, on_time[0]), (2, on_time[1]))] == [before, before]
+    mean = (9000 / 0.96 + 9000 / 0.98 + 9000 / 1.0) / 3
+    assert pace.submit(4000, on_time[2]) == pytest.approx(mean)
+
+
+def test_a_stuck_batch_lowers_the_rate_and_a_freed_one_lets_it_recover() -> None:
+    pace = controller()
+    full = pace.submit(1000, done(50_000, 0, 0, 900))
+    stuck, rates = Timing(50_000, 1000, 1000), []
+    for n in range(2, 12):
+        rates.append(pace.submit(n * 1000, stuck, 2000 if n > 2 else None))
+    assert rates[0] < full
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < full / 5
+    now, last = 12_000.0, done(50_000, 1000, 1000, 11_500)
+    for _ in range(5):
+        rate = pace.submit(now, last)
+        took = rate / full * 1000  # it is as fast as before
+        last, now = done(int(rate), now, now, now + took), now + max(1000.0, took)
+    assert pace.submit(now, last) == pytest.approx(full, rel=0.05)
+
+
+def test_a_batch_that_took_all_there_was_says_nothing_of_a_limit() -> None:
+    pace = controller()
+    before = pace.submit(1000, done(50_000, 0, 0, 900))
+    assert pace.submit(2000, done(10, 1000, 1000, 1400, drained=True)) == before
+    assert pace.submit(5000, done(10, 2000, 2000, 4000, drained=True)) < before, "but one beyond its interval does"
+
+
+TIMES = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.integers(-10, 100_000).map(float))
+
+
+@given(
+    st.lists(
+        st.tuples(TIMES, st.integers(-5, 10**12), TIMES, TIMES, st.one_of(st.none(), TIMES), st.booleans()), max_size=12
+    )
+)
+def test_the_rate_stays_within_its_bounds_whatever_it_is_told(
+    batches: list[tuple[float, int, float, float, float | None, bool]],
+) -> None:
+    pace = controller()
+    for now, elements, submitted, started, ended, drained in batches:
+        rate = pace.submit(now, Timing(elements, submitted, started, ended, drained), submitted)
+        assert LEAST <= rate <= MOST
+
+
+def test_a_clock_that_jumped_ahead_and_back_does_not_end_control() -> None:
+    pace = controller()
+    pace.submit(1000, done(50_000, 0, 0, 900))
+    pace.submit(1e12, done(50_000, 1000, 1e12 - 500, 1e12))
+    pace.submit(3000, done(50_000, 2000, 2000, 2900))
+    assert pace.submit(8000, done(50_000, 3000, 3000, 7900)) == pytest.approx(50_000 / 4.9)
+
+
+def test_a_running_batch_has_its_expected_rest_in_both_terms() -> None:
+    plain, blocked = PidEstimator(1000, LEAST), PidEstimator(1000, LEAST)
+    for estimator in (plain, blocked):
+        estimator.compute(1000, 1000, 500, 0)
+    assert plain.compute(2000, 1000, 500 + 0.3 * 200, 40 + 0.3 * 200) == blocked.compute(2000, 1000, 500, 40, 200)

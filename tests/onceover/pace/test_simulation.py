@@ -1,0 +1,67 @@
+"""Ours beside Spark's estimator under the same seeded loads: batches wait less, and no less is processed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from bench.burst_simulation import (
+    FixedLimit,
+    Load,
+    NoControl,
+    Ours,
+    Outcome,
+    Pace,
+    SparksEstimator,
+    ramp,
+    simulate,
+    square_wave,
+    stalling,
+    steady,
+    step,
+)
+
+from onceover.pace.controller import RateController
+
+MEAN, SECONDS = 60_000, 120
+
+
+def ours() -> Ours:
+    return Ours(RateController(1000, 4, 100, 1e9, 500))
+
+
+def both(load: Load, capacity: Callable[[int], float], seed: int = 1) -> tuple[Outcome, Outcome]:
+    found = [simulate(pace, load, capacity, SECONDS, 0.02, seed) for pace in (ours(), SparksEstimator())]
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("spare", [1.2, 1.3, 1.5, 1.7])
+def test_on_a_square_wave_batches_wait_at_most_a_third_as_long(spare: float) -> None:
+    for seed in range(3):
+        found, sparks = both(square_wave(), steady(MEAN * spare), seed)
+        assert found.mean_delay <= 0.35 * sparks.mean_delay
+        assert found.processed >= 0.99 * sparks.processed
+
+
+@pytest.mark.parametrize("spare", [1.2, 1.7])
+@pytest.mark.parametrize("shape", ["step", "ramp", "stall"])
+def test_under_other_loads_they_wait_no_longer(shape: str, spare: float) -> None:
+    most = MEAN * spare
+    load: Load = {"step": step(MEAN / 2, 1.15 * most, 30), "ramp": ramp(1.2 * most, 60)}.get(shape, lambda now: MEAN)
+    capacity = stalling(most, 40, 50) if shape == "stall" else steady(most)
+    found, sparks = both(load, capacity)
+    assert found.mean_delay <= sparks.mean_delay
+    assert found.largest_queue <= sparks.largest_queue
+    assert found.processed >= 0.98 * sparks.processed
+
+
+def test_without_control_bursts_queue_up() -> None:
+    """Or the simulation would show nothing."""
+
+    def of(pace: Pace) -> Outcome:
+        return simulate(pace, square_wave(), steady(MEAN * 1.2), SECONDS, 0.02)
+
+    assert of(NoControl()).mean_delay > 10 * of(SparksEstimator()).mean_delay
+    assert of(FixedLimit(MEAN * 1.2)).mean_delay < of(SparksEstimator()).mean_delay, (
+        "who knows the capacity needs no control"
+    )

@@ -1,0 +1,71 @@
+"""Whatever the rule: every offset once, in order, and no shard that reads nothing."""
+
+from __future__ import annotations
+
+from math import lcm
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onceover.errors import UsageError
+from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.shards import CAP_PER_CORE, SHARDING, by_backlog, by_lcm, cut, sharded
+
+SIZES = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 10**12)), max_size=12)
+CORES = st.integers(1, 32)
+
+
+def of(sizes: list[int]) -> list[OffsetRange]:
+    return [OffsetRange(KafkaPartition("0badcafe", p), 7, 7 + size) for p, size in enumerate(sizes)]
+
+
+@pytest.mark.parametrize("rule", SHARDING)
+@given(sizes=SIZES, cores=CORES)
+def test_every_offset_is_covered_once_in_order_by_shards_that_hold_some(
+    rule: str, sizes: list[int], cores: int
+) -> None:
+    shards = sharded(rule, of(sizes), cores)
+    assert all(len(shard) for shard in shards)
+    for whole in of(sizes):
+        mine = [shard for shard in shards if shard.source == whole.source]
+        at = whole.start
+        for shard in mine:
+            assert shard.start == at
+            at = shard.end
+        assert at == whole.end
+        assert not mine or max(map(len, mine)) - min(map(len, mine)) <= 1
+
+
+@given(sizes=SIZES.filter(lambda sizes: all(size > 1000 for size in sizes)), cores=CORES)
+def test_lcm_cuts_each_range_alike_into_a_multiple_of_the_cores(sizes: list[int], cores: int) -> None:
+    shards = by_lcm(of(sizes), cores)
+    if sizes:
+        assert len(shards) == lcm(len(sizes), cores)
+        assert len({sum(s.source == w.source for s in shards) for w in of(sizes)}) == 1
+
+
+@given(sizes=SIZES, cores=CORES)
+def test_backlog_cuts_the_largest_shard_no_larger_than_lcm_does(sizes: list[int], cores: int) -> None:
+    ours, theirs = by_backlog(of(sizes), cores), by_lcm(of(sizes), cores)
+    for whole in of(sizes):
+        assert sum(shard.source == whole.source for shard in ours) <= CAP_PER_CORE * cores
+    if len(ours) == len(theirs):
+        assert max(map(len, ours), default=0) <= max(map(len, theirs), default=0)
+
+
+def test_the_first_shards_are_the_larger_ones() -> None:
+    (whole,) = of([11])
+    assert [(s.start, s.end) for s in cut(whole, 4)] == [(7, 10), (10, 13), (13, 16), (16, 18)]
+    assert [len(s) for s in cut(whole, 40)] == [1] * 11
+    assert cut(of([0])[0], 4) == []
+
+
+def test_four_fifths_in_one_kafka_partition_are_four_fifths_of_the_shards() -> None:
+    shards = by_backlog(of([80_002, 6_666, 6_666, 6_666]), 16)
+    assert [sum(s.source.kafka_partition == p for s in shards) for p in range(4)] == [13, 1, 1, 1]
+
+
+def test_no_core_reads_nothing() -> None:
+    with pytest.raises(UsageError, match="0 cores"):
+        sharded("lcm", of([5]), 0)
