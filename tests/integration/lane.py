@@ -251,10 +251,10 @@ def spark_session(stack: Stack) -> Iterator[SparkSession]:
         environment.setenv(
             "PYSPARK_SUBMIT_ARGS",
             "--master local[2] --conf spark.driver.memory=1g "
-            # Ten records are faster interpreted than compiled; what is compiled is run by the jobs' own processes in
-            # tests/faults, by Airflow's and by the demo.
+            # Ten records are faster interpreted than compiled, and planned once than stage by stage; what is compiled,
+            # and planned adaptively, is run by the jobs' own processes in tests/faults and by Airflow's.
             "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN "
-            f"--conf spark.sql.shuffle.partitions=2 {QUICKLY} "
+            f"--conf spark.sql.shuffle.partitions=2 --conf spark.sql.adaptive.enabled=false {QUICKLY} "
             "--conf spark.hadoop.dfs.client.retry.window.base=10 pyspark-shell",
         )
         environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")

@@ -157,7 +157,9 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     assert onceover("offsets", lane.name, "set", "0=4")[0] == 2, "it needs a reason"
     assert "lies outside the log" in onceover("offsets", lane.name, "set", "0=11", "--reason", "x")[2]
     beyond = onceover("offsets", lane.name, "set", f"0={1 << 63}", "--reason", "x")
-    assert (beyond[0], "beyond Kafka's largest offset" in beyond[2]) == (2, True)
+    assert (beyond[0], "the most that can be is 9223372036854775807" in beyond[2]) == (2, True)
+    nowhere = onceover("offsets", lane.name, "set", f"{10**20}=0", "--reason", "x")
+    assert (nowhere[0], "the most that can be is 99999" in nowhere[2]) == (2, True)
     assert "has no Kafka partition 1" in onceover("offsets", lane.name, "set", "1=0", "--reason", "x")[2]
     with lane.ledger() as ledger:
         epoch = drivers.acquire(ledger, lane.name, "an ingest that runs")
@@ -170,6 +172,11 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     lane.repair(lane.detect().request_id or 0)
     assert lane.aggregates() == RIGHT
 
+    with lane.ledger() as ledger, closing(opened_store("file", lane.pipeline, ledger)) as other:
+        other.save({0: 1}, "an older topic")
+        Path(other.place).write_text("0 1")  # cut: a copy overwrites it all the same
+        assert onceover("offsets", lane.name, "copy", "--to", "file", "--reason", "to look at")[0] == 0
+        assert other.load([0]).offsets == {0: 10}
     assert "needs its path" in onceover("offsets", lane.name, "copy", "--to", "checkpoint", "--reason", "x")[2]
     odd = ("--to", "hdfs", "--path", "/a/../b", "--reason", "x")
     assert "'/a/../b' does not do" in onceover("offsets", lane.name, "copy", *odd)[2]
@@ -187,6 +194,7 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
                                  "ORDER BY change_id", [lane.name]).fetchall()  # fmt: skip
     assert [tuple(row.values()) for row in changes] == [
         ("kafka", "read again", {"0": 10}, {"0": 4}),
+        ("file", "to look at", None, {"0": 10}),
         ("zookeeper", "one server less", {}, {"0": 10}),
     ]
 

@@ -13,7 +13,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from onceover.endpoints import address
-from onceover.errors import BusyError, UnreachableError
+from onceover.errors import BusyError, ConfigurationError, UnreachableError
 from onceover.hdfs_files import SmallFiles
 from onceover.ledger.database import connect
 from onceover.ledger.stored_offsets import LedgerOffsetStore
@@ -153,6 +153,16 @@ def test_znodes_and_rows_that_are_not_ours_are_named(places: Places) -> None:
     hbase.save({0: 6}, "topic-a")
     assert dict(hbase.load([0]).offsets) == {0: 6}
     assert table.families()[b"offsets"]["time_to_live"] == 30 * 24 * 3600
+
+
+def test_the_checkpoint_of_a_query_that_keeps_state_is_left_alone(places: Places) -> None:
+    place = places("checkpoint")
+    files = SmallFiles(address("webhdfs"))
+    files.create(f"{place.open().place}/state/0/0/1.delta", b"...")
+    store = place.open()
+    with pytest.raises(ConfigurationError, match="keeps state, which nobody else can go on; name another"):
+        store.load([0])
+    assert files.names(f"{store.place}/offsets") == []
 
 
 def test_a_newer_row_is_the_state_even_if_the_clock_went_back(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
