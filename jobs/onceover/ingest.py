@@ -33,6 +33,7 @@ from onceover.pipeline import IngestPolicy
 from onceover.plan import Start, next_ranges, starting_offsets
 from onceover.steps import Holding, Step
 from onceover.stored_offsets import StoredOffsets
+from onceover.submission import Submissions
 
 log = logging.getLogger(__name__)
 MOST_FAILED_ATTEMPTS = 5
@@ -49,7 +50,8 @@ class BatchWork(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What one turn of the loop did, for whoever watches. Times in seconds, lag in offsets per Kafka partition."""
+    """What one turn of the loop did, for whoever watches. Times in seconds, lag in offsets per Kafka partition; the
+    batch `waited` since its submission, `waiting` others are submitted, and `rate` in offsets a second was allowed."""
 
     batch_id: int | None
     records: int
@@ -62,6 +64,9 @@ class Progress:
     watermark: datetime | None
     every_window_closed: bool
     open_windows: int
+    waited_seconds: float = 0.0
+    waiting: int = 0
+    rate: float | None = None
 
 
 class Ingest:
@@ -89,34 +94,42 @@ class Ingest:
         A failed attempt is superseded and read again, after a growing pause; the fifth in a row ends the driver.
         """
         failed = 0
-        while not stop.is_set():
-            started = time.monotonic()
-            try:
-                progress = self.turn(started)
-                failed = 0
-            except (TransientError, DatabaseError) as error:
-                # A deadlock or a lock's timeout on a healthy connection is a failed attempt like any other.
-                failed += 1
-                if self._connection.broken or failed >= MOST_FAILED_ATTEMPTS:
-                    raise
-                log.warning("attempt %d of %d failed: %s", failed, MOST_FAILED_ATTEMPTS, error)
-                stop.wait(min(2.0**failed, 30.0))
-                continue
-            if lost.is_set():
-                raise drivers.fenced(self._epoch)
-            report(progress)
-            full = progress.records >= self._policy.max_records_per_batch
-            if not full:
-                stop.wait(max(0.0, self._policy.interval_ms / 1000 - (time.monotonic() - started)))
+        with Submissions(self._topic, self._policy, stop) as submissions:
+            while not stop.is_set():
+                try:
+                    progress = self.turn(time.monotonic(), submissions)
+                    failed = 0
+                except (TransientError, DatabaseError) as error:
+                    # A deadlock or a lock's timeout on a healthy connection is a failed attempt like any other.
+                    failed += 1
+                    if self._connection.broken or failed >= MOST_FAILED_ATTEMPTS:
+                        raise
+                    log.warning("attempt %d of %d failed: %s", failed, MOST_FAILED_ATTEMPTS, error)
+                    stop.wait(min(2.0**failed, 30.0))
+                    continue
+                if lost.is_set():
+                    raise drivers.fenced(self._epoch)
+                report(progress)
 
-    def turn(self, started: float, *, refills_only: bool = False) -> Progress:
-        """Plan once and, if there is something to read, take one batch through all its steps; refills go first."""
+    def turn(self, started: float, submissions: Submissions | None = None, *, refills_only: bool = False) -> Progress:
+        """Take one batch through all its steps, if there is one: a refill first, else the next of `submissions`, which
+        may be waited for; without those, all that a batch may hold of what there is."""
         batches.supersede_own(self._connection, self._epoch)
         self._commit_offsets()
         facts = self._topic.facts()
-        ranges = self._plan(facts)
+        at = self._stands(facts)
         if again := self._refills(facts):
             return self._batch(again, facts, started, refill=True)
+        if submissions is not None:
+            submitted = submissions.next(facts, at)
+            if submitted is None:
+                return self._report(None, facts, started)
+            started = time.monotonic()
+            waited = max(0.0, started - submitted.at_ms / 1000)
+            progress = self._batch(submitted.ranges, facts, started, waited=waited)
+            submissions.done()
+            return replace(progress, waiting=submissions.waiting, rate=submitted.rate)
+        ranges = next_ranges(facts.generation, at, facts.end, self._policy.max_records_per_batch)
         if ranges and not refills_only:
             return self._batch(ranges, facts, started)
         return self._report(None, facts, started)
@@ -135,12 +148,18 @@ class Ingest:
         return tuple(chosen.values())
 
     def _batch(
-        self, ranges: Sequence[OffsetRange], facts: TopicFacts, started: float, *, refill: bool = False
+        self,
+        ranges: Sequence[OffsetRange],
+        facts: TopicFacts,
+        started: float,
+        *,
+        refill: bool = False,
+        waited: float | None = None,
     ) -> Progress:
         """Steps 2 to 7; offsets in the ledger share step 5's transaction. A refill moves no stored offset: the store is
-        past it."""
+        past it. `waited` seconds after its submission the batch began."""
         connection, epoch = self._connection, self._epoch
-        batch_id = batches.begin(connection, epoch, self._known.contract_version, ranges, refill=refill)
+        batch_id = batches.begin(connection, epoch, self._known.contract_version, ranges, refill=refill, waited=waited)
         self._holding.reached(Step.BEGUN)
         with _closing(self._work(ranges, facts)) as work:
             read, increments = work.read()
@@ -166,7 +185,7 @@ class Ingest:
             self._commit_offsets()
         return self._report(
             batch_id, facts, started, read, landings, read_seconds=read_at - started,
-            append_seconds=appended_at - read_at,
+            append_seconds=appended_at - read_at, waited=waited or 0.0,
         )  # fmt: skip
 
     def _commit_offsets(self) -> None:
@@ -179,7 +198,8 @@ class Ingest:
             self._holding.reached(Step.COMMITTED)
             del self._uncommitted[batch_id]
 
-    def _plan(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
+    def _stands(self, facts: TopicFacts) -> Mapping[int, int]:
+        """Where reading goes on in each Kafka partition; the ledger and the offset store know it from here on."""
         seen = kafka_partitions.generations(self._connection, self._epoch.pipeline)
         if seen and facts.generation not in seen:
             log.warning(
@@ -209,7 +229,7 @@ class Ingest:
         at = {p: start.at for p, start in starts.items()}
         self._tell(facts, stored, starts)
         self._offsets.begin(facts.topic_id, at)
-        return next_ranges(facts.generation, at, facts.end, self._policy.max_records_per_batch)
+        return at
 
     def _tell(self, facts: TopicFacts, stored: Mapping[int, int], starts: Mapping[int, Start]) -> None:
         """What lay outside the log; the ledger has it as a finding."""
@@ -235,6 +255,7 @@ class Ingest:
         *,
         read_seconds: float = 0.0,
         append_seconds: float = 0.0,
+        waited: float = 0.0,
     ) -> Progress:
         moment, every = kafka_partitions.advance_watermark(
             self._connection,
@@ -256,6 +277,7 @@ class Ingest:
             watermark=moment,
             every_window_closed=every,
             open_windows=open_windows(self._connection, self._epoch.pipeline),
+            waited_seconds=waited,
         )
 
 

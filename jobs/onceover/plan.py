@@ -34,14 +34,15 @@ def starting_offsets(
 
 
 def next_ranges(
-    generation: str, starts: Mapping[int, int], end: Mapping[int, int], most: int
+    generation: str, starts: Mapping[int, int], end: Mapping[int, int], most: int, *, fair: bool = True
 ) -> tuple[OffsetRange, ...]:
-    """At most `most` offsets, shared evenly; what one Kafka partition does not use goes to those with a backlog."""
+    """At most `most` offsets, shared evenly; what one Kafka partition does not use goes to those with a backlog, unless
+    not `fair`: then each has the same share of `most`, used or not, and at least one offset."""
     backlog = {p: end[p] - starts[p] for p in sorted(starts) if end[p] > starts[p]}
     left, take = most, {}
     # Smallest backlog first: whatever it leaves of its even share is there for the larger ones.
     for position, kafka_partition in enumerate(sorted(backlog, key=lambda p: (backlog[p], p))):
-        share = -(-left // (len(backlog) - position))
+        share = -(-left // (len(backlog) - position)) if fair else max(1, most // len(starts))
         take[kafka_partition] = min(backlog[kafka_partition], share)
         left -= take[kafka_partition]
     return tuple(

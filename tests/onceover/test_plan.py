@@ -21,6 +21,11 @@ def test_what_one_kafka_partition_does_not_use_goes_to_those_with_a_backlog() ->
     assert [len(r) for r in ranges] == [1, 10, 10]
 
 
+def test_by_the_plain_rule_a_share_that_is_not_used_is_nobodys() -> None:
+    ranges = next_ranges("00000001", {0: 0, 1: 0, 2: 0}, {0: 1, 1: 100, 2: 100}, 21, fair=False)
+    assert [len(r) for r in ranges] == [1, 7, 7]
+
+
 def test_nothing_to_read_is_no_range() -> None:
     assert next_ranges("00000001", {0: 5}, {0: 5}, 100) == ()
 
