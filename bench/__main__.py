@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench import detect, ingest, offset_stores
+from bench import bursts, detect, ingest, offset_stores, partitioner, sharding
 from bench.table import Row, show
 from onceover.endpoints import address, home
 from onceover.ledger.database import migrate
@@ -18,6 +18,9 @@ BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
     "ingest": ingest.run,
     "detect": detect.run,
     "offset_stores": offset_stores.run,
+    "bursts": bursts.run,
+    "sharding": sharding.run,
+    "partitioner": partitioner.run,
 }
 
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
+from typing import Protocol
 
 from onceover.errors import OnceoverError
 from onceover.kafka import Topic, TopicFacts
@@ -35,6 +36,12 @@ class Submitted:
         return sum(map(len, self.ranges))
 
 
+class Controller(Protocol):
+    """See RateController."""
+
+    def submit(self, now_ms: float, last: Timing | None, waiting_since_ms: float | None = None) -> float: ...
+
+
 class Submissions:
     """One driver's. `next` is for the driver's thread, which runs the batches; submitting is done in a thread of its
     own. Ends with `stop`."""
@@ -45,7 +52,7 @@ class Submissions:
         self._waiting: deque[Submitted] = deque()
         self._generation: str | None = None
         self._reached: dict[int, int] = {}  # by Kafka partition, up to where batches were submitted
-        self._controller: RateController | None = None
+        self._controller: Controller | None = None
         self._running: Timing | None = None
         self._last: Timing | None = None
         self._ended = False
@@ -101,14 +108,15 @@ class Submissions:
         self._waiting.clear()
         self._running = None
         self._generation, self._reached = facts.generation, dict(at)
-        if self._controller is None and self._policy.rate_control == "pid":
-            self._controller = RateController(
-                self._policy.interval_ms,
-                len(at),
-                least=self._policy.min_rate,
-                most=self._policy.max_records_per_batch / self._interval_s,
-                start_rate=self._policy.start_rate,
-            )
+        if self._controller is None:
+            self._controller = self._control(len(at))
+
+    def _control(self, kafka_partitions: int) -> Controller | None:
+        policy = self._policy
+        if policy.rate_control == "none":
+            return None
+        most = policy.max_records_per_batch / self._interval_s
+        return RateController(policy.interval_ms, kafka_partitions, policy.min_rate, most, policy.start_rate)
 
     def _submit_every_interval(self) -> None:
         due = time.monotonic()

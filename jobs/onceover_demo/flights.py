@@ -19,6 +19,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from onceover.errors import TerminalError
+from onceover.kafka.partitioner import Md5Producer
 
 TOPIC = "flights"
 KAFKA_PARTITIONS = 4
@@ -85,7 +86,8 @@ def create_topic(bootstrap: str) -> None:
 def produce(bootstrap: str, flights: list[Flight], progress: Callable[[int], None]) -> None:
     """Send them in order, each stamped with its actual departure; returns when the broker has all."""
     # A broker that has just started makes the client wait a moment, and the client would log that (level 3: errors).
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "log_level": 3})
+    settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "log_level": 3}
+    producer = Md5Producer(Producer(settings))
     failures: list[str] = []
     for sent, flight in enumerate(flights, 1):
         producer.produce(
