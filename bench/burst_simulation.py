@@ -1,7 +1,7 @@
 """Batches under a load that comes and goes, simulated to the millisecond: nothing here depends on the machine.
 
 A batch is submitted every interval and waits in a FIFO queue; it takes its records from the log when it is submitted,
-and its processing takes time in proportion to them, give or take seeded noise.
+and its processing takes time in proportion to them, give or take seeded noise, and what every batch takes.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Load = Callable[[int], float]
 class Pace(Protocol):
     """How many records a second the batch that is submitted now may hold."""
 
-    def submit(self, now: int, last: Timing | None, waiting_since: int | None) -> float: ...
-    def done(self, timing: Timing) -> None: ...
+    def submit(self, now: int, done: Timing | None, running: Timing | None, waiting_since: int | None) -> float: ...
+    def ended(self, timing: Timing) -> None: ...
 
 
 class NoControl:
-    def submit(self, now: int, last: Timing | None, waiting_since: int | None) -> float:
+    def submit(self, now: int, done: Timing | None, running: Timing | None, waiting_since: int | None) -> float:
         return float("inf")
 
-    def done(self, timing: Timing) -> None:
+    def ended(self, timing: Timing) -> None:
         pass
 
 
@@ -40,7 +40,7 @@ class NoControl:
 class FixedLimit(NoControl):
     rate: float
 
-    def submit(self, now: int, last: Timing | None, waiting_since: int | None) -> float:
+    def submit(self, now: int, done: Timing | None, running: Timing | None, waiting_since: int | None) -> float:
         return self.rate
 
 
@@ -53,10 +53,10 @@ class SparksEstimator:
     estimator: PidEstimator = field(default_factory=lambda: PidEstimator(INTERVAL_MS, least=100))
     rate: float | None = None
 
-    def submit(self, now: int, last: Timing | None, waiting_since: int | None) -> float:
+    def submit(self, now: int, done: Timing | None, running: Timing | None, waiting_since: int | None) -> float:
         return self.rate if self.rate is not None else self.first
 
-    def done(self, timing: Timing) -> None:
+    def ended(self, timing: Timing) -> None:
         ended = timing.ended_ms or 0.0
         found = self.estimator.compute(ended, timing.elements, ended - timing.started_ms, timing.delay_ms)
         self.rate = found if found is not None else self.rate
@@ -66,10 +66,10 @@ class SparksEstimator:
 class Ours:
     controller: RateController
 
-    def submit(self, now: int, last: Timing | None, waiting_since: int | None) -> float:
-        return self.controller.submit(now, last, waiting_since)
+    def submit(self, now: int, done: Timing | None, running: Timing | None, waiting_since: int | None) -> float:
+        return self.controller.submit(now, done, running, waiting_since)
 
-    def done(self, timing: Timing) -> None:
+    def ended(self, timing: Timing) -> None:
         pass
 
 
@@ -93,29 +93,36 @@ class Outcome:
 
 
 def simulate(
-    pace: Pace, load: Load, capacity: Callable[[int], float], seconds: int, noise: float = 0.05, seed: int = 1
+    pace: Pace,
+    load: Load,
+    capacity: Callable[[int], float],
+    seconds: int,
+    noise: float = 0.05,
+    seed: int = 1,
+    overhead_ms: int = 0,
 ) -> Outcome:
     """`capacity` is what can be processed at that ms, in records a second; `noise` the share by which a batch's work
-    varies."""
+    varies; `overhead_ms` what a batch takes besides, however small it is."""
     chance, outcome = random.Random(seed), Outcome()
     produced = 0.0
     taken = 0
     queue: deque[tuple[int, int, bool]] = deque()  # submitted, records, drained
     running: Timing | None = None
     last: Timing | None = None
-    work = 0.0
+    work, overhead = 0.0, 0
     for now in range(seconds * 1000):
         produced += load(now) / 1000
         if running is not None:
-            work -= capacity(now) / 1000
+            overhead -= 1
+            work -= capacity(now) / 1000 if overhead < 0 else 0.0
             if work <= 0:
                 last = Timing(running.elements, running.submitted_ms, running.started_ms, now, running.drained)
                 outcome.processed += last.elements
-                pace.done(last)
+                pace.ended(last)
                 running = None
         if now % INTERVAL_MS == 0:
             backlog = int(produced) - taken
-            rate = pace.submit(now, running or last, queue[0][0] if queue else None)
+            rate = pace.submit(now, last, running, queue[0][0] if queue else None)
             records = int(min(backlog, rate * INTERVAL_MS / 1000))
             outcome.rates.append(rate)
             outcome.backlogs.append(backlog - records)
@@ -127,12 +134,13 @@ def simulate(
             running = Timing(records, submitted, now, None, drained)
             outcome.delays.append(running.delay_ms)
             work = records * (1 + noise * (2 * chance.random() - 1))
+            overhead = overhead_ms
         outcome.largest_queue = max(outcome.largest_queue, len(queue))
     return outcome
 
 
-def square_wave(records: int = 600_000, on_s: int = 5, of_s: int = 10) -> Load:
-    return lambda now: records / on_s if now // 1000 % of_s < on_s else 0.0
+def square_wave(records: int = 600_000, on_s: int = 5, of_s: int = 10, between: float = 0.0) -> Load:
+    return lambda now: records / on_s if now // 1000 % of_s < on_s else between
 
 
 def step(low: float, high: float, at_s: int) -> Load:

@@ -41,7 +41,9 @@ class Fixed:
 
     rate: float
 
-    def submit(self, now_ms: float, last: Timing | None, waiting_since_ms: float | None = None) -> float:
+    def submit(
+        self, now_ms: float, done: Timing | None, running: Timing | None = None, waiting_since_ms: float | None = None
+    ) -> float:
         return self.rate
 
 
@@ -53,7 +55,9 @@ class Sparks:
     rate: float = 1e9
     judged: Timing | None = None
 
-    def submit(self, now_ms: float, last: Timing | None, waiting_since_ms: float | None = None) -> float:
+    def submit(
+        self, now_ms: float, done: Timing | None, running: Timing | None = None, waiting_since_ms: float | None = None
+    ) -> float:
         return self.rate
 
     def done(self, last: Timing) -> None:
@@ -72,8 +76,8 @@ class _Paced(Submissions):
 
     def done(self) -> None:
         super().done()
-        if isinstance(self.controlled, Sparks) and self._last is not None:
-            self.controlled.done(self._last)
+        if isinstance(self.controlled, Sparks) and self._done is not None:
+            self.controlled.done(self._done)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ before the frontier is landed twice, and counted once by the repair.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
 from onceover.endpoints import address
@@ -99,9 +99,7 @@ def set_offsets(pipeline: Pipeline, wanted: Mapping[int, int], who: str, why: st
                     f"from {low} to {high}"
                 )
         with as_driver(ledger, pipeline.name, _OWNER) as epoch, closing(opened_store(kind, pipeline, ledger)) as store:
-            before: Mapping[int, int] | None = None
-            with suppress(CorruptOffsetsError):
-                before = _stored(ledger, kind, store, facts).offsets
+            before = _readable(ledger, kind, store, facts)
             after = {**(before or {}), **wanted}
             if missing := facts.end.keys() - after.keys():
                 raise UsageError(
@@ -115,8 +113,8 @@ def copy_offsets(pipeline: Pipeline, to: str, path: str, who: str, why: str) -> 
     """Copy what is stored into another store, at `path` if that is one of files, read it back, and return it. The
     pipeline's TOML still names the old one.
 
-    Raises UsageError if there is nothing to copy, CorruptOffsetsError if either store holds what is not ours,
-    TerminalError if the other one then holds anything else.
+    Raises UsageError if there is nothing to copy, CorruptOffsetsError if what is to be copied is not ours, TerminalError
+    if the other store then holds anything else.
     """
     kind = pipeline.ingest.offset_store
     if to == kind:
@@ -131,13 +129,21 @@ def copy_offsets(pipeline: Pipeline, to: str, path: str, who: str, why: str) -> 
             found = _stored(ledger, kind, store, facts)
         if not found.offsets:
             raise UsageError(f"{store.place} holds no offsets of the topic as it is now; there is nothing to copy")
-        with closing(opened_store(to, moved, ledger)) as other, telling(to, pipeline.name):
-            before = _stored(ledger, to, other, facts).offsets
+        with closing(opened_store(to, moved, ledger)) as other:
+            before = _readable(ledger, to, other, facts)
             return _save(ledger, epoch, to, other, facts, before, found.offsets, who, why)
 
 
 def _stored(ledger: Connection, kind: str, store: OffsetStore, facts: TopicFacts) -> Stored:
     return loaded(store, stored_offsets.topic_in(ledger, kind, store.place), facts.topic_id, facts.end.keys())
+
+
+def _readable(ledger: Connection, kind: str, store: OffsetStore, facts: TopicFacts) -> Mapping[int, int] | None:
+    """What is stored, None if nobody can read it: it is about to be replaced, by somebody who says so."""
+    try:
+        return _stored(ledger, kind, store, facts).offsets
+    except CorruptOffsetsError:
+        return None
 
 
 def _save(

@@ -13,6 +13,8 @@ from onceover.offsets import OffsetRange
 
 CAP_PER_CORE: Final = 4
 """Times the cores: into so many shards the skew-aware rule cuts one range at most."""
+MOST_PER_CORE: Final = 16
+"""Times the cores: about so many shards are made at most. 63 ranges on 16 cores would be 1,008, and each is a task."""
 
 
 def cut(offset_range: OffsetRange, shards: int) -> list[OffsetRange]:
@@ -37,8 +39,7 @@ def by_lcm(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
     sources = [whole for whole in ranges if len(whole)]
     if not sources:
         return []
-    map_num = lcm(len(sources), cores) // len(sources)
-    return [shard for whole in sources for shard in cut(whole, map_num)]
+    return [shard for whole in sources for shard in cut(whole, _map_num(len(sources), cores))]
 
 
 def by_backlog(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
@@ -58,13 +59,17 @@ def by_backlog(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
 
     waiting = [(priority(position), position) for position in range(len(sources))]
     heapify(waiting)
-    for _ in range(lcm(len(sources), cores) - len(sources)):
+    for _ in range(len(sources) * (_map_num(len(sources), cores) - 1)):
         first, position = waiting[0]
         if first == 0.0:
             break
         shards[position] += 1
         heapreplace(waiting, (priority(position), position))
     return [shard for whole, number in zip(sources, shards, strict=True) for shard in cut(whole, number)]
+
+
+def _map_num(sources: int, cores: int) -> int:
+    return min(lcm(sources, cores) // sources, -(-MOST_PER_CORE * cores // sources))
 
 
 SHARDING: Final[Mapping[str, Callable[[Sequence[OffsetRange], int], list[OffsetRange]]]] = {

@@ -39,7 +39,9 @@ class Submitted:
 class Controller(Protocol):
     """See RateController."""
 
-    def submit(self, now_ms: float, last: Timing | None, waiting_since_ms: float | None = None) -> float: ...
+    def submit(
+        self, now_ms: float, done: Timing | None, running: Timing | None = None, waiting_since_ms: float | None = None
+    ) -> float: ...
 
 
 class Submissions:
@@ -54,7 +56,7 @@ class Submissions:
         self._reached: dict[int, int] = {}  # by Kafka partition, up to where batches were submitted
         self._controller: Controller | None = None
         self._running: Timing | None = None
-        self._last: Timing | None = None
+        self._done: Timing | None = None
         self._ended = False
         self._thread = threading.Thread(target=self._submit_every_interval, name="submissions", daemon=True)
 
@@ -92,7 +94,7 @@ class Submissions:
         """The batch that `next` gave has landed."""
         with self._condition:
             if self._running is not None:
-                self._last, self._running = replace(self._running, ended_ms=_now_ms()), None
+                self._done, self._running = replace(self._running, ended_ms=_now_ms()), None
 
     @property
     def _interval_s(self) -> float:
@@ -154,7 +156,7 @@ class Submissions:
         if self._controller is None:
             return None
         since = self._waiting[0].at_ms if self._waiting else None
-        return self._controller.submit(_now_ms(), self._running or self._last, since)
+        return self._controller.submit(_now_ms(), self._done, self._running, since)
 
 
 def _now_ms() -> float:

@@ -26,6 +26,8 @@ from onceover.errors import OnceoverError, TransientError
 
 QUICKLY = "--conf spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
 """Ten records need no optimizing compiler."""
+_AS_LARGE_ONES_ARE = "--conf spark.sql.codegen.wholeStage=true"
+"""What is killed here is compiled by Spark however small it is."""
 
 
 @dataclass(slots=True)
@@ -58,7 +60,10 @@ class WarmJobs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "onceover_demo.warm"],
                 cwd=home(),
-                env={**os.environ, "PYSPARK_SUBMIT_ARGS": f"--master local[2] {QUICKLY} pyspark-shell"},
+                env={
+                    **os.environ,
+                    "PYSPARK_SUBMIT_ARGS": f"--master local[2] {QUICKLY} {_AS_LARGE_ONES_ARE} pyspark-shell",
+                },
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

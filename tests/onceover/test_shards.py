@@ -66,6 +66,12 @@ def test_four_fifths_in_one_kafka_partition_are_four_fifths_of_the_shards() -> N
     assert [sum(s.source.kafka_partition == p for s in shards) for p in range(4)] == [13, 1, 1, 1]
 
 
+def test_ranges_that_share_no_divisor_with_the_cores_are_not_cut_to_dust() -> None:
+    assert len(by_lcm(of([10_000] * 63), 16)) == 63 * 5
+    assert len(by_backlog(of([10_000] * 63), 16)) == 63 * 5
+    assert len(by_lcm(of([10_000] * 64), 16)) == 64
+
+
 def test_no_core_reads_nothing() -> None:
     with pytest.raises(UsageError, match="0 cores"):
         sharded("lcm", of([5]), 0)

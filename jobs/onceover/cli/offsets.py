@@ -17,6 +17,7 @@ from onceover.cli.sentences import counted
 from onceover.errors import UsageError
 from onceover.offset_stores import OFFSET_STORES
 from onceover.offset_stores.store import MOST
+from onceover.offsets import MAX_KAFKA_PARTITION
 
 if TYPE_CHECKING:
     from onceover.moving_offsets import Looked
@@ -152,6 +153,12 @@ def _pair(text: str) -> tuple[int, int]:
     kafka_partition, equals, offset = text.partition("=")
     if not equals or not all(part.isascii() and part.isdigit() for part in (kafka_partition, offset)):
         raise UsageError(f"{text[:40]!r} is not PARTITION=OFFSET, like 0=1200")
-    if len(kafka_partition) > len(str(MOST)) or len(offset) > len(str(MOST)) or int(offset) > MOST:
-        raise UsageError(f"{text[:40]!r} is beyond Kafka's largest offset, {MOST}")
-    return int(kafka_partition), int(offset)
+    return _number(kafka_partition, MAX_KAFKA_PARTITION), _number(offset, MOST)
+
+
+def _number(digits: str, most: int) -> int:
+    """Of thousands of digits Python would make no number at all."""
+    significant = digits.lstrip("0") or "0"
+    if len(significant) > len(str(most)) or int(significant) > most:
+        raise UsageError(f"{significant[:40]} is too much; the most that can be is {most}")
+    return int(significant)

@@ -6,9 +6,9 @@ import hashlib
 import random
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
-from onceover.errors import TransientError, UsageError
+from onceover.errors import TransientError, UnreachableError, UsageError
 
 
 def md5_partition(key: bytes | None, partitions: int) -> int:
@@ -23,7 +23,8 @@ def md5_partition(key: bytes | None, partitions: int) -> int:
 class Md5Producer:
     """A confluent_kafka.Producer that places records by `md5_partition`.
 
-    How many Kafka partitions a topic has is asked once: keys stay where they are when some are added later.
+    How many Kafka partitions a topic has is asked once: for this producer's life keys stay where they are, also when
+    some are added. A producer that starts later counts them too, and places keys anew, as Kafka's own partitioners do.
     """
 
     def __init__(self, producer: Producer, *, timeout: float = 30.0) -> None:
@@ -31,8 +32,8 @@ class Md5Producer:
         self._partitions: dict[str, int] = {}
 
     def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **options: Any) -> None:
-        """`Producer.produce` but for the Kafka partition. Raises TransientError if the broker does not know the topic,
-        BufferError if its queue is full: poll, and try again."""
+        """`Producer.produce` but for the Kafka partition. Raises UnreachableError if no broker answers, TransientError
+        if it does not know the topic, BufferError if the client's queue is full: poll, and try again."""
         self._producer.produce(topic, value, key, partition=md5_partition(key, self._of(topic)), **options)
 
     def poll(self, timeout: float = 0.0) -> int:
@@ -45,7 +46,12 @@ class Md5Producer:
 
     def _of(self, topic: str) -> int:
         if topic not in self._partitions:
-            found = self._producer.list_topics(topic, timeout=self._timeout).topics[topic]
+            try:
+                found = self._producer.list_topics(topic, timeout=self._timeout).topics[topic]
+            except KafkaException as error:
+                raise UnreachableError(
+                    f"topic {topic}: no broker says how many Kafka partitions it has: {error}"
+                ) from error
             if found.error is not None or not found.partitions:
                 raise TransientError(f"topic {topic}: {found.error or 'the broker names no Kafka partition of it'}")
             self._partitions[topic] = len(found.partitions)

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from onceover.errors import ConfigurationError
 from onceover.hdfs_files import SmallFiles
 from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
 
@@ -40,10 +41,12 @@ class CheckpointOffsetStore:
         self._next: tuple[int, dict[str, Any]] | None = None  # our next batch, metadata of the last; None: look first
 
     def load(self, kafka_partitions: Iterable[int]) -> Stored:
-        """See OffsetStore. Of a query that has not committed any batch, where it was to begin."""
+        """See OffsetStore. Of a query that has not committed any batch, where it was to begin. Raises ConfigurationError
+        for one that keeps state."""
         if not self._is_stateless and self._files.names(f"{self._folder}/state"):
-            raise CorruptOffsetsError(
-                f"{self._folder} on HDFS is of a query that keeps state, which nobody else can go on"
+            raise ConfigurationError(
+                f"{self._folder} on HDFS is of a query that keeps state, which nobody else can go on; name another "
+                "checkpoint as offset_path, or another offset_store"
             )
         self._is_stateless = True
         done = self._batches("commits")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, nan
 
+from onceover.errors import UsageError
 from onceover.pace.estimator import PidEstimator
 
 
@@ -31,17 +32,19 @@ class RateController:
     Until the first batch is done, `start_rate` for each Kafka partition: a slow start, for a cold JVM's first batch
     takes many times what the next one does. Then, when a batch is submitted,
 
-    1. if the last one is done, the PID formula on how it went;
-    2. if it took as long as the interval or up to `prelx` less, the rate stays: that is what control is for. Three such
-       in a row: the mean of their processing rates;
-    3. if it still runs, the formula with its expected rest as block time: what is left of an interval from its start,
-       and at least `brelx`.
+    1. a batch that is done goes through the PID formula, once;
+    2. unless it took as long as the interval or up to `prelx` less: then the rate stays, that is what control is for.
+       Three such in a row: the mean of their processing rates;
+    3. one that still runs goes through it with its expected rest as block time: what is left of an interval from its
+       start, and at least `brelx`.
 
     One that took all there was, within the interval, was limited by nothing and says nothing of a limit: the rate
     stays. Spark's estimator takes the quiet between two bursts, when a batch is mostly overhead, for a slow machine.
     """
 
     def __init__(self, interval_ms: float, kafka_partitions: int, least: float, most: float, start_rate: float) -> None:
+        if not (interval_ms > 0 and least > 0):
+            raise UsageError(f"an interval of {interval_ms} ms and at least {least} records/s are no pace")
         self._interval, self._least, self._most = interval_ms, least, max(least, most)
         self._rate = self._bounded(start_rate * kafka_partitions)
         self._estimator = PidEstimator(interval_ms, least)
@@ -54,40 +57,45 @@ class RateController:
     def rate(self) -> float:
         return self._rate
 
-    def submit(self, now_ms: float, last: Timing | None, waiting_since_ms: float | None = None) -> float:
-        """The rate for a batch that is submitted now. `last` is the batch that runs, or else the last one that is done;
+    def submit(
+        self, now_ms: float, done: Timing | None, running: Timing | None = None, waiting_since_ms: float | None = None
+    ) -> float:
+        """The rate for a batch that is submitted now. `done` is the last batch that is, `running` the one that runs, and
         `waiting_since_ms` when the first of those was submitted that wait behind it."""
-        if last is None or last.elements <= 0 or (self._judged is None and last.ended_ms is None):
-            return self._rate
-        if last.ended_ms is None:
-            self._judge_running(now_ms, last, waiting_since_ms)
-        elif last != self._judged:
-            self._judge_done(last, last.ended_ms)
-            self._judged = last
+        if done is not None and done != self._judged:
+            self._judge_done(done)
+            self._judged = done
+        if running is not None and self._judged is not None:
+            self._judge_running(now_ms, running, waiting_since_ms)
         return self._rate
 
-    def _judge_done(self, last: Timing, ended_ms: float) -> None:
-        took = ended_ms - last.started_ms
-        if self._interval - self._prelx <= took <= self._interval:
-            self._on_time.append(last.elements / took * 1000)
+    def _judge_done(self, done: Timing) -> None:
+        took = (done.ended_ms if done.ended_ms is not None else nan) - done.started_ms
+        if done.drained and took <= self._interval:
+            self._on_time.clear()
+        elif self._interval - self._prelx <= took <= self._interval:
+            self._on_time.append(done.elements / took * 1000)
             if len(self._on_time) == 3:
                 self._use(sum(self._on_time) / 3)
-            return
-        self._on_time.clear()
-        if last.drained and took < self._interval:
-            return
-        self._estimator.compute(ended_ms, last.elements, took, last.delay_ms)
-        self._use(self._estimator.latest_rate)
+        else:
+            self._on_time.clear()
+            self._estimate(done.started_ms + took, done.elements, took, done.delay_ms)
 
-    def _judge_running(self, now_ms: float, last: Timing, waiting_since_ms: float | None) -> None:
-        elapsed = max(0.0, now_ms - last.started_ms)
+    def _judge_running(self, now_ms: float, running: Timing, waiting_since_ms: float | None) -> None:
+        elapsed = max(0.0, now_ms - running.started_ms)
+        if running.drained and elapsed <= self._interval:
+            return
         block = max(self._interval - elapsed, self._brelx)
         # One that has only just begun will take at least what the rate says; that one is stuck shows beyond that.
-        expected = max(elapsed, last.elements / self._rate * 1000)
-        delay = max(last.delay_ms, now_ms - waiting_since_ms if waiting_since_ms is not None else 0.0)
+        expected = max(elapsed, running.elements / self._rate * 1000)
+        delay = max(running.delay_ms, now_ms - waiting_since_ms if waiting_since_ms is not None else 0.0)
         self._on_time.clear()
-        self._estimator.compute(now_ms, last.elements, expected, delay, block)
-        self._use(self._estimator.latest_rate)
+        self._estimate(now_ms, running.elements, expected, delay, block)
+
+    def _estimate(self, *known: float) -> None:
+        self._estimator.compute(*known)
+        if self._estimator.latest_rate > 0:  # less: it has refused all that it was told so far
+            self._use(self._estimator.latest_rate)
 
     def _use(self, rate: float) -> None:
         self._rate = self._bounded(rate)

@@ -35,7 +35,7 @@ class PidEstimator:
     _is_first: bool = field(init=False, default=True)
 
     def compute(
-        self, time_ms: float, elements: int, processing_ms: float, scheduling_delay_ms: float, block_ms: float = 0.0
+        self, time_ms: float, elements: float, processing_ms: float, scheduling_delay_ms: float, block_ms: float = 0.0
     ) -> float | None:
         """The new rate; None without elements or time, for the first batch, or for times that are none. `time_ms` is
         when that was known; one before the last only sets the clock back."""

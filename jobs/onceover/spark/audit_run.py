@@ -20,6 +20,7 @@ from onceover.shards import sharded
 from onceover.spark.comparison import Comparison, from_log, from_raw
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.interpret import aggregate
+from onceover.spark.session import compiled_for
 from onceover.spark.source import KafkaSource
 from onceover.window import to_ms
 from onceover.window_files import WindowFiles
@@ -62,9 +63,11 @@ def audit_log(
     stage = f"audit:{audit.audit_id}"
     bounds = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
     try:
-        with closing(
-            Comparison(log, from_raw(spark, places, ranges, known.contract.window_minutes), facts.generation, *bounds)
-        ) as compared:
+        raw = from_raw(spark, places, ranges, known.contract.window_minutes)
+        with (
+            compiled_for(spark, sum(lengths.values())),
+            closing(Comparison(log, raw, facts.generation, *bounds)) as compared,
+        ):
             windows = compared.windows()
             counted = log.where("window_ms IS NOT NULL").transform(aggregate(known.contract))
             known.table.stage(connection, stage, copy_lines(counted, known.columns.names))

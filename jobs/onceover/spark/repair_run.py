@@ -24,7 +24,7 @@ from onceover.spark.copy_text import copy_lines
 from onceover.spark.failure import one_line
 from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
 from onceover.spark.rebuild import Rebuild
-from onceover.spark.session import compile_for
+from onceover.spark.session import compiled_for
 from onceover.steps import Holding, RepairStep
 from onceover.window import written
 from onceover.window_files import WindowFiles
@@ -116,10 +116,12 @@ class RepairRun:
         }
         size = sum(frozen.values())
         log.info("reading %d window files, %.1f MiB", len(paths), size / 2**20)
-        compile_for(self._spark, size)
         table, stage = self._known.table, self._wanted.stage
         try:
-            with closing(Rebuild(self._spark, self._known.contract, claimed, accounted, paths)) as rebuild:
+            with (
+                compiled_for(self._spark, size),
+                closing(Rebuild(self._spark, self._known.contract, claimed, accounted, paths)) as rebuild,
+            ):
                 rebuilt = rebuild.results()
                 aggregated = rebuild.aggregated()
                 rows = iter(()) if aggregated is None else copy_lines(aggregated, self._known.columns.names)

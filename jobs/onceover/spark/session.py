@@ -8,8 +8,9 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -39,6 +40,8 @@ _UNLESS_GIVEN = {
 }
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 COMPILED_FROM_BYTES = 8 << 20
+"""At 13 MiB, 100,000 lines, both took the same time; from 8 on, a faster disk or processor may turn the scale."""
+_COMPILING = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
 _ELSEWHERE = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "MASTER")  # a master may be named there
 
 
@@ -73,14 +76,24 @@ def build(app_name: str) -> SparkSession:
     return session
 
 
-def compile_for(session: SparkSession, size: int) -> None:
-    """Have what reads `size` bytes of raw next compiled to Java, or interpreted if they are few.
+@contextmanager
+def compiled_for(session: SparkSession, size: int) -> Iterator[None]:
+    """What reads `size` bytes of raw within is compiled to Java, or interpreted if they are few.
 
-    To write and compile the Java of a repair takes a cold driver 8 s, and saves as much at 100,000 lines, 13 MiB.
+    To write and compile the Java of a repair takes a cold driver 8 s. What spark-submit was told about it holds.
     """
+    if any(session.sparkContext.getConf().contains(key) for key in _COMPILING):
+        yield
+        return
     pays = size >= COMPILED_FROM_BYTES
-    session.conf.set("spark.sql.codegen.wholeStage", pays)
-    session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if pays else "NO_CODEGEN")
+    for key, value in zip(_COMPILING, ("true", "FALLBACK") if pays else ("false", "NO_CODEGEN"), strict=True):
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        with suppress(Py4JError, OSError):  # a JVM that died keeps nothing
+            for key in _COMPILING:
+                session.conf.unset(key)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from onceover.ledger.database import Connection
 from onceover.repair import verify
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.rebuild import Rebuild
+from onceover.spark.session import compiled_for
 from onceover.window_files import WindowFiles
 
 MOST_ROWS = 20
@@ -35,7 +36,10 @@ def verify_window(
     path = {start: hdfs.rstrip("/") + files.layout.window_file(start)} if length else {}
     stage = f"audit:{audit.audit_id}"
     try:
-        with closing(Rebuild(spark, known.contract, [certified.claimed], certified.accounted, path)) as rebuild:
+        with (
+            compiled_for(spark, length),
+            closing(Rebuild(spark, known.contract, [certified.claimed], certified.accounted, path)) as rebuild,
+        ):
             rebuilt = rebuild.results()[start]
             rows = rebuild.aggregated()
             known.table.stage(connection, stage, iter(()) if rows is None else copy_lines(rows, known.columns.names))

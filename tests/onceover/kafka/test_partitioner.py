@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 from tests.onceover.conftest import Broker
 
-from onceover.errors import TransientError, UsageError
+from onceover.errors import TransientError, UnreachableError, UsageError
 from onceover.kafka.partitioner import Md5Producer, md5_partition
 from onceover_demo.flights import january
 
@@ -70,6 +70,12 @@ def test_the_producer_places_records_by_their_keys(broker: Broker) -> None:
     assert all(ends[p] - expected[p] in (0, 1) for p in ends)
     with pytest.raises(TransientError, match="topic nowhere"):
         producer.produce("nowhere", b"v", b"k")
+
+
+def test_a_broker_that_is_not_there_is_told() -> None:
+    producer = Md5Producer(Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}), timeout=0.2)
+    with pytest.raises(UnreachableError, match="no broker says"):
+        producer.produce("t", b"v", b"k")
 
 
 def worst(counts: Counter[int]) -> float:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onceover.errors import UsageError
 from onceover.pace.controller import RateController, Timing
 from onceover.pace.estimator import PidEstimator
 
@@ -25,8 +26,8 @@ def done(elements: int, submitted: float, started: float, ended: float, *, drain
 def test_it_starts_slowly_until_a_batch_is_done() -> None:
     pace = controller()
     assert pace.submit(0, None) == 2000
-    assert pace.submit(1000, Timing(2000, 0, 0)) == 2000
-    assert pace.submit(2000, Timing(2000, 0, 0), 1000) == 2000
+    assert pace.submit(1000, None, Timing(2000, 0, 0)) == 2000
+    assert pace.submit(2000, None, Timing(2000, 0, 0), 1000) == 2000
     assert pace.submit(3000, done(2000, 0, 0, 2500)) == 2000 / 2.5
 
 
@@ -63,7 +64,7 @@ def test_a_stuck_batch_lowers_the_rate_and_a_freed_one_lets_it_recover() -> None
     full = pace.submit(1000, done(50_000, 0, 0, 900))
     stuck, rates = Timing(50_000, 1000, 1000), []
     for n in range(2, 12):
-        rates.append(pace.submit(n * 1000, stuck, 2000 if n > 2 else None))
+        rates.append(pace.submit(n * 1000, done(50_000, 0, 0, 900), stuck, 2000 if n > 2 else None))
     assert rates[0] < full
     assert rates == sorted(rates, reverse=True)
     assert rates[-1] < full / 5
@@ -79,7 +80,24 @@ def test_a_batch_that_took_all_there_was_says_nothing_of_a_limit() -> None:
     pace = controller()
     before = pace.submit(1000, done(50_000, 0, 0, 900))
     assert pace.submit(2000, done(10, 1000, 1000, 1400, drained=True)) == before
-    assert pace.submit(5000, done(10, 2000, 2000, 4000, drained=True)) < before, "but one beyond its interval does"
+    for n in (2, 3, 4):
+        on_time = done(10, n * 1000, n * 1000, n * 1000 + 980, drained=True)
+        assert pace.submit(n * 1000 + 1000, on_time) == before
+    assert pace.submit(6000, on_time, Timing(10, 5000, 5000, drained=True)) == before
+    assert pace.submit(6500, on_time, Timing(10, 5000, 5000, drained=True)) < before, "but one beyond its interval does"
+
+
+def test_a_batch_that_is_done_is_judged_though_the_next_one_runs_already() -> None:
+    pace = controller()
+    assert pace.submit(2000, done(2000, 0, 0, 1600), Timing(2000, 1000, 1600), None) < 2000
+
+
+def test_what_the_estimate_refuses_changes_nothing() -> None:
+    pace = controller()
+    assert pace.submit(1000, done(2000, 500, 500, 500)) == 2000
+    assert pace.submit(2000, done(2000, 500, 500, 400)) == 2000
+    with pytest.raises(UsageError):
+        RateController(1000, 4, 0, MOST, 500)
 
 
 TIMES = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.integers(-10, 100_000).map(float))
@@ -95,7 +113,8 @@ def test_the_rate_stays_within_its_bounds_whatever_it_is_told(
 ) -> None:
     pace = controller()
     for now, elements, submitted, started, ended, drained in batches:
-        rate = pace.submit(now, Timing(elements, submitted, started, ended, drained), submitted)
+        timing = Timing(elements, submitted, started, ended, drained)
+        rate = pace.submit(now, timing, None if ended is not None else timing, submitted)
         assert LEAST <= rate <= MOST
 
 

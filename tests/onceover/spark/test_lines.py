@@ -29,7 +29,6 @@ from onceover.line import (
 )
 from onceover.offsets import KafkaPartition
 from onceover.spark import lines
-from onceover.spark.session import COMPILED_FROM_BYTES, compile_for
 
 pytestmark = pytest.mark.spark
 
@@ -121,19 +120,6 @@ def test_a_digest_is_the_published_xxhash64_of_id_and_content(spark: SparkSessio
 def test_a_digest_does_not_depend_on_order_or_on_spark_partitions(spark: SparkSession) -> None:
     framed = _framed(spark, _lines(seed=7))
     assert _digest(framed) == _digest(framed.repartition(7).sortWithinPartitions("content"))
-
-
-def test_interpreted_or_compiled_the_bytes_and_the_digest_are_the_same(spark: SparkSession) -> None:
-    framed = _framed(spark, _lines(seed=9))
-    said: dict[int, object] = {}
-    for size, is_compiled in ((COMPILED_FROM_BYTES - 1, False), (COMPILED_FROM_BYTES, True)):
-        compile_for(spark, size)
-        fresh = framed.where("length(line) > 0")  # a plan that was made before keeps the mode it was made in
-        plan = fresh._jdf.queryExecution().executedPlan().toString()
-        assert ("*(1)" in plan) == is_compiled
-        said[size] = ([row["line"] for row in fresh.select("line").collect()], _digest(fresh))
-    interpreted, compiled = said.values()
-    assert interpreted == compiled
 
 
 def test_digests_of_disjoint_sets_add_up_and_a_doubled_record_shows(spark: SparkSession) -> None:
