@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from onceover import endpoints
 from onceover.stack import Stack, surroundings
@@ -24,6 +25,9 @@ ROOT = Path(__file__).parents[1]
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Ten records need no optimizing compiler: with its first tier alone a cold Spark costs half of the processors' time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+# How long one example takes says something of the machine, which may stand still for a second, and nothing of the code.
+settings.register_profile("onceover", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("onceover")
 logging.getLogger("py4j").setLevel(logging.WARNING)  # it says goodbye when the log it was given is closed already
 TIERS = ("spark", "stack", "airflow", "faults")
 
