@@ -37,7 +37,7 @@ class LedgerOffsetStore:
             """
             WITH gone AS (
               DELETE FROM onceover.stored_offset
-              WHERE pipeline = %(pipeline)s AND NOT kafka_partition = ANY(%(at)s))
+              WHERE pipeline = %(pipeline)s AND kafka_partition <> ALL(%(at)s))
             INSERT INTO onceover.stored_offset (pipeline, kafka_partition, next_offset, topic_id)
             SELECT %(pipeline)s, p, o, %(topic_id)s
             FROM unnest(%(at)s::integer[], %(offsets)s::bigint[]) AS given (p, o)
