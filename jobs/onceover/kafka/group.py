@@ -21,7 +21,7 @@ _MOVING = {  # the group's coordinator is: after a broker's restart, or in a clu
     KafkaError._TRANSPORT,
 }
 _PAUSE_SECONDS = 0.1
-_POLL_SECONDS = 0.0005  # between two looks for an answer, which does not end a poll by itself
+_POLL_SECONDS = 0.0002  # between two looks for an answer, which does not end a poll by itself
 
 
 class KafkaOffsetStore:
