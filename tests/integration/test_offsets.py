@@ -53,8 +53,9 @@ def onceover(*words: str) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_a_driver_goes_on_where_the_last_one_stopped(over: Lanes) -> None:
-    lane = over("file")
+@pytest.mark.parametrize("store", ["file", "postgres"])  # the others': tests/onceover_demo/test_experiments.py
+def test_a_driver_goes_on_where_the_last_one_stopped(over: Lanes, store: str) -> None:
+    lane = over(store)
     lane.produce([event(n, amount=n) for n in range(7)])
     lane.ingest()
     assert stored(lane) == {0: 7}

@@ -1,7 +1,4 @@
-"""The experiments in their short form: the same code as `make experiments`, with fewer records and kills.
-
-Kills at every step over `kafka`, and in the one transaction of `postgres`, are in tests/faults/test_ingest_kills.py.
-"""
+"""The experiments in their short form: the same code as `make experiments`, with fewer records and kills."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ import pytest
 from onceover.endpoints import address
 from onceover.home import pipelines_folder
 from onceover.ledger.database import migrate
+from onceover.offset_stores import OFFSET_STORES
 from onceover.stack import Stack
 from onceover.steps import Step
 from onceover_demo.experiments import auto_commit, late_commit, stores
@@ -28,6 +26,7 @@ Make = Callable[..., Trial]
 def make(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
     """A Trial on the session's stack; what it runs is killed on one warm Spark."""
     migrate(address("postgres"))
+    stack.up(["zookeeper", "hbase"])
     log: Path = tmp_path_factory.mktemp("log")
     warm = WarmJobs(log / "warm.log")
     made: list[Trial] = []
@@ -60,7 +59,9 @@ def test_a_commit_that_waits_for_the_next_batch_repeats_exactly_one_batch(stack:
     assert found.right
 
 
-def test_an_offset_file_repeats_one_batch_when_killed_and_the_repair_leaves_nothing_twice(make: Make) -> None:
+def test_an_offset_file_loses_and_repeats_nothing_when_stopped_and_one_batch_when_killed(make: Make) -> None:
+    stopped = stores.stop_politely(make, 0.5, 100, records=600)
+    assert (stopped.outcome, stopped.right) == (Seen(600, 0, 0), True)
     killed = stores.kill_between_batch_and_file(make, most=200, records=600)
     assert (killed.raw, killed.right) == (Seen(800, 0, 200), True)
     assert killed.findings == {"duplicated"}
@@ -69,3 +70,12 @@ def test_an_offset_file_repeats_one_batch_when_killed_and_the_repair_leaves_noth
 def test_how_many_lines_stand_twice_follows_from_the_steps() -> None:
     assert stores.predicted("kafka", tuple(Step)) == (2 + 3 + 4) * stores.EACH
     assert stores.predicted("postgres", tuple(Step)) == (2 + 3) * stores.EACH
+
+
+# The others': kafka and postgres in test_ingest_kills.py, file above.
+@pytest.mark.parametrize("store", sorted(OFFSET_STORES.keys() - {"none", "kafka", "postgres", "file"}))
+def test_a_kill_after_the_landing_loses_nothing_and_the_repair_leaves_nothing_twice(make: Make, store: str) -> None:
+    killed = stores.kill_at(make, store, (Step.LANDED,))
+    assert killed.right
+    assert killed.raw.lost == 0
+    assert killed.raw.repeated == stores.EACH
