@@ -73,9 +73,5 @@ def _read(content: bytes, place: str) -> dict[int, int]:
     lines = body.splitlines()
     if not content.endswith(b"\n") or last != f"{_END} {len(lines)} {zlib.crc32(body):08x}".encode():
         raise CorruptOffsetsError(f"{place} is cut or was changed: its last line does not fit the others")
-    words = body.split()
-    if len(words) == 2 * len(lines) and all(map(bytes.isdigit, words)) and max(map(len, words), default=0) < 19:
-        numbers = map(int, words)  # as we wrote them: all at once, which a topic of many Kafka partitions notices
-        return dict(zip(numbers, numbers, strict=True))
     pairs = [line.partition(b" ") for line in lines]
     return {parsed(p, place): parsed(offset, place) for p, _, offset in pairs}
