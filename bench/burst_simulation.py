@@ -75,21 +75,15 @@ class Ours:
 
 @dataclass(slots=True)
 class Outcome:
-    """Scheduling delays in ms, one a batch that held records; the rates and backlogs at each submission."""
+    """Scheduling delays in ms, one a batch that held records."""
 
     delays: list[float] = field(default_factory=list)
     largest_queue: int = 0
     processed: int = 0
-    rates: list[float] = field(default_factory=list)
-    backlogs: list[int] = field(default_factory=list)
 
     @property
     def mean_delay(self) -> float:
         return mean(self.delays)
-
-    @property
-    def p95_delay(self) -> float:
-        return sorted(self.delays)[int(len(self.delays) * 0.95)]
 
 
 def simulate(
@@ -124,8 +118,6 @@ def simulate(
             backlog = int(produced) - taken
             rate = pace.submit(now, last, running, queue[0][0] if queue else None)
             records = int(min(backlog, rate * INTERVAL_MS / 1000))
-            outcome.rates.append(rate)
-            outcome.backlogs.append(backlog - records)
             if records:
                 queue.append((now, records, records == backlog))
                 taken += records

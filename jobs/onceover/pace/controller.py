@@ -53,10 +53,6 @@ class RateController:
         self._judged: Timing | None = None
         self._on_time: deque[float] = deque(maxlen=3)
 
-    @property
-    def rate(self) -> float:
-        return self._rate
-
     def submit(
         self, now_ms: float, done: Timing | None, running: Timing | None = None, waiting_since_ms: float | None = None
     ) -> float:

@@ -55,6 +55,16 @@ def test_under_other_loads_they_wait_no_longer(shape: str, spare: float) -> None
     assert found.processed >= 0.98 * sparks.processed
 
 
+@pytest.mark.parametrize("spare", [1.2, 1.7])
+def test_a_trickle_between_bursts_does_not_look_like_a_slow_machine(spare: float) -> None:
+    """Between bursts a batch is mostly overhead; both begin at the same rate."""
+    load, capacity = square_wave(between=500.0), steady(MEAN * spare / 0.6)
+    found, sparks = (simulate(pace, load, capacity, SECONDS, 0.02, overhead_ms=400)
+                     for pace in (ours(), SparksEstimator(first=2000)))  # fmt: skip
+    assert found.mean_delay <= 0.35 * sparks.mean_delay
+    assert found.processed >= sparks.processed
+
+
 def test_without_control_bursts_queue_up() -> None:
     """Or the simulation would show nothing."""
 

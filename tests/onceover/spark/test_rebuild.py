@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from pyspark.sql import SparkSession
@@ -65,7 +66,16 @@ def test_interpreted_or_compiled_a_rebuild_says_the_same(spark: SparkSession, tm
     assert len(rows) == 6
 
 
-def test_what_spark_submit_was_told_holds(spark: SparkSession) -> None:
+def test_what_spark_submit_was_told_holds() -> None:
+    told = Mock()
+    told.sparkContext.getConf.return_value.contains = {"spark.sql.codegen.wholeStage"}.__contains__
+    with compiled_for(told, 0):
+        pass
+    told.conf.set.assert_not_called()
+    told.conf.unset.assert_not_called()
+
+
+def test_afterwards_the_session_is_as_it_was(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.codegen.wholeStage")
     with compiled_for(spark, 0):
         assert spark.conf.get("spark.sql.codegen.wholeStage") == "false"
