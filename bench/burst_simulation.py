@@ -9,11 +9,10 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import mean
-from typing import Protocol
 
-from onceover.pace.controller import RateController, Timing
+from onceover.pace.controller import Pace, Timing
 from onceover.pace.estimator import PidEstimator
 
 INTERVAL_MS = 1000
@@ -21,15 +20,8 @@ Load = Callable[[int], float]
 """Records a second that are produced at that ms."""
 
 
-class Pace(Protocol):
-    """How many records a second the batch that is submitted now may hold."""
-
-    def submit(self, now: int, done: Timing | None, running: Timing | None, waiting_since: int | None) -> float: ...
-    def ended(self, timing: Timing) -> None: ...
-
-
 class NoControl:
-    def submit(self, now: int, done: Timing | None, running: Timing | None, waiting_since: int | None) -> float:
+    def submit(self, now_ms: float, running: Timing | None = None, waiting_since_ms: float | None = None) -> float:
         return float("inf")
 
     def ended(self, timing: Timing) -> None:
@@ -40,7 +32,7 @@ class NoControl:
 class FixedLimit(NoControl):
     rate: float
 
-    def submit(self, now: int, done: Timing | None, running: Timing | None, waiting_since: int | None) -> float:
+    def submit(self, now_ms: float, running: Timing | None = None, waiting_since_ms: float | None = None) -> float:
         return self.rate
 
 
@@ -53,24 +45,13 @@ class SparksEstimator:
     estimator: PidEstimator = field(default_factory=lambda: PidEstimator(INTERVAL_MS, least=100))
     rate: float | None = None
 
-    def submit(self, now: int, done: Timing | None, running: Timing | None, waiting_since: int | None) -> float:
+    def submit(self, now_ms: float, running: Timing | None = None, waiting_since_ms: float | None = None) -> float:
         return self.rate if self.rate is not None else self.first
 
     def ended(self, timing: Timing) -> None:
         ended = timing.ended_ms or 0.0
         found = self.estimator.compute(ended, timing.elements, ended - timing.started_ms, timing.delay_ms)
         self.rate = found if found is not None else self.rate
-
-
-@dataclass(slots=True)
-class Ours:
-    controller: RateController
-
-    def submit(self, now: int, done: Timing | None, running: Timing | None, waiting_since: int | None) -> float:
-        return self.controller.submit(now, done, running, waiting_since)
-
-    def ended(self, timing: Timing) -> None:
-        pass
 
 
 @dataclass(slots=True)
@@ -102,7 +83,6 @@ def simulate(
     taken = 0
     queue: deque[tuple[int, int, bool]] = deque()  # submitted, records, drained
     running: Timing | None = None
-    last: Timing | None = None
     work, overhead = 0.0, 0
     for now in range(seconds * 1000):
         produced += load(now) / 1000
@@ -110,13 +90,12 @@ def simulate(
             overhead -= 1
             work -= capacity(now) / 1000 if overhead < 0 else 0.0
             if work <= 0:
-                last = Timing(running.elements, running.submitted_ms, running.started_ms, now, running.drained)
-                outcome.processed += last.elements
-                pace.ended(last)
+                pace.ended(replace(running, ended_ms=now))
+                outcome.processed += running.elements
                 running = None
         if now % INTERVAL_MS == 0:
             backlog = int(produced) - taken
-            rate = pace.submit(now, last, running, queue[0][0] if queue else None)
+            rate = pace.submit(now, running, queue[0][0] if queue else None)
             records = int(min(backlog, rate * INTERVAL_MS / 1000))
             if records:
                 queue.append((now, records, records == backlog))

@@ -30,9 +30,10 @@ from onceover.ledger.increments import increment, stage_name
 from onceover.ledger.windows import open_windows
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.pipeline import IngestPolicy
-from onceover.plan import Start, next_ranges, starting_offsets
+from onceover.plan import Start, starting_offsets
 from onceover.steps import Holding, Step
 from onceover.stored_offsets import StoredOffsets
+from onceover.submission import Submissions
 
 log = logging.getLogger(__name__)
 MOST_FAILED_ATTEMPTS = 5
@@ -49,7 +50,8 @@ class BatchWork(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What one turn of the loop did, for whoever watches. Times in seconds, lag in offsets per Kafka partition."""
+    """What one turn of the loop did, for whoever watches. Times in seconds, lag in offsets per Kafka partition; the
+    batch `waited` since its submission, `waiting` others do, and `rate` in offsets a second is what it was allowed."""
 
     batch_id: int | None
     records: int
@@ -62,6 +64,9 @@ class Progress:
     watermark: datetime | None
     every_window_closed: bool
     open_windows: int
+    waited_seconds: float = 0.0
+    waiting: int = 0
+    rate: float | None = None
 
 
 class Ingest:
@@ -80,6 +85,7 @@ class Ingest:
     ) -> None:
         self._connection, self._epoch, self._known, self._policy = connection, epoch, known, policy
         self._topic, self._offsets, self._work, self._holding = topic, offsets, work, holding
+        self._submissions = Submissions(topic, policy)
         self._planned = False
         self._uncommitted: dict[int, dict[int, int]] = {}  # landed batches whose offsets the store does not hold yet
 
@@ -90,9 +96,8 @@ class Ingest:
         """
         failed = 0
         while not stop.is_set():
-            started = time.monotonic()
             try:
-                progress = self.turn(started)
+                progress = self.turn()
                 failed = 0
             except (TransientError, DatabaseError) as error:
                 # A deadlock or a lock's timeout on a healthy connection is a failed attempt like any other.
@@ -105,21 +110,26 @@ class Ingest:
             if lost.is_set():
                 raise drivers.fenced(self._epoch)
             report(progress)
-            full = progress.records >= self._policy.max_records_per_batch
-            if not full:
-                stop.wait(max(0.0, self._policy.interval_ms / 1000 - (time.monotonic() - started)))
+            self._submissions.wait(stop)
 
-    def turn(self, started: float, *, refills_only: bool = False) -> Progress:
-        """Plan once and, if there is something to read, take one batch through all its steps; refills go first."""
+    def turn(self, *, refills_only: bool = False) -> Progress:
+        """Take one batch through all its steps, if there is something to read: a refill first, else the next in line.
+
+        All is judged by the topic as it is now: who waits for a batch does so before, or what came meanwhile would not
+        keep its window open.
+        """
         batches.supersede_own(self._connection, self._epoch)
         self._commit_offsets()
         facts = self._topic.facts()
-        ranges = self._plan(facts)
+        at = self._stands(facts)
         if again := self._refills(facts):
-            return self._batch(again, facts, started, refill=True)
-        if ranges and not refills_only:
-            return self._batch(ranges, facts, started)
-        return self._report(None, facts, started)
+            return self._batch(again, facts)
+        submitted = None if refills_only else self._submissions.next(facts, at)
+        if submitted is None:
+            return self._report(None, facts, time.monotonic())
+        with self._submissions.running(submitted) as waited:
+            progress = self._batch(submitted.ranges, facts, waited)
+        return replace(progress, waited_seconds=waited, waiting=self._submissions.waiting, rate=submitted.rate)
 
     def _refills(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
         """What is to be read again, one range a Kafka partition; what the log no longer holds is refused."""
@@ -134,13 +144,11 @@ class Ingest:
                 chosen.setdefault(kafka_partition, piece)
         return tuple(chosen.values())
 
-    def _batch(
-        self, ranges: Sequence[OffsetRange], facts: TopicFacts, started: float, *, refill: bool = False
-    ) -> Progress:
-        """Steps 2 to 7; offsets in the ledger share step 5's transaction. A refill moves no stored offset: the store is
-        past it."""
-        connection, epoch = self._connection, self._epoch
-        batch_id = batches.begin(connection, epoch, self._known.contract_version, ranges, refill=refill)
+    def _batch(self, ranges: Sequence[OffsetRange], facts: TopicFacts, waited: float | None = None) -> Progress:
+        """Steps 2 to 7; offsets in the ledger share step 5's transaction. It was submitted `waited`
+        seconds ago; a refill was not, and moves no stored offset: the store is past it."""
+        connection, epoch, started = self._connection, self._epoch, time.monotonic()
+        batch_id = batches.begin(connection, epoch, self._known.contract_version, ranges, waited)
         self._holding.reached(Step.BEGUN)
         with _closing(self._work(ranges, facts)) as work:
             read, increments = work.read()
@@ -151,7 +159,7 @@ class Ingest:
             self._known.table.stage(connection, stage_name(batch_id), work.rows())
             increment(connection, epoch, self._known.table, batch_id, increments)
             self._holding.reached(Step.INCREMENTED)
-        ends = {} if refill else {r.source.kafka_partition: r.end for r in ranges}
+        ends = {} if waited is None else {r.source.kafka_partition: r.end for r in ranges}
         if self._offsets.store.in_ledger:
             with connection.transaction():
                 batches.land(connection, epoch, batch_id, read, landings)
@@ -179,7 +187,8 @@ class Ingest:
             self._holding.reached(Step.COMMITTED)
             del self._uncommitted[batch_id]
 
-    def _plan(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
+    def _stands(self, facts: TopicFacts) -> Mapping[int, int]:
+        """Where reading goes on in each Kafka partition; the ledger and the offset store know it from here on."""
         seen = kafka_partitions.generations(self._connection, self._epoch.pipeline)
         if seen and facts.generation not in seen:
             log.warning(
@@ -209,7 +218,7 @@ class Ingest:
         at = {p: start.at for p, start in starts.items()}
         self._tell(facts, stored, starts)
         self._offsets.begin(facts.topic_id, at)
-        return next_ranges(facts.generation, at, facts.end, self._policy.max_records_per_batch)
+        return at
 
     def _tell(self, facts: TopicFacts, stored: Mapping[int, int], starts: Mapping[int, Start]) -> None:
         """What lay outside the log; the ledger has it as a finding."""

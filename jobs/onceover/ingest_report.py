@@ -34,9 +34,11 @@ def line(progress: Progress) -> str:
     if progress.batch_id is None:
         return f"nothing to read | {state}"
     pace = progress.records / progress.total_seconds if progress.total_seconds else 0.0
+    waited = f"waited {progress.waited_seconds:.1f} s, {progress.waiting} waiting"
+    allowed = f", rate {progress.rate:,.0f}/s" if progress.rate is not None else ""
     quarantined = f", {progress.quarantined:,} to quarantine" if progress.quarantined else ""
     return (
         f"batch {progress.batch_id}: {progress.records:,} records{quarantined} in {progress.windows} windows, "
         f"{progress.total_seconds:.1f} s (read {progress.read_seconds:.1f}, append {progress.append_seconds:.1f}), "
-        f"{pace:,.0f} records/s | {state}"
+        f"{pace:,.0f} records/s | {waited}{allowed} | {state}"
     )

@@ -73,7 +73,8 @@ class Contract:
 @dataclass(frozen=True, slots=True)
 class IngestPolicy:
     """How the topic is read, and when a window closes. `offset_path` is empty but for the offset stores that are files:
-    a local folder, or one on HDFS."""
+    a local folder, or one on HDFS. Rates are in offsets a second: `min_rate` of the topic, `start_rate` of each Kafka
+    partition."""
 
     allowed_lateness_ms: int
     idle_after_ms: int
@@ -85,6 +86,11 @@ class IngestPolicy:
     isolation: str
     sink: str
     first_start: str
+    rate_control: str = "none"
+    start_rate: int = 500
+    min_rate: int = 100
+    share: str = "fair"
+    sharding: str = "lcm"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from onceover.pipeline import (
     RepairPolicy,
     StoragePolicy,
 )
+from onceover.shards import SHARDING
 from onceover.toml_table import Table
 from onceover.window import DAY_MINUTES, is_window_length
 
@@ -167,6 +168,11 @@ def _ingest(table: Table, name: str) -> IngestPolicy:
         isolation=table.choice("isolation", ("read_committed", "read_uncommitted"), "read_committed"),
         sink=table.choice("sink", ("append",), "append", later=("upsert", "replace", "overwrite")),
         first_start=table.choice("first_start", ("earliest", "latest"), "earliest"),
+        rate_control=table.choice("rate_control", ("none", "pid"), "none"),
+        start_rate=table.integer("start_rate", 500, least=51, most=999),
+        min_rate=table.integer("min_rate", 100, least=1),
+        share=table.choice("share", ("fair", "plain"), "fair"),
+        sharding=table.choice("sharding", tuple(SHARDING), "lcm"),
     )
     table.finish()
     return policy

@@ -34,18 +34,18 @@ def starting_offsets(
 
 
 def next_ranges(
-    generation: str, starts: Mapping[int, int], end: Mapping[int, int], most: int
+    generation: str, starts: Mapping[int, int], end: Mapping[int, int], most: int, *, fair: bool = True
 ) -> tuple[OffsetRange, ...]:
-    """At most `most` offsets, shared evenly; what one Kafka partition does not use goes to those with a backlog."""
+    """At most `most` offsets, shared evenly; what one Kafka partition does not use goes to those with a backlog, unless
+    not `fair`: then it is left. Where there is not one for each, those with the largest backlog get one."""
     backlog = {p: end[p] - starts[p] for p in sorted(starts) if end[p] > starts[p]}
-    left, take = most, {}
+    chosen = sorted(backlog, key=lambda p: (-backlog[p], p))[:most]
+    each, left, take = max(1, most // max(1, len(starts))), most, {}
     # Smallest backlog first: whatever it leaves of its even share is there for the larger ones.
-    for position, kafka_partition in enumerate(sorted(backlog, key=lambda p: (backlog[p], p))):
-        share = -(-left // (len(backlog) - position))
+    for position, kafka_partition in enumerate(reversed(chosen)):
+        share = -(-left // (len(chosen) - position)) if fair else each
         take[kafka_partition] = min(backlog[kafka_partition], share)
         left -= take[kafka_partition]
     return tuple(
-        OffsetRange(KafkaPartition(generation, p), starts[p], starts[p] + count)
-        for p, count in sorted(take.items())
-        if count
+        OffsetRange(KafkaPartition(generation, p), starts[p], starts[p] + count) for p, count in sorted(take.items())
     )

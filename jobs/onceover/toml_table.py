@@ -67,10 +67,11 @@ class Table:
             self.wrong(key, "holds what is not a name, or a name twice", 'write it like ["origin", "carrier"]')
         return tuple(good)
 
-    def integer(self, key: str, default: int | None, *, least: int) -> int:
+    def integer(self, key: str, default: int | None, *, least: int, most: int = 2**31 - 1) -> int:
         value: int = self._take(key, default, int, "a whole number", f"write a number from {least}", default is None)
-        if key in self.values and type(self.values[key]) is int and not least <= value < 2**31:
-            self.wrong(key, f"{value} does not do", f"take a number from {least}, below 2^31")
+        if key in self.values and type(self.values[key]) is int and not least <= value <= most:
+            above = "below 2^31" if most == 2**31 - 1 else f"to {most}"
+            self.wrong(key, f"{value} does not do", f"take a number from {least}, {above}")
         return value
 
     def choice(self, key: str, allowed: Sequence[str], default: str, later: Sequence[str] = ()) -> str:

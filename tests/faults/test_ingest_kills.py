@@ -92,7 +92,7 @@ def test_a_kill_between_the_landing_and_the_offset_in_the_ledger_leaves_neither(
     lane = lanes(idle_after="1s", offset_store="postgres")
     lane.produce([event(0)])
     with lane.driver() as driver:
-        driver.turn(0.0)
+        driver.turn()
     lane.produce([event(n) for n in range(1, 10)])
     ingest = jobs("ingest.py", "--pipeline", lane.name)
     with lane.ledger() as holding, lane.ledger() as ledger:

@@ -123,7 +123,7 @@ class Lane:
         done: list[Progress] = []
         with self.driver() as driver:
             for _ in range(turns):
-                done.append(driver.turn(0.0))
+                done.append(driver.turn())
                 if done[-1].every_window_closed:
                     return done
         raise AssertionError(f"windows are still open after {turns} turns: {done[-1]}")

@@ -25,9 +25,9 @@ def replayed(lane: Lane) -> None:
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver._offsets, "commit", fails)
         with pytest.raises(TransientError):
-            driver.turn(0.0)
+            driver.turn()
     with lane.driver() as driver:
-        driver.turn(0.0)
+        driver.turn()
 
 
 def fails(*_: object) -> Any:

@@ -48,7 +48,7 @@ def aggregate_mismatch(lane: Lane) -> None:
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
         patch.setattr("onceover.ledger.batches.land", fails)
         with pytest.raises(TransientError):
-            driver.turn(0.0)
+            driver.turn()
     lane.ingest()
 
 
@@ -113,7 +113,7 @@ def test_several_in_one_window_are_all_named_and_repaired_at_once(lanes: Lanes) 
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
         patch.setattr("onceover.ledger.batches.land", fails)
         with pytest.raises(TransientError):
-            driver.turn(0.0)
+            driver.turn()
     lane.ingest()
     append(lane, 0, copied(lane, 5))
     append(lane, 0, copied(lane, 0).replace(b'"amount"', b'"bmount"'))
@@ -150,7 +150,7 @@ def test_an_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) ->
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
         patch.setattr("onceover.spark.micro_batch.MicroBatch.read", fails)
         with pytest.raises(TransientError):
-            driver.turn(0.0)
+            driver.turn()
     assert [f.kind for f in lane.detect().findings] == [Kind.UNFINISHED_BATCH]
     lane.ingest()
     after = lane.detect()

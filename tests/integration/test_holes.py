@@ -29,11 +29,11 @@ def test_lost_records_are_found_read_again_landed_and_their_windows_repaired(lan
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(10)])
     with lane.driver() as driver:
-        driver.turn(0.0)
+        driver.turn()
     lane.produce([event(n, amount=n) for n in range(10, 20)])
     skip_to(lane, 17)
     with lane.driver() as driver:
-        progress = [driver.turn(0.0), driver.turn(0.0)][-1]
+        progress = [driver.turn(), driver.turn()][-1]
     assert not progress.every_window_closed, "windows beyond the hole wait, although the topic is idle"
     assert gaps(lane) == [(10, 17, "lost")]
 
@@ -66,16 +66,16 @@ def test_a_driver_that_lives_reads_again_what_a_repair_asks_for(lanes: Lanes) ->
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
     with lane.driver() as driver:
-        driver.turn(0.0)
+        driver.turn()
         driver._offsets.commit({0: 10})
     lane.produce([event(n) for n in range(10, 15)])
     skip_to(lane, 15)
     with lane.driver() as driver:
-        driver.turn(0.0)
+        driver.turn()
         request = lane.detect().request_id or 0
         with lane.ledger() as ledger:
             assert len(refills.wanted(ledger, lane.name, request)) == 1
-        assert driver.turn(0.0).records == 5
+        assert driver.turn().records == 5
         with lane.ledger() as ledger:
             assert refills.wanted(ledger, lane.name) == ()
         assert driver._offsets.store.load([0]).offsets == {0: 15}, "a refill moves no stored offset"
@@ -88,12 +88,12 @@ def test_expired_offsets_wait_for_a_decision_that_stands_in_the_certificates(lan
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
-        driver.turn(0.0)
+        driver.turn()
     lane.produce([event(n) for n in range(5, 20)])
     expire(lane, 12)
     with lane.driver() as driver:
         for _ in range(3):
-            driver.turn(0.0)
+            driver.turn()
     assert gaps(lane) == [(5, 12, "expired")]
     detection = lane.detect()
     assert (detection.request_id, detection.certified, detection.refills) == (None, 0, ())
@@ -132,7 +132,7 @@ def test_aborted_records_and_markers_raise_no_alarm_also_at_the_end_of_a_range(l
         end = topic.facts().end[0]
     skip_to(lane, end)
     with lane.driver() as driver:
-        driver.turn(0.0)
+        driver.turn()
     assert [reason for _, _, reason in gaps(lane)] == ["aborted", "control marker"]
     detection = lane.detect()
     assert detection.findings == ()
@@ -150,7 +150,7 @@ def test_compacted_records_raise_no_alarm_and_what_is_left_is_read_again(lanes: 
     lane = lanes(topic_config=COMPACTED)
     lane.produce([event(0)], key=b"same")
     with lane.driver() as driver:
-        driver.turn(0.0)
+        driver.turn()
     for n in range(1, 6):  # in segments of their own; the last one is never compacted
         lane.produce([event(n)], key=b"same")
         time.sleep(0.1)  # segments are rolled by the broker's clock
@@ -160,7 +160,7 @@ def test_compacted_records_raise_no_alarm_and_what_is_left_is_read_again(lanes: 
     left = sorted(offset for _, offset in lane.log())
     skip_to(lane, 6)
     with lane.driver() as driver:
-        driver.turn(0.0)
+        driver.turn()
     found = gaps(lane)
     assert [reason for _, _, reason in found] == ["compacted", "lost"]
     assert (found[0][:2], found[1][:2]) == ((1, left[0]), (left[0], 6))

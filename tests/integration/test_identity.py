@@ -50,7 +50,7 @@ def test_a_topic_recreated_in_the_middle_of_a_batch_is_noticed_before_anything_i
     lane = lanes()
     lane.produce([event(n, "old") for n in range(5)])
     with lane.driver() as driver:
-        driver.turn(0.0)
+        driver.turn()
         lane.produce([event(n, "gone") for n in range(3)])
         work = driver._work
 
@@ -62,10 +62,10 @@ def test_a_topic_recreated_in_the_middle_of_a_batch_is_noticed_before_anything_i
 
         driver._work = recreated_first  # type: ignore[assignment]
         with pytest.raises(TransientError, match="recreated"):
-            driver.turn(0.0)
+            driver.turn()
         assert {b"old"} == {kind(x.record.value) for _, x in lane.lines()}, "nothing of the plan was appended"
-        assert driver.turn(0.0).records == 4
-        driver.turn(0.0)
+        assert driver.turn().records == 4
+        driver.turn()
     assert gaps(lane) == [(5, 8, "expired")], "what was not read of the old topic is lost, and said"
     detection = lane.detect()
     assert (detection.certified, len(detection.findings)) == (0, 1)
@@ -81,13 +81,13 @@ def test_kafka_partitions_that_are_added_count_from_their_first_record(lanes: La
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
-        driver.turn(0.0)
+        driver.turn()
         admin = AdminClient({"bootstrap.servers": address("kafka")})
         admin.create_partitions([NewPartitions(lane.topic, 3)])[lane.topic].result(30)
         for kafka_partition in (1, 2):
             lane.produce([event(n) for n in range(5)], kafka_partition)
         for _ in range(20):
-            if len(driver.turn(0.0).lag) == 3 and driver.turn(0.0).lag == {0: 0, 1: 0, 2: 0}:
+            if len(driver.turn().lag) == 3 and driver.turn().lag == {0: 0, 1: 0, 2: 0}:
                 break
     lane.ingest()
     with lane.ledger() as ledger:

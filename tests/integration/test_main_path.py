@@ -73,8 +73,8 @@ def test_an_offset_store_that_does_not_answer_is_asked_again_and_nothing_is_read
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(driver._offsets, "commit", fails)
             with pytest.raises(TransientError):
-                driver.turn(0.0)
-        driver.turn(0.0)
+                driver.turn()
+        driver.turn()
         assert driver._offsets.store.load([0]).offsets == {0: 5}
     lane.ingest()
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1)}
@@ -84,10 +84,10 @@ def test_a_first_start_at_the_latest_offset_counts_from_there_whatever_happens_t
     lane = lanes(first_start="latest")
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
-        assert driver.turn(0.0).records == 0
+        assert driver.turn().records == 0
     lane.produce([event(n) for n in range(5, 8)])
     with lane.driver() as driver:  # a new driver, and nothing was ever committed: what came in between is not skipped
-        assert driver.turn(0.0).records == 3
+        assert driver.turn().records == 3
     lane.ingest()
     assert lane.aggregates() == {(5.0, "a"): (3, 3, 1)}
 
@@ -132,7 +132,7 @@ def test_lines_of_a_failed_attempt_are_unaccounted_bytes_and_count_for_nothing(l
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
         patch.setattr("onceover.ingest.increment", fails)
         with pytest.raises(TransientError):
-            driver.turn(0.0)
+            driver.turn()
     assert len(lane.lines()) == 5, "the attempt's lines are there"
     lane.ingest()
     detection = lane.detect()
@@ -148,7 +148,7 @@ def test_aggregates_counted_without_a_landing_are_an_aggregate_mismatch(lanes: L
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
         patch.setattr("onceover.ledger.batches.land", fails)
         with pytest.raises(TransientError):
-            driver.turn(0.0)
+            driver.turn()
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
     lane.ingest()
     detection = lane.detect()

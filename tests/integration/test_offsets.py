@@ -88,7 +88,7 @@ def test_without_a_store_a_start_at_the_end_skips_what_a_repair_reads_again(over
     lane.ingest()
     lane.produce([event(n, amount=n) for n in range(10)])
     with lane.driver() as driver:
-        assert driver.turn(0.0).records == 0
+        assert driver.turn().records == 0
     assert gaps(lane) == [(1, 11, "lost")]
     lane.repair(lane.detect().request_id or 0)
     assert {x.record.offset for _, x in lane.lines()} == set(range(1, 11))
@@ -102,7 +102,7 @@ def test_what_expired_before_the_first_start_of_a_group_that_was_there_is_a_hole
         driver._offsets.store.save({0: 3}, "")  # somebody else's consumer stopped there
     expire(lane, 5)
     with lane.driver() as driver:
-        assert driver.turn(0.0).records == 5
+        assert driver.turn().records == 5
     assert gaps(lane) == [(3, 5, "expired")]
 
 
@@ -112,14 +112,14 @@ def test_a_log_that_ends_before_the_stored_offset_is_a_finding_until_it_reaches_
     lane.ingest()
     with lane.driver() as driver:
         driver._offsets.store.save({0: 12}, "")
-        driver.turn(0.0)
+        driver.turn()
         assert stored(lane) == {0: 10}
         (found,) = lane.detect().findings
         assert found.kind is Kind.TRUNCATED
         assert [cut[1:] for cut in found.evidence["end_and_stored"]] == [[0, 10, 12]]  # type: ignore[attr-defined]
         assert "it ends at 10, 12 was stored" in lane.told(0)
         lane.produce([event(n) for n in (10, 11)])
-        driver.turn(0.0)
+        driver.turn()
     assert lane.detect().findings == ()
     with lane.ledger() as ledger:
         noted = ledger.execute("SELECT kind, resolved_at IS NOT NULL AS over FROM onceover.finding WHERE pipeline = %s "
@@ -142,7 +142,7 @@ def test_offsets_set_in_a_new_log_leave_a_hole_before_them_and_nothing_of_the_ol
     assert "missing: 1" in onceover("offsets", lane.name, "set", "0=3", "--reason", "x")[2]
     assert onceover("offsets", lane.name, "set", "0=3", "1=0", "--reason", "the first three are tests")[0] == 0
     with lane.driver() as driver:
-        assert driver.turn(0.0).records == 13
+        assert driver.turn().records == 13
     assert gaps(lane) == [(0, 3, "lost")]
 
 
@@ -207,7 +207,7 @@ def test_a_corrupt_store_stops_the_driver_and_is_set_right_by_hand(over: Lanes) 
     with lane.ledger() as ledger, closing(opened_store("file", lane.pipeline, ledger)) as store:
         Path(store.place).write_text("0 1")
     with lane.driver() as driver, pytest.raises(CorruptOffsetsError, match=f"onceover offsets {lane.name} set"):
-        driver.turn(0.0)
+        driver.turn()
     code, said, _ = onceover("offsets", lane.name, "show")
     assert (code, "is cut or was changed" in said) == (1, True)
     (told,) = [row for row in json.loads(onceover("doctor", "--json")[1]) if row["check"] == f"offsets of {lane.name}"]

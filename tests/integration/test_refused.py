@@ -111,10 +111,10 @@ def test_offsets_that_ran_ahead_leave_a_hole_and_close_no_window_beyond(lanes: L
     lane = lanes(idle_after="1h")
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
-        driver.turn(0.0)
+        driver.turn()
         lane.produce([event(n) for n in range(20, 60)])
         driver._offsets.commit({0: 25})
-        driver.turn(0.0)
+        driver.turn()
     detection = lane.detect()
     assert [f.kind for f in detection.findings] == [Kind.HOLE]
     (gap,) = cast("list[dict[str, Any]]", detection.findings[0].evidence["gaps"])

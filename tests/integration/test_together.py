@@ -53,7 +53,7 @@ def test_whatever_runs_at_once_every_window_ends_right_and_certified(lanes: Lane
                 # The store does not answer: the same offsets are landed and counted again by the next driver.
                 patch.setattr(driver._offsets, "commit", fails)
                 with pytest.raises(TransientError):
-                    driver.turn(0.0)
+                    driver.turn()
             lane.ingest()
     finally:
         stop.set()

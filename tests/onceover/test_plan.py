@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,22 @@ def test_ranges_begin_where_it_stands_and_take_all_they_may(backlog: dict[int, i
 def test_what_one_kafka_partition_does_not_use_goes_to_those_with_a_backlog() -> None:
     ranges = next_ranges("00000001", {0: 0, 1: 0, 2: 0}, {0: 1, 1: 100, 2: 100}, 21)
     assert [len(r) for r in ranges] == [1, 10, 10]
+
+
+def test_under_the_plain_rule_what_one_does_not_use_is_left() -> None:
+    ranges = next_ranges("00000001", {0: 0, 1: 0, 2: 0}, {0: 1, 1: 100, 2: 100}, 21, fair=False)
+    assert [len(r) for r in ranges] == [1, 7, 7]
+
+
+@pytest.mark.parametrize("fair", [True, False])
+def test_where_there_is_not_one_for_each_the_largest_backlogs_come_first_and_in_the_end_all(fair: bool) -> None:
+    at, end = {0: 0, 1: 0, 2: 0}, {0: 5, 1: 3, 2: 1}
+    for _ in range(9):
+        ranges = next_ranges("00000001", at, end, 1, fair=fair)
+        assert sum(map(len, ranges)) == 1
+        at.update({r.source.kafka_partition: r.end for r in ranges})
+        assert at[0] <= at[1] + 3, "none is left behind"
+    assert at == end
 
 
 def test_nothing_to_read_is_no_range() -> None:

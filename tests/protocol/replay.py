@@ -144,7 +144,7 @@ class Replay:
                 wanted = refills.wanted(self.connection, self.name)
                 assert bool(wanted) == batch.refill
                 spans = [as_range(span) for span in batch.spans]
-                self.batch_ids.append(batches.begin(self.connection, epoch, 1, spans, refill=batch.refill))
+                self.batch_ids.append(batches.begin(self.connection, epoch, 1, spans, None if batch.refill else 0.0))
             case Step.INCREMENTED:
                 self._increment(before, driver.batch, epoch)
             case Step.LANDED:

@@ -66,8 +66,7 @@ _TUNED_PROPERTIES = {  # a pipeline's [kafka] wins
 class KafkaSource:
     """Where ranges are read from. Plain values: it travels to Spark's Python workers.
 
-    `splits` is into how many pieces a range is cut, to be read at the same time; `stall_seconds` how long a read
-    waits for a broker before it fails.
+    A read waits `stall_seconds` for a broker before it fails.
     """
 
     bootstrap: str
@@ -75,7 +74,6 @@ class KafkaSource:
     topic_id: str
     isolation: str = "read_committed"
     properties: Mapping[str, str] = field(default_factory=dict)
-    splits: int = 1
     stall_seconds: float = 30.0
 
 

@@ -30,16 +30,22 @@ def supersede_own(connection: Connection, epoch: Epoch) -> int:
 
 
 def begin(
-    connection: Connection, epoch: Epoch, contract_version: int, ranges: Sequence[OffsetRange], *, refill: bool = False
+    connection: Connection,
+    epoch: Epoch,
+    contract_version: int,
+    ranges: Sequence[OffsetRange],
+    waited: float | None = 0.0,
 ) -> int:
-    """Step 2: the batch and what it will read; returns its id."""
+    """Step 2: the batch and what it will read; returns its id. `waited` is the seconds since its submission, None for a
+    refill, which is not submitted."""
     with connection.transaction():
         require_current(connection, epoch)
         row = connection.execute(
-            "INSERT INTO onceover.batch (pipeline, epoch, contract_version, refill) VALUES (%s, %s, %s, %s) "
-            "RETURNING batch_id",
-            [epoch.pipeline, epoch.number, contract_version, refill],
-        ).fetchone()
+            "INSERT INTO onceover.batch (pipeline, epoch, contract_version, refill, scheduling_delay_ms) "
+            "VALUES (%s, %s, %s, %s, %s) RETURNING batch_id",
+            [epoch.pipeline, epoch.number, contract_version, waited is None,
+             None if waited is None else round(waited * 1000)],
+        ).fetchone()  # fmt: skip
         batch_id = int(row["batch_id"]) if row else 0
         connection.cursor().executemany(
             """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from math import isfinite, nan
+from typing import Protocol
 
 from onceover.errors import UsageError
 from onceover.pace.estimator import PidEstimator
@@ -24,6 +25,13 @@ class Timing:
     @property
     def delay_ms(self) -> float:
         return max(0.0, self.started_ms - self.submitted_ms)
+
+
+class Pace(Protocol):
+    """What limits the batches of a topic: asked at each submission, told of each batch that is done."""
+
+    def submit(self, now_ms: float, running: Timing | None = None, waiting_since_ms: float | None = None) -> float: ...
+    def ended(self, timing: Timing) -> None: ...
 
 
 class RateController:
@@ -50,18 +58,23 @@ class RateController:
         self._estimator = PidEstimator(interval_ms, least)
         self._prelx = min(50.0, 0.05 * interval_ms)
         self._brelx = 50.0 if interval_ms > 1000 else 0.05 * interval_ms
-        self._judged: Timing | None = None
+        self._done: Timing | None = None
+        self._is_judged = False
         self._on_time: deque[float] = deque(maxlen=3)
 
-    def submit(
-        self, now_ms: float, done: Timing | None, running: Timing | None = None, waiting_since_ms: float | None = None
-    ) -> float:
-        """The rate for a batch that is submitted now. `done` is the last batch that is, `running` the one that runs,
-        and `waiting_since_ms` when the first of those was submitted that wait behind it."""
-        if done is not None and done != self._judged:
-            self._judge_done(done)
-            self._judged = done
-        if running is not None and self._judged is not None:
+    def ended(self, timing: Timing) -> None:
+        """That batch is done."""
+        self._done, self._is_judged = timing, False
+
+    def submit(self, now_ms: float, running: Timing | None = None, waiting_since_ms: float | None = None) -> float:
+        """The rate for a batch that is submitted now. `running` is the one that runs, and `waiting_since_ms` when the
+        first of those was submitted that wait behind it."""
+        if self._done is None:
+            return self._rate
+        if not self._is_judged:
+            self._judge_done(self._done)
+            self._is_judged = True
+        if running is not None:
             self._judge_running(now_ms, running, waiting_since_ms)
         return self._rate
 

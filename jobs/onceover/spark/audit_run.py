@@ -16,6 +16,7 @@ from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.pipeline import Pipeline
+from onceover.shards import sharded
 from onceover.spark.comparison import Comparison, from_log, from_raw
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.interpret import aggregate
@@ -26,7 +27,6 @@ from onceover.window_files import WindowFiles
 
 MOST_ROWS = 20
 MOST_WINDOWS = 5_000  # kept one by one; of more windows only those that differ are
-PIECES = 4  # of each Kafka partition's range, read side by side
 
 
 def audit_log(
@@ -53,12 +53,13 @@ def audit_log(
     ]
     if not ranges:
         return _result([], ranges, compacted, 0)
-    source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka, splits=PIECES)
+    source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
     root, lengths = hdfs.rstrip("/"), files.lengths(before)
     places: list[tuple[int | None, str]] = [(to_ms(start), root + files.layout.window_file(start)) for start in lengths]
     if audit.start is None:
         places += [(None, root + path) for path in files.quarantine_files()]
-    log = from_log(spark, source, ranges, known.contract).persist()
+    shards = sharded("lcm", ranges, spark.sparkContext.defaultParallelism)
+    log = from_log(spark, source, shards, known.contract).persist()
     stage = f"audit:{audit.audit_id}"
     bounds = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
     try:

@@ -55,6 +55,7 @@ def driver(
 
     def work(ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
         source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
-        return MicroBatch(spark, known, source, ranges, webhdfs, layout, datetime.now(UTC).date(), leases)
+        today = datetime.now(UTC).date()
+        return MicroBatch(spark, known, source, ranges, webhdfs, layout, today, leases, policy.sharding)
 
     return Ingest(ledger, epoch, known, policy, topic, offsets, work, holding)

@@ -18,6 +18,7 @@ from onceover.digest import EMPTY, Digest
 from onceover.errors import SparkLostError, TransientError
 from onceover.ledger.catalog import Registered
 from onceover.offsets import OffsetRange
+from onceover.shards import sharded
 from onceover.spark import lines
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.failure import one_line
@@ -42,6 +43,7 @@ class MicroBatch:
         layout: Layout,
         today: date,
         leases: Leases,
+        sharding: str,
     ) -> None:
         self._leases = leases
         self._spark, self._known, self._ranges = spark, known, ranges
@@ -50,7 +52,7 @@ class MicroBatch:
         length = known.contract.window_minutes * 60_000
         with _attempt():
             self._framed = (
-                read_ranges(spark, source, ranges)
+                read_ranges(spark, source, sharded(sharding, ranges, spark.sparkContext.defaultParallelism))
                 .transform(interpret(known.contract))
                 .transform(lines.framed(self._generation))
                 .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))

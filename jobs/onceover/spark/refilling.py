@@ -42,7 +42,7 @@ def refill(
             with as_driver(connection, known.name, owner) as epoch, opened(pipeline, connection) as (topic, offsets):
                 loop = driver(spark, connection, epoch, known, pipeline, topic, offsets, Holding())
                 while refills.wanted(connection, known.name, request_id):
-                    progress = loop.turn(time.monotonic(), refills_only=True)
+                    progress = loop.turn(refills_only=True)
                     log.info("read %d records again", progress.records)
         except BusyError:
             if time.monotonic() > deadline:

@@ -1,6 +1,6 @@
-"""Offset ranges of a Kafka topic as a DataFrame: each range, or each piece of one, is a Spark partition.
+"""Offset ranges of a Kafka topic as a DataFrame: each range is a Spark partition.
 
-A range of integers is planned by Spark alone, and its partition number n reads piece n: nothing happens on the driver,
+A range of integers is planned by Spark alone, and its partition number n reads range n: nothing happens on the driver,
 and no client exists before a task runs.
 """
 
@@ -16,13 +16,14 @@ from onceover.kafka.reading import KafkaSource, read_range
 from onceover.kafka.topic import generation_of
 from onceover.offsets import OffsetRange
 
-__all__ = ["SCHEMA", "KafkaSource", "pieces", "read_ranges"]
+__all__ = ["SCHEMA", "KafkaSource", "read_ranges"]
 
 SCHEMA = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, headers BINARY, value BINARY"
 
 
 def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[OffsetRange]) -> DataFrame:
-    """The records of these ranges, in SCHEMA; rows of no ranges are none. Lazy: errors come with the action.
+    """The records of these ranges, in SCHEMA, each read by a task of its own; rows of no ranges are none. Lazy: errors
+    come with the action.
 
     Raises OffsetRangeError at once for a range of another generation than the source's. Each action reads anew, so
     observe or cache it rather than act twice.
@@ -30,7 +31,7 @@ def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[Offse
     generation = generation_of(source.topic_id)
     for foreign in (r for r in ranges if r.source.generation != generation):
         raise OffsetRangeError(f"{foreign} is not a range of topic {source.topic!r} under ID {source.topic_id}")
-    cut = [piece for r in ranges for piece in pieces(r, source.splits)]
+    cut = [(r.source.kafka_partition, r.start, r.end) for r in ranges if len(r)]
     if not cut:
         return spark.createDataFrame([], SCHEMA)
 
@@ -40,10 +41,3 @@ def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[Offse
                 yield from read_range(source, *cut[number])
 
     return spark.range(0, len(cut), 1, len(cut)).mapInArrow(read, SCHEMA)
-
-
-def pieces(offset_range: OffsetRange, splits: int) -> list[tuple[int, int, int]]:
-    """(kafka_partition, start, end) of at most `splits` nearly equal, touching, non-empty pieces of a range."""
-    size = max(1, -(-len(offset_range) // max(1, splits)))
-    starts = range(offset_range.start, offset_range.end, size)
-    return [(offset_range.source.kafka_partition, at, min(at + size, offset_range.end)) for at in starts]

@@ -9,7 +9,6 @@ from bench.burst_simulation import (
     FixedLimit,
     Load,
     NoControl,
-    Ours,
     Outcome,
     Pace,
     SparksEstimator,
@@ -26,8 +25,8 @@ from onceover.pace.controller import RateController
 MEAN, SECONDS = 60_000, 120
 
 
-def ours() -> Ours:
-    return Ours(RateController(1000, 4, 100, 1e9, 500))
+def ours() -> RateController:
+    return RateController(1000, 4, 100, 1e9, 500)
 
 
 def both(load: Load, capacity: Callable[[int], float], seed: int = 1) -> tuple[Outcome, Outcome]:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from onceover.errors import OffsetRangeError
 from onceover.kafka.topic import generation_of
 from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.spark.source import SCHEMA, KafkaSource, pieces, read_ranges
+from onceover.spark.source import SCHEMA, KafkaSource, read_ranges
 
 if TYPE_CHECKING:
     from tests.onceover.conftest import Broker
@@ -20,20 +20,12 @@ def ranges(source: KafkaSource, *bounds: tuple[int, int, int]) -> list[OffsetRan
     return [OffsetRange(KafkaPartition(generation, p), start, end) for p, start, end in bounds]
 
 
-def test_pieces_are_the_range_again() -> None:
-    whole = OffsetRange(KafkaPartition("00000000", 3), 10, 20)
-    assert pieces(whole, 1) == [(3, 10, 20)]
-    assert pieces(whole, 3) == [(3, 10, 14), (3, 14, 18), (3, 18, 20)]
-    assert pieces(whole, 100) == [(3, at, at + 1) for at in range(10, 20)]
-    assert pieces(OffsetRange(whole.source, 10, 10), 3) == []
-
-
 @pytest.mark.stack
 def test_each_range_is_read_and_nothing_else(spark: SparkSession, broker: Broker) -> None:
     topic = broker.create(kafka_partitions=2)
     for kafka_partition in (0, 1):
         broker.produce(topic, [b"%d-%d" % (kafka_partition, i) for i in range(10)], kafka_partition, key=b"k")
-    source = broker.source(topic, splits=2)
+    source = broker.source(topic)
     read = read_ranges(spark, source, ranges(source, (0, 2, 5), (1, 9, 10), (1, 0, 0)))
     assert read.schema.simpleString() == spark.createDataFrame([], SCHEMA).schema.simpleString()
     assert {(r.kafka_partition, r.offset, bytes(r.value), bytes(r.headers)) for r in read.collect()} == {

@@ -1,0 +1,148 @@
+"""Batches submitted every interval, whether or not the last one is done. They wait in line and hold offset ranges only:
+nothing is read and nothing stands in the ledger before a batch's turn has come."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from onceover.errors import OnceoverError
+from onceover.kafka import Topic, TopicFacts
+from onceover.offsets import OffsetRange
+from onceover.pace.controller import Pace, RateController, Timing
+from onceover.pipeline import IngestPolicy
+from onceover.plan import next_ranges
+
+MOST_WAITING = 100
+"""More would wait for minutes while the log keeps their records just as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A batch that waits. `rate` is what it was allowed, in offsets a second, None without rate control; it is
+    `drained` if it takes all there was."""
+
+    ranges: tuple[OffsetRange, ...]
+    at_ms: float
+    rate: float | None
+    drained: bool
+
+    @property
+    def elements(self) -> int:
+        return sum(map(len, self.ranges))
+
+
+class Submissions:
+    """One driver's line of batches, for one thread: a second one submits only while that thread runs a batch within
+    `running`, and has ended when it leaves it. Times are in ms of one monotonic clock."""
+
+    def __init__(self, topic: Topic, policy: IngestPolicy, pace: Pace | None = None) -> None:
+        """`pace` is what limits batches instead of what the policy names."""
+        self._topic, self._policy, self._pace = topic, policy, pace
+        self._waiting: deque[Submitted] = deque()
+        self._generation: str | None = None
+        self._reached: dict[int, int] = {}  # by Kafka partition, up to where batches were submitted
+        self._due_ms = _now_ms()
+        self._is_behind = False
+
+    @property
+    def waiting(self) -> int:
+        """How many batches wait in line."""
+        return len(self._waiting)
+
+    def wait(self, stop: threading.Event) -> None:
+        """Until a batch waits, the next one is due, or `stop` is set. Without rate control whoever is behind does not
+        wait at all."""
+        if not self._waiting and not (self._is_behind and self._policy.rate_control == "none"):
+            stop.wait(max(0.0, self._due_ms - _now_ms()) / 1000)
+
+    def next(self, facts: TopicFacts, at: Mapping[int, int]) -> Submitted | None:
+        """The batch whose turn it is, None if there is nothing to read.
+
+        What waits goes on exactly at `at`, where reading stands, and is still in the log; otherwise (an attempt failed,
+        somebody set offsets, the topic changed) all is submitted anew.
+        """
+        if not self._goes_on(facts, at):
+            self._waiting.clear()
+            self._generation, self._reached = facts.generation, dict(at)
+        if self._pace is None and self._policy.rate_control == "pid":
+            self._pace = _rate_controller(self._policy, len(at))
+        if not self._waiting:
+            self._was_due()
+            self._submit(facts, None)
+        return self._waiting.popleft() if self._waiting else None
+
+    @contextmanager
+    def running(self, submitted: Submitted) -> Iterator[float]:
+        """Run that batch within; others are submitted meanwhile. Gives how many seconds it waited. One that fails says
+        nothing of how fast they are."""
+        timing = Timing(submitted.elements, submitted.at_ms, _now_ms(), None, submitted.drained)
+        is_over = threading.Event()
+        with ThreadPoolExecutor(1, "submissions") as pool:
+            submitting = pool.submit(self._submit_until, is_over, timing)
+            try:
+                yield timing.delay_ms / 1000
+                ended_ms = _now_ms()
+            finally:
+                is_over.set()
+        submitting.result()
+        if self._pace is not None:
+            self._pace.ended(replace(timing, ended_ms=ended_ms))
+
+    def _goes_on(self, facts: TopicFacts, at: Mapping[int, int]) -> bool:
+        expected = dict(self._reached)
+        for submitted in reversed(self._waiting):
+            expected.update({r.source.kafka_partition: r.start for r in submitted.ranges})
+        return facts.generation == self._generation and expected == dict(at) and self._is_within(facts)
+
+    def _is_within(self, facts: TopicFacts) -> bool:
+        """Whether the topic still is what batches were submitted of."""
+        return (
+            facts.generation == self._generation
+            and facts.end.keys() == self._reached.keys()
+            and all(facts.earliest[p] <= at <= facts.end[p] for p, at in self._reached.items())
+        )
+
+    def _submit_until(self, is_over: threading.Event, running: Timing) -> None:
+        while not is_over.wait(max(0.0, self._due_ms - _now_ms()) / 1000):
+            self._was_due()
+            try:
+                facts = self._topic.facts()
+            except OnceoverError:
+                continue  # the driver asks the same next, and tells it
+            if not self._is_within(facts):
+                return  # the driver sees it next, and begins anew
+            if len(self._waiting) < MOST_WAITING:
+                self._submit(facts, running)
+
+    def _submit(self, facts: TopicFacts, running: Timing | None) -> None:
+        most, rate, now_ms = self._policy.max_records_per_batch, None, _now_ms()
+        if self._pace is not None and self._reached != dict(facts.end):
+            rate = self._pace.submit(now_ms, running, self._waiting[0].at_ms if self._waiting else None)
+            most = round(min(most, max(1.0, rate * self._policy.interval_ms / 1000)))
+        is_fair = self._policy.share == "fair"
+        ranges = next_ranges(facts.generation, self._reached, facts.end, most, fair=is_fair)
+        self._reached.update({r.source.kafka_partition: r.end for r in ranges})
+        self._is_behind = self._reached != dict(facts.end)
+        if ranges:
+            self._waiting.append(Submitted(ranges, now_ms, rate, drained=not self._is_behind))
+
+    def _was_due(self) -> None:
+        """The next one is due an interval after this one was; whoever is late does not hurry to make up for it."""
+        now_ms = _now_ms()
+        if self._due_ms <= now_ms:
+            self._due_ms = max(self._due_ms + self._policy.interval_ms, now_ms)
+
+
+def _rate_controller(policy: IngestPolicy, kafka_partitions: int) -> RateController:
+    most = policy.max_records_per_batch * 1000 / policy.interval_ms
+    return RateController(policy.interval_ms, kafka_partitions, policy.min_rate, most, policy.start_rate)
+
+
+def _now_ms() -> float:
+    return time.monotonic() * 1000

@@ -1,0 +1,119 @@
+"""The real ingest loop, submitting while it works: delays in the ledger, no window closed early, no record lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from tests.integration.lane import EVENTS, Lane, event
+
+from onceover.errors import TransientError
+from onceover.ingest import Ingest, Progress
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+
+
+def toml(interval: str, more: str) -> str:
+    return EVENTS.replace('interval = "200ms"', f'interval = "{interval}"\n{more}')
+
+
+def run(driver: Ingest, enough: Callable[[Progress], bool]) -> list[Progress]:
+    """What the loop did until then."""
+    stop, done = threading.Event(), []
+
+    def report(progress: Progress) -> None:
+        done.append(progress)
+        if enough(progress) or len(done) == 200:
+            stop.set()
+
+    driver.run(stop, threading.Event(), report)
+    assert enough(done[-1]), done[-3:]
+    return done
+
+
+def counted(lane: Lane) -> int:
+    return sum(events for events, *_ in lane.aggregates().values())  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("control", ["none", "pid"])
+def test_a_backlog_is_read_in_batches_that_wait_in_line_and_every_window_is_right(lanes: Lanes, control: str) -> None:
+    more = f'rate_control = "{control}"\nstart_rate = 200\nsharding = "backlog"'
+    lane = lanes(toml=toml("1s", more), partitions=2, most=700)
+    lane.produce([event(n % 10, amount=n) for n in range(1500)], 0)
+    lane.produce([event(n % 10, amount=n) for n in range(300)], 1)
+    with lane.driver() as driver:
+        done = run(driver, lambda progress: progress.every_window_closed)
+    assert lane.detect().failed == ()
+    assert counted(lane) == 1800
+    full = [progress for progress in done if progress.batch_id is not None]
+    assert full[0].records == (700 if control == "none" else 400), "200 a second of each Kafka partition"
+    assert all(progress.records <= 700 for progress in full)
+    with lane.ledger() as ledger:
+        rows = ledger.execute(
+            "SELECT scheduling_delay_ms AS waited FROM onceover.batch WHERE pipeline = %s ORDER BY batch_id",
+            [lane.name],
+        ).fetchall()
+    assert [round(progress.waited_seconds * 1000) for progress in full] == [row["waited"] for row in rows]
+    assert {progress.rate is None for progress in full} == {control == "none"}
+
+
+def test_what_was_submitted_while_a_batch_ran_follows_it_and_a_stop_leaves_it_in_the_log(lanes: Lanes) -> None:
+    lane = lanes(toml=toml("20ms", ""), most=10)
+    lane.produce([event(n % 10) for n in range(100)])
+    with lane.driver() as driver:
+        (first,) = run(driver, lambda progress: progress.waiting > 3)
+    assert (first.records, first.lag) == (10, {0: 90})
+    with lane.ledger() as ledger:
+        (row,) = ledger.execute("SELECT count(*) AS n FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchall()
+    assert row["n"] == 1, "what waits stands nowhere but in the log"
+    with lane.driver() as driver:
+        done = run(driver, lambda progress: progress.lag == {0: 0})
+    assert [progress.records for progress in done] == [10] * 9
+    assert max(progress.waited_seconds for progress in done) > 0
+    assert counted(lane) == 100
+
+
+@pytest.mark.parametrize("failing", ["append", "commit"])
+def test_an_attempt_that_fails_is_made_again_though_others_wait_behind_it(
+    lanes: Lanes, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    lane = lanes(toml=toml("20ms", ""), most=10)
+    lane.produce([event(n % 10) for n in range(30)])
+    with lane.driver() as driver:
+        part = driver._offsets if failing == "commit" else driver
+        name = "commit" if failing == "commit" else "_work"
+        real, calls = getattr(part, name), []
+
+        def once(*given: object) -> object:
+            calls.append(given)
+            if len(calls) == 2:
+                raise TransientError("not this time")
+            return real(*given)
+
+        monkeypatch.setattr(part, name, once)
+        done = run(driver, lambda progress: progress.lag == {0: 0})
+    assert counted(lane) == 30, "what has landed is not read again"
+    assert sum(progress.records for progress in done) == (20 if failing == "commit" else 30), "one was never reported"
+    assert lane.detect().failed == ()
+
+
+def test_a_window_stays_open_for_what_came_while_the_driver_waited(lanes: Lanes) -> None:
+    """Quiet, and then a burst: by then the Kafka partition counts as idle only if nothing new is in it."""
+    lane = lanes(toml=toml("1s", ""), idle_after="100ms")
+    lane.produce([event(1)])
+    late: list[Progress] = []
+
+    def burst(progress: Progress) -> bool:
+        if progress.batch_id is not None and not late:
+            lane.produce([event(2)] * 5)
+            late.append(progress)
+            return False
+        return bool(late)
+
+    with lane.driver() as driver:
+        done = run(driver, burst)
+    assert [progress.records for progress in done] == [1, 5]
+    assert not done[1].every_window_closed
+    assert counted(lane) == 6

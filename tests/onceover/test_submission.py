@@ -1,0 +1,215 @@
+"""Batches are submitted while another runs, in order, from exactly where reading stands."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from onceover.errors import UnreachableError
+from onceover.kafka import TopicFacts
+from onceover.pace.controller import Timing
+from onceover.pipeline import IngestPolicy
+from onceover.submission import MOST_WAITING, Submissions, Submitted
+
+INTERVAL_MS = 20
+
+
+def facts(*ends: int, generation: str = "0badcafe", earliest: int = 0) -> TopicFacts:
+    return TopicFacts("t", "id", generation, dict.fromkeys(range(len(ends)), earliest), dict(enumerate(ends)))
+
+
+class Log:
+    """A topic that a test writes to; `now` is swapped whole, for another thread reads it."""
+
+    def __init__(self) -> None:
+        self.now: TopicFacts | Exception = facts(0, 0)
+        self.asked = 0
+
+    def facts(self) -> TopicFacts:
+        self.asked += 1
+        if isinstance(self.now, Exception):
+            raise self.now
+        return self.now
+
+
+class Said:
+    """A pace that allows what it is told to, and notes what it heard."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self.heard: list[Timing] = []
+        self.asked: list[tuple[Timing | None, float | None]] = []
+
+    def submit(self, now_ms: float, running: Timing | None = None, waiting_since_ms: float | None = None) -> float:
+        self.asked.append((running, waiting_since_ms))
+        return self.rate
+
+    def ended(self, timing: Timing) -> None:
+        self.heard.append(timing)
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+def made(log: Log, pace: Said | None = None, most: int = 1000, **changed: Any) -> Submissions:
+    policy = IngestPolicy(0, 1, INTERVAL_MS, most, "none", "", "g", "read_committed", "append", "earliest", **changed)
+    return Submissions(log, policy, pace)  # type: ignore[arg-type]
+
+
+def ranges(submitted: Submitted | None) -> list[tuple[int, int, int]]:
+    assert submitted is not None
+    return [(r.source.kafka_partition, r.start, r.end) for r in submitted.ranges]
+
+
+def until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.001)
+
+
+def until_asked(log: Log, times: int) -> None:
+    before = log.asked
+    until(lambda: log.asked >= before + times)
+
+
+def running(submissions: Submissions, facts: TopicFacts, at: dict[int, int]) -> Any:
+    submitted = submissions.next(facts, at)
+    assert submitted is not None
+    return submissions.running(submitted)
+
+
+def test_batches_are_submitted_while_one_runs_and_follow_in_order(log: Log) -> None:
+    submissions = made(log)
+    log.now = facts(5, 0)
+    with running(submissions, log.now, {0: 0, 1: 0}):
+        log.now = facts(7, 1)
+        until(lambda: submissions.waiting == 1)
+        log.now = facts(7, 4)
+        until(lambda: submissions.waiting == 2)
+    assert ranges(submissions.next(facts(9, 9), {0: 5, 1: 0})) == [(0, 5, 7), (1, 0, 1)]
+    assert ranges(submissions.next(facts(9, 9), {0: 7, 1: 1})) == [(1, 1, 4)]
+    assert ranges(submissions.next(facts(9, 9), {0: 7, 1: 4})) == [(0, 7, 9), (1, 4, 9)]
+    assert submissions.next(facts(9, 9), {0: 9, 1: 9}) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "at", "expected"),
+    [
+        pytest.param(facts(9, 0), {0: 0, 1: 0}, [(0, 0, 9)], id="the attempt failed"),
+        pytest.param(facts(9, 0), {0: 2, 1: 0}, [(0, 2, 9)], id="somebody set offsets"),
+        pytest.param(facts(2, 0, generation="00000001"), {0: 0, 1: 0}, [(0, 0, 2)], id="created anew"),
+        pytest.param(facts(9, 0, 3), {0: 5, 1: 0, 2: 0}, [(0, 5, 9), (2, 0, 3)], id="a Kafka partition was added"),
+        pytest.param(facts(9, 9, earliest=8), {0: 8, 1: 8}, [(0, 8, 9), (1, 8, 9)], id="expired"),
+        pytest.param(facts(6, 0), {0: 5, 1: 0}, [(0, 5, 6)], id="truncated below what waits"),
+    ],
+)
+def test_what_waits_is_submitted_anew_where_reading_does_not_go_on_there(
+    log: Log, found: TopicFacts, at: dict[int, int], expected: list[tuple[int, int, int]]
+) -> None:
+    submissions = made(log)
+    with running(submissions, facts(5, 0), {0: 0, 1: 0}):
+        log.now = facts(7, 0)
+        until(lambda: submissions.waiting == 1)
+    assert ranges(submissions.next(found, at)) == expected
+    assert submissions.waiting == 0
+
+
+def test_the_line_has_an_end_and_a_batch_holds_at_most_what_it_may(log: Log) -> None:
+    submissions = made(log, most=10)
+    log.now = facts(10**6, 0)
+    with running(submissions, log.now, {0: 0, 1: 0}):
+        until(lambda: submissions.waiting == MOST_WAITING)
+        until_asked(log, 3)
+    assert submissions.waiting == MOST_WAITING
+    assert ranges(submissions.next(log.now, {0: 10, 1: 0})) == [(0, 10, 20)]
+
+
+def test_a_broker_that_is_away_submits_nothing_until_it_is_back(log: Log) -> None:
+    submissions = made(log)
+    log.now = UnreachableError("away")
+    with running(submissions, facts(5, 0), {0: 0, 1: 0}):
+        until_asked(log, 3)
+        assert submissions.waiting == 0
+        log.now = facts(8, 0)
+        until(lambda: submissions.waiting == 1)
+    assert ranges(submissions.next(log.now, {0: 5, 1: 0})) == [(0, 5, 8)]
+
+
+def test_what_the_submitting_thread_stumbles_over_is_not_hidden(log: Log) -> None:
+    submissions = made(log)
+    log.now = ZeroDivisionError("a bug")
+    with pytest.raises(ZeroDivisionError), running(submissions, facts(5, 0), {0: 0, 1: 0}):
+        until_asked(log, 1)
+
+
+def test_pace_hears_of_a_batch_that_ended_and_of_none_that_failed(log: Log) -> None:
+    pace = Said(rate=200)
+    submissions = made(log, pace)
+    log.now = facts(100, 100)
+    with pytest.raises(OSError, match="failed"), running(submissions, log.now, {0: 0, 1: 0}):
+        raise OSError("failed")
+    assert pace.heard == []
+    assert pace.asked == [(None, None)]
+    with running(submissions, log.now, {0: 0, 1: 0}):
+        until(lambda: submissions.waiting == 2)
+    (heard,) = pace.heard
+    assert (heard.elements, heard.drained) == (4, False), "200 a second are 4 in 20 ms"
+    assert heard.ended_ms is not None
+    assert heard.submitted_ms <= heard.started_ms <= heard.ended_ms
+    _, again, first, second = pace.asked[:4]
+    assert again == (None, None), "of a batch that failed nothing runs any more"
+    assert first[0] is not None
+    assert first[0].elements == 4
+    assert (first[1] is None, second[1] is None) == (True, False), "the second one waits behind the first"
+
+
+def test_pace_is_not_asked_for_a_batch_that_is_not_submitted(log: Log) -> None:
+    pace = Said(rate=200)
+    assert made(log, pace).next(facts(3, 0), {0: 3, 1: 0}) is None
+    assert pace.asked == []
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(0.001, 1), (1e12, 1000)])
+def test_a_batch_holds_at_least_one_offset_and_at_most_what_the_pipeline_allows(
+    log: Log, rate: float, expected: int
+) -> None:
+    submitted = made(log, Said(rate)).next(facts(10**6, 10**6), {0: 0, 1: 0})
+    assert submitted is not None
+    assert (submitted.elements, submitted.rate, submitted.drained) == (expected, rate, False)
+
+
+def test_who_has_read_all_waits_for_the_next_interval_and_not_beyond_a_stop(log: Log) -> None:
+    submissions, stop = made(log), threading.Event()
+    assert submissions.next(facts(0, 0), {0: 0, 1: 0}) is None
+    started = time.monotonic()
+    submissions.wait(stop)
+    assert 1000 * (time.monotonic() - started) >= 0.5 * INTERVAL_MS
+    long = made(log)
+    long._due_ms += 60_000
+    stop.set()
+    long.wait(stop)
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("rate_control", ["none", "pid"])
+def test_who_is_behind_waits_for_the_next_interval_only_under_rate_control(log: Log, rate_control: str) -> None:
+    submissions, waits = made(log, most=10, rate_control=rate_control), []
+    submissions.next(facts(100, 0), {0: 0, 1: 0})
+    stop = threading.Event()
+    stop.wait = lambda seconds: waits.append(seconds) or True  # type: ignore[method-assign, func-returns-value]
+    submissions.wait(stop)
+    assert len(waits) == (0 if rate_control == "none" else 1)
+
+
+def test_with_rate_control_the_first_batches_are_small(log: Log) -> None:
+    submissions = made(log, most=10**6, rate_control="pid", start_rate=500)
+    first = submissions.next(facts(10**6, 10**6), {0: 0, 1: 0})
+    assert first is not None
+    assert first.elements == 2 * 500 * INTERVAL_MS / 1000
