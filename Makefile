@@ -63,4 +63,5 @@ fix: setup ## Mend what format and lint can mend by themselves
 	@$(BIN)/ruff format .
 
 bench: setup ## Measure: all, or one with NAME=x; BENCH=quick shortens
+	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --require-hashes --no-deps -r requirements/bench.txt
 	@$(BIN)/python -m bench $(NAME)

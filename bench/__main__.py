@@ -6,11 +6,10 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
-from bench import detect, ingest, offset_stores, partitioner
-from bench.table import Row, show
-from onceover.endpoints import address, home
+from bench import bursts, detect, ingest, offset_stores, partitioner, sharding
+from bench.table import Row, results, show
+from onceover.endpoints import address
 from onceover.ledger.database import migrate
 from onceover.stack import Stack, surroundings
 
@@ -19,6 +18,8 @@ BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
     "detect": detect.run,
     "offset_stores": offset_stores.run,
     "partitioner": partitioner.run,
+    "sharding": sharding.run,
+    "bursts": bursts.run,
 }
 
 
@@ -28,8 +29,7 @@ def main(names: list[str]) -> int:
         print(f"there is no benchmark {unknown[0]}; there are {', '.join(BENCHES)}", file=sys.stderr)
         return 2
     surroundings.leave()
-    results = home() / ".local" / "bench"
-    place = Path(results / "stack")
+    place = results() / "stack"
     os.environ["ONCEOVER_LOCAL"] = str(place)
     stack = Stack(place)
     stack.down()
@@ -40,7 +40,7 @@ def main(names: list[str]) -> int:
         correct = True
         for name in names or BENCHES:
             rows, notes = BENCHES[name]()
-            show(name, rows, notes, results)
+            show(name, rows, notes)
             correct = correct and all(row.correct for row in rows)
     finally:
         stack.down()

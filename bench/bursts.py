@@ -9,6 +9,7 @@ Spark's estimator is the one that the simulation uses, and begins at our rate: b
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import threading
 import time
@@ -95,7 +96,10 @@ def _measure(pace: Pace, load: float, seconds: int) -> Measured:
     """Every record is processed once, in order, or this raises."""
     stop, found = threading.Event(), Measured()
     with _topic() as (name, topic, consumer):
-        producer = threading.Thread(target=_produce, args=(name, load, seconds, stop), daemon=True)
+        # A process of its own: within this one it would take the interpreter from the work that is measured.
+        producer = multiprocessing.get_context("spawn").Process(
+            target=_produce, args=(name, load, seconds), daemon=True
+        )
         submissions = Submissions(topic, POLICY, pace)
         at, begun = 0, time.monotonic()
         producer.start()
@@ -114,7 +118,6 @@ def _measure(pace: Pace, load: float, seconds: int) -> Measured:
                 )
             submissions.wait(stop)
         found.processed, found.seconds = at, time.monotonic() - begun
-        stop.set()
         producer.join()
     return found
 
@@ -122,7 +125,7 @@ def _measure(pace: Pace, load: float, seconds: int) -> Measured:
 def _capacity() -> float:
     """Records a second that are read and worked on, nothing else to do."""
     with _topic() as (name, _, consumer):
-        _produce(name, 20_000, 1, threading.Event(), bursts=False)
+        _produce(name, 20_000, 1, bursts=False)
         _process(consumer, 0, 2_000)
         started = time.monotonic()
         _process(consumer, 2_000, 20_000)
@@ -142,10 +145,10 @@ def _process(consumer: Consumer, start: int, end: int) -> None:
             at += 1
 
 
-def _produce(topic: str, load: float, seconds: int, stop: threading.Event, *, bursts: bool = True) -> None:
+def _produce(topic: str, load: float, seconds: int, *, bursts: bool = True) -> None:
     producer = Producer({"bootstrap.servers": address("kafka"), "linger.ms": 5, "log_level": 3})
     begun, sent = time.monotonic(), 0
-    while (now := time.monotonic() - begun) < seconds and not stop.is_set():
+    while (now := time.monotonic() - begun) < seconds:
         cycles, within = divmod(now, 10.0)
         due = load * (10 * cycles + min(within, 5.0) * 2) if bursts else load * now
         while sent < due:

@@ -70,7 +70,7 @@ def run() -> tuple[list[Row], list[str]]:
         root = f"/bench/ours{len(landed)}"
         started = time.monotonic()
         batch = MicroBatch(spark, known, source, ranges, address("webhdfs"), Layout(root, "bench"),
-                           datetime.now(UTC).date(), leases, "lcm")  # fmt: skip
+                           datetime.now(UTC).date(), leases, "backlog")  # fmt: skip
         read, _ = batch.read()
         framed = time.monotonic()
         landings = batch.append()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
+from math import isfinite, nan
 
 import matplotlib
 
 from bench.table import results
 
 matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402  (after the backend is chosen: there is no display)
+from matplotlib import pyplot
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,12 @@ def plot(courses: Mapping[str, Sequence[Moment]], name: str) -> None:
         for peer, course in courses.items():
             writer.writerows((peer, *astuple(moment)) for moment in course)
     figure, panels = pyplot.subplots(3, 1, sharex=True, figsize=(9, 7), layout="constrained")
-    for label, panel, of in (
-        ("rate, records/s", panels[0], lambda moment: moment.rate if moment.rate < 1e8 else float("nan")),
-        ("backlog, records", panels[1], lambda moment: moment.backlog),
-        ("delay, ms", panels[2], lambda moment: moment.delay_ms),
-    ):
-        for peer, course in courses.items():
-            panel.plot([moment.seconds for moment in course], [of(moment) for moment in course], label=peer, lw=1.4)
+    for peer, course in courses.items():
+        seconds = [moment.seconds for moment in course]
+        panels[0].plot(seconds, [moment.rate if isfinite(moment.rate) else nan for moment in course], label=peer)
+        panels[1].plot(seconds, [moment.backlog for moment in course])
+        panels[2].plot(seconds, [moment.delay_ms for moment in course])
+    for label, panel in zip(("rate, records/s", "backlog, records", "delay, ms"), panels, strict=True):
         panel.set_ylabel(label)
         panel.set_ylim(bottom=0)
         panel.grid(alpha=0.3)

@@ -12,6 +12,8 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
+from onceover.endpoints import home
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -42,7 +44,12 @@ def runs() -> int:
     return 1 if os.environ.get("BENCH") == "quick" else 5
 
 
-def show(name: str, rows: Sequence[Row], notes: Sequence[str], folder: Path) -> None:
+def results() -> Path:
+    """The folder of what benchmarks found."""
+    return home() / ".local" / "bench"
+
+
+def show(name: str, rows: Sequence[Row], notes: Sequence[str]) -> None:
     """Print the table and write `NAME.json`."""
     table = Table(title=name, title_justify="left")
     for column in ("work", "ours", "peer", "ratio", "goal", "met", "correct"):
@@ -63,9 +70,9 @@ def show(name: str, rows: Sequence[Row], notes: Sequence[str], folder: Path) -> 
         console.print(f"peer of {row.work}: {row.peer_name}; medians of {row.runs} alternating runs")
     for note in notes:
         console.print(note)
-    folder.mkdir(parents=True, exist_ok=True)
+    results().mkdir(parents=True, exist_ok=True)
     whole = {"rows": [asdict(row) for row in rows], "notes": list(notes)}
-    (folder / f"{name}.json").write_text(json.dumps(whole, indent=2) + "\n")
+    (results() / f"{name}.json").write_text(json.dumps(whole, indent=2) + "\n")
 
 
 def middle(values: Sequence[float]) -> float:

@@ -90,7 +90,7 @@ class IngestPolicy:
     start_rate: int = 500
     min_rate: int = 100
     share: str = "fair"
-    sharding: str = "lcm"
+    sharding: str = "backlog"
 
 
 @dataclass(frozen=True, slots=True)

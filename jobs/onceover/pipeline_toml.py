@@ -172,7 +172,7 @@ def _ingest(table: Table, name: str) -> IngestPolicy:
         start_rate=table.integer("start_rate", 500, least=51, most=999),
         min_rate=table.integer("min_rate", 100, least=1),
         share=table.choice("share", ("fair", "plain"), "fair"),
-        sharding=table.choice("sharding", tuple(SHARDING), "lcm"),
+        sharding=table.choice("sharding", tuple(SHARDING), "backlog"),
     )
     table.finish()
     return policy

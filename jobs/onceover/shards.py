@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from heapq import heapify, heapreplace
 from itertools import pairwise
-from math import lcm
+from math import ceil, lcm
 from typing import Final
 
 from onceover.errors import UsageError
 from onceover.offsets import OffsetRange
 
-CAP_PER_CORE: Final = 4
-"""Times the cores: into so many shards the skew-aware rule cuts one range at most."""
+PER_CORE: Final = 2
+"""Shards that the skew-aware rule makes for each core: one is too few where ranges differ, and four took longer on two
+cores (`make bench NAME=sharding`)."""
+LEAST_SHARD: Final = 1_000
+"""Offsets: a shard costs a task and a client, about as much as reading so many."""
 MOST_PER_CORE: Final = 16
 """Times the cores: about so many shards are made at most. 63 ranges on 16 cores would be 1,008, and each is a task."""
 
@@ -43,29 +45,11 @@ def by_lcm(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
 
 
 def by_backlog(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
-    """As many shards, each range cut in proportion to its size: at least one, at most CAP_PER_CORE times the cores.
-
-    Each further shard goes to the range whose shards are the largest, so the largest shard is as small as it can be.
-    """
+    """Each range cut in proportion to its size: at least one shard, at most PER_CORE times the cores, none of less than
+    LEAST_SHARD offsets. So a range that is larger than the rest keeps no core waiting for its end."""
     sources = [whole for whole in ranges if len(whole)]
-    if not sources:
-        return []
-    sizes, cap, shards = [len(whole) for whole in sources], CAP_PER_CORE * cores, [1] * len(sources)
-
-    def priority(position: int) -> float:
-        """Less is first: what its largest shard holds, unless it may not be cut any further."""
-        is_full = shards[position] >= min(cap, sizes[position])
-        return 0.0 if is_full else -sizes[position] / shards[position]
-
-    waiting = [(priority(position), position) for position in range(len(sources))]
-    heapify(waiting)
-    for _ in range(len(sources) * (_map_num(len(sources), cores) - 1)):
-        first, position = waiting[0]
-        if first == 0.0:
-            break
-        shards[position] += 1
-        heapreplace(waiting, (priority(position), position))
-    return [shard for whole, number in zip(sources, shards, strict=True) for shard in cut(whole, number)]
+    size = max(LEAST_SHARD, sum(map(len, sources)) / (PER_CORE * cores))
+    return [shard for whole in sources for shard in cut(whole, ceil(len(whole) / size))]
 
 
 def _map_num(sources: int, cores: int) -> int:

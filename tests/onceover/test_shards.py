@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import lcm
+from math import ceil, lcm
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from onceover.errors import UsageError
 from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.shards import CAP_PER_CORE, SHARDING, by_backlog, by_lcm, cut, sharded
+from onceover.shards import LEAST_SHARD, PER_CORE, SHARDING, by_backlog, by_lcm, cut, sharded
 
 SIZES = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 10**12)), max_size=12)
 CORES = st.integers(1, 32)
@@ -46,12 +46,14 @@ def test_lcm_cuts_each_range_alike_into_a_multiple_of_the_cores(sizes: list[int]
 
 
 @given(sizes=SIZES, cores=CORES)
-def test_backlog_cuts_the_largest_shard_no_larger_than_lcm_does(sizes: list[int], cores: int) -> None:
-    ours, theirs = by_backlog(of(sizes), cores), by_lcm(of(sizes), cores)
+def test_backlog_cuts_no_shard_larger_than_its_part_of_a_core_and_none_to_dust(sizes: list[int], cores: int) -> None:
+    shards, largest = by_backlog(of(sizes), cores), max(LEAST_SHARD, sum(sizes) / (PER_CORE * cores))
     for whole in of(sizes):
-        assert sum(shard.source == whole.source for shard in ours) <= CAP_PER_CORE * cores
-    if len(ours) == len(theirs):
-        assert max(map(len, ours), default=0) <= max(map(len, theirs), default=0)
+        mine = [len(shard) for shard in shards if shard.source == whole.source]
+        assert all(size <= ceil(largest) for size in mine)
+        assert len(mine) <= PER_CORE * cores
+        assert len(mine) == 1 or all(size >= LEAST_SHARD // 2 for size in mine)
+        assert bool(mine) == bool(len(whole))
 
 
 def test_the_first_shards_are_the_larger_ones() -> None:
@@ -63,12 +65,12 @@ def test_the_first_shards_are_the_larger_ones() -> None:
 
 def test_four_fifths_in_one_kafka_partition_are_four_fifths_of_the_shards() -> None:
     shards = by_backlog(of([80_002, 6_666, 6_666, 6_666]), 16)
-    assert [sum(s.source.kafka_partition == p for s in shards) for p in range(4)] == [13, 1, 1, 1]
+    assert [sum(s.source.kafka_partition == p for s in shards) for p in range(4)] == [26, 3, 3, 3]
+    assert [len(s) for s in by_backlog(of([3]), 16)] == [3], "a handful is read at once"
 
 
 def test_ranges_that_share_no_divisor_with_the_cores_are_not_cut_to_dust() -> None:
     assert len(by_lcm(of([10_000] * 63), 16)) == 63 * 5
-    assert len(by_backlog(of([10_000] * 63), 16)) == 63 * 5
     assert len(by_lcm(of([10_000] * 64), 16)) == 64
 
 

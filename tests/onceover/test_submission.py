@@ -202,9 +202,13 @@ def test_who_has_read_all_waits_for_the_next_interval_and_not_beyond_a_stop(log:
 def test_who_is_behind_waits_for_the_next_interval_only_under_rate_control(log: Log, rate_control: str) -> None:
     submissions, waits = made(log, most=10, rate_control=rate_control), []
     submissions.next(facts(100, 0), {0: 0, 1: 0})
-    stop = threading.Event()
-    stop.wait = lambda seconds: waits.append(seconds) or True  # type: ignore[method-assign, func-returns-value]
-    submissions.wait(stop)
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout)
+            return True
+
+    submissions.wait(Stop())
     assert len(waits) == (0 if rate_control == "none" else 1)
 
 

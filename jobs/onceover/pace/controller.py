@@ -60,6 +60,7 @@ class RateController:
         self._brelx = 50.0 if interval_ms > 1000 else 0.05 * interval_ms
         self._done: Timing | None = None
         self._is_judged = False
+        self._processing_rate = self._rate  # of the last batch that is done
         self._on_time: deque[float] = deque(maxlen=3)
 
     def ended(self, timing: Timing) -> None:
@@ -82,8 +83,11 @@ class RateController:
         took = (done.ended_ms if done.ended_ms is not None else nan) - done.started_ms
         if done.drained and took <= self._interval:
             self._on_time.clear()
-        elif self._interval - self._prelx <= took <= self._interval:
-            self._on_time.append(done.elements / took * 1000)
+            return
+        if took > 0 and done.elements > 0:
+            self._processing_rate = done.elements / took * 1000
+        if self._interval - self._prelx <= took <= self._interval:
+            self._on_time.append(self._processing_rate)
             if len(self._on_time) == 3:
                 self._use(sum(self._on_time) / 3)
         else:
@@ -95,8 +99,9 @@ class RateController:
         if running.drained and elapsed <= self._interval:
             return
         block = max(self._interval - elapsed, self._brelx)
-        # One that has only just begun will take at least what the rate says; that one is stuck shows beyond that.
-        expected = max(elapsed, running.elements / self._rate * 1000)
+        # One that has just begun is expected to be as fast as the last one was: judged by the rate, which it lowers, it
+        # would be lowered again and again. That one is stuck shows beyond that.
+        expected = max(elapsed, running.elements / self._processing_rate * 1000)
         delay = max(running.delay_ms, now_ms - waiting_since_ms if waiting_since_ms is not None else 0.0)
         self._on_time.clear()
         self._estimate(now_ms, running.elements, expected, delay, block)

@@ -58,7 +58,7 @@ def audit_log(
     places: list[tuple[int | None, str]] = [(to_ms(start), root + files.layout.window_file(start)) for start in lengths]
     if audit.start is None:
         places += [(None, root + path) for path in files.quarantine_files()]
-    shards = sharded("lcm", ranges, spark.sparkContext.defaultParallelism)
+    shards = sharded("backlog", ranges, spark.sparkContext.defaultParallelism)
     log = from_log(spark, source, shards, known.contract).persist()
     stage = f"audit:{audit.audit_id}"
     bounds = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))

@@ -10,7 +10,6 @@ from bench.burst_simulation import (
     Load,
     NoControl,
     Outcome,
-    Pace,
     SparksEstimator,
     ramp,
     simulate,
@@ -20,7 +19,7 @@ from bench.burst_simulation import (
     step,
 )
 
-from onceover.pace.controller import RateController
+from onceover.pace.controller import Pace, RateController
 
 MEAN, SECONDS = 60_000, 120
 
@@ -29,15 +28,18 @@ def ours() -> RateController:
     return RateController(1000, 4, 100, 1e9, 500)
 
 
-def both(load: Load, capacity: Callable[[int], float], seed: int = 1) -> tuple[Outcome, Outcome]:
-    found = [simulate(pace, load, capacity, SECONDS, 0.02, seed) for pace in (ours(), SparksEstimator())]
+def both(
+    load: Load, capacity: Callable[[int], float], seed: int = 1, first: float = float("inf")
+) -> tuple[Outcome, Outcome]:
+    found = [simulate(pace, load, capacity, SECONDS, 0.02, seed) for pace in (ours(), SparksEstimator(first=first))]
     return found[0], found[1]
 
 
+@pytest.mark.parametrize("first", [float("inf"), 2000], ids=["as Spark begins", "as ours begins"])
 @pytest.mark.parametrize("spare", [1.2, 1.3, 1.5, 1.7])
-def test_on_a_square_wave_batches_wait_at_most_a_third_as_long(spare: float) -> None:
+def test_on_a_square_wave_batches_wait_at_most_a_third_as_long(spare: float, first: float) -> None:
     for seed in range(3):
-        found, sparks = both(square_wave(), steady(MEAN * spare), seed)
+        found, sparks = both(square_wave(), steady(MEAN * spare), seed, first)
         assert found.mean_delay <= 0.35 * sparks.mean_delay
         assert found.processed >= 0.99 * sparks.processed
 
