@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean
 
 from onceover.pace.controller import Pace, Timing
+from onceover.plan import next_ranges
 from onceover.pace.estimator import PidEstimator
 
 INTERVAL_MS = 1000
@@ -108,6 +109,15 @@ def simulate(
             overhead = overhead_ms
         outcome.largest_queue = max(outcome.largest_queue, len(queue))
     return outcome
+
+
+def batches_until_read(backlog: Sequence[int], most: int, *, fair: bool) -> int:
+    """How many batches of at most that many offsets it takes to read what each Kafka partition has."""
+    at, end, batches = dict.fromkeys(range(len(backlog)), 0), dict(enumerate(backlog)), 0
+    while at != end:
+        at.update({r.source.kafka_partition: r.end for r in next_ranges("00000000", at, end, most, fair=fair)})
+        batches += 1
+    return batches
 
 
 def square_wave(records: int = 600_000, on_s: int = 5, of_s: int = 10, between: float = 0.0) -> Load:

@@ -23,7 +23,7 @@ from statistics import mean, median
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from bench.burst_simulation import FixedLimit, NoControl, SparksEstimator
+from bench.burst_simulation import FixedLimit, NoControl, SparksEstimator, batches_until_read
 from bench.plot import Moment, plot
 from bench.table import Row
 from onceover.endpoints import address
@@ -55,7 +55,7 @@ class Measured:
 def run() -> tuple[list[Row], list[str]]:
     """Rows for `bench.table.show`, and what is worth saying beside them."""
     quick = os.environ.get("BENCH") == "quick"
-    seconds, times = (40, 1) if quick else (120, 5)
+    seconds, times = (30, 1) if quick else (120, 5)
     capacity = _capacity()
     paces: dict[str, Callable[[], Pace]] = {
         "ours": lambda: RateController(INTERVAL_MS, 1, 100, 1e9, START_RATE),
@@ -86,6 +86,9 @@ def run() -> tuple[list[Row], list[str]]:
             elif peer == "Spark's estimator" and what == "processed":
                 goal, met = f">= {NO_LESS}", ratio >= NO_LESS
             rows.append(Row(f"{what}, {peer}", middle["ours"], middle[peer], peer, unit, ratio, goal, met, True, times))
+    fair, plain = (batches_until_read([80_000, 6_667, 6_667, 6_666], 10_000, fair=fair) for fair in (True, False))
+    of_shares = "batches until read, 80 % in one of 4 Kafka partitions"
+    rows.append(Row(of_shares, fair, plain, "plain shares", "", fair / plain, "reported", True, True, 1))
     return rows, [
         f"{capacity:,.0f} records/s can be processed; mean load {capacity / SPARE:,.0f}/s; {seconds} s each",
         "each offset that was processed was the next one, or this would have ended; bursts.png and bursts.csv show how",

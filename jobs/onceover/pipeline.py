@@ -86,6 +86,9 @@ class IngestPolicy:
     isolation: str
     sink: str
     first_start: str
+    # Defaults are what `make bench` shows for any machine: fair shares read a backlog in one Kafka partition in a third
+    # of the batches, shards by backlog are the fastest or near it for any skew. Control is asked for: where batches are
+    # mostly overhead, which `interval` alone decides, any rate that is to meet it falls to `min_rate`.
     rate_control: str = "none"
     start_rate: int = 500
     min_rate: int = 100

@@ -11,6 +11,7 @@ from bench.burst_simulation import (
     NoControl,
     Outcome,
     SparksEstimator,
+    batches_until_read,
     ramp,
     simulate,
     square_wave,
@@ -76,3 +77,9 @@ def test_without_control_bursts_queue_up() -> None:
     assert of(FixedLimit(MEAN * 1.2)).mean_delay < of(SparksEstimator()).mean_delay, (
         "who knows the capacity needs no control"
     )
+
+
+def test_fair_shares_read_a_backlog_that_lies_in_one_kafka_partition_in_as_few_batches_as_can_be() -> None:
+    backlog = [80_000, 6_667, 6_667, 6_666]
+    assert batches_until_read(backlog, 10_000, fair=True) == 10
+    assert batches_until_read(backlog, 10_000, fair=False) == 32
