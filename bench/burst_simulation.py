@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from statistics import mean
 
 from onceover.pace.controller import Pace, Timing
-from onceover.plan import next_ranges
 from onceover.pace.estimator import PidEstimator
+from onceover.plan import next_ranges
 
 INTERVAL_MS = 1000
 Load = Callable[[int], float]
