@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from typing import Protocol
 
 from onceover.errors import UsageError
@@ -84,7 +84,7 @@ class RateController:
         if done.drained and took <= self._interval:
             self._on_time.clear()
             return
-        if took > 0 and done.elements > 0:
+        if 0 < took < inf and done.elements > 0:
             self._processing_rate = done.elements / took * 1000
         if self._interval - self._prelx <= took <= self._interval:
             self._on_time.append(self._processing_rate)

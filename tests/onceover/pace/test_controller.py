@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from onceover.errors import UsageError
@@ -111,6 +111,7 @@ def test_what_the_estimate_refuses_changes_nothing() -> None:
 TIMES = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.integers(-10, 100_000).map(float))
 
 
+@example([(0.0, 1, 0.0, 0.0, math.inf, False), (0.0, 0, 0.0, 0.0, None, False)])
 @given(
     st.lists(
         st.tuples(TIMES, st.integers(-5, 10**12), TIMES, TIMES, st.one_of(st.none(), TIMES), st.booleans()), max_size=12
