@@ -9,19 +9,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import requests
-from hdfs import HdfsError, InsecureClient
+from hdfs import Client, HdfsError, InsecureClient
 
-from onceover.errors import BusyError, OnceoverError, TerminalError, UnreachableError
+from onceover.errors import BusyError, ConfigurationError, OnceoverError, TerminalError, UnreachableError
 
 _TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
 
 
-def connected(address: str) -> InsecureClient:
-    """A client of that NameNode. Make one where it is used: sessions do not survive a fork."""
+def connected(address: str) -> Client:
+    """A client of that NameNode, as ONCEOVER_HDFS_AUTH says: `simple` or `kerberos`, the latter with the ticket of this
+    user's cache. Make one where it is used: sessions do not survive a fork."""
     session = requests.Session()
     session.trust_env = False  # a proxy from the environment must not see raw records
-    user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
-    return InsecureClient(address, user=user, session=session, timeout=_TIMEOUT)
+    match os.environ.get("ONCEOVER_HDFS_AUTH") or "simple":
+        case "simple":
+            user = os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+            return InsecureClient(address, user=user, session=session, timeout=_TIMEOUT)
+        case "kerberos":
+            try:
+                from hdfs.ext.kerberos import KerberosClient
+            except ImportError:
+                raise ConfigurationError(
+                    "ONCEOVER_HDFS_AUTH=kerberos needs a package of its own: `pip install 'hdfs[kerberos]'`, and "
+                    "Kerberos' C library for it"
+                ) from None
+            return KerberosClient(address, session=session, timeout=_TIMEOUT)
+        case other:
+            raise ConfigurationError(f"ONCEOVER_HDFS_AUTH={other[:40]!r} is no way to log in; set simple or kerberos")
 
 
 class SmallFiles:
@@ -69,7 +83,7 @@ class SmallFiles:
             return bool(self._client.delete(path))
 
 
-def listing(client: InsecureClient, address: str, folder: str) -> list[tuple[str, int]]:
+def listing(client: Client, address: str, folder: str) -> list[tuple[str, int]]:
     """Name and length of what lies in the folder; nothing if there is no such folder."""
     try:
         return [(name, int(status["length"])) for name, status in client.list(folder, status=True)]

@@ -1,9 +1,10 @@
 """Which of librdkafka's properties an operator may set, and where each of them comes from.
 
 Three kinds. Allowed ones stand in the pipeline's `[kafka]` table. Secret ones come from the environment
-(`sasl.password` from ONCEOVER_KAFKA_SASL_PASSWORD), are read where a client is made, and are never part of a Spark
-plan; on a cluster set them for the executors too (`spark.executorEnv.ONCEOVER_KAFKA_SASL_PASSWORD`, which Spark's UI
-redacts). All others are Onceover's own, because its guarantees hang on them, or have no use here.
+(`sasl.password` from ONCEOVER_KAFKA_SASL_PASSWORD, or from the file that ONCEOVER_KAFKA_SASL_PASSWORD_FILE names), are
+read where a client is made, and are never part of a Spark plan; on a cluster name the file for the executors too
+(`spark.executorEnv.ONCEOVER_KAFKA_SASL_PASSWORD_FILE`). All others are Onceover's own, because its guarantees hang on
+them, or have no use here.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 from collections.abc import Mapping
 
 from onceover.errors import ConfigurationError
+from onceover.secret import secret
 
 ALLOWED = frozenset(
     """
@@ -50,7 +52,10 @@ def refusal(name: str) -> tuple[str, str] | None:
     if name in ALLOWED:
         return None
     if name in SECRET:
-        return "a secret does not belong in this file", f"put it into the environment as {variable_of(name)}"
+        return (
+            "a secret does not belong in this file",
+            f"put it into the environment as {variable_of(name)}, or into a file that {variable_of(name)}_FILE names",
+        )
     if name in ("bootstrap.servers", "metadata.broker.list"):
         return "an address does not belong in this file", "put it into the environment as ONCEOVER_KAFKA"
     return "not one of the client properties a pipeline may set", "remove it; group and isolation stand in [ingest]"
@@ -66,6 +71,6 @@ def client_properties(
     refusals = [f"{name}: {why[0]}; {why[1]}" for name in sorted(properties) if (why := refusal(name))]
     if refusals:
         raise ConfigurationError(f"[kafka]: {'; '.join(refusals)}")
-    secrets = {name: environment[variable_of(name)] for name in SECRET if environment.get(variable_of(name))}
+    secrets = {name: value for name in SECRET if (value := secret(variable_of(name), environment)) is not None}
     # log_level: what librdkafka would print to stderr arrives through the error callback, and is told in one line.
     return {**_DEFAULTS, **properties, **secrets, "bootstrap.servers": bootstrap, "log_level": "0"}

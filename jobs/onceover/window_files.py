@@ -17,6 +17,7 @@ from hdfs import HdfsError
 from onceover.errors import BusyError, UnknownOutcomeError
 from onceover.hdfs_files import connected, exception_name, explained, explaining, first_line, listing
 
+_CHUNK = 1 << 20
 _LEASE_HELD = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
 
 
@@ -122,10 +123,28 @@ class WindowFiles:
 
     def quarantine_files(self) -> list[str]:
         """Paths of the days' quarantine files."""
-        folder = f"{self.layout.raw_root}/{self.layout.pipeline}/quarantine"
-        return [f"{folder}/{name}" for name, length in listing(self._client, self._address, folder) if length]
+        return [self.layout.quarantine_file(day) for day in self.quarantine_days()]
+
+    def quarantine_days(self) -> dict[date, int]:
+        """Days in their order, with the bytes of their quarantine files."""
+        found = listing(self._client, self._address, f"{self.layout.raw_root}/{self.layout.pipeline}/quarantine")
+        return {day: length for name, length in sorted(found) if length and (day := _day(name))}
+
+    def quarantine(self, day: date) -> Iterator[bytes]:
+        """The bytes of the day's quarantine file in order, some at a time."""
+        path = self.layout.quarantine_file(day)
+        with explaining(self._address), self._client.read(path, chunk_size=_CHUNK) as chunks:
+            yield from chunks
 
     def check(self) -> None:
         """Raise UnreachableError unless the NameNode answers and takes writes."""
         with explaining(self._address):
             self._client.makedirs(f"{self.layout.raw_root}/{self.layout.pipeline}")
+
+
+def _day(name: str) -> date | None:
+    """The day of a quarantine file; a file of another name is none of ours."""
+    try:
+        return date.fromisoformat(name.removesuffix(".log")) if name.endswith(".log") else None
+    except ValueError:
+        return None

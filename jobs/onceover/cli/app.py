@@ -21,6 +21,7 @@ from onceover.cli import (
     ledger,
     offsets,
     pipelines,
+    quarantine,
     repair,
     stack,
     sweep,
@@ -99,7 +100,7 @@ def onceover(
     """
 
 
-for command in (windows, explain, repair, audit, sweep, holes, offsets, decisions, doctor, ingest):
+for command in (windows, explain, repair, audit, sweep, holes, quarantine, offsets, decisions, doctor, ingest):
     command.add_to(app)
 for group in (pipelines, stack, ledger):
     app.add_typer(group.app)

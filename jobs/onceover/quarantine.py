@@ -1,0 +1,74 @@
+"""Records that have no place in any window: how many, why, and what they are. Only reads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Protocol
+
+from onceover.line import Line, PlacedLine, decode_file, encode_id
+
+
+class Files(Protocol):
+    """What is asked of a pipeline's files: its days of quarantine with their bytes, and a day's bytes."""
+
+    def quarantine_days(self) -> dict[date, int]: ...
+    def quarantine(self, day: date) -> Iterator[bytes]: ...
+
+
+Say = Callable[[date, int, int], None]
+"""Called while a day is read: the day, bytes read of it, bytes of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayReasons:
+    """One day: records by reason, and stretches of its file that hold no intact line, left by a writer that died."""
+
+    day: date
+    bytes: int
+    reasons: Mapping[str, int]
+    corrupt_lines: int
+
+    @property
+    def records(self) -> int:
+        return sum(self.reasons.values())
+
+
+def by_reason(files: Files, days: Mapping[date, int], say: Say) -> Iterator[DayReasons]:
+    """Each day's records by reason, in the order of days. A record counts once in a day, by its ID, however often a
+    batch was read again."""
+    for day, size in days.items():
+        found: dict[bytes, str] = {}
+        corrupt = 0
+        for line in decode_file(_told(files.quarantine(day), day, size, say)):
+            if isinstance(line, PlacedLine):
+                found[_id(line.line)] = line.line.reason or ""
+            else:
+                corrupt += 1
+        yield DayReasons(day, size, dict(Counter(found.values()).most_common()), corrupt)
+
+
+def first_records(files: Files, days: Mapping[date, int], wanted: Callable[[Line], bool], most: int) -> Iterator[Line]:
+    """The first `most` wanted records of these days, each ID once, as they stand in the files."""
+    seen: set[bytes] = set()
+    for day in days:
+        for line in decode_file(files.quarantine(day)):
+            if isinstance(line, PlacedLine) and wanted(line.line) and _id(line.line) not in seen:
+                if len(seen) == most:
+                    return
+                seen.add(_id(line.line))
+                yield line.line
+
+
+def _id(line: Line) -> bytes:
+    return encode_id(line.record.source, line.record.offset)
+
+
+def _told(chunks: Iterator[bytes], day: date, size: int, say: Say) -> Iterator[bytes]:
+    done = 0
+    for chunk in chunks:
+        done += len(chunk)
+        say(day, done, size)
+        yield chunk

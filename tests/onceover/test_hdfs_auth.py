@@ -1,0 +1,47 @@
+"""How a client logs in to HDFS. No Kerberos server is at hand: what is shown is which client is made, and with what."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+import requests
+from hdfs import InsecureClient
+
+from onceover.errors import ConfigurationError
+from onceover.hdfs_files import connected
+
+WHERE = "http://127.0.0.1:1"
+
+
+def test_without_a_word_the_user_is_taken_at_their_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ONCEOVER_HDFS_AUTH", raising=False)
+    assert isinstance(connected(WHERE), InsecureClient)
+
+
+def test_kerberos_logs_in_with_its_own_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ticket(requests.auth.AuthBase):
+        def __init__(self, mutual_authentication: int) -> None:
+            self.mutual_authentication = mutual_authentication
+
+    package = ModuleType("requests_kerberos")
+    package.HTTPKerberosAuth, package.OPTIONAL = Ticket, 2  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "requests_kerberos", package)
+    monkeypatch.delitem(sys.modules, "hdfs.ext.kerberos", raising=False)
+    monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "kerberos")
+    made = connected(WHERE)
+    assert type(made).__name__ == "KerberosClient"
+    assert isinstance(made._session.auth, Ticket)
+    assert made._session.trust_env is False
+
+
+def test_what_is_missing_or_unknown_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "requests_kerberos", None)
+    monkeypatch.delitem(sys.modules, "hdfs.ext.kerberos", raising=False)
+    monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "kerberos")
+    with pytest.raises(ConfigurationError, match=r"pip install 'hdfs\[kerberos\]'"):
+        connected(WHERE)
+    monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "hope")
+    with pytest.raises(ConfigurationError, match="set simple or kerberos"):
+        connected(WHERE)

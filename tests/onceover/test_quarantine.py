@@ -1,0 +1,60 @@
+"""What quarantine holds, by day and reason, whatever a writer that died has left there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from onceover.line import Line, Record, encode, frame
+from onceover.offsets import KafkaPartition
+from onceover.quarantine import DayReasons, by_reason, first_records
+
+FIRST, SECOND = date(2026, 3, 1), date(2026, 3, 2)
+
+
+def quarantined(offset: int, reason: str, value: bytes = b"{") -> bytes:
+    return encode(Line(Record(KafkaPartition("0badcafe", 0), offset, 0, None, (), value), None, reason))
+
+
+class Held:
+    """Days of quarantine, their bytes handed out in small pieces."""
+
+    def __init__(self, days: dict[date, bytes]) -> None:
+        self._days = days
+
+    def quarantine_days(self) -> dict[date, int]:
+        return {day: len(content) for day, content in self._days.items()}
+
+    def quarantine(self, day: date) -> Iterator[bytes]:
+        content = self._days[day]
+        return (content[at : at + 100] for at in range(0, len(content), 100))
+
+
+HELD = Held(
+    {
+        FIRST: frame([quarantined(1, "not JSON"), quarantined(2, "beyond horizon"), quarantined(3, "not JSON")])
+        + frame([quarantined(3, "not JSON")])[:-20]
+        + frame([quarantined(3, "not JSON"), quarantined(4, "not JSON")]),
+        SECOND: frame([quarantined(9, "beyond skew")]),
+    }
+)
+
+
+def test_each_record_counts_once_under_its_reason_and_torn_lines_apart() -> None:
+    told: list[tuple[date, int, int]] = []
+    found = list(by_reason(HELD, HELD.quarantine_days(), lambda *said: told.append(said)))
+    sizes = HELD.quarantine_days()
+    assert found == [
+        DayReasons(FIRST, sizes[FIRST], {"not JSON": 3, "beyond horizon": 1}, 1),
+        DayReasons(SECOND, sizes[SECOND], {"beyond skew": 1}, 0),
+    ]
+    assert [each.records for each in found] == [4, 1]
+    assert (FIRST, sizes[FIRST], sizes[FIRST]) in told
+    assert list(by_reason(HELD, {}, lambda *said: None)) == []
+
+
+def test_the_first_records_that_are_wanted_each_once() -> None:
+    days = HELD.quarantine_days()
+    shown = [line.record.offset for line in first_records(HELD, days, lambda line: True, 100)]
+    assert shown == [1, 2, 3, 4, 9]
+    assert [x.record.offset for x in first_records(HELD, days, lambda x: x.reason == "not JSON", 2)] == [1, 3]

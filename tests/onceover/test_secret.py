@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from onceover.errors import ConfigurationError
+from onceover.secret import secret
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    found = tmp_path / "password"
+    found.write_text("s3cret\n")
+    found.chmod(0o600)
+    return found
+
+
+def test_a_secret_is_a_variables_value_or_a_files_first_line(file: Path) -> None:
+    assert secret("PASSWORD", {"PASSWORD": "plain"}) == "plain"
+    assert secret("PASSWORD", {"PASSWORD_FILE": str(file)}) == "s3cret"
+    assert secret("PASSWORD", {"PASSWORD_FILE": "", "PASSWORD": ""}) is None
+    file.chmod(0o400)
+    assert secret("PASSWORD", {"PASSWORD_FILE": str(file)}) == "s3cret"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o777])
+def test_a_file_that_others_may_read_is_refused(file: Path, mode: int) -> None:
+    file.chmod(mode)
+    with pytest.raises(ConfigurationError, match="chmod 600") as refused:
+        secret("PASSWORD", {"PASSWORD_FILE": str(file)})
+    assert "s3cret" not in str(refused.value)
+
+
+def test_what_holds_no_secret_is_told(file: Path) -> None:
+    with pytest.raises(ConfigurationError, match="both set"):
+        secret("PASSWORD", {"PASSWORD_FILE": str(file), "PASSWORD": "x"})
+    with pytest.raises(ConfigurationError, match="No such file"):
+        secret("PASSWORD", {"PASSWORD_FILE": f"{file}.gone"})
+    file.write_text("\n")
+    with pytest.raises(ConfigurationError, match="holds nothing"):
+        secret("PASSWORD", {"PASSWORD_FILE": str(file)})
+    file.write_bytes(b"\xff")
+    with pytest.raises(ConfigurationError, match="not UTF-8"):
+        secret("PASSWORD", {"PASSWORD_FILE": str(file)})
