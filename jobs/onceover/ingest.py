@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from onceover import retention
 from onceover.batch import Increment, Landing, RangeRead
 from onceover.errors import TransientError
 from onceover.kafka import Topic, TopicFacts
@@ -81,10 +82,12 @@ class Ingest:
         topic: Topic,
         offsets: StoredOffsets,
         work: Callable[[Sequence[OffsetRange], TopicFacts], BatchWork],
+        files: retention.Files,
         holding: Holding,
     ) -> None:
         self._connection, self._epoch, self._known, self._policy = connection, epoch, known, policy
         self._topic, self._offsets, self._work, self._holding = topic, offsets, work, holding
+        self._files = files
         self._submissions = Submissions(topic, policy)
         self._planned = False
         self._uncommitted: dict[int, dict[int, int]] = {}  # landed batches whose offsets the store does not hold yet
@@ -120,6 +123,7 @@ class Ingest:
         """
         batches.supersede_own(self._connection, self._epoch)
         self._commit_offsets()
+        retention.carry_out(self._connection, self._epoch, self._files)
         facts = self._topic.facts()
         at = self._stands(facts)
         if again := self._refills(facts):

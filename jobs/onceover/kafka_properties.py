@@ -54,7 +54,7 @@ def refusal(name: str) -> tuple[str, str] | None:
     if name in SECRET:
         return (
             "a secret does not belong in this file",
-            f"put it into the environment as {variable_of(name)}, or into a file that {variable_of(name)}_FILE names",
+            f"put it into the environment as {variable_of(name)}, or into a file named there as {variable_of(name)}_FILE",
         )
     if name in ("bootstrap.servers", "metadata.broker.list"):
         return "an address does not belong in this file", "put it into the environment as ONCEOVER_KAFKA"

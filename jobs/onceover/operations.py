@@ -150,7 +150,9 @@ def detect(
         from onceover.detection import look
         from onceover.ledger import found, refills, requests, windows
         from onceover.offsets import split
+        from onceover.retention import refuse_expired
 
+        refuse_expired(connection, known.name, window_range)
         judged = look(connection, known.name, files, window_range, force)
         keep = [
             j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked
@@ -196,7 +198,9 @@ def plan_repair(pipeline_name: str, *, window_range: WindowRange, force: bool = 
     with _opened(pipeline_name, write=False) as (connection, _, known, files):
         from onceover.detection import look
         from onceover.ledger.reading import distinct_records, landed_lines
+        from onceover.retention import refuse_expired
 
+        refuse_expired(connection, known.name, window_range)
         judged = look(connection, known.name, files, window_range, force)
         wanted = [j for j in judged.judgements if not j.is_right or force]
         starts = [j.evidence.window_start for j in wanted]

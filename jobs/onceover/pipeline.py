@@ -98,9 +98,11 @@ class IngestPolicy:
 
 @dataclass(frozen=True, slots=True)
 class StoragePolicy:
-    """Where raw lives on HDFS: an absolute, clean path without the file system's address."""
+    """Where raw lives on HDFS: an absolute, clean path without the file system's address; and how long it is kept after
+    the last record came to it, in ms, None for ever."""
 
     raw_root: str
+    retention_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

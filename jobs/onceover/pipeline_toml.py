@@ -206,8 +206,9 @@ def _storage(table: Table) -> StoragePolicy:
     )
     if {".", ".."} & set(root.split("/")):
         table.wrong("raw_root", f"{root!r} has . or .. in it", "write the path without them")
+    policy = StoragePolicy(root, table.bound("retention", "none", least=DAY_MINUTES * 60_000))
     table.finish()
-    return StoragePolicy(root)
+    return policy
 
 
 def _repair(table: Table) -> RepairPolicy:

@@ -93,12 +93,12 @@ class Table:
             return least
         return milliseconds
 
-    def bound(self, key: str, default: str) -> int | None:
+    def bound(self, key: str, default: str, least: int = 0) -> int | None:
         """Milliseconds, or None for "none"."""
-        if self.values.get(key) == "none":
+        if self.values.get(key, default) == "none":
             self._known.append(key)
             return None
-        return self.duration(key, default)
+        return self.duration(key, default, least)
 
     def _take(self, key: str, default: _T | None, kind: type[_T], called: str, remedy: str, needed: bool) -> _T:
         self._known.append(key)

@@ -7,6 +7,7 @@ absorb what is there twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Protocol
@@ -56,6 +57,11 @@ class Layout:
 
     def quarantine_file(self, day: date) -> str:
         return f"{self.raw_root}/{self.pipeline}/quarantine/{day.isoformat()}.log"
+
+    def set_aside(self, path: str) -> str:
+        """Where a file of this pipeline lies for a day before it is deleted."""
+        root = f"{self.raw_root}/{self.pipeline}"
+        return f"{root}/expired{path.removeprefix(root)}"
 
     def day_folder(self, day: date) -> str:
         return f"{self.raw_root}/{self.pipeline}/{day.isoformat()}"
@@ -135,6 +141,27 @@ class WindowFiles:
         path = self.layout.quarantine_file(day)
         with explaining(self._address), self._client.read(path, chunk_size=_CHUNK) as chunks:
             yield from chunks
+
+    def set_aside(self, path: str) -> None:
+        """Move the file to where it waits for its deletion; nothing happens if it is there already, or nowhere."""
+        aside = self.layout.set_aside(path)
+        with explaining(self._address):
+            if self._client.status(path, strict=False) is None:
+                return
+            self._client.makedirs(aside.rpartition("/")[0])
+            self._client.rename(path, aside)
+            self._remove_if_empty(path.rpartition("/")[0])
+
+    def delete_aside(self, path: str) -> None:
+        """Delete what `set_aside` moved away, if it is there."""
+        aside = self.layout.set_aside(path)
+        with explaining(self._address):
+            self._client.delete(aside)
+            self._remove_if_empty(aside.rpartition("/")[0])
+
+    def _remove_if_empty(self, folder: str) -> None:
+        with suppress(HdfsError):  # it is not: somebody may have put a file there just now
+            self._client.delete(folder, recursive=False)
 
     def check(self) -> None:
         """Raise UnreachableError unless the NameNode answers and takes writes."""

@@ -142,7 +142,8 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
             f"{file}: kafka.group.id: not one of the client properties a pipeline may set; "
             "remove it; group and isolation stand in [ingest]",
             f"{file}: kafka.sasl.password: a secret does not belong in this file; "
-            "put it into the environment as ONCEOVER_KAFKA_SASL_PASSWORD",
+            "put it into the environment as ONCEOVER_KAFKA_SASL_PASSWORD, or into a file named there as "
+            "ONCEOVER_KAFKA_SASL_PASSWORD_FILE",
             f"{file}: colour: nobody knows this key; known are contract, ingest, kafka, repair, storage",
         ]
     )

@@ -51,6 +51,8 @@ def _of_window(pipeline: str, window: Window, state: str, kinds: Collection[str]
     repair = f'{ask} --reason "..."'
     if state == "repairing":
         return [Step("A repair holds it now. Look again in a minute; a repair that died loses its hold by then.")]
+    if state == "expired":
+        return [Step("Nothing can be done: where raw is gone, nothing is judged and nothing can be repaired.")]
     if state == "open":
         return [Step("Nothing: it is judged once it has closed. If it never closes:", "onceover doctor")]
     if changing:

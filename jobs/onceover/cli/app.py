@@ -23,6 +23,7 @@ from onceover.cli import (
     pipelines,
     quarantine,
     repair,
+    retention,
     stack,
     sweep,
     windows,
@@ -100,7 +101,20 @@ def onceover(
     """
 
 
-for command in (windows, explain, repair, audit, sweep, holes, quarantine, offsets, decisions, doctor, ingest):
+for command in (
+    windows,
+    explain,
+    repair,
+    audit,
+    sweep,
+    holes,
+    quarantine,
+    offsets,
+    decisions,
+    retention,
+    doctor,
+    ingest,
+):
     command.add_to(app)
 for group in (pipelines, stack, ledger):
     app.add_typer(group.app)

@@ -71,13 +71,15 @@ def gather(pipeline: str, raw_root: str, window: Window) -> Known:
     with connect(address("postgres"), f"onceover explain {pipeline}") as connection:
         require_current(connection)
         known = registered(connection, pipeline)
-        rows = reading.explain(connection, pipeline, window.start)
+        rows: Mapping[str, Any] = reading.explain(connection, pipeline, window.start)
         if rows["window"] is None:
             raise TerminalError(
                 f"nothing is known of window {window} of {pipeline}: no record with an event time in it was ever read; "
                 f"see what there is with `onceover windows {pipeline}`, and how far ingest is with `onceover doctor`"
             )
         judged, not_judged, length, changing, of_pipeline = _judge(connection, known, layout, window)
+        if rows["window"]["state"] == "expired":
+            not_judged = "its raw has expired by the pipeline's retention"
     return Known(
         pipeline=pipeline,
         window=window,

@@ -40,6 +40,7 @@ STYLES = {
     "closed": "yellow",
     "note": "yellow",
     "open": "dim",
+    "expired": "dim",
     "down": "dim",
 }
 

@@ -22,7 +22,9 @@ _BEGINNING = "0001-01-01T00:00Z"
 
 State = Annotated[
     str | None,
-    typer.Option("--state", metavar="STATE", help="Only those: open, closed, failed, repairing, blocked or certified."),
+    typer.Option(
+        "--state", metavar="STATE", help="Only those: open, closed, failed, repairing, blocked, certified or expired."
+    ),
 ]
 From = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
 To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
@@ -44,8 +46,9 @@ def windows(
     """List a pipeline's windows and where each stands.
 
     open: records may still come. closed: not judged yet. failed: its aggregates are wrong, see the findings.
-    repairing: a repair holds it. blocked: repair failed too often. certified: it is proved right.
-    Raw is kept for ever; where the topic has a retention, "Kafka until" says how long its log holds the records too.
+    repairing: a repair holds it. blocked: repair failed too often. certified: it is proved right. expired: it was, and
+    its raw is gone by the pipeline's retention. Where the topic has a retention, "Kafka until" says how long its log
+    holds the records too.
     """
     from onceover.endpoints import address
     from onceover.ledger.catalog import registered

@@ -159,7 +159,7 @@ def certified(connection: Connection, pipeline: str, window_start: datetime) -> 
     """The window's certificate; TerminalError if it has none, or none any more."""
     row = connection.execute(
         """
-        SELECT w.window_end, w.version AS window_version, c.*, w.records AS w_records, w.high1 AS w_high1,
+        SELECT w.window_end, w.expired_at, w.version AS window_version, c.*, w.records AS w_records, w.high1 AS w_high1,
           w.low1 AS w_low1, w.high2 AS w_high2, w.low2 AS w_low2
         FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
         WHERE w.pipeline = %s AND w.window_start = %s
@@ -170,6 +170,11 @@ def certified(connection: Connection, pipeline: str, window_start: datetime) -> 
         raise TerminalError(
             f"window {window_start:%Y-%m-%dT%H:%MZ} of {pipeline} has no certificate that could be verified; see what "
             "is known of it with `onceover explain`"
+        )
+    if row["expired_at"]:
+        raise TerminalError(
+            f"raw of window {window_start:%Y-%m-%dT%H:%MZ} of {pipeline} has expired by its retention: nothing is left "
+            "to verify its certificate with"
         )
     return Certified(
         claimed=Claimed(

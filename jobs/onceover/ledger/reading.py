@@ -19,10 +19,12 @@ class WindowState(StrEnum):
     REPAIRING = "repairing"
     BLOCKED = "blocked"
     CERTIFIED = "certified"
+    EXPIRED = "expired"
 
 
 _STATE = """
-  CASE WHEN w.blocked_at IS NOT NULL THEN 'blocked'
+  CASE WHEN w.expired_at IS NOT NULL THEN 'expired'
+    WHEN w.blocked_at IS NOT NULL THEN 'blocked'
     WHEN w.claimed_until >= clock_timestamp() THEN 'repairing'
     WHEN c.version = w.version THEN 'certified'
     WHEN NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) THEN 'open'

@@ -113,8 +113,10 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
         connection.execute(
             """
             UPDATE onceover.repair r SET finished_at = clock_timestamp(),
-              state = CASE WHEN c.certificate_id IS NULL AND w.blocked_at IS NULL THEN 'left' ELSE 'unneeded' END,
+              state = CASE WHEN c.certificate_id IS NULL AND w.blocked_at IS NULL AND w.expired_at IS NULL THEN 'left'
+                ELSE 'unneeded' END,
               reason = CASE WHEN c.certificate_id IS NOT NULL THEN 'certified meanwhile'
+                WHEN w.expired_at IS NOT NULL THEN 'expired: its raw is gone'
                 WHEN w.blocked_at IS NOT NULL THEN 'blocked meanwhile: ' || w.blocked_why
                 ELSE 'being repaired by ' || w.claimed_by END
             FROM onceover."window" w JOIN onceover.repair_request q ON q.request_id = %(request)s
@@ -122,7 +124,7 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
               ON c.certificate_id = w.certificate_id AND c.version = w.version AND c.created_at > q.created_at
             WHERE r.request_id = %(request)s AND r.state IN ('planned', 'claimed')
               AND w.pipeline = r.pipeline AND w.window_start = r.window_start
-              AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL
+              AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL OR w.expired_at IS NOT NULL
                 OR (w.claimed_until >= clock_timestamp() AND w.claimed_by <> %(owner)s))
             """,
             {"request": wanted.request_id, "owner": wanted.owner},

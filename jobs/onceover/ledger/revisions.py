@@ -46,6 +46,8 @@ def restore(
             raise UsageError(f"nothing is known of {shown}")
         if window["claimed"]:
             raise BusyError(f"{shown} is held by {window['claimed_by']}; try again when that repair has ended")
+        if window["expired_at"]:
+            raise UsageError(f"raw of {shown} has expired: after a restore nobody could repair it")
         kept = connection.execute(
             """
             SELECT v.revision, r.before, r.state FROM onceover.revision v JOIN onceover.repair r USING (repair_id)

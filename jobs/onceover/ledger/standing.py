@@ -106,7 +106,7 @@ def have_judged_again(connection: Connection, pipeline: str, starts: Iterable[da
 
 _STANDING = """
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
-  WHERE w.pipeline = %(pipeline)s"""
+  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL"""
 _WITHIN = """(%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
   AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)"""
 

@@ -33,7 +33,7 @@ class Snapshot:
 _CHOSEN = """
   FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
   LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-  WHERE w.pipeline = %(pipeline)s AND (p.every_window_closed OR w.window_end <= p.watermark)
+  WHERE w.pipeline = %(pipeline)s AND (p.every_window_closed OR w.window_end <= p.watermark) AND w.expired_at IS NULL
     AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
     AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
     AND (%(all)s OR c.version IS DISTINCT FROM w.version)"""

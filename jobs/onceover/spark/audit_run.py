@@ -14,6 +14,7 @@ from onceover.kafka.topic import Topic
 from onceover.ledger import audits
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
+from onceover.ledger.expiries import expired
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.pipeline import Pipeline
 from onceover.shards import sharded
@@ -69,6 +70,9 @@ def audit_log(
             closing(Comparison(log, raw, facts.generation, *bounds)) as compared,
         ):
             windows = compared.windows()
+            gone_windows, gone_days = expired(connection, known.name)
+            for start in [*(gone_windows & windows.keys()), *([None] if gone_days else [])]:
+                windows.pop(start, None)  # of what has expired, raw has nothing to compare
             counted = log.where("window_ms IS NOT NULL").transform(aggregate(known.contract))
             known.table.stage(connection, stage, copy_lines(counted, known.columns.names))
         gone = audits.reaching_back(connection, known.name, facts.generation, facts.earliest)

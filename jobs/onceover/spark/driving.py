@@ -25,7 +25,7 @@ from onceover.spark.micro_batch import MicroBatch
 from onceover.spark.source import KafkaSource
 from onceover.steps import Holding
 from onceover.stored_offsets import StoredOffsets
-from onceover.window_files import Layout
+from onceover.window_files import Layout, WindowFiles
 
 
 @contextmanager
@@ -58,4 +58,5 @@ def driver(
         today = datetime.now(UTC).date()
         return MicroBatch(spark, known, source, ranges, webhdfs, layout, today, leases, policy.sharding)
 
-    return Ingest(ledger, epoch, known, policy, topic, offsets, work, holding)
+    files = WindowFiles(webhdfs, layout)
+    return Ingest(ledger, epoch, known, policy, topic, offsets, work, files, holding)

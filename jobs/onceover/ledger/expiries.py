@@ -1,0 +1,197 @@
+"""Raw that is older than its pipeline keeps it: what may go, what somebody has let go, and what became of it.
+
+Only the pipeline's driver moves a file away, between two batches: nobody else appends, so nothing that lands goes with
+it. It is deleted a day later: until then it can be put back, should a driver that was fenced have moved it after all. A
+window goes only as it was certified; whatever touched it since keeps its raw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from onceover.ledger.database import Connection
+from onceover.ledger.drivers import Epoch, require_current
+from onceover.ledger.locks import lock_windows
+
+
+@dataclass(frozen=True, slots=True)
+class Expiring:
+    """One file: of a window as it was certified at `version`, or of one day of quarantine. `last_landing` and
+    `landed_at` are of what came to it last."""
+
+    window_start: datetime | None
+    quarantine_day: date | None
+    version: int | None
+    last_landing: int
+    bytes: int
+    records: int
+    landed_at: datetime
+    expiry_id: int = 0
+
+
+_OF_WINDOWS = """
+  SELECT w.window_start, NULL::date AS quarantine_day, w.version, max(l.landing_id) AS last_landing,
+    c.frozen_length AS bytes, c.records, max(b.landed_at) AS landed_at
+  FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
+  JOIN onceover.landing l ON l.pipeline = w.pipeline AND l.window_start = w.window_start
+  JOIN onceover.batch b USING (batch_id)
+  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.blocked_at IS NULL
+    AND coalesce(w.claimed_until < clock_timestamp(), true)
+  GROUP BY w.pipeline, w.window_start, w.version, c.frozen_length, c.records"""
+
+_OF_DAYS = """
+  SELECT NULL::timestamptz, l.quarantine_day, NULL::bigint, max(l.landing_id), max(l.byte_end), sum(l.records)::bigint,
+    max(b.landed_at)
+  FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
+  WHERE l.pipeline = %(pipeline)s AND l.quarantine_day IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM onceover.expiry e WHERE e.pipeline = l.pipeline AND e.quarantine_day = l.quarantine_day
+      AND e.state <> 'dropped')
+  GROUP BY l.quarantine_day"""
+
+
+def due(connection: Connection, pipeline: str, older_than_ms: int) -> list[Expiring]:
+    """What nothing has come to for so long, oldest first; windows only where their certificate stands."""
+    rows = connection.execute(
+        f"""
+        SELECT * FROM ({_OF_WINDOWS} UNION ALL {_OF_DAYS}) files
+        WHERE landed_at < clock_timestamp() - make_interval(secs => %(seconds)s)
+        ORDER BY landed_at, window_start, quarantine_day
+        """,
+        {"pipeline": pipeline, "seconds": older_than_ms / 1000},
+    )
+    return [Expiring(**row) for row in rows]
+
+
+def kept_back(connection: Connection, pipeline: str, older_than_ms: int) -> int:
+    """How many windows are as old and stay, because they are not certified, are held by a repair, or are blocked."""
+    row = connection.execute(
+        f"""
+        SELECT count(*) AS n FROM (
+          SELECT l.window_start FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
+          JOIN onceover."window" w ON w.pipeline = l.pipeline AND w.window_start = l.window_start
+          WHERE l.pipeline = %(pipeline)s AND w.expired_at IS NULL GROUP BY l.window_start
+          HAVING max(b.landed_at) < clock_timestamp() - make_interval(secs => %(seconds)s)
+          EXCEPT SELECT window_start FROM ({_OF_WINDOWS}) certified) kept
+        """,
+        {"pipeline": pipeline, "seconds": older_than_ms / 1000},
+    ).fetchone()
+    return int(row["n"]) if row else 0
+
+
+def let_go(connection: Connection, pipeline: str, files: Sequence[Expiring], who: str, why: str) -> int:
+    """Have the driver delete these, each only if it still is as it was listed; returns how many that are."""
+    starts = [one.window_start for one in files if one.window_start is not None]
+    with connection.transaction():
+        lock_windows(connection, pipeline, starts)
+        listed = [(one.window_start, one.quarantine_day, one.last_landing) for one in files]
+        same = [
+            one
+            for one in due(connection, pipeline, 0)
+            if (one.window_start, one.quarantine_day, one.last_landing) in set(listed)
+        ]
+        connection.cursor().executemany(
+            """
+            INSERT INTO onceover.expiry (pipeline, window_start, quarantine_day, version, last_landing, bytes, records,
+              landed_at, who, why) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+            """,
+            [
+                (pipeline, x.window_start, x.quarantine_day, x.version, x.last_landing, x.bytes, x.records,
+                 x.landed_at, who, why)
+                for x in same
+            ],
+        )  # fmt: skip
+        connection.execute(
+            'UPDATE onceover."window" SET expired_at = clock_timestamp() '
+            "WHERE pipeline = %s AND window_start = ANY(%s)",
+            [pipeline, [one.window_start for one in same if one.window_start is not None]],
+        )
+    return len(same)
+
+
+def wanted(connection: Connection, pipeline: str, state: str, most: int) -> list[Expiring]:
+    """The first files that are to be moved away (of state `wanted`), or that were a day ago (`moved`)."""
+    rows = connection.execute(
+        """
+        SELECT expiry_id, window_start, quarantine_day, version, last_landing, bytes, records, landed_at
+        FROM onceover.expiry
+        WHERE pipeline = %s AND state = %s AND state IN ('wanted', 'moved')
+          AND coalesce(moved_at < clock_timestamp() - interval '1 day', true)
+        ORDER BY expiry_id LIMIT %s
+        """,
+        [pipeline, state, most],
+    )
+    return [Expiring(**row) for row in rows]
+
+
+def drop_touched(connection: Connection, epoch: Epoch) -> int:
+    """Give up what something has come to since it was let go: its raw stays, and the window is judged again. Returns
+    how many those are."""
+    with connection.transaction():
+        require_current(connection, epoch)
+        dropped = connection.execute(
+            """
+            UPDATE onceover.expiry e SET state = 'dropped', finished_at = clock_timestamp(),
+              reason = 'something has come to it since'
+            WHERE e.pipeline = %(pipeline)s AND e.state = 'wanted' AND (
+              EXISTS (SELECT 1 FROM onceover."window" w WHERE w.pipeline = e.pipeline
+                AND w.window_start = e.window_start AND w.version <> e.version)
+              OR EXISTS (SELECT 1 FROM onceover.landing l WHERE l.pipeline = e.pipeline
+                AND l.quarantine_day = e.quarantine_day AND l.landing_id > e.last_landing))
+            RETURNING window_start
+            """,
+            {"pipeline": epoch.pipeline},
+        ).fetchall()
+        connection.execute(
+            'UPDATE onceover."window" SET expired_at = NULL WHERE pipeline = %s AND window_start = ANY(%s)',
+            [epoch.pipeline, [row["window_start"] for row in dropped if row["window_start"] is not None]],
+        )
+    return len(dropped)
+
+
+def moved(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
+    """Its file is out of the way."""
+    _note(connection, epoch, expiry_id, "state = 'moved', moved_at = clock_timestamp()")
+
+
+def deleted(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
+    """Its file is gone."""
+    _note(connection, epoch, expiry_id, "state = 'deleted', finished_at = clock_timestamp()")
+
+
+def _note(connection: Connection, epoch: Epoch, expiry_id: int, change: str) -> None:
+    with connection.transaction():
+        require_current(connection, epoch)
+        connection.execute(f"UPDATE onceover.expiry SET {change} WHERE expiry_id = %s", [expiry_id])
+
+
+def left(connection: Connection, pipeline: str) -> int:
+    """How many files are still to be moved away."""
+    row = connection.execute(
+        "SELECT count(*) AS n FROM onceover.expiry WHERE pipeline = %s AND state = 'wanted'", [pipeline]
+    ).fetchone()
+    return int(row["n"]) if row else 0
+
+
+def all_expired(connection: Connection, pipeline: str, start: datetime, end: datetime) -> bool:
+    """Whether there are windows in the range, and raw of every one of them is gone or about to go."""
+    row = connection.execute(
+        'SELECT bool_and(expired_at IS NOT NULL) AS gone FROM onceover."window" '
+        "WHERE pipeline = %s AND window_start >= %s AND window_start < %s",
+        [pipeline, start, end],
+    ).fetchone()
+    return bool(row and row["gone"])
+
+
+def expired(connection: Connection, pipeline: str) -> tuple[frozenset[datetime], frozenset[date]]:
+    """Windows, by their starts, and days of quarantine whose raw is gone or about to go."""
+    windows = connection.execute(
+        'SELECT window_start FROM onceover."window" WHERE pipeline = %s AND expired_at IS NOT NULL', [pipeline]
+    )
+    days = connection.execute(
+        "SELECT quarantine_day FROM onceover.expiry "
+        "WHERE pipeline = %s AND quarantine_day IS NOT NULL AND state <> 'dropped'",
+        [pipeline],
+    )
+    return frozenset(row["window_start"] for row in windows), frozenset(row["quarantine_day"] for row in days)

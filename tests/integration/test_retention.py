@@ -1,0 +1,175 @@
+"""Raw that is older than its pipeline keeps it: only certified windows go, and nothing that came to them since."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.lane import Lane, event
+from tests.integration.planting import replayed
+
+from onceover.errors import FencedError, TerminalError, UsageError
+from onceover.ledger import audits, drivers, expiries, revisions
+from onceover.retention import carry_out
+from onceover.window import WindowRange
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+KEEPS = '\n[storage]\nretention = "30d"\n'
+
+
+@pytest.fixture
+def lane(lanes: Lanes) -> Lane:
+    """Three windows: two certified, one that failed; and a record in quarantine. All landed 40 days ago."""
+    made = lanes()
+    made.toml.write_text(made.toml.read_text() + KEEPS)
+    made.produce([event(1), event(6), b"rubbish"])
+    made.ingest()
+    made.detect()
+    made.produce([event(11), event(11)])
+    replayed(made)
+    made.ingest()
+    with made.ledger() as ledger:
+        ledger.execute(
+            "UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [made.name]
+        )
+    return made
+
+
+def run(lane: Lane, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("onceover")), "retention", lane.name, *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "300"})
+
+
+def as_json(lane: Lane, *options: str) -> Any:
+    done = run(lane, *options, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def states(lane: Lane) -> list[str]:
+    command = [str(Path(sys.executable).with_name("onceover")), "windows", lane.name, "--json"]
+    return [row["state"] for row in json.loads(subprocess.run(command, capture_output=True, check=True).stdout)]
+
+
+def files(lane: Lane) -> set[str]:
+    return {name for name in lane.raw() if not name.startswith("quarantine")}
+
+
+@contextmanager
+def as_driver(lane: Lane) -> Iterator[tuple[Any, drivers.Epoch]]:
+    with lane.ledger() as ledger:
+        epoch = drivers.acquire(ledger, lane.name, "test")
+        try:
+            yield ledger, epoch
+        finally:
+            drivers.release(ledger, epoch)
+
+
+def whole_hour() -> WindowRange:
+    return WindowRange.parse("2026-03-01T12:00Z", "2026-03-01T13:00Z", 5)
+
+
+def test_certified_windows_go_and_are_expired_from_then_on(lane: Lane) -> None:
+    before = lane.aggregates()
+    planned = as_json(lane, "--dry-run")
+    assert (planned["windows"], planned["quarantine_days"], planned["kept_back"]) == (2, 1, 1)
+    assert files(lane) == {"2026-03-01/1200.log", "2026-03-01/1205.log", "2026-03-01/1210.log"}, "a dry run"
+    done = as_json(lane, "--reason", "room")
+    assert (done["let_go"], done["left"]) == (3, 0)
+    assert files(lane) == {"expired/2026-03-01/1200.log", "expired/2026-03-01/1205.log", "2026-03-01/1210.log"} | {
+        name for name in lane.raw() if name.startswith("expired/quarantine")
+    }
+    assert as_json(lane)["let_go"] == 0, "run again it finds nothing"
+    with lane.ledger() as ledger:
+        ledger.execute(
+            "UPDATE onceover.expiry SET moved_at = moved_at - interval '25 hours' WHERE pipeline = %s", [lane.name]
+        )
+    as_json(lane)
+    assert files(lane) == {"2026-03-01/1210.log"}, "deleted a day later"
+    detection = lane.detect()
+    assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:10Z"]
+    lane.repair(detection.request_id or 0)
+    assert states(lane) == ["expired", "expired", "certified"]
+    assert {key: value for key, value in lane.aggregates().items() if key[0] != 10} == {
+        key: value for key, value in before.items() if key[0] != 10
+    }
+    with lane.ledger() as ledger:
+        kept = ledger.execute(
+            "SELECT who, why, state FROM onceover.expiry WHERE pipeline = %s AND window_start IS NOT NULL", [lane.name]
+        ).fetchall()
+        assert {(row["why"], row["state"]) for row in kept} == {("room", "deleted")}
+        with pytest.raises(TerminalError, match="has expired"):
+            audits.certified(ledger, lane.name, NOON)
+        with pytest.raises(UsageError, match="has expired"):
+            revisions.restore(ledger, lane.known(), NOON, None, "me", "why")
+    with pytest.raises(UsageError, match="cannot be repaired"):
+        lane.detect(WindowRange.parse("2026-03-01T12:00Z", "2026-03-01T12:10Z", 5), force=True)
+    assert len(lane.detect(whole_hour(), force=True).failed) == 1, "of a range that reaches back there, the rest"
+    assert "Its raw has expired" in lane.told(0)
+    audited = lane.audited()
+    assert (audited["equal"], [row["window"] for row in audited["rows"]]) == (True, ["2026-03-01T12:10Z"])
+
+
+def test_what_came_to_a_window_since_it_was_let_go_keeps_its_raw(lane: Lane) -> None:
+    with lane.ledger() as ledger:
+        due = expiries.due(ledger, lane.name, 30 * 86_400_000)
+        assert expiries.let_go(ledger, lane.name, due, "me", "why") == 3
+        assert expiries.let_go(ledger, lane.name, due, "me", "why") == 0, "by two at once: once"
+        ledger.execute(
+            'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
+            [lane.name, NOON],
+        )
+    with as_driver(lane) as (ledger, epoch):
+        assert carry_out(ledger, epoch, lane.files()) == 2
+    assert states(lane)[:2] == ["closed", "expired"]
+    assert "2026-03-01/1200.log" in files(lane)
+
+
+def test_a_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> None:
+    as_json(lane)
+    lane.produce([event(2)])
+    lane.ingest()
+    assert lane.aggregates()[(0.0, "a")][0] == 2
+    assert "2026-03-01/1200.log" in files(lane)
+    assert as_json(lane)["let_go"] == 0, "what nobody has certified stays"
+    assert states(lane)[0] == "expired"
+
+
+def test_killed_between_two_steps_it_goes_on_there(lane: Lane) -> None:
+    with as_driver(lane) as (ledger, _):
+        due = expiries.due(ledger, lane.name, 30 * 86_400_000)
+        expiries.let_go(ledger, lane.name, due, "me", "why")
+        lane.files().set_aside(lane.layout.window_file(NOON))  # and the driver dies before it could note that
+    with lane.driver() as driver:
+        driver.turn()
+    assert {name for name in files(lane) if "expired" not in name} == {"2026-03-01/1210.log"}
+    with lane.ledger() as ledger:
+        assert expiries.left(ledger, lane.name) == 0
+
+
+def test_a_driver_that_was_taken_over_notes_nothing(lane: Lane) -> None:
+    with lane.ledger() as ledger:
+        old = drivers.acquire(ledger, lane.name, "old")
+        drivers.release(ledger, old)
+        new = drivers.acquire(ledger, lane.name, "new")
+        expiries.let_go(ledger, lane.name, expiries.due(ledger, lane.name, 0), "me", "why")
+        with pytest.raises(FencedError):
+            carry_out(ledger, old, lane.files())
+        drivers.release(ledger, new)
+    assert "2026-03-01/1200.log" in files(lane)
+
+
+def test_a_pipeline_that_keeps_raw_for_ever_lets_nothing_go(lanes: Lanes) -> None:
+    done = run(lanes(), "--dry-run")
+    assert done.returncode == 2
+    assert "keeps raw for ever" in done.stderr
