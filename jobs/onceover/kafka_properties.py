@@ -52,10 +52,9 @@ def refusal(name: str) -> tuple[str, str] | None:
     if name in ALLOWED:
         return None
     if name in SECRET:
-        return (
-            "a secret does not belong in this file",
-            f"put it into the environment as {variable_of(name)}, or into a file named there as {variable_of(name)}_FILE",
-        )
+        variable = variable_of(name)
+        remedy = f"put it into the environment as {variable}, or into a file named there as {variable}_FILE"
+        return "a secret does not belong in this file", remedy
     if name in ("bootstrap.servers", "metadata.broker.list"):
         return "an address does not belong in this file", "put it into the environment as ONCEOVER_KAFKA"
     return "not one of the client properties a pipeline may set", "remove it; group and isolation stand in [ingest]"

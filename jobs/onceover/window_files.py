@@ -6,10 +6,11 @@ absorb what is there twice.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from typing import Protocol
 
 import requests
@@ -17,6 +18,7 @@ from hdfs import HdfsError
 
 from onceover.errors import BusyError, UnknownOutcomeError
 from onceover.hdfs_files import connected, exception_name, explained, explaining, first_line, listing
+from onceover.raw import RawFile
 
 _CHUNK = 1 << 20
 _LEASE_HELD = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
@@ -127,6 +129,19 @@ class WindowFiles:
                     found[names[name]] = length
         return found
 
+    def every_file(self) -> list[RawFile]:
+        """All of the pipeline's raw, windows first, in the order of time; files of other names are none of ours."""
+        root = f"{self.layout.raw_root}/{self.layout.pipeline}"
+        found: list[RawFile] = []
+        for folder, _ in sorted(listing(self._client, self._address, root)):
+            day = _day(f"{folder}.log")
+            for name, length in sorted(listing(self._client, self._address, f"{root}/{folder}")) if day else ():
+                start = _start(day, name) if day and length else None
+                if start is not None:
+                    found.append(RawFile(self.layout.window_file(start), length, window_start=start))
+        of_days = self.quarantine_days().items()
+        return found + [RawFile(self.layout.quarantine_file(day), n, quarantine_day=day) for day, n in of_days]
+
     def quarantine_files(self) -> list[str]:
         """Paths of the days' quarantine files."""
         return [self.layout.quarantine_file(day) for day in self.quarantine_days()]
@@ -175,3 +190,10 @@ def _day(name: str) -> date | None:
         return date.fromisoformat(name.removesuffix(".log")) if name.endswith(".log") else None
     except ValueError:
         return None
+
+
+def _start(day: date, name: str) -> datetime | None:
+    """The start of a window by its file's name; None for a name of another kind."""
+    if re.fullmatch(r"([01][0-9]|2[0-3])[0-5][0-9]\.log", name) is None:
+        return None
+    return datetime.combine(day, time(int(name[:2]), int(name[2:4]), tzinfo=UTC))

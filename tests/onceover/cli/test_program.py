@@ -39,6 +39,7 @@ COMMANDS = (
     ("pipelines", "list"),
     ("pipelines", "check"),
     ("ledger", "migrate"),
+    ("ledger", "rebuild"),
 )
 ONCEOVER = str(Path(sys.executable).with_name("onceover"))
 

@@ -1,0 +1,101 @@
+"""spark-submit entry: write a pipeline's batches, landings, windows and frontiers anew from its raw alone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from contextlib import closing, suppress
+from datetime import timedelta
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from onceover.endpoints import address
+from onceover.errors import OnceoverError, TerminalError, TransientError
+from onceover.heart import as_driver
+from onceover.kafka import Topic, TopicFacts
+from onceover.ledger import kafka_partitions
+from onceover.ledger.anew import require_nothing_known, write_anew
+from onceover.ledger.catalog import register
+from onceover.ledger.database import connect, migrate
+from onceover.offsets import KafkaPartition
+from onceover.pipeline import Pipeline
+from onceover.pipelines import find
+from onceover.spark.contract_check import check
+from onceover.spark.failure import one_line
+from onceover.spark.scan import scan
+from onceover.spark.session import build
+from onceover.window_files import Layout, WindowFiles
+
+
+def main(arguments: list[str]) -> int:
+    """Exit 0 when all of raw stands in the ledger again. Killed before, nothing of it does."""
+    parser = argparse.ArgumentParser(prog="rebuild_ledger.py", description=__doc__)
+    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
+    pipeline = find(parser.parse_args(arguments).pipeline)
+    postgres, owner = address("postgres"), f"{socket.gethostname()}:{os.getpid()} (rebuild)"
+    migrate(postgres)
+    facts, raw = _facts(pipeline), WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
+    files = raw.every_file()
+    with connect(postgres, f"onceover rebuild {pipeline.name}") as connection:
+        require_nothing_known(connection, pipeline.name)
+        print(f"{len(files):,} files, {sum(file.length for file in files):,} bytes", file=sys.stderr, flush=True)
+        spark = build(f"onceover rebuild {pipeline.name}")
+        try:
+            known = register(connection, pipeline, check(spark, pipeline.contract))
+            with as_driver(connection, pipeline.name, owner) as epoch:
+                runs = scan(spark, address("hdfs"), files, known.contract.window_minutes)
+                ends = {KafkaPartition(facts.generation, p): end for p, end in facts.end.items()} if facts else {}
+                topic_ids = {facts.generation: facts.topic_id} if facts else {}
+                done = write_anew(connection, epoch, known, files, runs, topic_ids, ends)
+                if facts is not None:
+                    lateness = timedelta(milliseconds=pipeline.ingest.allowed_lateness_ms)
+                    idle = timedelta(milliseconds=pipeline.ingest.idle_after_ms)
+                    kafka_partitions.advance_watermark(connection, epoch, facts.generation, lateness, idle)
+        except (PySparkException, Py4JError) as error:
+            raise TransientError(f"Spark failed, nothing was written: {one_line(error)}") from error
+        finally:
+            with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
+                spark.stop()
+    print(
+        json.dumps(
+            {
+                "pipeline": pipeline.name,
+                "files": len(files),
+                "batches": done.batches,
+                "landings": done.landings,
+                "windows": done.windows,
+                "records": done.records,
+                "holes": [str(hole) for hole in done.holes],
+            }
+        )
+    )
+    return 0
+
+
+def _facts(pipeline: Pipeline) -> TopicFacts | None:
+    """The topic as it is; None if it is gone: raw outlives it."""
+    contract, policy = pipeline.contract, pipeline.ingest
+    try:
+        with closing(Topic(address("kafka"), contract.topic, policy.isolation, pipeline.kafka)) as topic:
+            return topic.facts()
+    except TerminalError as error:
+        logging.getLogger("onceover").warning("of the topic's log nothing is known: %s", error)
+        return None
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OnceoverError as error:
+        print(f"rebuild: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

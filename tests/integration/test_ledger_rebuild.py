@@ -1,0 +1,93 @@
+"""The ledger lost whole, and written anew from raw: the same windows with the same counts and digests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.lane import Lane, event
+from tests.integration.planting import replayed
+
+from onceover.endpoints import address
+from onceover.ledger.database import connect, migrate
+
+pytestmark = pytest.mark.stack
+
+
+def rebuild(lane: Lane) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("onceover")), "ledger", "rebuild", lane.name, "--json"]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "300"})
+
+
+def certificates(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:
+    """Per window what its certificate says it holds, and what the aggregates say."""
+    with lane.ledger() as ledger:
+        rows = ledger.execute(
+            """
+            SELECT w.window_start, c.records, c.high1, c.low1, c.high2, c.low2, c.aggregate_rows, c.aggregate_hash
+            FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
+            WHERE w.pipeline = %s AND c.version = w.version
+            """,
+            [lane.name],
+        ).fetchall()
+    return {row["window_start"]: tuple(row.values())[1:] for row in rows}
+
+
+def certified(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:
+    lane.ingest()
+    if (request_id := lane.detect().request_id) is not None:
+        lane.repair(request_id)
+    return certificates(lane)
+
+
+def test_a_lost_ledger_is_written_anew_from_raw_and_certifies_the_same(lanes: Callable[..., Lane]) -> None:
+    lane = lanes(partitions=2, most=40)
+    for kafka_partition in (0, 1):
+        lane.produce([event(n, amount=n) for n in range(60)], kafka_partition)
+        lane.produce([b"rubbish", event(3, kind="late")], kafka_partition)
+    replayed(lane)  # a batch landed twice: every line of it stands in raw twice
+    before, aggregates = certified(lane), lane.aggregates()
+    assert len(before) == 12
+    assert rebuild(lane).returncode == 2, "a ledger that knows the pipeline is left alone"
+    with connect(address("postgres"), "test") as ledger:
+        ledger.execute("DROP SCHEMA onceover CASCADE")
+        ledger.execute(f"UPDATE aggregates.{lane.name} SET events = events + 1")
+    done = rebuild(lane)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["windows"], found["records"], found["holes"]) == (12, 124, [])
+    assert (found["files"], found["landings"]) == (13, 13), "a window's file is one landing, quarantine another"
+    assert certified(lane) == before
+    assert lane.aggregates() == aggregates
+    assert rebuild(lane).returncode == 2, "twice is refused"
+    assert lane.audited()["equal"]
+
+
+def test_offsets_that_raw_does_not_hold_are_holes_and_are_read_again(lanes: Callable[..., Lane]) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(20)])
+    before, aggregates = certified(lane), lane.aggregates()
+    lost = sorted(name for name in lane.raw())[1]
+    with connect(address("postgres"), "test") as ledger:
+        ledger.execute("DROP SCHEMA onceover CASCADE")
+    lane.hdfs().delete(f"{lane.layout.raw_root}/{lane.name}/{lost}")
+    found = json.loads(rebuild(lane).stdout)
+    assert (found["windows"], found["records"], len(found["holes"])) == (3, 15, 1)
+    assert found["batches"] == 2, "a run before the hole, and one behind it"
+    for _ in range(2):  # the first repair reads the hole again, which closes the windows behind it
+        after = certified(lane)
+    assert after == before
+    assert lane.aggregates() == aggregates
+
+
+def test_no_raw_is_an_empty_ledger(lanes: Callable[..., Lane]) -> None:
+    migrate(address("postgres"))
+    done = rebuild(lanes())
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["windows"] == 0
