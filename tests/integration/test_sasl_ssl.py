@@ -8,7 +8,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -83,7 +83,8 @@ def test_ingest_reads_and_commits_and_tells_the_password_to_nobody(
         def is_read() -> bool:
             assert ingest.poll() is None, log.read_text()
             for process in (psutil.Process(ingest.pid), *psutil.Process(ingest.pid).children(recursive=True)):
-                seen.update(process.cmdline())
+                with suppress(psutil.Error):  # it has ended between the two looks
+                    seen.update(process.cmdline())
             return "every window closed" in log.read_text()
 
         try:
