@@ -58,7 +58,7 @@ class Submissions:
     def wait(self, stop: threading.Event) -> None:
         """Until a batch waits, the next one is due, or `stop` is set. Without rate control whoever is behind does not
         wait at all."""
-        if not self._waiting and not (self._is_behind and self._policy.rate_control == "none"):
+        if not self._waiting and not (self._is_behind and self._pace is None):
             stop.wait(max(0.0, self._due_ms - _now_ms()) / 1000)
 
     def next(self, facts: TopicFacts, at: Mapping[int, int]) -> Submitted | None:

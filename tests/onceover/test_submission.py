@@ -198,9 +198,9 @@ def test_who_has_read_all_waits_for_the_next_interval_and_not_beyond_a_stop(log:
     assert time.monotonic() - started < 10
 
 
-@pytest.mark.parametrize("rate_control", ["none", "pid"])
-def test_who_is_behind_waits_for_the_next_interval_only_under_rate_control(log: Log, rate_control: str) -> None:
-    submissions, waits = made(log, most=10, rate_control=rate_control), []
+@pytest.mark.parametrize("paced", [False, True])
+def test_who_is_behind_waits_for_the_next_interval_only_where_something_limits_it(log: Log, paced: bool) -> None:
+    submissions, waits = made(log, Said(500) if paced else None, most=10), []
     submissions.next(facts(100, 0), {0: 0, 1: 0})
 
     class Stop(threading.Event):
@@ -208,8 +208,9 @@ def test_who_is_behind_waits_for_the_next_interval_only_under_rate_control(log: 
             waits.append(timeout)
             return True
 
+    submissions.next(facts(100, 0), {0: 10, 1: 0})
     submissions.wait(Stop())
-    assert len(waits) == (0 if rate_control == "none" else 1)
+    assert len(waits) == paced
 
 
 def test_with_rate_control_the_first_batches_are_small(log: Log) -> None:
