@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from typing import TextIO
@@ -22,6 +23,7 @@ from onceover.window import written
 
 _UNWRAPPED = 100_000
 _LEAST = 16
+_QUIET_SECONDS = 2.0
 Cell = object
 """Shown as it is meant: None is nothing, a number stands to the right, Text keeps its style."""
 
@@ -69,6 +71,18 @@ def say(*parts: RenderableType, whole: bool = False) -> None:
 def progress(text: str) -> None:
     """A line about what is happening, on stderr: stdout holds results only."""
     err().print(safe(text), style="dim", soft_wrap=True)
+
+
+class Occasionally:
+    """Progress for what may take long: a line every two seconds, and none for what is over sooner."""
+
+    def __init__(self) -> None:
+        self._said = time.monotonic()
+
+    def __call__(self, text: str) -> None:
+        if time.monotonic() - self._said > _QUIET_SECONDS:
+            self._said = time.monotonic()
+            progress(text)
 
 
 def fail(message: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
@@ -12,7 +11,7 @@ import typer
 
 from onceover.cli.arguments import AsJson, PipelineName
 from onceover.cli.codes import epilog
-from onceover.cli.output import as_json, progress, safe, say, table
+from onceover.cli.output import Occasionally, as_json, safe, say, table
 from onceover.cli.sentences import counted
 from onceover.errors import UsageError
 from onceover.line import Line, encode_id
@@ -20,7 +19,6 @@ from onceover.line import Line, encode_id
 if TYPE_CHECKING:
     from onceover.window_files import WindowFiles
 
-_QUIET_SECONDS = 2.0
 _MOST_SHOWN = 200  # characters of a key or value, for people
 
 
@@ -94,7 +92,8 @@ def _days(files: WindowFiles, day: str | None) -> Mapping[date, int]:
 def _list(name: str, files: WindowFiles, days: Mapping[date, int], json: bool) -> None:
     from onceover.quarantine import by_reason
 
-    found = list(by_reason(files, days, _Progress()))
+    told = Occasionally()
+    found = list(by_reason(files, days, lambda day, n, of: told(f"{day}: read {n / 1e6:,.0f} of {of / 1e6:,.0f} MB")))
     if json:
         as_json(
             {
@@ -160,15 +159,3 @@ def _text(data: bytes | str | None) -> str | None:
 
 def _short(text: str) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} ... ({len(text):,} characters; --json has all)"
-
-
-class _Progress:
-    """A line now and then, once it takes longer than somebody likes to wait without a word."""
-
-    def __init__(self) -> None:
-        self._said = time.monotonic()
-
-    def __call__(self, day: date, done: int, of: int) -> None:
-        if time.monotonic() - self._said > _QUIET_SECONDS:
-            self._said = time.monotonic()
-            progress(f"{day}: read {done / 1e6:,.0f} of {of / 1e6:,.0f} MB")

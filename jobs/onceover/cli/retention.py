@@ -10,7 +10,7 @@ import typer
 
 from onceover.cli.arguments import AsJson, PipelineName
 from onceover.cli.codes import TRY_LATER, epilog
-from onceover.cli.output import as_json, progress, say, table
+from onceover.cli.output import Occasionally, as_json, say, table
 from onceover.cli.repair import given, who
 from onceover.cli.sentences import counted
 from onceover.errors import BusyError, UsageError
@@ -89,20 +89,18 @@ def _carried_out(connection: Connection, pipeline: Pipeline) -> int:
     from onceover.retention import carry_out
     from onceover.window_files import Layout, WindowFiles
 
-    deadline, told = time.monotonic() + _PATIENCE_SECONDS, time.monotonic()
+    deadline, told = time.monotonic() + _PATIENCE_SECONDS, Occasionally()
     while True:
         try:
             with as_driver(connection, pipeline.name, f"{who()} (retention)") as epoch:
                 files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
                 while carry_out(connection, epoch, files):
-                    progress(f"{expiries.left(connection, pipeline.name):,} files left to move away")
+                    told(f"{expiries.left(connection, pipeline.name):,} files left to move away")
         except BusyError:
             left = expiries.left(connection, pipeline.name)
             if not left or time.monotonic() > deadline:
                 return left
-            if time.monotonic() - told > 2:
-                told = time.monotonic()
-                progress(f"ingest runs and moves them away between its batches: {left:,} files left")
+            told(f"ingest runs and moves them away between its batches: {left:,} files left")
             time.sleep(0.2)
         else:
             return expiries.left(connection, pipeline.name)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import typer
 
 from onceover.cli.arguments import AsJson, PipelineName, range_of
 from onceover.cli.codes import FAILED, TRY_LATER, epilog
-from onceover.cli.output import as_json, progress, say, table
+from onceover.cli.output import Occasionally, as_json, say, table
 from onceover.cli.sentences import counted
 from onceover.errors import UsageError
 from onceover.sweep import Swept, sweep_pipeline
 from onceover.window import written
-
-_QUIET_SECONDS = 2.0
 
 From = Annotated[
     str | None, typer.Option("--from", metavar="TIME", help="Start of the first window; needs --to. Else all windows.")
@@ -54,7 +51,10 @@ def sweep(
     if (start is None) != (end is None):
         raise UsageError("--from and --to belong together; leave both out to sweep every certified window")
     asked = range_of(known, start, end) if start and end else None
-    swept = sweep_pipeline(known.name, asked, write=not dry_run, say=_Progress())
+    told = Occasionally()
+    swept = sweep_pipeline(
+        known.name, asked, write=not dry_run, say=lambda n, of: told(f"compared {n:,} of {of:,} certified windows")
+    )
     if json:
         as_json(swept.as_dict())
     else:
@@ -79,15 +79,3 @@ def show(swept: Swept, dry_run: bool) -> None:
         )
     if swept.waiting:
         say(f"{counted(swept.waiting, 'window')} left out: a batch that may explain them has not ended; sweep again")
-
-
-class _Progress:
-    """A line now and then, once it takes longer than somebody likes to wait without a word."""
-
-    def __init__(self) -> None:
-        self._said = time.monotonic()
-
-    def __call__(self, done: int, of: int) -> None:
-        if time.monotonic() - self._said > _QUIET_SECONDS:
-            self._said = time.monotonic()
-            progress(f"compared {done:,} of {of:,} certified windows")
