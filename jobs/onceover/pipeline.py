@@ -107,9 +107,11 @@ class StoragePolicy:
 
 @dataclass(frozen=True, slots=True)
 class RepairPolicy:
-    """When a window counts as blocked."""
+    """When a window counts as blocked, and how long after its last record it is to be certified, in ms; None: nobody
+    asks."""
 
     max_tries: int
+    deadline_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ def _storage(table: Table) -> StoragePolicy:
 
 
 def _repair(table: Table) -> RepairPolicy:
-    policy = RepairPolicy(table.integer("max_tries", 3, least=1))
+    policy = RepairPolicy(table.integer("max_tries", 3, least=1), table.bound("deadline", "none", least=1))
     table.finish()
     return policy
 

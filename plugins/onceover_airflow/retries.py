@@ -7,6 +7,8 @@ from typing import Any
 
 from airflow.sdk import ExceptionRetryPolicy, RetryAction, RetryRule
 
+from onceover_airflow.notifier import on_failure
+
 RETRY_POLICY = ExceptionRetryPolicy(
     rules=[
         RetryRule(
@@ -30,5 +32,6 @@ DEFAULT_ARGS: dict[str, Any] = {
     "retry_policy": RETRY_POLICY,
     # A task that hangs would hold up every later run: detection is a matter of seconds.
     "execution_timeout": timedelta(minutes=30),
+    "on_failure_callback": on_failure(),
 }
 """What every task of the repair DAGs shares. Unknown errors are tried again: each step may be run twice."""

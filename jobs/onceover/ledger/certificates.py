@@ -75,7 +75,8 @@ def certify(connection: Connection, known: Registered, stated: Certificate) -> i
             CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END
           FROM lost, decided RETURNING certificate_id)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, tries = 0, blocked_at = NULL,
-          blocked_why = NULL FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(start)s
+          blocked_why = NULL, overdue_told_at = NULL
+        FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(start)s
         RETURNING fresh.certificate_id
         """,
         {

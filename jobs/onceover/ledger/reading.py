@@ -22,7 +22,8 @@ class WindowState(StrEnum):
     EXPIRED = "expired"
 
 
-_STATE = """
+# Of "window" w, with its pipeline p and its certificate c.
+STATE = """
   CASE WHEN w.expired_at IS NOT NULL THEN 'expired'
     WHEN w.blocked_at IS NOT NULL THEN 'blocked'
     WHEN w.claimed_until >= clock_timestamp() THEN 'repairing'
@@ -54,7 +55,7 @@ def list_windows(
         connection.execute(
             f"""
             SELECT * FROM (
-              SELECT w.window_start, w.window_end, {_STATE} AS state, w.records, w.version, w.revision, c.basis,
+              SELECT w.window_start, w.window_end, {STATE} AS state, w.records, w.version, w.revision, c.basis,
                 c.verdict, {LOG_UNTIL} AS log_until,
                 c.records AS certified_records, c.created_at AS certified_at, w.tries, w.blocked_why,
                 ARRAY(SELECT f.kind FROM onceover.finding f WHERE f.pipeline = w.pipeline

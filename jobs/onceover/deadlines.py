@@ -1,0 +1,46 @@
+"""Deadlines: which windows of a pipeline should have been certified by now, told once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from onceover.window import written
+
+if TYPE_CHECKING:
+    from onceover.ledger.deadlines import Overdue
+
+_MOST_NAMED = 5
+
+
+def overdue(pipeline_name: str) -> list[Overdue]:
+    """Windows that have missed the pipeline's deadline since this was asked last; none where it has no deadline, or has
+    not run yet."""
+    from onceover.endpoints import address
+    from onceover.ledger.catalog import is_registered
+    from onceover.ledger.database import connect, require_current
+    from onceover.ledger.deadlines import tell_overdue
+    from onceover.pipelines import find
+
+    pipeline = find(pipeline_name)
+    deadline_ms = pipeline.repair.deadline_ms
+    if deadline_ms is None:
+        return []
+    with connect(address("postgres"), f"onceover deadlines {pipeline.name}") as connection:
+        require_current(connection)
+        if not is_registered(connection, pipeline.name):
+            return []
+        return tell_overdue(connection, pipeline.name, deadline_ms)
+
+
+def complaint(pipeline_name: str, windows: Sequence[Overdue]) -> str:
+    """One line for whoever is on call: which windows, what is wrong with them, and the command that shows it."""
+    named = "; ".join(
+        f"{written(one.window_start)} is {one.state} ({one.blocked_why or ', '.join(one.findings) or 'not judged'})"
+        for one in windows[:_MOST_NAMED]
+    )
+    more = f" and {len(windows) - _MOST_NAMED} more" if len(windows) > _MOST_NAMED else ""
+    return (
+        f"{pipeline_name}: {len(windows)} windows are not certified within their deadline: {named}{more}; see "
+        f"`onceover explain {pipeline_name} {written(windows[0].window_start)}`"
+    )

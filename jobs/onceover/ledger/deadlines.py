@@ -1,0 +1,56 @@
+"""Windows that are not certified within their deadline, each told once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from onceover.ledger.database import Connection
+from onceover.ledger.reading import STATE
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """A window, where it stands, when a record came to it last, and what is known to be wrong with it."""
+
+    window_start: datetime
+    state: str
+    landed_at: datetime
+    findings: tuple[str, ...]
+    blocked_why: str | None
+
+
+def tell_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> list[Overdue]:
+    """Windows that nobody was told of yet, whose certificate does not stand though their last record came longer ago
+    than the deadline; open ones too, for something may keep them open. They count as told from here on, until they are
+    certified."""
+    with connection.transaction():
+        rows = connection.execute(
+            f"""
+            WITH told AS (
+              UPDATE onceover."window" u SET overdue_told_at = clock_timestamp()
+              FROM (
+                SELECT w.pipeline, w.window_start, max(b.landed_at) AS landed_at
+                FROM onceover."window" w JOIN onceover.landing l USING (pipeline, window_start)
+                JOIN onceover.batch b USING (batch_id)
+                LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+                WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.overdue_told_at IS NULL
+                  AND c.version IS DISTINCT FROM w.version
+                GROUP BY w.pipeline, w.window_start
+                HAVING max(b.landed_at) < clock_timestamp() - make_interval(secs => %(seconds)s)
+              ) late
+              WHERE u.pipeline = late.pipeline AND u.window_start = late.window_start
+              RETURNING u.pipeline, u.window_start, late.landed_at)
+            SELECT w.window_start, {STATE} AS state, told.landed_at, w.blocked_why,
+              ARRAY(SELECT f.kind FROM onceover.finding f WHERE f.pipeline = w.pipeline
+                AND f.window_start = w.window_start AND f.resolved_at IS NULL ORDER BY f.kind) AS findings
+            FROM told JOIN onceover."window" w USING (pipeline, window_start)
+            JOIN onceover.pipeline p ON p.name = w.pipeline
+            LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+            ORDER BY w.window_start
+            """,
+            {"pipeline": pipeline, "seconds": deadline_ms / 1000},
+        ).fetchall()
+    return [
+        Overdue(r["window_start"], r["state"], r["landed_at"], tuple(r["findings"]), r["blocked_why"]) for r in rows
+    ]

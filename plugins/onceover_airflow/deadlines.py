@@ -1,0 +1,30 @@
+"""A pipeline's deadline as a task: red once for each window that has missed it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import BaseOperator, Context
+
+from onceover import deadlines
+from onceover.errors import TerminalError
+from onceover_airflow.asked import chosen_name
+
+
+class DeadlineOperator(BaseOperator):
+    """Red if windows of the pipeline are not certified within its deadline: once for each, so that whoever listens to
+    failures is told once."""
+
+    template_fields: Sequence[str] = ("pipeline",)
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> None:
+        name = chosen_name(self.pipeline)
+        windows = deadlines.overdue(name)
+        if windows:
+            raise TerminalError(deadlines.complaint(name, windows))
+        self.log.info("%s: no window has missed its deadline since the last look", name)

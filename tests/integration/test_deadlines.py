@@ -1,0 +1,47 @@
+"""Windows that are not certified within the pipeline's deadline are told, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.integration.lane import Lane, event
+from tests.integration.planting import replayed
+
+from onceover import deadlines
+from onceover.window import written
+
+pytestmark = pytest.mark.stack
+
+
+def overdue(lane: Lane) -> list[tuple[str, str]]:
+    return [(written(one.window_start), one.state) for one in deadlines.overdue(lane.name)]
+
+
+def landed_hours_ago(lane: Lane, hours: int) -> None:
+    with lane.ledger() as ledger:
+        ledger.execute(
+            "UPDATE onceover.batch SET landed_at = clock_timestamp() - make_interval(hours => %s) WHERE pipeline = %s",
+            [hours, lane.name],
+        )
+
+
+def test_who_is_late_is_told_once_and_again_only_after_a_certificate(lanes: Callable[..., Lane]) -> None:
+    lane = lanes()
+    assert overdue(lane) == [], "it has no deadline"
+    lane.toml.write_text(lane.toml.read_text() + '\n[repair]\ndeadline = "2h"\n')
+    assert overdue(lane) == [], "it has not run yet"
+    lane.produce([event(1), event(6)])
+    replayed(lane)
+    lane.ingest()
+    assert overdue(lane) == [], "it has time"
+    landed_hours_ago(lane, 3)
+    request_id = lane.detect().request_id or 0
+    both = [("2026-03-01T12:00Z", "failed"), ("2026-03-01T12:05Z", "failed")]
+    assert overdue(lane) == both
+    assert overdue(lane) == [], "told once"
+    lane.repair(request_id)
+    lane.produce([event(2)])
+    lane.ingest()
+    landed_hours_ago(lane, 3)
+    assert overdue(lane) == [("2026-03-01T12:00Z", "closed")], "a late record opened it again, and nobody judged it"

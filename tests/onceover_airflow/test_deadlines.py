@@ -1,0 +1,79 @@
+"""The deadline's task, and who is told when a task has failed for good."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from airflow.sdk import BaseNotifier, Context
+
+from onceover import deadlines
+from onceover.errors import ConfigurationError, TerminalError
+from onceover.ledger.deadlines import Overdue
+from onceover_airflow.deadlines import DeadlineOperator
+from onceover_airflow.notifier import on_failure
+
+pytestmark = pytest.mark.airflow
+AT = datetime(2013, 1, 1, 5, tzinfo=UTC)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, windows: list[Overdue]) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(deadlines, "overdue", lambda name: asked.append(name) or windows)
+    DeadlineOperator(task_id="deadline", pipeline="events").execute(cast(Context, {}))
+    assert asked == ["events"]
+
+
+def test_nothing_overdue_is_green(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(monkeypatch, [])
+
+
+def test_what_is_overdue_turns_red_and_names_the_command_that_shows_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    windows = [
+        Overdue(AT.replace(hour=hour), "failed", AT, ("duplicated",), "raw is damaged" if hour == 6 else None)
+        for hour in range(5, 12)
+    ]
+    with pytest.raises(TerminalError, match="7 windows are not certified") as red:
+        run(monkeypatch, windows)
+    said = str(red.value)
+    assert "2013-01-01T05:00Z is failed (duplicated)" in said
+    assert "2013-01-01T06:00Z is failed (raw is damaged)" in said
+    assert "and 2 more; see `onceover explain events 2013-01-01T05:00Z`" in said
+
+
+class Pager(BaseNotifier):
+    """An Airflow notifier of somebody's own."""
+
+    template_fields = ()
+
+    def notify(self, context: Context) -> None:
+        pass
+
+
+def page(context: Any) -> None:
+    pass
+
+
+not_a_function = 5
+
+
+def test_one_line_names_a_notifier_or_a_function() -> None:
+    assert on_failure({}) == []
+    assert on_failure({"ONCEOVER_NOTIFIER": f"{__name__}:page"}) == [page]
+    (made,) = on_failure({"ONCEOVER_NOTIFIER": f"{__name__}:Pager"})
+    assert isinstance(made, Pager)
+
+
+@pytest.mark.parametrize("wrong", ["page", "os.system('x'):y", "no_such_module:page", "json:no_such_name"])
+def test_a_notifier_that_is_not_there_is_told(wrong: str) -> None:
+    with pytest.raises(ConfigurationError, match="ONCEOVER_NOTIFIER"):
+        on_failure({"ONCEOVER_NOTIFIER": wrong})
+
+
+def test_what_cannot_be_called_is_no_notifier() -> None:
+    with pytest.raises(ConfigurationError, match="cannot be called"):
+        on_failure({"ONCEOVER_NOTIFIER": f"{__name__}:not_a_function"})
