@@ -10,7 +10,6 @@ import signal
 import socket
 import sys
 from contextlib import closing, suppress
-from datetime import timedelta
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -19,7 +18,6 @@ from onceover.endpoints import address
 from onceover.errors import OnceoverError, TerminalError, TransientError
 from onceover.heart import as_driver
 from onceover.kafka import Topic, TopicFacts
-from onceover.ledger import kafka_partitions
 from onceover.ledger.anew import require_nothing_known, write_anew
 from onceover.ledger.catalog import register
 from onceover.ledger.database import connect, migrate
@@ -49,14 +47,11 @@ def main(arguments: list[str]) -> int:
         try:
             known = register(connection, pipeline, check(spark, pipeline.contract))
             with as_driver(connection, pipeline.name, owner) as epoch:
-                runs = scan(spark, address("hdfs"), files, known.contract.window_minutes)
-                ends = {KafkaPartition(facts.generation, p): end for p, end in facts.end.items()} if facts else {}
+                logs = _logs(facts)
+                runs = scan(spark, address("hdfs"), files, known.contract.window_minutes, logs)
+                is_whole = pipeline.ingest.first_start == "earliest"
                 topic_ids = {facts.generation: facts.topic_id} if facts else {}
-                done = write_anew(connection, epoch, known, files, runs, topic_ids, ends)
-                if facts is not None:
-                    lateness = timedelta(milliseconds=pipeline.ingest.allowed_lateness_ms)
-                    idle = timedelta(milliseconds=pipeline.ingest.idle_after_ms)
-                    kafka_partitions.advance_watermark(connection, epoch, facts.generation, lateness, idle)
+                done = write_anew(connection, epoch, known, files, runs, topic_ids, logs if is_whole else {})
         except (PySparkException, Py4JError) as error:
             raise TransientError(f"Spark failed, nothing was written: {one_line(error)}") from error
         finally:
@@ -72,10 +67,16 @@ def main(arguments: list[str]) -> int:
                 "windows": done.windows,
                 "records": done.records,
                 "holes": [str(hole) for hole in done.holes],
+                "beyond_reading": done.beyond_reading,
             }
         )
     )
     return 0
+
+
+def _logs(facts: TopicFacts | None) -> dict[KafkaPartition, int]:
+    """Where each living Kafka partition's log begins."""
+    return {KafkaPartition(facts.generation, p): start for p, start in facts.earliest.items()} if facts else {}
 
 
 def _facts(pipeline: Pipeline) -> TopicFacts | None:

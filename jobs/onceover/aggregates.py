@@ -172,6 +172,13 @@ class AggregateTable:
             [revision, self.name, window_start, source],
         ).rowcount
 
+    def with_rows(self, connection: Connection, starts: Sequence[datetime]) -> list[datetime]:
+        """Those of these windows that have rows."""
+        if not starts:
+            return []
+        query = sql.SQL("SELECT DISTINCT window_start FROM {} WHERE window_start = ANY(%s)").format(self.table)
+        return [row["window_start"] for row in connection.execute(query, [list(starts)])]
+
     def fingerprint(self, connection: Connection, window_start: datetime, stage: str | None = None) -> Fingerprint:
         """Of one window's rows as they stand in the table, or as they are staged."""
         return self.fingerprints(connection, [window_start], stage)[window_start]

@@ -22,7 +22,7 @@ from typing import Protocol
 
 from onceover import retention
 from onceover.batch import Increment, Landing, RangeRead
-from onceover.errors import TransientError
+from onceover.errors import FencedError, OnceoverError, TransientError
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import batches, drivers, kafka_partitions, refills
 from onceover.ledger.catalog import Registered
@@ -90,6 +90,7 @@ class Ingest:
         self._files = files
         self._submissions = Submissions(topic, policy)
         self._planned = False
+        self._looked = time.monotonic()
         self._uncommitted: dict[int, dict[int, int]] = {}  # landed batches whose offsets the store does not hold yet
 
     def run(self, stop: threading.Event, lost: threading.Event, report: Callable[[Progress], None]) -> None:
@@ -123,7 +124,8 @@ class Ingest:
         """
         batches.supersede_own(self._connection, self._epoch)
         self._commit_offsets()
-        retention.carry_out(self._connection, self._epoch, self._files)
+        self._let_raw_go()
+        self._looked = time.monotonic()
         facts = self._topic.facts()
         at = self._stands(facts)
         if again := self._refills(facts):
@@ -134,6 +136,14 @@ class Ingest:
         with self._submissions.running(submitted) as waited:
             progress = self._batch(submitted.ranges, facts, waited)
         return replace(progress, waited_seconds=waited, waiting=self._submissions.waiting, rate=submitted.rate)
+
+    def _let_raw_go(self) -> None:
+        try:
+            retention.carry_out(self._connection, self._epoch, self._files)
+        except FencedError:
+            raise
+        except OnceoverError as error:  # no reason not to read: it is tried again next turn
+            log.warning("raw that is to go stays for now: %s", error)
 
     def _refills(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
         """What is to be read again, one range a Kafka partition; what the log no longer holds is refused."""
@@ -255,6 +265,7 @@ class Ingest:
             facts.generation,
             timedelta(milliseconds=self._policy.allowed_lateness_ms),
             timedelta(milliseconds=self._policy.idle_after_ms),
+            seen_ago=timedelta(seconds=time.monotonic() - self._looked),
         )
         frontiers = kafka_partitions.progress(self._connection, self._epoch.pipeline, facts.generation)
         return Progress(

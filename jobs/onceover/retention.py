@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from onceover.errors import UsageError
-from onceover.ledger import expiries
+from onceover.ledger import drivers, expiries
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import Expiring
@@ -20,27 +20,32 @@ MOST_AT_ONCE = 200
 
 
 class Files(Protocol):
-    """What is asked of a pipeline's files."""
+    """What is asked of a pipeline's files; `number` tells apart what was let go more than once."""
 
     layout: Layout
 
-    def set_aside(self, path: str) -> None: ...
-    def delete_aside(self, path: str) -> None: ...
+    def is_aside(self, path: str, number: int) -> bool: ...
+    def set_aside(self, path: str, number: int) -> None: ...
+    def delete_aside(self, path: str, number: int) -> None: ...
 
 
 def carry_out(connection: Connection, epoch: Epoch, files: Files) -> int:
     """As the pipeline's driver: move away some of what was let go, delete what was moved away a day ago. Returns how
     many files that were. Killed anywhere, it is done again by the next driver."""
-    pipeline = epoch.pipeline
-    if expiries.left(connection, pipeline):
-        expiries.drop_touched(connection, epoch)
-    going = expiries.wanted(connection, pipeline, "wanted", MOST_AT_ONCE)
+    going = expiries.wanted(connection, epoch.pipeline, MOST_AT_ONCE)
     for one in going:
-        files.set_aside(path_of(files.layout, one))
+        path = path_of(files.layout, one)
+        if not files.is_aside(path, one.expiry_id):  # else a driver died before it could note that
+            if expiries.is_touched(connection, epoch.pipeline, one):
+                expiries.dropped(connection, epoch, one)
+                continue
+            drivers.beat(connection, epoch)
+            files.set_aside(path, one.expiry_id)
         expiries.moved(connection, epoch, one.expiry_id)
-    gone = expiries.wanted(connection, pipeline, "moved", MOST_AT_ONCE)
+    gone = expiries.moved_a_day_ago(connection, epoch.pipeline, MOST_AT_ONCE)
     for one in gone:
-        files.delete_aside(path_of(files.layout, one))
+        drivers.beat(connection, epoch)
+        files.delete_aside(path_of(files.layout, one), one.expiry_id)
         expiries.deleted(connection, epoch, one.expiry_id)
     return len(going) + len(gone)
 

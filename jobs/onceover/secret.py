@@ -11,7 +11,7 @@ from onceover.errors import ConfigurationError
 
 
 def secret(variable: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The variable's value, or the first line of the file that `VARIABLE_FILE` names; None where neither is set.
+    """The variable's value, or what the file holds that `VARIABLE_FILE` names; None where neither is set.
 
     Raises ConfigurationError for both at once, and for a file that others may read or that cannot be read.
     """
@@ -24,10 +24,10 @@ def secret(variable: str, environment: Mapping[str, str] = os.environ) -> str | 
     try:
         if file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise ConfigurationError(f"{variable}_FILE: {file} may be read by others than its owner; `chmod 600` it")
-        lines = file.read_text().splitlines()
+        found = file.read_text().removesuffix("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise ConfigurationError(f"{variable}_FILE: {file} cannot be read: {reason}") from None
-    if not lines or not lines[0]:
-        raise ConfigurationError(f"{variable}_FILE: {file} holds nothing in its first line")
-    return lines[0]
+    if not found:
+        raise ConfigurationError(f"{variable}_FILE: {file} holds nothing")
+    return found

@@ -133,10 +133,10 @@ class Submissions:
             self._waiting.append(Submitted(ranges, now_ms, rate, drained=not self._is_behind))
 
     def _was_due(self) -> None:
-        """The next one is due an interval after this one was; whoever is late does not hurry to make up for it."""
-        now_ms = _now_ms()
-        if self._due_ms <= now_ms:
-            self._due_ms = max(self._due_ms + self._policy.interval_ms, now_ms)
+        """The next one is due when an interval is over; whoever is late by several does not make up for them."""
+        late_ms = _now_ms() - self._due_ms
+        if late_ms >= 0:
+            self._due_ms += (1 + late_ms // self._policy.interval_ms) * self._policy.interval_ms
 
 
 def _rate_controller(policy: IngestPolicy, kafka_partitions: int) -> RateController:

@@ -60,10 +60,10 @@ class Layout:
     def quarantine_file(self, day: date) -> str:
         return f"{self.raw_root}/{self.pipeline}/quarantine/{day.isoformat()}.log"
 
-    def set_aside(self, path: str) -> str:
+    def aside(self, path: str, number: int) -> str:
         """Where a file of this pipeline lies for a day before it is deleted."""
         root = f"{self.raw_root}/{self.pipeline}"
-        return f"{root}/expired{path.removeprefix(root)}"
+        return f"{root}/expired{path.removeprefix(root)}.{number}"
 
     def day_folder(self, day: date) -> str:
         return f"{self.raw_root}/{self.pipeline}/{day.isoformat()}"
@@ -157,9 +157,13 @@ class WindowFiles:
         with explaining(self._address), self._client.read(path, chunk_size=_CHUNK) as chunks:
             yield from chunks
 
-    def set_aside(self, path: str) -> None:
-        """Move the file to where it waits for its deletion; nothing happens if it is there already, or nowhere."""
-        aside = self.layout.set_aside(path)
+    def is_aside(self, path: str, number: int) -> bool:
+        """Whether `set_aside` was here."""
+        return self.length(self.layout.aside(path, number)) is not None
+
+    def set_aside(self, path: str, number: int) -> None:
+        """Move the file, if there is one, to where it waits for its deletion."""
+        aside = self.layout.aside(path, number)
         with explaining(self._address):
             if self._client.status(path, strict=False) is None:
                 return
@@ -167,9 +171,9 @@ class WindowFiles:
             self._client.rename(path, aside)
             self._remove_if_empty(path.rpartition("/")[0])
 
-    def delete_aside(self, path: str) -> None:
+    def delete_aside(self, path: str, number: int) -> None:
         """Delete what `set_aside` moved away, if it is there."""
-        aside = self.layout.set_aside(path)
+        aside = self.layout.aside(path, number)
         with explaining(self._address):
             self._client.delete(aside)
             self._remove_if_empty(aside.rpartition("/")[0])

@@ -16,12 +16,14 @@ def file(tmp_path: Path) -> Path:
     return found
 
 
-def test_a_secret_is_a_variables_value_or_a_files_first_line(file: Path) -> None:
+def test_a_secret_is_a_variables_value_or_what_a_file_holds(file: Path) -> None:
     assert secret("PASSWORD", {"PASSWORD": "plain"}) == "plain"
     assert secret("PASSWORD", {"PASSWORD_FILE": str(file)}) == "s3cret"
     assert secret("PASSWORD", {"PASSWORD_FILE": "", "PASSWORD": ""}) is None
     file.chmod(0o400)
     assert secret("PASSWORD", {"PASSWORD_FILE": str(file)}) == "s3cret"
+    file.write_text("-----BEGIN KEY-----\nabc\x0bdef\n-----END KEY-----\n")
+    assert secret("KEY", {"KEY_FILE": str(file)}) == "-----BEGIN KEY-----\nabc\x0bdef\n-----END KEY-----"
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o777])

@@ -53,4 +53,10 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
     say(f"{windows} with {records}, from {files}, stand in the ledger again")
     for hole in found["holes"]:
         say(f"raw does not hold {hole}")
+    if found["beyond_reading"]:
+        number = counted(found["beyond_reading"], "offset")
+        say(
+            f"{number} in no file, and in the log no more: control markers, compacted or expired records, or lost "
+            "ones; nobody can tell any more"
+        )
     say(f"Now start ingest, which closes windows, and then repair: `onceover ingest {known.name}`")

@@ -25,7 +25,7 @@ _VERDICTS = {
     "repairing": "A repair holds it right now.",
     "blocked": "Schedules leave it alone until a person asks for it.",
     "certified": "It is certified: each record is counted exactly once.",
-    "expired": "Its raw has expired by the pipeline's retention; its certificate is all there is.",
+    "expired": "Its raw has expired by the pipeline's retention: what came to it since is counted at least once.",
 }
 
 

@@ -33,6 +33,7 @@ class Anew:
     windows: int
     records: int
     holes: tuple[OffsetRange, ...]
+    beyond_reading: int  # offsets that neither raw holds nor the log
 
 
 def require_nothing_known(connection: Connection, pipeline: str) -> None:
@@ -54,10 +55,13 @@ def write_anew(
     files: Sequence[RawFile],
     runs: Sequence[Run],
     topic_ids: Mapping[str, str],
-    ends: Mapping[KafkaPartition, int],
+    origins: Mapping[KafkaPartition, int],
 ) -> Anew:
-    """All of it in one transaction, as the pipeline's driver. `runs` are in order; `topic_ids` are of generations that
-    are known, `ends` of Kafka partitions that have a log. Raises UsageError where batches are known already."""
+    """All of it in one transaction, as the pipeline's driver.
+
+    `runs` are in order; `topic_ids` are of generations that are known; `origins` say from which offset on a Kafka
+    partition was to be read, where that is known. Raises UsageError where batches are known already.
+    """
     by_source = {source: list(of_it) for source, of_it in groupby(runs, key=lambda run: run.offsets.source)}
     rounds = [[run for run in several if run is not None] for several in zip_longest(*by_source.values())]
     landings = _landings(files, rounds)
@@ -78,8 +82,8 @@ def write_anew(
                 connection,
                 epoch,
                 topic_ids.get(source.generation, f"unknown, of generation {source.generation}"),
-                starts={source: Start(first, first)},
-                ends={source: max(last, ends.get(source, last))},
+                starts={source: Start(first, min(first, origins.get(source, first)))},
+                ends={source: last},
             )
         for together, of_batch in zip(rounds, landings, strict=True):
             batch_id = batches.begin(connection, epoch, known.contract_version, [run.offsets for run in together], None)
@@ -92,6 +96,7 @@ def write_anew(
             windows=len(starts),
             records=sum(run.digest.records for run in runs),
             holes=tuple(kafka_partitions.holes(connection, known.name)),
+            beyond_reading=sum(len(run.offsets) - run.digest.records for run in runs),
         )
 
 

@@ -31,6 +31,10 @@ class Expiring:
     expiry_id: int = 0
 
 
+_AT_ONCE = 2_000
+_COLUMNS = (
+    "expiry_id, window_start, quarantine_day, version, last_landing, bytes, records, landed_at"  # those of Expiring
+)
 _OF_WINDOWS = """
   SELECT w.window_start, NULL::date AS quarantine_day, w.version, max(l.landing_id) AS last_landing,
     c.frozen_length AS bytes, c.records, max(b.landed_at) AS landed_at
@@ -81,73 +85,98 @@ def kept_back(connection: Connection, pipeline: str, older_than_ms: int) -> int:
 
 
 def let_go(connection: Connection, pipeline: str, files: Sequence[Expiring], who: str, why: str) -> int:
-    """Have the driver delete these, each only if it still is as it was listed; returns how many that are."""
+    """Have the driver move these away, each only if it still is as it was listed; returns how many that are. Some
+    thousands at a time, each in a transaction of its own: whoever needs such a window waits for no more."""
+    return sum(
+        _let_go(connection, pipeline, files[at : at + _AT_ONCE], who, why) for at in range(0, len(files), _AT_ONCE)
+    )
+
+
+def _let_go(connection: Connection, pipeline: str, files: Sequence[Expiring], who: str, why: str) -> int:
     starts = [one.window_start for one in files if one.window_start is not None]
     with connection.transaction():
         lock_windows(connection, pipeline, starts)
-        listed = [(one.window_start, one.quarantine_day, one.last_landing) for one in files]
-        same = [
-            one
-            for one in due(connection, pipeline, 0)
-            if (one.window_start, one.quarantine_day, one.last_landing) in set(listed)
-        ]
-        connection.cursor().executemany(
+        same = connection.execute(
+            """
+            SELECT w.window_start FROM onceover."window" w
+            JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
+            JOIN unnest(%(starts)s::timestamptz[], %(versions)s::bigint[]) AS listed (window_start, version)
+              ON listed.window_start = w.window_start AND listed.version = w.version
+            WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.blocked_at IS NULL
+              AND coalesce(w.claimed_until < clock_timestamp(), true)
+            """,
+            {
+                "pipeline": pipeline,
+                "starts": starts,
+                "versions": [one.version for one in files if one.window_start is not None],
+            },
+        )
+        still = {row["window_start"] for row in same} | {None}
+        going = [one for one in files if one.window_start in still]
+        cursor = connection.cursor()
+        cursor.executemany(
             """
             INSERT INTO onceover.expiry (pipeline, window_start, quarantine_day, version, last_landing, bytes, records,
-              landed_at, who, why) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+              landed_at, who, why) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING
             """,
             [
                 (pipeline, x.window_start, x.quarantine_day, x.version, x.last_landing, x.bytes, x.records,
                  x.landed_at, who, why)
-                for x in same
+                for x in going
             ],
         )  # fmt: skip
         connection.execute(
             'UPDATE onceover."window" SET expired_at = clock_timestamp() '
             "WHERE pipeline = %s AND window_start = ANY(%s)",
-            [pipeline, [one.window_start for one in same if one.window_start is not None]],
+            [pipeline, [one.window_start for one in going if one.window_start is not None]],
         )
-    return len(same)
+    return cursor.rowcount
 
 
-def wanted(connection: Connection, pipeline: str, state: str, most: int) -> list[Expiring]:
-    """The first files that are to be moved away (of state `wanted`), or that were a day ago (`moved`)."""
+def wanted(connection: Connection, pipeline: str, most: int) -> list[Expiring]:
+    """The first files that are to be moved away and are not yet."""
     rows = connection.execute(
-        """
-        SELECT expiry_id, window_start, quarantine_day, version, last_landing, bytes, records, landed_at
-        FROM onceover.expiry
-        WHERE pipeline = %s AND state = %s AND state IN ('wanted', 'moved')
-          AND coalesce(moved_at < clock_timestamp() - interval '1 day', true)
-        ORDER BY expiry_id LIMIT %s
-        """,
-        [pipeline, state, most],
+        f"SELECT {_COLUMNS} FROM onceover.expiry WHERE pipeline = %s AND state = 'wanted' ORDER BY expiry_id LIMIT %s",
+        [pipeline, most],
     )
     return [Expiring(**row) for row in rows]
 
 
-def drop_touched(connection: Connection, epoch: Epoch) -> int:
-    """Give up what something has come to since it was let go: its raw stays, and the window is judged again. Returns
-    how many those are."""
+def moved_a_day_ago(connection: Connection, pipeline: str, most: int) -> list[Expiring]:
+    """The first files that were moved away and are to be deleted now."""
+    rows = connection.execute(
+        f"""
+        SELECT {_COLUMNS} FROM onceover.expiry WHERE pipeline = %s AND state = 'moved'
+          AND moved_at < clock_timestamp() - interval '1 day' ORDER BY moved_at LIMIT %s
+        """,
+        [pipeline, most],
+    )
+    return [Expiring(**row) for row in rows]
+
+
+def is_touched(connection: Connection, pipeline: str, one: Expiring) -> bool:
+    """Whether something has come to it since it was let go."""
+    if one.window_start is not None:
+        row = connection.execute(
+            'SELECT version <> %s AS touched FROM onceover."window" WHERE pipeline = %s AND window_start = %s',
+            [one.version, pipeline, one.window_start],
+        ).fetchone()
+    else:
+        row = connection.execute(
+            "SELECT max(landing_id) > %s AS touched FROM onceover.landing WHERE pipeline = %s AND quarantine_day = %s",
+            [one.last_landing, pipeline, one.quarantine_day],
+        ).fetchone()
+    return bool(row and row["touched"])
+
+
+def dropped(connection: Connection, epoch: Epoch, one: Expiring) -> None:
+    """Something has come to it since: its raw stays, and the window is judged again."""
     with connection.transaction():
-        require_current(connection, epoch)
-        dropped = connection.execute(
-            """
-            UPDATE onceover.expiry e SET state = 'dropped', finished_at = clock_timestamp(),
-              reason = 'something has come to it since'
-            WHERE e.pipeline = %(pipeline)s AND e.state = 'wanted' AND (
-              EXISTS (SELECT 1 FROM onceover."window" w WHERE w.pipeline = e.pipeline
-                AND w.window_start = e.window_start AND w.version <> e.version)
-              OR EXISTS (SELECT 1 FROM onceover.landing l WHERE l.pipeline = e.pipeline
-                AND l.quarantine_day = e.quarantine_day AND l.landing_id > e.last_landing))
-            RETURNING window_start
-            """,
-            {"pipeline": epoch.pipeline},
-        ).fetchall()
+        _note(connection, epoch, one.expiry_id, "state = 'dropped', finished_at = clock_timestamp()")
         connection.execute(
-            'UPDATE onceover."window" SET expired_at = NULL WHERE pipeline = %s AND window_start = ANY(%s)',
-            [epoch.pipeline, [row["window_start"] for row in dropped if row["window_start"] is not None]],
+            'UPDATE onceover."window" SET expired_at = NULL WHERE pipeline = %s AND window_start = %s',
+            [epoch.pipeline, one.window_start],
         )
-    return len(dropped)
 
 
 def moved(connection: Connection, epoch: Epoch, expiry_id: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from onceover.aggregates import AggregateTable
 from onceover.batch import Increment
@@ -27,17 +28,18 @@ def increment(
     ordered = sorted(increments, key=lambda i: i.window_start)
     with connection.transaction():
         require_current(connection, epoch)
-        cursor = connection.cursor()
-        cursor.executemany(
+        fresh = connection.execute(
             """
-            INSERT INTO onceover."window" (pipeline, window_start, window_end) VALUES (%s, %s, %s)
-            ON CONFLICT DO NOTHING
+            INSERT INTO onceover."window" (pipeline, window_start, window_end)
+            SELECT %s, start, "end" FROM unnest(%s::timestamptz[], %s::timestamptz[]) AS given (start, "end")
+            ON CONFLICT DO NOTHING RETURNING window_start
             """,
-            [(epoch.pipeline, i.window_start, i.window_end) for i in ordered],
-        )
+            [epoch.pipeline, [i.window_start for i in ordered], [i.window_end for i in ordered]],
+        ).fetchall()
         lock_windows(connection, epoch.pipeline, [i.window_start for i in ordered])
+        _doubt(connection, epoch.pipeline, table.with_rows(connection, [row["window_start"] for row in fresh]))
         table.increment(connection, stage_name(batch_id))
-        cursor.executemany(
+        connection.cursor().executemany(
             """
             UPDATE onceover."window" SET version = version + 1, records = records + %(records)s,
               high1 = high1 + %(high1)s, low1 = low1 + %(low1)s, high2 = high2 + %(high2)s, low2 = low2 + %(low2)s
@@ -46,3 +48,14 @@ def increment(
             [{"pipeline": epoch.pipeline, "window_start": i.window_start, **digest_columns(i.digest)} for i in ordered],
         )
         table.unstage(connection, stage_name(batch_id))
+
+
+def _doubt(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> None:
+    """The ledger has just heard of these windows, and there are rows of them: of before it was lost. Nobody knows what
+    those count, and what is added to that stays unknown, so the window is rebuilt from raw."""
+    if starts:
+        connection.execute(
+            'UPDATE onceover."window" SET records = NULL, high1 = NULL, low1 = NULL, high2 = NULL, low2 = NULL '
+            "WHERE pipeline = %s AND window_start = ANY(%s)",
+            [pipeline, starts],
+        )

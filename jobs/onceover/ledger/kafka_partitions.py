@@ -100,21 +100,27 @@ def holes(connection: Connection, pipeline: str) -> list[OffsetRange]:
 
 
 def advance_watermark(
-    connection: Connection, epoch: Epoch, generation: str, allowed_lateness: timedelta, idle_after: timedelta
+    connection: Connection,
+    epoch: Epoch,
+    generation: str,
+    allowed_lateness: timedelta,
+    idle_after: timedelta,
+    seen_ago: timedelta = timedelta(0),
 ) -> tuple[datetime | None, bool]:
     """Judge the watermark anew and keep it; it never moves back. Returns it, and whether every window is closed.
 
-    A hole holds it back, in an earlier generation too: nobody knows the event times of what is missing.
+    A hole holds it back, in an earlier generation too: nobody knows the event times of what is missing. Ends of logs
+    were read `seen_ago`: up to then, and no longer, a Kafka partition is known to have been quiet.
     """
     with connection.transaction():
         require_current(connection, epoch)
         rows = connection.execute(
             """
             SELECT kafka_partition, max_event_time,
-              CASE WHEN frontier >= reach THEN clock_timestamp() - caught_up_since END AS caught_up_for
+              CASE WHEN frontier >= reach THEN clock_timestamp() - %s - caught_up_since END AS caught_up_for
             FROM onceover.kafka_partition WHERE pipeline = %s AND (generation = %s OR frontier < reach)
             """,
-            [epoch.pipeline, generation],
+            [seen_ago, epoch.pipeline, generation],
         ).fetchall()
         progress = [PartitionProgress(row["max_event_time"], row["caught_up_for"]) for row in rows]
         moment, every_window_closed = watermark(progress, allowed_lateness, idle_after)

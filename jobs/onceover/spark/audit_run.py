@@ -71,8 +71,10 @@ def audit_log(
         ):
             windows = compared.windows()
             gone_windows, gone_days = expired(connection, known.name)
-            for start in [*(gone_windows & windows.keys()), *([None] if gone_days else [])]:
-                windows.pop(start, None)  # of what has expired, raw has nothing to compare
+            for gone_window in gone_windows & windows.keys():  # of what has expired, raw has nothing to compare
+                del windows[gone_window]
+            if gone_days and None in windows:  # nor of days of quarantine: what is not there may have been in one
+                windows[None].apart.pop(Apart.NOT_IN_RAW, None)
             counted = log.where("window_ms IS NOT NULL").transform(aggregate(known.contract))
             known.table.stage(connection, stage, copy_lines(counted, known.columns.names))
         gone = audits.reaching_back(connection, known.name, facts.generation, facts.earliest)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.digest import Digest
+from onceover.errors import TerminalError
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.raw import RawFile, Run
 from onceover.spark import lines
@@ -16,11 +17,19 @@ from onceover.window import from_ms, to_ms
 _HALVES = ("high1", "low1", "high2", "low2")
 _SOURCE = ("generation", "kafka_partition")
 _QUARANTINE = -1  # no window starts before 1970
+_BEFORE_THE_LOG = -(1 << 62)  # less than any run's number
+_MOST_ROWS = 1_000_000
 
 
-def scan(spark: SparkSession, hdfs: str, files: Sequence[RawFile], window_minutes: int) -> list[Run]:
+def scan(
+    spark: SparkSession, hdfs: str, files: Sequence[RawFile], window_minutes: int, logs: Mapping[KafkaPartition, int]
+) -> list[Run]:
     """The runs of every Kafka partition, in their order. Each ID counts once, in the first file that has it, whatever
-    else was appended; damaged lines, and lines in another window's file, count for nothing."""
+    else was appended; damaged lines, and lines in another window's file, count for nothing.
+
+    `logs` say where the log of each Kafka partition begins. What is missing before that, or of one that has no log, can
+    be read by nobody: a gap there ends no run. Raises TerminalError for more gaps than could be looked after.
+    """
     if not files:
         return []
     paths = [hdfs.rstrip("/") + file.path for file in files]
@@ -47,9 +56,18 @@ def scan(spark: SparkSession, hdfs: str, files: Sequence[RawFile], window_minute
         .agg(F.min("one").alias("one"))
         .select(*_SOURCE, "offset", "one.*")
     )
+    begins = F.broadcast(
+        spark.createDataFrame(
+            [(source.generation, source.kafka_partition, start) for source, start in logs.items()],
+            "generation string, kafka_partition int, begins bigint",
+        )
+    )
     in_order = Window.partitionBy(*_SOURCE).orderBy("offset")
     rows = (
-        distinct.withColumn("run", F.col("offset") - F.row_number().over(in_order))
+        distinct.join(begins, list(_SOURCE), "left")
+        .withColumn("position", F.row_number().over(in_order))
+        .withColumn("run", F.when(F.col("offset") >= F.col("begins"), F.col("offset") - F.col("position")))
+        .fillna(_BEFORE_THE_LOG, "run")
         .groupBy(*_SOURCE, "run", "place")
         .agg(
             F.min("offset").alias("first"),
@@ -59,20 +77,30 @@ def scan(spark: SparkSession, hdfs: str, files: Sequence[RawFile], window_minute
             F.max("event_ms").alias("max_event_ms"),
             F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
         )
-        .orderBy(*_SOURCE, "run", "place")
+        .limit(_MOST_ROWS + 1)
         .collect()  # one row a run and file
     )
+    if len(rows) > _MOST_ROWS:
+        raise TerminalError(
+            f"raw has more than {_MOST_ROWS:,} gaps and files, as a topic of many transactions has; restore a backup "
+            "of the ledger instead"
+        )
     by_run: dict[tuple[str, int, int], list[Row]] = {}
     for row in rows:
         by_run.setdefault((row.generation, row.kafka_partition, row.run), []).append(row)
-    return [_run(KafkaPartition(key[0], key[1]), held) for key, held in sorted(by_run.items())]
+    found = []
+    for (generation, kafka_partition, number), held in sorted(by_run.items()):
+        source = KafkaPartition(generation, kafka_partition)
+        found.append(_run(source, held, logs.get(source, 0) if number == _BEFORE_THE_LOG else 0))
+    return found
 
 
-def _run(source: KafkaPartition, rows: Sequence[Row]) -> Run:
+def _run(source: KafkaPartition, rows: Sequence[Row], reaches: int) -> Run:
+    """`reaches` is where the log begins, for what lies before it: what is missing up to there ends no run either."""
     newest = max((row.max_event_ms for row in rows if row.max_event_ms is not None), default=None)
     oldest = min((row.oldest_ms for row in rows if row.oldest_ms is not None), default=None)
     return Run(
-        OffsetRange(source, min(row.first for row in rows), max(row.last for row in rows) + 1),
+        OffsetRange(source, min(row.first for row in rows), max(reaches, *(row.last + 1 for row in rows))),
         tuple((row.place, Digest(row.records, *(getattr(row, half) for half in _HALVES))) for row in rows),
         None if newest is None else from_ms(newest),
         None if oldest is None else from_ms(oldest),

@@ -32,8 +32,10 @@ CREATE TABLE onceover.expiry (
   CHECK ((window_start IS NULL) <> (quarantine_day IS NULL)),
   CHECK ((window_start IS NULL) = (version IS NULL))
 );
-CREATE INDEX ON onceover.expiry (pipeline, expiry_id) WHERE state IN ('wanted', 'moved');
-CREATE INDEX ON onceover.expiry (pipeline, quarantine_day) WHERE quarantine_day IS NOT NULL;
+CREATE INDEX ON onceover.expiry (pipeline, expiry_id) WHERE state = 'wanted';
+CREATE INDEX ON onceover.expiry (pipeline, moved_at) WHERE state = 'moved';
+CREATE UNIQUE INDEX ON onceover.expiry (pipeline, quarantine_day) WHERE state <> 'dropped';
+CREATE INDEX ON onceover.landing (pipeline, quarantine_day) WHERE quarantine_day IS NOT NULL;
 COMMENT ON TABLE onceover.expiry IS 'Raw files that go by retention: a window''s, or those of a day of quarantine.';
 """
 
