@@ -15,7 +15,7 @@ from tests.integration.lane import Lane, event
 from tests.integration.planting import replayed
 
 from onceover.endpoints import address
-from onceover.ledger.database import connect
+from onceover.ledger.database import connect, migrate
 
 pytestmark = pytest.mark.stack
 
@@ -88,3 +88,19 @@ def test_offsets_that_raw_does_not_hold_are_holes_and_are_read_again(
     lane.repair(lane.detect().request_id or 0)  # reads the hole again
     assert certified(lane) == before
     assert lane.aggregates() == aggregates
+
+
+def test_an_ingest_that_starts_with_an_empty_ledger_doubts_the_rows_it_meets(lanes: Callable[..., Lane]) -> None:
+    lane = lanes(offset_store="postgres")
+    lane.produce([event(n) for n in range(10)])
+    before, aggregates = certified(lane), lane.aggregates()
+    with connect(address("postgres"), "test") as ledger:
+        ledger.execute("DROP SCHEMA onceover CASCADE")
+    migrate(address("postgres"))
+    lane.ingest()  # its offsets were in the ledger: it reads all again, on top of what stands there
+    assert lane.aggregates() != aggregates
+    detection = lane.detect()
+    assert len(detection.failed) == 2, "what they count nobody knows"
+    lane.repair(detection.request_id or 0)
+    assert lane.aggregates() == aggregates
+    assert {start: held[:5] for start, held in certificates(lane).items()} == {s: h[:5] for s, h in before.items()}

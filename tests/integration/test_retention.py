@@ -117,7 +117,7 @@ def test_certified_windows_go_and_are_expired_from_then_on(lane: Lane) -> None:
     assert len(lane.detect(whole_hour(), force=True).failed) == 1, "of a range that reaches back there, the rest"
     assert "Its raw has expired" in lane.told(0)
     audited = lane.audited()
-    assert (audited["equal"], [row["window"] for row in audited["rows"]]) == (True, ["2026-03-01T12:10Z"])
+    assert (audited["equal"], [row["window"] for row in audited["rows"]]) == (True, ["quarantine", "2026-03-01T12:10Z"])
 
 
 def test_what_came_to_a_window_since_it_was_let_go_keeps_its_raw(lane: Lane) -> None:
