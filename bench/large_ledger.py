@@ -208,8 +208,8 @@ _STATEMENTS = (
     """,
     """
     INSERT INTO onceover.kafka_partition (pipeline, generation, kafka_partition, topic_id, origin, frontier, reach,
-      end_offset)
-    SELECT %(name)s, %(generation)s, p, 'topic', 0, e, e, e
+      end_offset, records_landed)
+    SELECT %(name)s, %(generation)s, p, 'topic', 0, e, e, e, e
     FROM generate_series(0, %(partitions)s - 1) p, (SELECT %(batches)s::bigint * (%(own)s + %(before)s) AS e) x
     """,
     "SELECT setval(pg_get_serial_sequence('onceover.batch', 'batch_id'), %(b)s + %(batches)s)",

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from onceover.cli.app import app
 from onceover.findings import Kind
+from onceover.metrics import METRICS, UP
 from onceover.pipeline_toml import read
 from onceover.steps import Step
 
@@ -59,3 +60,9 @@ def test_it_explains_every_finding_and_every_step() -> None:
     assert all(str(kind) in findings for kind in Kind)
     crashes = README.split("## What a crash leaves behind")[1]
     assert all(str(step).replace("_", " ") in crashes for step in Step)
+
+
+def test_its_table_of_metrics_is_what_is_exposed() -> None:
+    table = README.split("## Signals")[1].split("| metric |")[1].split("\n\n")[0]
+    named = re.findall(r"^\| `(\w+)` \| (?:`(\w+)`)? *\|", table, re.MULTILINE)
+    assert named == [(UP, ""), *((each.name, each.label or "") for each in METRICS)]

@@ -19,6 +19,7 @@ from onceover.cli import (
     holes,
     ingest,
     ledger,
+    metrics,
     offsets,
     pipelines,
     quarantine,
@@ -113,6 +114,7 @@ for command in (
     decisions,
     retention,
     doctor,
+    metrics,
     ingest,
 ):
     command.add_to(app)

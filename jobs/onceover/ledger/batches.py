@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from onceover.batch import Landing, RangeRead, require_all_landed
 from onceover.errors import FencedError
+from onceover.ledger import totals
 from onceover.ledger.database import Connection
 from onceover.ledger.digests import digest_columns
 from onceover.ledger.drivers import Epoch, require_current
@@ -86,6 +87,7 @@ def land(
         for piece in read:
             _record_read(connection, batch_id, piece)
             advance(connection, epoch.pipeline, piece.offsets)
+        totals.add(connection, epoch.pipeline, landings)
         mark_landed(connection, epoch.pipeline, batch_id)
 
 

@@ -1,0 +1,74 @@
+"""Serves the metrics on loopback. Each scrape reads the ledger anew: nothing is kept that a crash could lose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Final
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from onceover.endpoints import address
+from onceover.errors import OnceoverError, TransientError
+from onceover.ledger import signals
+from onceover.ledger.database import DatabaseError, connect, require_current
+from onceover.metrics import exposed, up
+
+HOST: Final = "127.0.0.1"
+
+
+class LedgerCollector(Collector):
+    """All metrics as the ledger has them now; `onceover_up` 0 alone where it does not answer. `problem` is why, and is
+    told to `say` once, not at each scrape."""
+
+    def __init__(self, overdue_after: timedelta, say: Callable[[str], None]) -> None:
+        self._overdue_after, self._say = overdue_after, say
+        self.problem: OnceoverError | None = None
+
+    def collect(self) -> Iterator[Metric]:
+        try:
+            found = self._read()
+        except OnceoverError as error:
+            if str(error) != str(self.problem):
+                self._say(str(error))
+            self.problem = error
+            yield up(False)
+            return
+        self.problem = None
+        yield from exposed(found)
+
+    def _read(self) -> tuple[signals.Signals, ...]:
+        try:
+            with connect(address("postgres"), "onceover metrics") as connection:
+                require_current(connection)
+                return signals.read(connection, self._overdue_after)
+        except DatabaseError as error:
+            raise TransientError(f"the ledger could not be read for its metrics: {error}") from error
+
+
+def registry(collector: LedgerCollector) -> CollectorRegistry:
+    """One of its own: the global one would add this process's memory and garbage."""
+    own = CollectorRegistry()
+    own.register(collector)
+    return own
+
+
+@contextmanager
+def serving(collector: LedgerCollector, port: int) -> Iterator[str]:
+    """Answer scrapes within, a thread each; the address comes back. Port 0 is any free one."""
+    try:
+        server, thread = start_http_server(port, HOST, registry(collector))
+    except OSError as error:
+        raise TransientError(
+            f"port {port} on {HOST} cannot be had ({error.strerror}); stop what listens there, or name another with "
+            "--port"
+        ) from error
+    try:
+        yield f"http://{HOST}:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,203 @@
+"""What the ledger says of every pipeline for who watches it, in one snapshot, in time that a year of windows bears.
+
+What has landed is read from running totals, windows are counted by their certificates' keys, and landings are looked up
+only of windows that are not certified and of batches that landed lately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from onceover.findings import Kind
+from onceover.gaps import Reason
+from onceover.ledger.database import Connection
+from onceover.ledger.reading import STATE, WindowState
+
+MOST_SECONDS = 8
+"""For one statement: Prometheus gives up after 10 s, and a scrape that nobody waits for must not go on."""
+MOST_UNCERTIFIED = 1000
+"""Windows that are asked how long Kafka holds their records, the earliest ones first: those expire first."""
+
+
+class DriverState(StrEnum):
+    """Whether somebody ingests. A driver that was told to stop says goodbye, one that died or gave up does not."""
+
+    ALIVE = "alive"
+    STOPPED = "stopped"
+    DEAD = "dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One Kafka partition, over all generations of its topic. `lag` is in offsets, as its driver last saw the log."""
+
+    landed: int
+    quarantined: int
+    lag: int
+    largest_event_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class LastBatch:
+    """The last one that landed, refills left out. Times in seconds."""
+
+    scheduling_delay: float
+    processing: float
+    landed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """One pipeline. `overdue` counts windows, `holes` offsets, `too_many` and `too_few` the records by which aggregates
+    were wrong before their repair. `log_retention` is in seconds, None if Kafka's log lasts for ever; `log_until` in
+    Unix seconds, None too if nothing waits for a certificate."""
+
+    pipeline: str
+    driver: DriverState
+    watermark: datetime | None
+    landed: int
+    superseded: int
+    last_batch: LastBatch | None
+    kafka_partitions: Mapping[int, Progress]
+    windows: Mapping[WindowState, int]
+    overdue: int
+    log_retention: float | None
+    log_until: float | None
+    findings: Mapping[Kind, int]
+    holes: Mapping[Reason, int]
+    too_many: int
+    too_few: int
+
+
+def read(connection: Connection, overdue_after: timedelta) -> tuple[Signals, ...]:
+    """All pipelines that ever ran, by name.
+
+    A window is overdue if it is closed and neither certified nor blocked, the watermark has been `overdue_after` beyond
+    its end or the whole topic is idle, and nothing has landed in it for as long: by event time and by the database's
+    clock, so that neither a topic that is replayed nor one that stands still makes windows overdue at once.
+    """
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        connection.execute(f"SET LOCAL statement_timeout = '{MOST_SECONDS}s'")
+        rows = connection.execute(_PIPELINES).fetchall()
+        return tuple(_signals(connection, row, overdue_after) for row in rows)
+
+
+_PIPELINES = """
+SELECT p.name, p.watermark, p.batches_landed, extract(epoch FROM p.log_retention)::float8 AS log_retention,
+  (SELECT count(*) FROM onceover.batch b WHERE b.pipeline = p.name AND b.state = 'superseded') AS superseded,
+  CASE WHEN d.expires_at >= clock_timestamp() THEN 'alive' WHEN d.expires_at > '-infinity' THEN 'dead'
+    ELSE 'stopped' END AS driver,
+  b.scheduling_delay_ms / 1000.0::float8 AS scheduling_delay,
+  extract(epoch FROM b.landed_at - b.begun_at)::float8 AS processing, b.landed_at
+FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name
+LEFT JOIN LATERAL (
+  SELECT * FROM onceover.batch WHERE pipeline = p.name AND state = 'landed' AND NOT refill
+  ORDER BY batch_id DESC LIMIT 1) b ON true
+ORDER BY p.name
+"""
+
+# What was not read of earlier generations is no lag: it can never be read, and is a hole.
+_KAFKA_PARTITIONS = """
+SELECT kafka_partition, sum(records_landed)::bigint AS landed, sum(records_quarantined)::bigint AS quarantined,
+  sum(greatest(end_offset - reach, 0))::bigint AS lag, max(max_event_time) AS largest_event_time
+FROM onceover.kafka_partition WHERE pipeline = %s GROUP BY 1 ORDER BY 1
+"""
+
+_LANDED_LATELY = """
+SELECT DISTINCT window_start FROM onceover.landing WHERE pipeline = %(pipeline)s AND window_start IS NOT NULL
+  AND batch_id > coalesce((SELECT batch_id FROM onceover.batch WHERE pipeline = %(pipeline)s
+    AND landed_at < clock_timestamp() - %(after)s::interval ORDER BY batch_id DESC LIMIT 1), 0)
+"""
+
+_OF_WINDOWS = """
+FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+WHERE w.pipeline = %(pipeline)s"""
+
+_WINDOWS = f"""
+SELECT state, count(*) AS windows, count(*) FILTER (WHERE state IN ('closed', 'failed', 'repairing')
+  AND long_closed AND NOT window_start = ANY(%(lately)s)) AS overdue
+FROM (
+  SELECT w.window_start, {STATE} AS state,
+    p.every_window_closed OR coalesce(w.window_end <= p.watermark - %(after)s::interval, false) AS long_closed
+  {_OF_WINDOWS}) windows
+GROUP BY 1
+"""
+
+_UNCERTIFIED = f"""
+SELECT w.window_start {_OF_WINDOWS} AND c.version IS DISTINCT FROM w.version ORDER BY 1 LIMIT {MOST_UNCERTIFIED}
+"""
+
+_OLDEST_RECORD = """
+SELECT extract(epoch FROM min(r.oldest_record))::float8 AS oldest
+FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
+JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
+  AND r.kafka_partition = p.kafka_partition
+WHERE l.pipeline = %s AND l.window_start = ANY(%s)
+"""
+
+_FINDINGS = """
+SELECT kind, count(*) AS found FROM onceover.finding WHERE pipeline = %s AND resolved_at IS NULL GROUP BY 1
+"""
+
+_HOLES = """
+SELECT gap ->> 'reason' AS reason,
+  sum((gap #>> '{offsets,3}')::bigint - (gap #>> '{offsets,2}')::bigint)::bigint AS missing
+FROM onceover.finding, jsonb_array_elements(evidence -> 'gaps') gap
+WHERE pipeline = %s AND window_start IS NULL AND kind = 'hole' AND resolved_at IS NULL GROUP BY 1
+"""
+
+# NULL where nobody knew what the rows counted before.
+_REPAIRED = """
+SELECT coalesce(sum(greatest(more, 0)), 0)::bigint AS too_many, coalesce(sum(greatest(-more, 0)), 0)::bigint AS too_few
+FROM (
+  SELECT (before #>> '{control,records}')::bigint - (after #>> '{control,records}')::bigint AS more
+  FROM onceover.repair WHERE pipeline = %s AND state IN ('published', 'confirmed', 'revoked')) repairs
+"""
+
+
+def _signals(connection: Connection, row: Mapping[str, Any], overdue_after: timedelta) -> Signals:
+    name: str = row["name"]
+    key = {"pipeline": name, "after": overdue_after}
+    # By name and not by what chose them: the planner cannot know how few they are.
+    lately = [each["window_start"] for each in connection.execute(_LANDED_LATELY, key)]
+    windows = connection.execute(_WINDOWS, {**key, "lately": lately}).fetchall()
+    repaired = connection.execute(_REPAIRED, [name]).fetchall()[0]
+    return Signals(
+        pipeline=name,
+        driver=DriverState(row["driver"]),
+        watermark=row["watermark"],
+        landed=row["batches_landed"],
+        superseded=row["superseded"],
+        last_batch=LastBatch(row["scheduling_delay"], row["processing"], row["landed_at"])
+        if row["landed_at"]
+        else None,
+        kafka_partitions={
+            each["kafka_partition"]: Progress(
+                each["landed"], each["quarantined"], each["lag"], each["largest_event_time"]
+            )
+            for each in connection.execute(_KAFKA_PARTITIONS, [name])
+        },
+        windows={WindowState(each["state"]): each["windows"] for each in windows},
+        overdue=sum(each["overdue"] for each in windows),
+        log_retention=row["log_retention"],
+        log_until=_log_until(connection, name, row["log_retention"]),
+        findings={Kind(each["kind"]): each["found"] for each in connection.execute(_FINDINGS, [name])},
+        holes={Reason(each["reason"]): each["missing"] for each in connection.execute(_HOLES, [name])},
+        too_many=repaired["too_many"],
+        too_few=repaired["too_few"],
+    )
+
+
+def _log_until(connection: Connection, name: str, log_retention: float | None) -> float | None:
+    """Until when Kafka holds every record of the uncertified windows."""
+    if log_retention is None:
+        return None
+    starts = [row["window_start"] for row in connection.execute(_UNCERTIFIED, {"pipeline": name})]
+    row = connection.execute(_OLDEST_RECORD, [name, starts]).fetchone()
+    return row["oldest"] + log_retention if row and row["oldest"] is not None else None

@@ -1,0 +1,89 @@
+"""The alert rules: of Prometheus' form, about metrics that are exposed, each with a runbook that the README has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from tests.deploy.promql import labels_of, metrics_of, mistakes_of
+
+ROOT = Path(__file__).parents[2]
+RULES = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text())
+ALERTS: list[dict[str, Any]] = [rule for group in RULES["groups"] for rule in group["rules"]]
+DURATION = {"type": "string", "pattern": r"^[0-9]+(s|m|h|d)$"}
+TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+FORM = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["groups"],
+    "properties": {
+        "groups": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["name", "rules"],
+                "properties": {
+                    "name": {"type": "string"},
+                    "interval": DURATION,
+                    "rules": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "required": ["alert", "expr", "labels", "annotations"],
+                            "properties": {
+                                "alert": {"type": "string", "pattern": "^Onceover[A-Za-z]+$"},
+                                "expr": {"type": "string"},
+                                "for": DURATION,
+                                "labels": {**TEXTS, "required": ["severity"]},
+                                "annotations": {**TEXTS, "required": ["summary", "description", "runbook"]},
+                            },
+                        },
+                    },
+                },
+            },
+        }
+    },
+}
+
+
+def test_the_file_has_the_form_of_prometheus_rules() -> None:
+    jsonschema.validate(RULES, FORM)
+    assert len({each["alert"] for each in ALERTS}) == len(ALERTS)
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda each: str(each["alert"]))
+def test_an_alert_asks_for_what_is_exposed(alert: dict[str, Any]) -> None:
+    assert metrics_of(alert["expr"])
+    assert mistakes_of(alert["expr"]) == []
+    told = " ".join(alert["annotations"].values())
+    assert set(re.findall(r"\$labels\.(\w+)", told)) <= {"pipeline", *labels_of(alert["expr"].split(" or ")[0])}
+
+
+def test_what_nothing_exposes_is_noticed() -> None:
+    assert mistakes_of("onceover_nosuch > 0") == ["onceover_nosuch"]
+    assert mistakes_of('onceover_windows{kind="late"} > 0') == ["onceover_windows{kind}"]
+    assert mistakes_of('onceover_windows{state="broken"} > 0') == ['onceover_windows{state="broken"}']
+    assert mistakes_of("sum by (kafka_partition) (onceover_overdue_windows)") == ["kafka_partition"]
+
+
+def test_every_alert_has_its_runbook_and_every_runbook_its_alert() -> None:
+    readme = (ROOT / "README.md").read_text()
+    signals = readme.split("\n## Signals\n")[1].split("\n## ")[0]
+    runbooks = re.split(r"^### ", signals, flags=re.MULTILINE)[1:]
+    there = {f"README.md#{_anchor(text.splitlines()[0])}": text for text in runbooks}
+    named = {alert["annotations"]["runbook"]: alert["alert"] for alert in ALERTS}
+    assert named.keys() == there.keys()
+    for runbook, alert in named.items():
+        assert there[runbook].split("\n\n")[1].startswith(f"`{alert}`: ")
+        assert "\n    onceover " in there[runbook], "a command to run"
+
+
+def _anchor(heading: str) -> str:
+    """As GitHub makes them."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

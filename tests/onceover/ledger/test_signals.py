@@ -1,0 +1,270 @@
+"""What a scrape reads, from batches, windows and findings that the ledger's own functions wrote."""
+
+from __future__ import annotations
+
+import importlib
+import uuid
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from bench.large_ledger import pipeline
+from psycopg.types.json import Jsonb
+
+from onceover.aggregates import NOTHING
+from onceover.batch import Landing, LandingPart, RangeRead
+from onceover.columns import Column, Columns
+from onceover.digest import Digest, total
+from onceover.findings import Finding, Kind
+from onceover.gaps import Gap, Reason
+from onceover.holes import finding
+from onceover.ledger import batches, drivers, kafka_partitions, requests, signals
+from onceover.ledger.catalog import keep_log_retention, register
+from onceover.ledger.certificates import Certificate, certify
+from onceover.ledger.database import Connection
+from onceover.ledger.digests import count_columns
+from onceover.ledger.found import record_findings
+from onceover.ledger.reading import WindowState, list_windows
+from onceover.ledger.signals import DriverState, Progress, Signals
+from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.plan import Start
+
+pytestmark = pytest.mark.stack
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+GENERATION = "0a1b2c3d"
+COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
+ZERO, ONE = KafkaPartition(GENERATION, 0), KafkaPartition(GENERATION, 1)
+
+
+class Written:
+    """A pipeline with two Kafka partitions, and what a test has its driver do."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection, self.name = connection, f"s{uuid.uuid4().hex[:10]}"
+        self.known = register(connection, pipeline(self.name), COLUMNS)
+        self.epoch = drivers.acquire(connection, self.name, "test")
+        self.see_ends(1000, 1000)
+
+    def see_ends(self, zero: int, one: int) -> None:
+        starts = {ZERO: Start(0, 0), ONE: Start(0, 0)}
+        kafka_partitions.register(self.connection, self.epoch, "topic", starts, {ZERO: zero, ONE: one})
+
+    def land(self, ranges: dict[KafkaPartition, tuple[int, int]], minute: int = 0, *, quarantined: int = 0,
+             waited: float | None = 0.0, oldest: datetime | None = None) -> int:  # fmt: skip
+        """A batch of these offsets, all in the window of that minute but for the first so many of each range."""
+        whole = [OffsetRange(source, *bounds) for source, bounds in ranges.items()]
+        batch_id = batches.begin(self.connection, self.epoch, 1, whole, waited)
+        start = NOON + timedelta(minutes=minute)
+        self.connection.execute(
+            'INSERT INTO onceover."window" (pipeline, window_start, window_end) VALUES (%s, %s, %s) '
+            "ON CONFLICT DO NOTHING",
+            [self.name, start, start + timedelta(minutes=5)],
+        )
+        parts = [LandingPart(r.source, Digest(len(r) - quarantined)) for r in whole]
+        landings = [Landing(start, None, 0, 1, True, tuple(parts))]
+        if quarantined:
+            bad = [LandingPart(r.source, Digest(quarantined)) for r in whole]
+            landings.append(Landing(None, date(2026, 3, 1), 0, 1, True, tuple(bad)))
+        read = [RangeRead(r, Digest(len(r)), start, oldest) for r in whole]
+        batches.land(self.connection, self.epoch, batch_id, read, landings)
+        return batch_id
+
+    def certify(self, minute: int) -> None:
+        rows = self.windows(minute)
+        stated = Certificate(rows["window_start"], rows["window_end"], rows["version"], (), (), 0, total(()), NOTHING,
+                             "test", "a test")  # fmt: skip
+        certify(self.connection, self.known, stated)
+
+    def windows(self, minute: int) -> Any:
+        start = NOON + timedelta(minutes=minute)
+        (row,) = list_windows(self.connection, self.name, None, start, start + timedelta(minutes=1))
+        return row
+
+    def set_window(self, minute: int, change: str) -> None:
+        self.connection.execute(
+            f'UPDATE onceover."window" SET {change} WHERE pipeline = %s AND window_start = %s',
+            [self.name, NOON + timedelta(minutes=minute)],
+        )
+
+    def close_before(self, minute: int) -> None:
+        self.connection.execute(
+            "UPDATE onceover.pipeline SET watermark = %s WHERE name = %s", [NOON + timedelta(minutes=minute), self.name]
+        )
+
+    def age(self, batch_id: int, by: timedelta) -> None:
+        """As if the batch had landed so long ago."""
+        self.connection.execute(
+            "UPDATE onceover.batch SET landed_at = landed_at - %s WHERE batch_id = %s", [by, batch_id]
+        )
+
+    def read(self, overdue_after: timedelta = HOUR) -> Signals:
+        return next(s for s in signals.read(self.connection, overdue_after) if s.pipeline == self.name)
+
+
+@pytest.fixture
+def written(connection: Connection) -> Written:
+    return Written(connection)
+
+
+def test_records_are_counted_by_kafka_partition_quarantine_included_and_replays_too(written: Written) -> None:
+    written.land({ZERO: (0, 100), ONE: (0, 50)}, quarantined=3)
+    written.land({ZERO: (100, 110)})
+    written.land({ZERO: (100, 110)})
+    batches.begin(written.connection, written.epoch, 1, [OffsetRange(ONE, 50, 90)])
+    batches.supersede_own(written.connection, written.epoch)
+
+    found = written.read()
+
+    assert found.kafka_partitions == {
+        0: Progress(landed=120, quarantined=3, lag=890, largest_event_time=NOON),
+        1: Progress(landed=50, quarantined=3, lag=950, largest_event_time=NOON),
+    }
+    assert (found.landed, found.superseded) == (3, 1)
+
+
+def test_an_earlier_generation_counts_but_does_not_lag(written: Written) -> None:
+    written.land({ZERO: (0, 100), ONE: (0, 50)})
+    kafka_partitions.retire(written.connection, written.epoch, "ffffffff")
+    anew = KafkaPartition("ffffffff", 0)
+    kafka_partitions.register(written.connection, written.epoch, "anew", {anew: Start(0, 0)}, {anew: 30})
+    written.land({anew: (0, 10)})
+
+    found = written.read().kafka_partitions
+
+    assert (found[0].landed, found[0].lag, found[1].lag) == (110, 20, 0)
+
+
+def test_what_the_migration_adds_up_is_what_was_counted_as_it_landed(written: Written) -> None:
+    written.land({ZERO: (0, 100), ONE: (0, 50)}, quarantined=3)
+    written.land({ZERO: (100, 110)})
+    counted = written.read()
+    for change in ("kafka_partition SET records_landed = 0, records_quarantined = 0 WHERE pipeline",
+                   "pipeline SET batches_landed = 0 WHERE name"):  # fmt: skip
+        written.connection.execute(f"UPDATE onceover.{change} = %s", [written.name])
+    assert written.read().landed == 0
+
+    migration = importlib.import_module("onceover.ledger.migrations.versions.0007_totals")
+    written.connection.execute(migration.TOTALS_SO_FAR)
+
+    assert written.read() == counted
+
+
+def test_the_last_batch_is_the_last_that_was_submitted_and_landed(written: Written) -> None:
+    assert written.read().last_batch is None
+    first = written.land({ZERO: (0, 10)}, waited=1.5)
+    written.connection.execute(
+        "UPDATE onceover.batch SET landed_at = begun_at + interval '2.25 seconds' WHERE batch_id = %s", [first]
+    )
+    written.land({ONE: (0, 10)}, waited=None)
+    batches.begin(written.connection, written.epoch, 1, [OffsetRange(ZERO, 10, 20)], 9.0)
+
+    last = written.read().last_batch
+
+    assert last is not None
+    assert (last.scheduling_delay, last.processing) == (1.5, 2.25)
+
+
+def test_windows_are_counted_in_the_states_that_their_list_shows(written: Written) -> None:
+    for minute in range(0, 40, 5):
+        written.land({ZERO: (minute * 2, minute * 2 + 10)}, minute)
+    written.close_before(30)
+    written.certify(0)
+    written.certify(5)
+    written.land({ONE: (0, 10)}, 5)
+    requests.request(
+        written.connection, written.name, "test", "a test", {NOON + timedelta(minutes=10): [Finding(Kind.LATE)]}
+    )
+    written.set_window(15, "blocked_at = now(), blocked_why = 'a test'")
+    written.set_window(20, "claimed_by = 'a test', claimed_until = now() + interval '1 hour'")
+
+    listed = Counter(row["state"] for row in list_windows(written.connection, written.name))
+
+    assert written.read().windows == {WindowState(str(state)): n for state, n in listed.items()}
+    assert set(listed) == set(WindowState)
+
+
+def test_a_window_is_overdue_once_it_has_waited_by_event_time_and_by_the_clock(written: Written) -> None:
+    old = [written.land({ZERO: (minute * 2, minute * 2 + 10)}, minute) for minute in range(0, 30, 5)]
+    written.close_before(25 + 60)
+    assert written.read().overdue == 0, "all has only just landed"
+    for batch_id in old:
+        written.age(batch_id, 2 * HOUR)
+    written.certify(0)
+    written.set_window(5, "blocked_at = now(), blocked_why = 'a test'")
+    written.set_window(10, "claimed_by = 'a test', claimed_until = now() + interval '1 hour'")
+    written.land({ONE: (0, 10)}, 15)
+
+    assert written.read().overdue == 2, "10 is being repaired, 20 was never judged; 25 has not been closed for an hour"
+    assert written.read(2 * HOUR).overdue == 0, "the watermark is not two hours further"
+    written.connection.execute(
+        "UPDATE onceover.pipeline SET every_window_closed = true WHERE name = %s", [written.name]
+    )
+    assert written.read().overdue == 3, "the topic is idle: 25 too, but 15 was only just landed in"
+
+
+def test_a_driver_that_died_is_told_from_one_that_was_stopped(written: Written) -> None:
+    assert written.read().driver is DriverState.ALIVE
+    written.connection.execute(
+        "UPDATE onceover.driver SET expires_at = now() - interval '1 second' WHERE pipeline = %s", [written.name]
+    )
+    assert written.read().driver is DriverState.DEAD
+    drivers.release(written.connection, written.epoch)
+    assert written.read().driver is DriverState.STOPPED
+
+
+def test_kafkas_log_is_asked_for_until_the_first_record_of_an_uncertified_window_expires(written: Written) -> None:
+    for minute in (0, 5, 10):
+        oldest = NOON + timedelta(minutes=minute, seconds=1)
+        written.land({ZERO: (minute * 2, minute * 2 + 10)}, minute, oldest=oldest)
+    assert written.read().log_until is None
+    keep_log_retention(written.connection, written.name, 7 * 24 * 3_600_000)
+    written.close_before(10)
+    written.certify(0)
+
+    found = written.read()
+
+    assert found.log_retention == 7 * 24 * 3600
+    assert found.log_until == written.windows(5)["log_until"].timestamp()
+    for minute in (5, 10):
+        written.certify(minute)
+    assert written.read().log_until is None
+
+
+def test_findings_are_counted_while_they_are_open_and_holes_by_their_offsets(written: Written) -> None:
+    gaps = [Gap(OffsetRange(ZERO, 10, 30), Reason.EXPIRED), Gap(OffsetRange(ZERO, 30, 35), Reason.LOST),
+            Gap(OffsetRange(ONE, 0, 7), Reason.EXPIRED)]  # fmt: skip
+    hole = finding(written.connection, written.name, gaps)
+    assert hole is not None
+    record_findings(written.connection, written.name, None, [hole])
+    for minute in (0, 5):
+        at = NOON + timedelta(minutes=minute)
+        record_findings(written.connection, written.name, at, [Finding(Kind.LATE), Finding(Kind.DUPLICATED)])
+    record_findings(written.connection, written.name, NOON, [Finding(Kind.LATE)])
+
+    found = written.read()
+
+    assert found.findings == {Kind.LATE: 2, Kind.DUPLICATED: 1, Kind.HOLE: 1}
+    assert found.holes == {Reason.EXPIRED: 27, Reason.LOST: 5}
+    record_findings(written.connection, written.name, None, [])
+    assert (written.read().findings.get(Kind.HOLE), written.read().holes) == (None, {})
+
+
+def test_the_error_before_repair_is_summed_by_its_direction(written: Written) -> None:
+    asked = {NOON + timedelta(minutes=5 * n): [Finding(Kind.LATE)] for n in range(5)}
+    request = requests.request(written.connection, written.name, "test", "a test", asked)
+    counts = ((120, 100, "confirmed"), (105, 100, "published"), (93, 100, "revoked"), (None, 100, "confirmed"),
+              (500, 100, "restored"))  # fmt: skip
+    for start, (before, after, state) in zip(sorted(asked), counts, strict=True):
+        written.connection.execute(
+            "UPDATE onceover.repair SET state = %s, before = %s, after = %s "
+            "WHERE request_id = %s AND window_start = %s",
+            [state, *(Jsonb({"control": count_columns(None if n is None else Digest(n))}) for n in (before, after)),
+             request, start],
+        )  # fmt: skip
+
+    found = written.read()
+
+    assert (found.too_many, found.too_few) == (25, 7)

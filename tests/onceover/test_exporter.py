@@ -1,0 +1,121 @@
+"""The metrics, scraped over loopback: of a real ledger, of one that is away, and of one that comes and goes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import urllib.request
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from bench.large_ledger import pipeline
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from onceover.columns import Column, Columns
+from onceover.endpoints import address
+from onceover.errors import TransientError
+from onceover.exporter import LedgerCollector, serving
+from onceover.ledger.catalog import register
+from onceover.ledger.database import Connection
+from onceover.metrics import METRICS, UP
+
+HOUR = timedelta(hours=1)
+
+
+def scrape(where: str) -> dict[str, Metric]:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(where, timeout=30) as answer:
+        assert answer.status == 200
+        assert answer.headers["Content-Type"].startswith("text/plain; version=")
+        return {each.name: each for each in text_string_to_metric_families(answer.read().decode())}
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONCEOVER_POSTGRES", f"postgresql://me:secret@127.0.0.1:{closed_port()}/onceover")
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def where(said: list[str]) -> Iterator[str]:
+    with serving(LedgerCollector(HOUR, said.append), port=0) as found:
+        yield found
+
+
+@pytest.mark.stack
+def test_a_scrape_has_every_metric_of_every_pipeline(connection: Connection, where: str, said: list[str]) -> None:
+    register(connection, pipeline("scraped"), Columns((Column("kind", "text"),), (Column("n", "bigint", "count"),)))
+
+    found = scrape(where)
+
+    declared = {each.name.removesuffix("_total"): "counter" if each.is_counter else "gauge" for each in METRICS}
+    assert {name: each.type for name, each in found.items()} == {UP: "gauge", **declared}
+    assert [s.value for s in found[UP].samples] == [1]
+    assert "scraped" in {s.labels["pipeline"] for s in found["onceover_windows"].samples}
+    assert said == []
+
+
+@pytest.mark.stack
+def test_two_scrapes_at_once_both_get_an_answer(connection: Connection, where: str) -> None:
+    found: list[dict[str, Metric]] = []
+    scrapers = [threading.Thread(target=lambda: found.append(scrape(where))) for _ in range(2)]
+    for scraper in scrapers:
+        scraper.start()
+    for scraper in scrapers:
+        scraper.join(30)
+    assert [each[UP].samples[0].value for each in found] == [1, 1]
+
+
+def test_a_ledger_that_is_away_is_up_0_and_told_once(away: None, where: str, said: list[str]) -> None:
+    for _ in range(3):
+        found = scrape(where)
+        assert {name: [s.value for s in each.samples] for name, each in found.items()} == {UP: [0]}
+    (told,) = said
+    assert "does not answer" in told
+    assert "secret" not in told
+
+
+@pytest.mark.stack
+def test_a_ledger_that_comes_back_is_scraped_again(
+    connection: Connection, where: str, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = address("postgres")
+    for known, up in ((there, 1), (f"postgresql://x@127.0.0.1:{closed_port()}/x", 0), (there, 1)):
+        monkeypatch.setenv("ONCEOVER_POSTGRES", known)
+        assert scrape(where)[UP].samples[0].value == up
+    assert len(said) == 1
+
+
+@pytest.mark.stack
+def test_a_ledger_of_another_version_is_up_0(connection: Connection, where: str, said: list[str],
+                                              monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setattr("onceover.ledger.database.HEAD", "9999")
+    assert scrape(where)[UP].samples[0].value == 0
+    assert "this code needs 9999" in said[0]
+
+
+def test_it_listens_on_loopback_only(away: None, where: str) -> None:
+    port = int(where.rsplit(":", 1)[1].split("/")[0])
+    with socket.create_server(("127.0.0.2", port)):
+        pass  # had it been on every interface, this address would be taken
+
+
+def test_a_port_that_is_taken_is_told_with_what_to_do() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with (
+            pytest.raises(TransientError, match=f"port {port} on 127.0.0.1 cannot be had .*--port"),
+            serving(LedgerCollector(HOUR, print), port),
+        ):
+            pass

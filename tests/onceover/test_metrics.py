@@ -1,0 +1,91 @@
+"""What is exposed of signals that a test made up: names by Prometheus' rules, and nothing that nobody knows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from tests.signals import FLIGHTS, NOON
+
+from onceover.findings import Kind
+from onceover.ledger.reading import WindowState
+from onceover.ledger.signals import Signals
+from onceover.metrics import METRICS, UP, exposed
+
+NOBODY_KNOWS = replace(FLIGHTS, pipeline="new", watermark=None, last_batch=None, kafka_partitions={}, windows={},
+                       log_retention=None, log_until=None)  # fmt: skip
+
+
+def scraped(*signals: Signals) -> dict[tuple[str, ...], float]:
+    """(name, label values in the order of their names) to value, as Prometheus reads it."""
+
+    class Made:
+        def collect(self) -> list[Metric]:
+            return list(exposed(signals))
+
+    registry = CollectorRegistry()
+    registry.register(Made())  # type: ignore[arg-type]
+    return {
+        (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(generate_latest(registry).decode())
+        for sample in family.samples
+    }
+
+
+def test_every_value_is_exposed_under_its_name_and_labels() -> None:
+    found = scraped(FLIGHTS)
+    noon = NOON.timestamp()
+    expected = {
+        ("onceover_up",): 1,
+        ("onceover_driver_state", "flights", "dead"): 1,
+        ("onceover_driver_state", "flights", "alive"): 0,
+        ("onceover_driver_state", "flights", "stopped"): 0,
+        ("onceover_records_landed_total", "0", "flights"): 100,
+        ("onceover_records_landed_total", "1", "flights"): 10,
+        ("onceover_records_quarantined_total", "0", "flights"): 3,
+        ("onceover_records_quarantined_total", "1", "flights"): 0,
+        ("onceover_batches_total", "flights", "landed"): 7,
+        ("onceover_batches_total", "flights", "superseded"): 2,
+        ("onceover_lag_offsets", "0", "flights"): 5,
+        ("onceover_lag_offsets", "1", "flights"): 0,
+        ("onceover_largest_event_timestamp_seconds", "0", "flights"): noon,
+        ("onceover_watermark_timestamp_seconds", "flights"): noon,
+        ("onceover_last_batch_scheduling_delay_seconds", "flights"): 1.5,
+        ("onceover_last_batch_processing_seconds", "flights"): 2.25,
+        ("onceover_last_batch_landed_timestamp_seconds", "flights"): noon,
+        ("onceover_overdue_windows", "flights"): 2,
+        ("onceover_hole_offsets", "flights", "expired"): 27,
+        ("onceover_hole_offsets", "flights", "lost"): 0,
+        ("onceover_repaired_records_total", "too many", "flights"): 20,
+        ("onceover_repaired_records_total", "too few", "flights"): 1,
+        ("onceover_log_retention_seconds", "flights"): 3600,
+        ("onceover_log_until_timestamp_seconds", "flights"): noon + 60,
+        **{("onceover_windows", "flights", str(state)): 0 for state in WindowState},
+        ("onceover_windows", "flights", "certified"): 40,
+        ("onceover_windows", "flights", "blocked"): 1,
+        **{("onceover_open_findings", str(kind), "flights"): 0 for kind in Kind},
+        ("onceover_open_findings", "late", "flights"): 4,
+    }
+    assert found == expected
+
+
+def test_what_nobody_knows_is_not_there() -> None:
+    names = {name for name, *_ in scraped(NOBODY_KNOWS)}
+    assert not {n for n in names if "timestamp" in n or "last_batch" in n or "lag" in n or "retention" in n}
+    assert {"onceover_windows", "onceover_batches_total"} <= names
+
+
+def test_all_pipelines_stand_side_by_side() -> None:
+    found = scraped(FLIGHTS, NOBODY_KNOWS)
+    assert {key[1] for key in found if key[0] == "onceover_overdue_windows"} == {"flights", "new"}
+
+
+def test_names_follow_prometheus() -> None:
+    names = [UP, *(each.name for each in METRICS)]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"onceover_[a-z]+(_[a-z]+)*", name) for name in names)
+    assert all(each.help.endswith(".") and each.label != "pipeline" for each in METRICS)
+    assert not [name for name in names if re.search(r"_(ms|milliseconds|minutes|hours|ago|count|sum|bucket)$", name)]

@@ -1,0 +1,30 @@
+"""Signals of a pipeline that was never run, as a ledger could have told them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from onceover.findings import Kind
+from onceover.gaps import Reason
+from onceover.ledger.reading import WindowState
+from onceover.ledger.signals import DriverState, LastBatch, Progress, Signals
+
+NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
+FLIGHTS: Final = Signals(
+    pipeline="flights",
+    driver=DriverState.DEAD,
+    watermark=NOON,
+    landed=7,
+    superseded=2,
+    last_batch=LastBatch(1.5, 2.25, NOON),
+    kafka_partitions={0: Progress(100, 3, 5, NOON), 1: Progress(10, 0, 0, None)},
+    windows={WindowState.CERTIFIED: 40, WindowState.BLOCKED: 1},
+    overdue=2,
+    log_retention=3600.0,
+    log_until=NOON.timestamp() + 60,
+    findings={Kind.LATE: 4},
+    holes={Reason.EXPIRED: 27},
+    too_many=20,
+    too_few=1,
+)
