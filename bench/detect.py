@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from hdfs import InsecureClient
 
@@ -20,6 +20,7 @@ from bench.table import Row, alternate, middle, runs
 from onceover.detection import Look, look
 from onceover.endpoints import address, home
 from onceover.findings import Kind
+from onceover.ledger import signals
 from onceover.ledger.database import Connection, connect
 from onceover.sweep import sweep
 from onceover.window_files import Layout, WindowFiles
@@ -63,15 +64,23 @@ def _year(connection: Connection) -> tuple[list[Row], list[str]]:
         _, first = detect()
         fresh = [detect()[0] for _ in range(max(5, runs()))]
     day_correct = _is_exact(ledger, first) and len(first.judgements) == len(day) + FAILURES
+    scraped = [_scrape(connection) for _ in range(max(5, runs()))]
     size = f"{windows:,} windows, {ledger.landings:,} landings"
     notes = [
         f"{size}, built in {built:.0f} s; seconds of each detection {_each(planted)}; the sweep over all of it, "
-        f"rows of the aggregates included and lengths handed in, {swept_s:.1f} s",
+        f"rows of the aggregates included and lengths handed in, {swept_s:.1f} s; of each scrape of the metrics "
+        f"{_each(scraped)}",
     ]
     return [
         _against_goal(f"{FAILURES} failures in {size}", planted, correct),
         _against_goal(f"the same and a day of {len(day)} windows never judged before", fresh, day_correct),
     ], notes
+
+
+def _scrape(connection: Connection) -> float:
+    started = time.monotonic()
+    signals.read(connection, timedelta(hours=1))
+    return time.monotonic() - started
 
 
 def _month(connection: Connection) -> tuple[Row, list[str]]:

@@ -48,7 +48,7 @@ def _one(value: Callable[[Signals], float | None]) -> Callable[[Signals], Values
     return lambda s: {"": value(s)}
 
 
-def _last(value: Callable[[LastBatch], float]) -> Callable[[Signals], Values]:
+def _last(value: Callable[[LastBatch], float | None]) -> Callable[[Signals], Values]:
     return lambda s: {"": value(s.last_batch) if s.last_batch else None}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
@@ -10,6 +11,7 @@ from tests.integration.planting import fails, minutes, replayed
 
 from onceover.errors import TransientError
 from onceover.findings import Kind
+from onceover.ledger import signals
 from onceover.line import escape_headers
 
 pytestmark = pytest.mark.stack
@@ -64,6 +66,9 @@ def test_what_was_landed_twice_is_found_repaired_and_proved(lanes: Lanes) -> Non
     assert rows == [("a", wrong[(float(m), "a")][1]) for m in (0, 5, 10, 15)], "what was overwritten is kept"
     again = lane.detect()
     assert (again.judged, again.request_id) == (0, None)
+    with lane.ledger() as ledger:
+        (seen,) = (s for s in signals.read(ledger, timedelta(hours=1)) if s.pipeline == lane.name)
+    assert (seen.too_many, seen.too_few, seen.kafka_partitions[0].landed) == (20, 0, 41)
 
 
 def test_an_offset_store_that_does_not_answer_is_asked_again_and_nothing_is_read_twice(lanes: Lanes) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 from tests.signals import FLIGHTS, NOON
 
 from onceover.findings import Kind
@@ -22,12 +23,12 @@ NOBODY_KNOWS = replace(FLIGHTS, pipeline="new", watermark=None, last_batch=None,
 def scraped(*signals: Signals) -> dict[tuple[str, ...], float]:
     """(name, label values in the order of their names) to value, as Prometheus reads it."""
 
-    class Made:
+    class Made(Collector):
         def collect(self) -> list[Metric]:
             return list(exposed(signals))
 
     registry = CollectorRegistry()
-    registry.register(Made())  # type: ignore[arg-type]
+    registry.register(Made())
     return {
         (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(generate_latest(registry).decode())
@@ -38,7 +39,7 @@ def scraped(*signals: Signals) -> dict[tuple[str, ...], float]:
 def test_every_value_is_exposed_under_its_name_and_labels() -> None:
     found = scraped(FLIGHTS)
     noon = NOON.timestamp()
-    expected = {
+    expected: dict[tuple[str, ...], float] = {
         ("onceover_up",): 1,
         ("onceover_driver_state", "flights", "dead"): 1,
         ("onceover_driver_state", "flights", "alive"): 0,

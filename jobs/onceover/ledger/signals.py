@@ -1,7 +1,7 @@
 """What the ledger says of every pipeline for who watches it, in one snapshot, in time that a year of windows bears.
 
-What has landed is read from running totals, windows are counted by their certificates' keys, and landings are looked up
-only of windows that are not certified and of batches that landed lately.
+What has landed is read from running totals, windows are counted without their landings, and landings are looked up only
+of windows that are not certified and of batches that landed lately.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from onceover.ledger.reading import STATE, WindowState
 
 MOST_SECONDS = 8
 """For one statement: Prometheus gives up after 10 s, and a scrape that nobody waits for must not go on."""
-MOST_UNCERTIFIED = 1000
+MOST_UNCERTIFIED = 200
 """Windows that are asked how long Kafka holds their records, the earliest ones first: those expire first."""
 
 
@@ -43,9 +43,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class LastBatch:
-    """The last one that landed, refills left out. Times in seconds."""
+    """The last one that landed, refills left out. Times in seconds; an early ledger does not know the delay."""
 
-    scheduling_delay: float
+    scheduling_delay: float | None
     processing: float
     landed_at: datetime
 
@@ -108,10 +108,14 @@ SELECT kafka_partition, sum(records_landed)::bigint AS landed, sum(records_quara
 FROM onceover.kafka_partition WHERE pipeline = %s GROUP BY 1 ORDER BY 1
 """
 
-_LANDED_LATELY = """
-SELECT DISTINCT window_start FROM onceover.landing WHERE pipeline = %(pipeline)s AND window_start IS NOT NULL
-  AND batch_id > coalesce((SELECT batch_id FROM onceover.batch WHERE pipeline = %(pipeline)s
-    AND landed_at < clock_timestamp() - %(after)s::interval ORDER BY batch_id DESC LIMIT 1), 0)
+_LAST_BEFORE = """
+SELECT batch_id FROM onceover.batch
+WHERE pipeline = %(pipeline)s AND landed_at < clock_timestamp() - %(after)s::interval ORDER BY batch_id DESC LIMIT 1
+"""
+
+_LANDED_SINCE = """
+SELECT DISTINCT window_start FROM onceover.landing
+WHERE pipeline = %s AND batch_id > %s AND window_start IS NOT NULL
 """
 
 _OF_WINDOWS = """
@@ -133,12 +137,13 @@ _UNCERTIFIED = f"""
 SELECT w.window_start {_OF_WINDOWS} AND c.version IS DISTINCT FROM w.version ORDER BY 1 LIMIT {MOST_UNCERTIFIED}
 """
 
+# Looked up by key, one landing after the other: they are few, and the planner cannot know it.
 _OLDEST_RECORD = """
-SELECT extract(epoch FROM min(r.oldest_record))::float8 AS oldest
-FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
-JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
-  AND r.kafka_partition = p.kafka_partition
-WHERE l.pipeline = %s AND l.window_start = ANY(%s)
+SELECT extract(epoch FROM min((
+  SELECT min(r.oldest_record) FROM onceover.landing_part p JOIN onceover.batch_range r
+    ON r.generation = p.generation AND r.kafka_partition = p.kafka_partition
+  WHERE p.landing_id = l.landing_id AND r.batch_id = l.batch_id)))::float8 AS oldest
+FROM onceover.landing l WHERE l.pipeline = %s AND l.window_start = ANY(%s)
 """
 
 _FINDINGS = """
@@ -152,20 +157,19 @@ FROM onceover.finding, jsonb_array_elements(evidence -> 'gaps') gap
 WHERE pipeline = %s AND window_start IS NULL AND kind = 'hole' AND resolved_at IS NULL GROUP BY 1
 """
 
-# NULL where nobody knew what the rows counted before.
 _REPAIRED = """
-SELECT coalesce(sum(greatest(more, 0)), 0)::bigint AS too_many, coalesce(sum(greatest(-more, 0)), 0)::bigint AS too_few
-FROM (
-  SELECT (before #>> '{control,records}')::bigint - (after #>> '{control,records}')::bigint AS more
-  FROM onceover.repair WHERE pipeline = %s AND state IN ('published', 'confirmed', 'revoked')) repairs
+SELECT coalesce(sum(overcount) FILTER (WHERE overcount > 0), 0)::bigint AS too_many,
+  coalesce(-sum(overcount) FILTER (WHERE overcount < 0), 0)::bigint AS too_few
+FROM onceover.repair WHERE pipeline = %s AND overcount <> 0 AND state <> 'restored'
 """
 
 
 def _signals(connection: Connection, row: Mapping[str, Any], overdue_after: timedelta) -> Signals:
     name: str = row["name"]
     key = {"pipeline": name, "after": overdue_after}
-    # By name and not by what chose them: the planner cannot know how few they are.
-    lately = [each["window_start"] for each in connection.execute(_LANDED_LATELY, key)]
+    last_before = connection.execute(_LAST_BEFORE, key).fetchone()
+    since = connection.execute(_LANDED_SINCE, [name, last_before["batch_id"] if last_before else 0])
+    lately = [each["window_start"] for each in since]
     windows = connection.execute(_WINDOWS, {**key, "lately": lately}).fetchall()
     repaired = connection.execute(_REPAIRED, [name]).fetchall()[0]
     return Signals(

@@ -32,6 +32,7 @@ COMMANDS = (
     ("decide",),
     ("retention",),
     ("doctor",),
+    ("metrics",),
     ("ingest",),
     ("stack", "up"),
     ("stack", "down"),

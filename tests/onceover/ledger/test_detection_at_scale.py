@@ -1,4 +1,5 @@
-"""Detection on a large ledger: it finds exactly what is planted, and what it reads depends on what is not certified.
+"""Detection, and a scrape of the metrics, on a large ledger: they find exactly what is planted, and what they read
+depends on what is not certified.
 
 Seconds are measured by `make bench NAME=detect`; here the rows are counted that PostgreSQL read.
 """
@@ -6,7 +7,7 @@ Seconds are measured by `make bench NAME=detect`; here the rows are counted that
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from bench import large_ledger, planting
@@ -15,8 +16,9 @@ from bench.large_ledger import LargeLedger, Planted
 from onceover.detection import Look, look
 from onceover.endpoints import address
 from onceover.findings import Kind
-from onceover.ledger import windows
+from onceover.ledger import signals, windows
 from onceover.ledger.database import Connection, connect, migrate
+from onceover.ledger.reading import WindowState
 from onceover.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -91,6 +93,20 @@ def test_detection_reads_neither_landings_nor_lengths_of_certified_windows(
     scanned, looked_up = (now - then for now, then in zip(rows_read(connection), before, strict=True))
 
     assert len(seen.judgements) == ledger.files.asked == FAILURES
+    assert scanned == 0, "a large table was read from end to end"
+    a_window = 2 * large_ledger.MINUTES * (1 + 3 * large_ledger.PARTITIONS)  # landings, and for each its parts' ranges
+    assert 0 < looked_up < 2 * FAILURES * a_window < ledger.landings
+
+
+def test_a_scrape_reads_landings_of_no_certified_window(connection: Connection, ledger: LargeLedger) -> None:
+    connection.execute("UPDATE onceover.pipeline SET log_retention = '7 days' WHERE name = %s", [ledger.known.name])
+    before = rows_read(connection)
+    (seen,) = (s for s in signals.read(connection, timedelta(hours=1)) if s.pipeline == ledger.known.name)
+    scanned, looked_up = (now - then for now, then in zip(rows_read(connection), before, strict=True))
+
+    assert seen.windows == {WindowState.CERTIFIED: WINDOWS - FAILURES, WindowState.CLOSED: FAILURES}
+    only_now = {"duplicated", "duplicated since", "late"}  # planted by a landing
+    assert seen.overdue == sum(what not in only_now for what in ledger.planted.values())
     assert scanned == 0, "a large table was read from end to end"
     a_window = 2 * large_ledger.MINUTES * (1 + 3 * large_ledger.PARTITIONS)  # landings, and for each its parts' ranges
     assert 0 < looked_up < 2 * FAILURES * a_window < ledger.landings

@@ -1,4 +1,5 @@
-"""How much has landed so far, kept as it lands: a scrape of the metrics must not add up a year of batches."""
+"""What a scrape of the metrics must not add up from a year of batches: how much has landed, kept as it lands; failed
+attempts; and by how much repaired aggregates were wrong."""
 
 from __future__ import annotations
 
@@ -16,6 +17,12 @@ COMMENT ON COLUMN onceover.kafka_partition.records_landed IS
 COMMENT ON COLUMN onceover.kafka_partition.records_quarantined IS 'Those of them that are in quarantine.';
 ALTER TABLE onceover.pipeline ADD batches_landed bigint NOT NULL DEFAULT 0;
 CREATE INDEX ON onceover.batch (pipeline) WHERE state = 'superseded';
+
+ALTER TABLE onceover.repair ADD overcount bigint
+  GENERATED ALWAYS AS ((before #>> '{control,records}')::bigint - (after #>> '{control,records}')::bigint) STORED;
+COMMENT ON COLUMN onceover.repair.overcount IS
+  'Records that the aggregates counted too many before it, too few if negative; NULL: nothing published, or unknown.';
+CREATE INDEX ON onceover.repair (pipeline, overcount) WHERE overcount <> 0 AND state <> 'restored';
 """
 
 TOTALS_SO_FAR = """
