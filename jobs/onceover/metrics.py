@@ -118,7 +118,7 @@ METRICS: Final = (
     ),
     Declared(
         "onceover_windows",
-        "Windows by where they stand: open, closed, failed, repairing, blocked or certified.",
+        "Windows by where they stand, as `onceover windows` lists them.",
         lambda s: {state: s.windows.get(state, 0) for state in WindowState},
         "state",
     ),

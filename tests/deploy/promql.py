@@ -37,8 +37,9 @@ def mistakes_of(expression: str) -> list[str]:
         for label, operator, value in _MATCHER.findall(matchers):
             if label not in EXPOSED[name]:
                 found.append(f"{name}{{{label}}}")
-            elif operator in ("=", "!=") and value not in VALUES[name, label]:
-                found.append(f'{name}{{{label}="{value}"}}')
+            elif label != "pipeline":  # whose values are a dashboard's choice
+                values = value.split("|") if "~" in operator else [value]
+                found += [f'{name}{{{label}="{one}"}}' for one in values if one not in VALUES[name, label]]
     for group in _GROUPED.findall(expression):
         found += [label for label in map(str.strip, group.split(",")) if label not in labels_of(expression)]
     return found

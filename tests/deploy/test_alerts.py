@@ -69,6 +69,7 @@ def test_what_nothing_exposes_is_noticed() -> None:
     assert mistakes_of("onceover_nosuch > 0") == ["onceover_nosuch"]
     assert mistakes_of('onceover_windows{kind="late"} > 0') == ["onceover_windows{kind}"]
     assert mistakes_of('onceover_windows{state="broken"} > 0') == ['onceover_windows{state="broken"}']
+    assert mistakes_of('onceover_windows{state!~"open|shut"} > 0') == ['onceover_windows{state="shut"}']
     assert mistakes_of("sum by (kafka_partition) (onceover_overdue_windows)") == ["kafka_partition"]
 
 

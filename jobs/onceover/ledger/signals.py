@@ -134,7 +134,8 @@ GROUP BY 1
 """
 
 _UNCERTIFIED = f"""
-SELECT w.window_start {_OF_WINDOWS} AND c.version IS DISTINCT FROM w.version ORDER BY 1 LIMIT {MOST_UNCERTIFIED}
+SELECT w.window_start {_OF_WINDOWS} AND c.version IS DISTINCT FROM w.version AND w.expired_at IS NULL
+ORDER BY 1 LIMIT {MOST_UNCERTIFIED}
 """
 
 # Looked up by key, one landing after the other: they are few, and the planner cannot know it.

@@ -179,6 +179,7 @@ def test_windows_are_counted_in_the_states_that_their_list_shows(written: Writte
     )
     written.set_window(15, "blocked_at = now(), blocked_why = 'a test'")
     written.set_window(20, "claimed_by = 'a test', claimed_until = now() + interval '1 hour'")
+    written.set_window(35, "expired_at = now()")
 
     listed = Counter(row["state"] for row in list_windows(written.connection, written.name))
 
