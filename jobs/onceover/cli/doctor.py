@@ -34,13 +34,18 @@ def add_to(app: typer.Typer) -> None:
 def doctor(json: AsJson = False) -> None:
     """Reach every part, name what is wrong and how to mend it.
 
-    Java, the addresses, Kafka, each pipeline's topic and stored offsets, HDFS and its safe mode, PostgreSQL and the
-    ledger's version, Airflow, each pipeline's TOML, its unfinished batches, holes and blocked windows. Changes nothing;
-    ends in 20 s.
+    This machine: Java, installed packages, disk, ports. Whether clocks agree. Kafka, each pipeline's topic, how long
+    that keeps records and whom it lets lead, stored offsets. HDFS, its safe mode, room and replication. PostgreSQL and
+    the ledger's version. Airflow, its Spark connection and pool. Each pipeline's TOML, unfinished batches, holes and
+    blocked windows. Changes nothing; ends in 20 s.
     """
     pipelines, outcomes = _pipelines()
     looks: dict[str, Look] = {
         "Java": checks.java,
+        "packages": checks.pins,
+        "disk": checks.disk,
+        "ports": checks.ports,
+        "clocks": checks.clocks,
         "Kafka": partial(checks.kafka, pipelines),
         "offsets": partial(checks.offsets, pipelines),
         "HDFS": partial(checks.hdfs, pipelines),
