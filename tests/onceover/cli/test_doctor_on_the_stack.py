@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,7 +119,7 @@ def test_clocks_that_differ_are_wrong_and_those_that_agree_are_fine(plant: Any) 
     behind = list(checks.clocks(lambda: time.time() + 3600))
     assert [each.state for each in behind] == ["wrong"] * len(behind)
     assert ["PostgreSQL" in behind[0].what, "the NameNode" in behind[1].what] == [True, True]
-    assert "3,600 s behind" in behind[0].what
+    assert re.search(r"is 3,(5\d\d|600) s behind this machine's", behind[0].what)  # less what asking takes
 
 
 def test_hdfs_without_room_is_told(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:

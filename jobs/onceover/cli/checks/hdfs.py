@@ -102,7 +102,7 @@ def _writers(where: str, living: int) -> Iterator[Outcome]:
 
 def _writer(datanode: str) -> Writer:
     def setting(name: str) -> str:
-        return str(get_json(f"{datanode}/conf?format=json&name={name}")["property"]["value"])
+        return str(get_json(f"{datanode}/conf?name={name}")["property"]["value"])
 
     return Writer(
         replication=int(setting("dfs.replication")),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 from urllib.parse import urlsplit
-from urllib.request import OpenerDirector, ProxyHandler, build_opener
+from urllib.request import OpenerDirector, ProxyHandler, Request, build_opener
 
 SECONDS = 5.0
 
@@ -23,7 +23,8 @@ class Outcome:
 
 def get_json(url: str) -> Any:
     """What the address answers, within `SECONDS`."""
-    with _opener(url).open(url, timeout=SECONDS) as answer:
+    asked = Request(url, headers={"Accept": "application/json"})  # Hadoop's settings come as XML otherwise
+    with _opener(url).open(asked, timeout=SECONDS) as answer:
         return json.load(answer)
 
 
