@@ -3,6 +3,8 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -50,6 +52,34 @@ def test_a_part_that_fails_is_told_and_holds_up_no_other() -> None:
         Outcome("two", "wrong", "it is down; start it"),
         Outcome("one", "fine", "well"),
     ]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_part_that_fails_as_nobody_foresaw_is_not_passed_over() -> None:
+    def breaks() -> Iterator[Outcome]:
+        yield Outcome("two", "fine", "so far")
+        raise RuntimeError("unforeseen")
+
+    found = side_by_side({"two": breaks, "one": fine}, 5)
+    assert [(each.check, each.state) for each in found] == [("two", "fine"), ("two", "wrong"), ("one", "fine")]
+
+
+def test_nothing_that_breaks_when_two_threads_import_it_is_left_for_the_threads(home: Path) -> None:
+    program = """if True:
+        import sys, threading
+        from onceover.cli.app import app
+        real = threading.Thread.start
+        def start(thread):
+            print([name for name in sys.argv[1:] if name not in sys.modules])
+            real(thread)
+        threading.Thread.start = start
+        app(["doctor", "--json"])
+    """
+    needed = ("psycopg", "confluent_kafka", "requests", "psutil", "hdfs")
+    done = subprocess.run([sys.executable, "-c", program, *needed], capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("[") and line.endswith("]")]
+    assert len(lines) > 5
+    assert set(lines) == {"[]"}
 
 
 def test_it_fails_and_says_what_to_set_where_nobody_said_where_anything_is(run: Any, home: Path) -> None:
