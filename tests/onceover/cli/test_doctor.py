@@ -82,7 +82,10 @@ def test_nothing_that_breaks_when_two_threads_import_it_is_left_for_the_threads(
     assert set(lines) == {"[]"}
 
 
-def test_it_fails_and_says_what_to_set_where_nobody_said_where_anything_is(run: Any, home: Path) -> None:
+def test_it_fails_and_says_what_to_set_where_nobody_said_where_anything_is(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "TOO_LITTLE", 0.0)
     result = run("doctor", "--json")
     assert result.exit_code == 1
     found = json.loads(result.stdout)

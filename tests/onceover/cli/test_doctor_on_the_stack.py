@@ -123,6 +123,7 @@ def test_clocks_that_differ_are_wrong_and_those_that_agree_are_fine(plant: Any) 
 
 
 def test_hdfs_without_room_is_told(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "TOO_LITTLE", 0.0)
     assert told(hdfs([]), "wrong") == ""
     monkeypatch.setattr(machine, "TOO_LITTLE", 1.1)
     assert "free for its DataNodes; add a DataNode or a disk" in told(hdfs([]), "wrong")
