@@ -82,7 +82,7 @@ def first_to_leave_the_log(connection: Connection, pipeline: str) -> Mapping[str
           SELECT w.window_start, {LOG_UNTIL} AS log_until, p.log_retention
           FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
           LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-          WHERE w.pipeline = %s AND c.version IS DISTINCT FROM w.version) windows
+          WHERE w.pipeline = %s AND w.expired_at IS NULL AND c.version IS DISTINCT FROM w.version) windows
         WHERE log_until IS NOT NULL ORDER BY log_until, window_start LIMIT 1
         """,
         [pipeline],
