@@ -232,7 +232,9 @@ def test_appends_must_survive_a_datanode(writes: Writer, living: int, states: li
         ('{"conn_type": "spark", "host": "k8s://https://cluster:6443"}', "fine", "is k8s://https://cluster:6443"),
         ('{"conn_type": "spark"}', "wrong", "--master 'spark://'"),
         ('{"conn_type": "http", "host": "master"}', "wrong", "--master 'http://master'"),
-        ('{"conn_type": ', "wrong", "which is none"),
+        ("spark://k8s%3A%2F%2Fhttps%3A%2F%2Fcluster:6443?namespace=x", "fine", "is k8s://https://cluster:6443"),
+        ("spark://user:secret@[", "wrong", "--master '://', which is none"),
+        ('{"password": "secret", ', "wrong", "--master '://', which is none"),
     ],
 )
 def test_a_connection_is_the_master_that_spark_submit_makes_of_it(stated: str, state: str, says: str) -> None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.error import URLError
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from onceover import endpoints
 from onceover.cli.checks.outcome import SECONDS, Outcome, get_json
@@ -25,6 +25,8 @@ _MASTER: Final = re.compile(r"local(\[.+\])?|yarn|spark://.+|k8s://.+")
 def airflow(connection: str = CONNECTION) -> Iterator[Outcome]:
     """Whether the API server answers and says that each of Airflow's processes is healthy, and whether the connection
     and the pool that the DAGs name are there."""
+    import requests
+
     where = address("airflow")
     try:
         health = get_json(f"{where}/api/v2/monitor/health")
@@ -39,8 +41,6 @@ def airflow(connection: str = CONNECTION) -> Iterator[Outcome]:
         yield Outcome("Airflow", "wrong", f"{where}: {names} not healthy; look into its log (`onceover stack status`)")
     else:
         yield Outcome("Airflow", "fine", f"{where} answers, every process is healthy")
-    import requests
-
     try:
         http = _logged_in(where)
         yield _connection(where, http, connection)
@@ -97,18 +97,16 @@ def _judged(name: str, how: str, found: tuple[str, str | None, int | None]) -> O
 
 
 def _parsed(stated: str) -> tuple[str, str | None, int | None]:
-    """Type, host and port of a connection as an environment variable states it: JSON, or a URI."""
-    if stated.lstrip().startswith("{"):
-        try:
+    """Type, host and port of a connection as an environment variable states it: JSON, or a URI. What cannot be read
+    is not shown: it may hold a password."""
+    try:
+        if stated.lstrip().startswith("{"):
             values = json.loads(stated)
             return str(values.get("conn_type", "")), values.get("host"), values.get("port")
-        except (ValueError, AttributeError):
-            return "", stated[:40], None
-    parts = urlsplit(stated)
-    try:
-        return parts.scheme, parts.hostname, parts.port
+        parts = urlsplit(stated)
+        return parts.scheme, unquote(parts.hostname or ""), parts.port
     except ValueError:
-        return parts.scheme, parts.netloc, None
+        return "", None, None
 
 
 def _scheduler_environment(where: str) -> Mapping[str, str] | None:
