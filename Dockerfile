@@ -1,28 +1,31 @@
-# One image for ingest and for Airflow's processes: Python 3.11, Java 17, the locked packages, the project.
-# Not built where this project is developed (there is no container engine); a first version, see docker-compose.yml.
+# One image for ingest, Spark's master and workers, and Airflow's processes: Python 3.11, Java 17, the locked packages,
+# the project. No engine builds it where this project is developed; what was rehearsed, README's "Deployment" says.
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --create-home --uid 50000 onceover
+    && useradd --create-home --uid 50000 onceover \
+    && install --directory --owner=onceover /var/lib/airflow /var/lib/onceover
 
 WORKDIR /opt/onceover
 ENV PIP_NO_CACHE_DIR=1 \
     PYTHONUNBUFFERED=1 \
     ONCEOVER_HOME=/opt/onceover \
+    ONCEOVER_LOCAL=/var/lib/onceover \
     SPARK_HOME=/usr/local/lib/python3.11/site-packages/pyspark
 
-# The lock alone first: a change of code does not install 170 packages again.
+# The lock alone first: a change of code does not install 180 packages again. It names every package: none is resolved.
 COPY requirements/base.txt requirements/
-RUN pip install --require-hashes -r requirements/base.txt
+RUN pip install --require-hashes --no-deps -r requirements/base.txt
 
 COPY pyproject.toml ./
 COPY jobs jobs
 COPY plugins plugins
 COPY dags dags
 COPY pipelines pipelines
-RUN pip install --no-deps --no-build-isolation -e . && mkdir /var/lib/airflow && chown onceover /var/lib/airflow
+# Editable: docker-compose.yml mounts the folders over these copies, and what it mounts is what runs.
+RUN pip install --no-deps --no-build-isolation -e .
 RUN python -m onceover.spark.make_class_archive
 
 USER onceover

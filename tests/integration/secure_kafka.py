@@ -35,8 +35,8 @@ class SecureKafka(Kafka):
     def secure_address(self) -> str:
         return f"{LOOPBACK}:{self._place.ports['kafka-sasl']}"
 
-    def _settings(self, data: Path) -> dict[str, object]:
-        settings = super()._settings(data)
+    def settings(self, data: Path) -> dict[str, object]:
+        settings = super().settings(data)
         for name in ("listeners", "advertised.listeners"):
             settings[name] = f"{settings[name]},SASL_SSL://{self.secure_address}"
         login = "org.apache.kafka.common.security.plain.PlainLoginModule"

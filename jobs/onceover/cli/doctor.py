@@ -34,13 +34,19 @@ def add_to(app: typer.Typer) -> None:
 def doctor(json: AsJson = False) -> None:
     """Reach every part, name what is wrong and how to mend it.
 
-    Java, the addresses, Kafka, each pipeline's topic and stored offsets, HDFS and its safe mode, PostgreSQL and the
-    ledger's version, Airflow, each pipeline's TOML, its unfinished batches, holes and blocked windows. Changes nothing;
-    ends in 20 s.
+    This machine: Java, installed packages, disk, ports. Whether clocks agree. Kafka, each pipeline's topic, how long
+    that keeps records and whom it lets lead, stored offsets. HDFS, its safe mode, room and replication. PostgreSQL and
+    the ledger's version. Airflow, its Spark connection and pool. Each pipeline's TOML, unfinished batches, holes and
+    blocked windows. Changes nothing; ends in 20 s.
     """
     pipelines, outcomes = _pipelines()
+    _import_first()
     looks: dict[str, Look] = {
         "Java": checks.java,
+        "packages": checks.pins,
+        "disk": checks.disk,
+        "ports": checks.ports,
+        "clocks": checks.clocks,
         "Kafka": partial(checks.kafka, pipelines),
         "offsets": partial(checks.offsets, pipelines),
         "HDFS": partial(checks.hdfs, pipelines),
@@ -58,10 +64,12 @@ def doctor(json: AsJson = False) -> None:
 
 
 def side_by_side(looks: dict[str, Look], patience: float) -> list[Outcome]:
-    """Every look's outcomes, in order. One that does not end in time is said to be late; what it found stays."""
+    """Every look's outcomes, in order. One that does not end in time, or ends in a way nobody foresaw, is told as
+    wrong; what it found before stays."""
     found: dict[str, list[Outcome]] = {name: [] for name in looks}
+    ended: set[str] = set()
     threads = {
-        name: threading.Thread(target=_run, args=(name, each, found[name]), name=name, daemon=True)
+        name: threading.Thread(target=_run, args=(name, each, found[name], ended), name=name, daemon=True)
         for name, each in looks.items()
     }
     for thread in threads.values():
@@ -72,14 +80,26 @@ def side_by_side(looks: dict[str, Look], patience: float) -> list[Outcome]:
         if thread.is_alive():
             late = f"gave no answer within {patience:.0f} s; see whether it hangs, and its log"
             found[name] = [*found[name], Outcome(name, "wrong", late)]
+        elif name not in ended:
+            found[name].append(Outcome(name, "wrong", "could not be looked at to its end; report what stands above"))
     return [outcome for each in found.values() for outcome in each]
 
 
-def _run(name: str, look: Look, into: list[Outcome]) -> None:
+def _run(name: str, look: Look, into: list[Outcome], ended: set[str]) -> None:
     try:
         into.extend(look())
     except OnceoverError as error:
         into.append(Outcome(name, "wrong", str(error)))
+    ended.add(name)  # not after another error, which Python prints with its stack
+
+
+def _import_first() -> None:
+    """What looks need, before they run side by side: of a package that two threads import at once, one of them can
+    meet half. psycopg is such a one."""
+    import onceover.moving_offsets
+    import onceover.operations
+    import onceover.stack
+    import onceover.window_files  # noqa: F401
 
 
 def _pipelines() -> tuple[list[Pipeline], list[Outcome]]:

@@ -36,10 +36,13 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class TopicPolicy:
-    """How long a topic's records last: `retention_ms`, None for ever, and whether older values of a key may go."""
+    """A topic's configuration, wherever it was set. `retention_ms` is None if records stay for ever; `compacted`: older
+    values of a key may go; `stamped_on_arrival`: by the broker; `unclean_election`: who lacks records may lead."""
 
     retention_ms: int | None
     compacted: bool
+    stamped_on_arrival: bool
+    unclean_election: bool
 
 
 def generation_of(topic_id: str) -> str:
@@ -92,7 +95,12 @@ class Topic:
         found = self._admin.wait(asked[resource], f"read the configuration of topic {self.topic!r}")
         retention = int(found["retention.ms"].value)
         kinds = found["cleanup.policy"].value.split(",")
-        return TopicPolicy(retention if retention >= 0 and "delete" in kinds else None, "compact" in kinds)
+        return TopicPolicy(
+            retention_ms=retention if retention >= 0 and "delete" in kinds else None,
+            compacted="compact" in kinds,
+            stamped_on_arrival=found["message.timestamp.type"].value == "LogAppendTime",
+            unclean_election=found["unclean.leader.election.enable"].value == "true",
+        )
 
     def close(self) -> None:
         """Let the connections go. The library has no call for it: it closes them with the last reference."""

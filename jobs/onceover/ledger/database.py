@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import psycopg
@@ -107,6 +108,15 @@ def migrate(address: str) -> None:
         command.upgrade(config, "head")
         alchemy.commit()
     engine.dispose()
+
+
+def clock(connection: Connection) -> datetime:
+    """What time it is on the server."""
+    row = connection.execute("SELECT clock_timestamp() AS now").fetchone()
+    if row is None:
+        raise TerminalError("PostgreSQL answers, and does not say what time it is")
+    now: datetime = row["now"]
+    return now
 
 
 def require_current(connection: Connection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from onceover.ledger.database import Connection
 from onceover.offsets import KafkaPartition, OffsetRange, coalesce
@@ -70,6 +71,22 @@ def list_windows(
             {"pipeline": pipeline, "start": start, "end": end, "state": state},
         )
     )
+
+
+def first_to_leave_the_log(connection: Connection, pipeline: str) -> Mapping[str, Any] | None:
+    """Of the windows that are not certified, the one whose records Kafka drops first, by the retention that ingest saw
+    last: `window_start`, `log_until`, `log_retention`, `now`. None if there is none, or they stay for ever."""
+    return connection.execute(
+        f"""
+        SELECT *, clock_timestamp() AS now FROM (
+          SELECT w.window_start, {LOG_UNTIL} AS log_until, p.log_retention
+          FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+          LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+          WHERE w.pipeline = %s AND w.expired_at IS NULL AND c.version IS DISTINCT FROM w.version) windows
+        WHERE log_until IS NOT NULL ORDER BY log_until, window_start LIMIT 1
+        """,
+        [pipeline],
+    ).fetchone()
 
 
 def explain(connection: Connection, pipeline: str, window_start: datetime) -> Mapping[str, object]:

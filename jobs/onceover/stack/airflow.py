@@ -52,7 +52,7 @@ class AirflowProcess:
     def prepare(self, say: Say) -> Command:
         passwords = {user: secret(self._place.local / "secrets", f"airflow-{user}") for user in USERS}
         write_whole(self._folder / "passwords.json", json.dumps(passwords) + "\n", mode=0o600)
-        environment = self._environment()
+        environment = self.environment()
         if self._what == "api-server":
             self._migrate(environment, say)
         # Without --skip-serve-logs they would open log servers on every interface; the logs lie in one folder anyway.
@@ -110,7 +110,8 @@ class AirflowProcess:
         except requests.RequestException as error:
             raise UnreachableError(f"Airflow started, but its pool {POOL} could not be made: {error}") from error
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """What all four processes are told."""
         place, secrets = self._place, self._place.local / "secrets"
         fernet = base64.urlsafe_b64encode(secret(secrets, "airflow-fernet").encode()[:32]).decode()
         spark = importlib.util.find_spec("pyspark")

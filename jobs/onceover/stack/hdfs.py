@@ -17,6 +17,13 @@ from onceover.stack.part import LOGGING, Place, Say, java
 from onceover.stack.ports import LOOPBACK, answers
 from onceover.stack.process import Command, Process, run_once
 
+COMMON: dict[str, object] = {
+    # With as many replicas as DataNodes there is no other to replace a lost one with: go on with those left.
+    "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
+    "dfs.heartbeat.interval": 1,
+}
+"""What NameNode and DataNodes are told alike."""
+
 _direct = build_opener(ProxyHandler({}))  # a proxy of the environment has no business with loopback
 
 
@@ -36,9 +43,7 @@ class NameNode:
         self.process = Process(self.name, place.local)
 
     def prepare(self, say: Say) -> Command:
-        start, configuration = _daemon(
-            self._place, self._folder, self._settings(self._names), self._datanodes, "-Xmx256m", say
-        )
+        start, configuration = _daemon(self._place, self._folder, self._site(self._names), "-Xmx256m", say)
         if not self._names.exists():
             say(self.name, "formats its folder of names")
             self._format(say)
@@ -63,8 +68,14 @@ class NameNode:
     def endpoints(self) -> Mapping[str, str]:
         return {"webhdfs": self.address(), "hdfs": f"hdfs://{LOOPBACK}:{self._place.ports['namenode']}"}
 
-    def _settings(self, names: Path) -> dict[str, object]:
+    def settings(self) -> dict[str, object]:
+        """What its core-site.xml and hdfs-site.xml say."""
+        return {**_core(self._place, self._folder), **self._site(self._names)}
+
+    def _site(self, names: Path) -> dict[str, object]:
         return {
+            "dfs.replication": min(self._datanodes, 3),
+            **COMMON,
             "dfs.namenode.rpc-address": f"{LOOPBACK}:{self._place.ports['namenode']}",
             "dfs.namenode.http-address": f"{LOOPBACK}:{self._place.ports['namenode-http']}",
             "dfs.namenode.name.dir": names.as_uri(),
@@ -79,7 +90,7 @@ class NameNode:
 
     def _format(self, say: Say) -> None:
         with made_whole(self._names) as scratch:
-            start, _ = _daemon(self._place, scratch.parent, self._settings(scratch), self._datanodes, "-Xmx128m", say)
+            start, _ = _daemon(self._place, scratch.parent, self._site(scratch), "-Xmx128m", say)
             command = [
                 *start,
                 "org.apache.hadoop.hdfs.server.namenode.NameNode",
@@ -105,7 +116,7 @@ class DataNode:
         self.process = Process(self.name, place.local)
 
     def prepare(self, say: Say) -> Command:
-        start, configuration = _daemon(self._place, self._folder, self._settings(), self._datanodes, "-Xmx256m", say)
+        start, configuration = _daemon(self._place, self._folder, self._site(), "-Xmx256m", say)
         return Command((*start, "org.apache.hadoop.hdfs.server.datanode.DataNode"), configuration=configuration)
 
     def ready(self) -> bool:
@@ -123,15 +134,20 @@ class DataNode:
     def endpoints(self) -> Mapping[str, str]:
         return {}
 
-    def _settings(self) -> dict[str, object]:
+    def settings(self) -> dict[str, object]:
+        """What its core-site.xml and hdfs-site.xml say."""
+        return {**_core(self._place, self._folder), **self._site()}
+
+    def _site(self) -> dict[str, object]:
         port = self._place.ports
         return {
+            "dfs.replication": min(self._datanodes, 3),
+            **COMMON,
             "dfs.datanode.data.dir": (self._folder / "data").as_uri(),
             "dfs.datanode.address": f"{LOOPBACK}:{port[self.name]}",
             "dfs.datanode.http.address": f"{LOOPBACK}:{port[f'{self.name}-http']}",
             "dfs.datanode.ipc.address": f"{LOOPBACK}:{port[f'{self.name}-ipc']}",
             "dfs.datanode.hostname": LOOPBACK,
-            "dfs.heartbeat.interval": 1,
             "dfs.datanode.scan.period.hours": -1,
             # WebHDFS's client lives in here. By default it sleeps 400 ms for each block it closes.
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": 10,
@@ -149,7 +165,7 @@ def _bean(address: str, name: str) -> dict[str, Any]:
 
 
 def _daemon(
-    place: Place, folder: Path, settings: dict[str, object], datanodes: int, heap: str, say: Say
+    place: Place, folder: Path, settings: dict[str, object], heap: str, say: Say
 ) -> tuple[tuple[str, ...], str]:
     """How a Hadoop process starts with these settings, and their text."""
     if quote(str(place.local)) != str(place.local):
@@ -161,21 +177,17 @@ def _daemon(
     # Its web server looks for these by name on the class path and refuses to start without; they may be empty.
     for webapp in ("hdfs", "datanode"):
         (place.local / "hdfs" / "webapps" / webapp / "WEB-INF").mkdir(parents=True, exist_ok=True)
-    core = hadoop_xml(
-        {
-            "fs.defaultFS": f"hdfs://{LOOPBACK}:{place.ports['namenode']}",
-            "hadoop.tmp.dir": folder / "tmp",
-        }
-    )
-    common: dict[str, object] = {
-        "dfs.replication": min(datanodes, 3),
-        # With as many replicas as DataNodes there is no other to replace a lost one with: go on with those left.
-        "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
-        "dfs.heartbeat.interval": 1,
-    }
-    site = hadoop_xml({**common, **settings})
+    core = hadoop_xml(_core(place, folder))
+    site = hadoop_xml(settings)
     write_whole(folder / "conf" / "core-site.xml", core)
     write_whole(folder / "conf" / "hdfs-site.xml", site)
     write_whole(folder / "conf" / "log4j.properties", LOGGING)
     path = f"{folder / 'conf'}:{place.local / 'hdfs'}:{jars}"
     return (*java(), "-Xms64m", heap, "-Djava.net.preferIPv4Stack=true", "-cp", path), core + site
+
+
+def _core(place: Place, folder: Path) -> dict[str, object]:
+    return {
+        "fs.defaultFS": f"hdfs://{LOOPBACK}:{place.ports['namenode']}",
+        "hadoop.tmp.dir": folder / "tmp",
+    }

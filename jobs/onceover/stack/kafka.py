@@ -47,7 +47,7 @@ class Kafka:
 
     def prepare(self, say: Say) -> Command:
         jars = class_path("kafka", say)
-        settings = properties(self._settings(self._data))
+        settings = properties(self.settings(self._data))
         configuration = self._folder / "server.properties"
         logging = self._folder / "log4j2.properties"
         write_whole(configuration, settings)
@@ -84,7 +84,8 @@ class Kafka:
     def endpoints(self) -> Mapping[str, str]:
         return {"kafka": self.address()}
 
-    def _settings(self, data: Path) -> dict[str, object]:
+    def settings(self, data: Path) -> dict[str, object]:
+        """What its server.properties say, with the logs in `data`."""
         controller = f"{LOOPBACK}:{self._place.ports['kafka-controller']}"
         return {
             "process.roles": "broker,controller",
@@ -126,6 +127,6 @@ class Kafka:
             cluster = "A" + cluster[1:]
         with made_whole(self._data) as scratch:
             settings = scratch.with_suffix(".properties")
-            write_whole(settings, properties(self._settings(scratch)))
+            write_whole(settings, properties(self.settings(scratch)))
             command = [*start, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
             run_once(command, f"Kafka's formatting of {self._data}")

@@ -24,6 +24,8 @@ from onceover.stack.process import Command, Process, run_once
 
 _SUPERUSER: Final = "postgres"
 _DATABASES: Final = ("onceover", "airflow")
+INITIALISE: Final = ("--auth", "scram-sha-256", "-E", "UTF8", "--locale-provider", "builtin", "--locale", "C.UTF-8")
+"""How initdb makes a data folder."""
 
 
 class Postgres:
@@ -51,7 +53,12 @@ class Postgres:
             say(self.name, "makes its data folder")
             self._initialise()
         self._forget_dead_server()
-        settings = {
+        options = [part for key, value in self.settings().items() for part in ("-c", f"{key}={value}")]
+        return Command((*self._as_whom(), str(_binaries() / "postgres"), "-D", str(self._data), *options))
+
+    def settings(self) -> dict[str, object]:
+        """What the server is started with, on top of its defaults."""
+        return {
             "listen_addresses": LOOPBACK,
             "port": self._place.ports["postgres"],
             "unix_socket_directories": "",  # a socket's path may not be longer than 100 bytes; a clone's may
@@ -60,8 +67,6 @@ class Postgres:
             "timezone": "UTC",
             "log_timezone": "UTC",
         }
-        options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
-        return Command((*self._as_whom(), str(_binaries() / "postgres"), "-D", str(self._data), *options))
 
     def ready(self) -> bool:
         return answers(self._place.ports["postgres"]) and databases.answers(self.uri(_SUPERUSER))
@@ -101,9 +106,8 @@ class Postgres:
             if os.geteuid() == 0:
                 for each in (scratch, password):
                     shutil.chown(each, user=_nobody().pw_uid, group=_nobody().pw_gid)
-            options = ("--auth", "scram-sha-256", "-E", "UTF8", "--locale-provider", "builtin", "--locale", "C.UTF-8")
             where = ("-D", str(scratch), "-U", _SUPERUSER, "--pwfile", str(password))
-            command = [*self._as_whom(), str(_binaries() / "initdb"), *where, *options, "--no-sync"]
+            command = [*self._as_whom(), str(_binaries() / "initdb"), *where, *INITIALISE, "--no-sync"]
             run_once(command, f"PostgreSQL's making of {self._data}")
 
     def _as_whom(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from onceover.stack.hbase import HBase, HBaseThrift
 from onceover.stack.hdfs import DataNode, NameNode
 from onceover.stack.kafka import Kafka
 from onceover.stack.part import Part, PartStatus, Place, Say, State
-from onceover.stack.ports import Ports
+from onceover.stack.ports import Ports, answers
 from onceover.stack.postgres import Postgres
 from onceover.stack.process import Process, wait_for
 from onceover.stack.zookeeper import ZooKeeper
@@ -97,6 +97,12 @@ class Stack:
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(lambda pair: self._status_of(*pair), self._by_group()))
         return [each for each in found if each.group in GROUPS or each.state != "down"]
+
+    def taken_ports(self) -> dict[str, int]:
+        """Kept ports of parts that do not run, where something else listens. The next start takes others."""
+        kept = self._ports.all()
+        idle = (part for part in self._parts() if part.process.pid() is None)
+        return {name: kept[name] for part in idle for name in part.ports if name in kept and answers(kept[name])}
 
     def pid(self, name: str) -> int:
         """The running process. Raises TransientError if it does not run."""

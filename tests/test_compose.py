@@ -1,0 +1,246 @@
+"""docker-compose.yml is valid, refers to nothing that is not there, and sets every part as the embedded stack does."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from onceover.pipelines import names
+from onceover.stack.airflow import POOL, AirflowProcess
+from onceover.stack.hdfs import DataNode, NameNode
+from onceover.stack.jars import ROOTS
+from onceover.stack.kafka import Kafka
+from onceover.stack.part import Place
+from onceover.stack.ports import Ports
+from onceover.stack.postgres import INITIALISE, Postgres
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "docker-compose.yml").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
+SERVICES: dict[str, Any] = COMPOSE["services"]
+AIRFLOW = ("api-server", "scheduler", "dag-processor", "triggerer")
+ONCE = ("airflow-migrate", "airflow-pool")
+
+ADDRESS = "another address or port: containers are reached by their services' names"
+FOLDER = "another folder: a volume's, or the image's"
+SECRET = "from .env, where the embedded stack keeps a file of its own"
+
+# All that may differ from the embedded stack, and why. A setting that does not differ may not stand here.
+KAFKA = {
+    "listeners": ADDRESS,
+    "advertised.listeners": ADDRESS,
+    "controller.quorum.voters": ADDRESS,
+    "listener.security.protocol.map": "one listener for containers and one for the machine around them",
+    "inter.broker.listener.name": "with two listeners Kafka must know which is its own",
+    "log.dirs": FOLDER,
+}
+HADOOP = {
+    "fs.defaultFS": ADDRESS,
+    "hadoop.tmp.dir": FOLDER,
+    "dfs.replication": "two of three DataNodes hold each block; the embedded stack has one DataNode",
+}
+NAMENODE = HADOOP | {
+    "dfs.namenode.rpc-address": ADDRESS,
+    "dfs.namenode.http-address": ADDRESS,
+    "dfs.namenode.name.dir": FOLDER,
+}
+DATANODE = HADOOP | {
+    "dfs.datanode.data.dir": FOLDER,
+    "dfs.datanode.address": ADDRESS,
+    "dfs.datanode.http.address": ADDRESS,
+    "dfs.datanode.ipc.address": ADDRESS,
+    "dfs.datanode.hostname": ADDRESS,
+}
+POSTGRES = {
+    "listen_addresses": ADDRESS,
+    "port": ADDRESS,
+    "unix_socket_directories": "its image makes the databases over its socket, whose path is short there",
+}
+AIRFLOW_ENVIRONMENT = {
+    "AIRFLOW_HOME": FOLDER,
+    "AIRFLOW__CORE__DAGS_FOLDER": FOLDER,
+    "AIRFLOW__CORE__PLUGINS_FOLDER": FOLDER,
+    "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": ADDRESS,
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": FOLDER,
+    "AIRFLOW__CORE__FERNET_KEY": SECRET,
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": SECRET,
+    "AIRFLOW__API__HOST": ADDRESS,
+    "AIRFLOW__API__PORT": ADDRESS,
+    "AIRFLOW__API__BASE_URL": ADDRESS,
+    "AIRFLOW__API__SECRET_KEY": SECRET,
+    "AIRFLOW__API_AUTH__JWT_SECRET": SECRET,
+    "AIRFLOW__LOGGING__BASE_LOG_FOLDER": FOLDER,
+    "AIRFLOW__LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": FOLDER,
+    "AIRFLOW_CONN_SPARK_DEFAULT": "a Spark cluster, where the embedded stack has none",
+    "SPARK_LOCAL_IP": "the cluster's executors must reach a driver from other containers",
+    "SPARK_HOME": FOLDER,
+    "ONCEOVER_HOME": FOLDER,
+    "ONCEOVER_LOCAL": FOLDER,
+    "ONCEOVER_KAFKA": ADDRESS,
+    "ONCEOVER_WEBHDFS": ADDRESS,
+    "ONCEOVER_HDFS": ADDRESS,
+    "ONCEOVER_POSTGRES": ADDRESS,
+    "ONCEOVER_AIRFLOW": ADDRESS,
+    "PGPASSWORD": SECRET,
+    "NO_PROXY": ADDRESS,
+    "no_proxy": ADDRESS,
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Where an embedded stack would live that nobody starts."""
+    (tmp_path / "ports.json").write_text(json.dumps(_PORTS))
+    return Place(tmp_path, ROOT, Ports(tmp_path / "ports.json"))
+
+
+_PORTS = {
+    name: 20_000 + number
+    for number, name in enumerate(
+        (
+            *("kafka", "kafka-controller", "namenode", "namenode-http", "postgres", "airflow"),
+            *("datanode1", "datanode1-http", "datanode1-ipc"),
+        )
+    )
+}
+
+
+def differences(embedded: Mapping[str, object], composed: Mapping[str, object]) -> set[str]:
+    """Settings that only one of them has, or that each has in its own way."""
+    one, other = ({name: str(value) for name, value in each.items()} for each in (embedded, composed))
+    return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
+
+
+def environment(service: str) -> dict[str, object]:
+    found: dict[str, object] = SERVICES[service]["environment"]
+    return found
+
+
+def test_it_is_what_the_compose_specification_allows() -> None:
+    schema = json.loads((files("check_jsonschema") / "builtin_schemas/vendor/compose-spec.json").read_text())
+    assert [f"{error.json_path}: {error.message}" for error in Draft202012Validator(schema).iter_errors(COMPOSE)] == []
+
+
+def test_kafka_is_set_as_the_embedded_one(place: Place) -> None:
+    embedded = Kafka(place).settings(place.local)
+    composed = {
+        name.removeprefix("KAFKA_").lower().replace("_", "."): value
+        for name, value in environment("kafka").items()
+        if name != "KAFKA_HEAP_OPTS"
+    }
+    assert differences(embedded, composed) == KAFKA.keys()
+
+
+@pytest.mark.parametrize("service", ["namenode", "datanode1", "datanode2", "datanode3"])
+def test_hdfs_is_set_as_the_embedded_one(place: Place, service: str) -> None:
+    is_namenode = service == "namenode"
+    embedded = (NameNode(place, 1) if is_namenode else DataNode(place, 1, 1)).settings()
+    composed = {
+        name.split("_", 1)[1]: value
+        for name, value in environment(service).items()
+        if name.startswith(("CORE-SITE.XML_", "HDFS-SITE.XML_"))
+    }
+    assert differences(embedded, composed) == (NAMENODE if is_namenode else DATANODE).keys()
+
+
+def test_postgresql_is_set_as_the_embedded_one(place: Place) -> None:
+    program, *options = SERVICES["postgres"]["command"]
+    assert (program, set(options[::2])) == ("postgres", {"-c"})
+    composed = dict(option.split("=", 1) for option in options[1::2])
+    assert differences(Postgres(place).settings(), composed) == POSTGRES.keys()
+    assert shlex.split(str(environment("postgres")["POSTGRES_INITDB_ARGS"])) == list(INITIALISE)
+
+
+@pytest.mark.parametrize("service", AIRFLOW)
+def test_airflow_is_set_as_the_embedded_one(place: Place, service: str) -> None:
+    process = AirflowProcess(place, Postgres(place), service)
+    assert differences(process.environment(), environment(service)) == AIRFLOW_ENVIRONMENT.keys()
+    assert SERVICES[service]["command"][:2] == ["airflow", service]
+    assert SERVICES["airflow-pool"]["command"][3] == POOL
+
+
+def test_its_images_are_of_the_embedded_versions() -> None:
+    (kafka,) = (root.rsplit(":")[-1] for root in ROOTS["kafka"] if "kafka_2" in root)
+    assert SERVICES["kafka"]["image"] == f"apache/kafka:{kafka}"
+    assert SERVICES["postgres"]["image"] == "postgres:18"  # the wheel's pginstall18
+
+
+def test_everything_it_names_is_there_and_is_waited_for_as_it_can_be() -> None:
+    for name, service in SERVICES.items():
+        for other, wait in service.get("depends_on", {}).items():
+            condition = wait["condition"]
+            assert condition == ("service_completed_successfully" if other in ONCE else "service_healthy"), name
+            assert "healthcheck" in SERVICES[other] or other in ONCE, f"{name} waits for {other}"
+        for source in (volume.split(":")[0] for volume in service.get("volumes", ())):
+            assert (ROOT / source).is_dir() if source.startswith("./") else source in COMPOSE["volumes"], name
+        assert {config["source"] for config in service.get("configs", ())} <= COMPOSE["configs"].keys()
+        assert service["restart"] == ("no" if name in ONCE else "unless-stopped")
+
+
+def test_nothing_waits_in_a_circle() -> None:
+    waits = {name: set(service.get("depends_on", {})) for name, service in SERVICES.items()}
+    while ready := {name for name, others in waits.items() if not others & waits.keys()}:
+        waits = {name: others for name, others in waits.items() if name not in ready}
+    assert waits == {}
+
+
+def test_every_pipeline_has_an_ingest_that_restarts() -> None:
+    for pipeline in names(ROOT):
+        service = SERVICES[f"ingest-{pipeline}"]
+        assert service["command"] == ["python", "jobs/ingest.py", "--pipeline", pipeline]
+        assert service["restart"] == "unless-stopped"
+
+
+def texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from texts(each)
+
+
+def test_every_variable_must_be_set_and_every_one_is_in_the_recipe() -> None:
+    used = [found for text in texts(COMPOSE) for found in re.findall(r"(?<!\$)\$\{?([A-Z_]+)(:\?)?", text)]
+    assert used
+    assert {name for name, must in used if not must} == set()
+    recipe = re.search(r"^# {3}\(umask.*?\)'\)$", TEXT, re.MULTILINE | re.DOTALL)
+    assert recipe is not None
+    script = re.sub(r"^# {3}", "", recipe[0], flags=re.MULTILINE).replace(">.env", "")
+    made = subprocess.run(["sh", "-ec", script], capture_output=True, text=True, check=True).stdout
+    values = dict(line.split("=", 1) for line in made.splitlines())
+    assert values.keys() == {name for name, _ in used}
+    assert len(set(values.values())) == len(values)
+    assert all(len(b64decode(value, b"-_")) == 32 for value in values.values())  # a Fernet key is that long
+
+
+def test_no_secret_is_committed_or_copied_into_the_image() -> None:
+    for name, value in ((n, v) for s in SERVICES.values() for n, v in s.get("environment", {}).items()):
+        if re.search(r"PASSWORD$|SECRET|FERNET|SQL_ALCHEMY_CONN", name):
+            assert "${" in str(value), name
+    assert subprocess.run(["git", "check-ignore", "-q", ".env"], cwd=ROOT, check=False).returncode == 0
+    assert ".env" in (ROOT / ".dockerignore").read_text().split()
+
+
+def test_only_loopback_reaches_it_from_outside() -> None:
+    published = [port for service in SERVICES.values() for port in service.get("ports", ())]
+    assert len(published) >= 4
+    assert all(port.startswith("127.0.0.1:") for port in published)
+
+
+def test_what_the_dockerfile_copies_is_there_and_names_what_compose_names() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    copied = re.findall(r"^COPY (\S+) ", dockerfile, re.MULTILINE)
+    assert len(copied) >= 5
+    assert all((ROOT / each).exists() for each in copied)
+    stated = dict(re.findall(r"(\w+)=(/\S+)", dockerfile.split("ENV ")[1].split("\n\n")[0]))
+    assert {name: environment("scheduler")[name] for name in stated} == stated
