@@ -5,13 +5,17 @@ SHELL := bash
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 BESIDE := --no-print-directory --jobs=3 --keep-going --output-sync=line
-# Lanes that are about even: what needs Airflow on the stack and what goes beside it, what is about offsets and kills.
-WITH_AIRFLOW := tests/onceover/cli tests/onceover/stack/test_airflow.py tests/integration/test_airflow.py
+# Lanes that are about even: what needs Airflow on the stack and what goes beside it, what is about offsets and kills,
+# what comes after months, and all the rest.
+WITH_AIRFLOW := tests/onceover/cli tests/onceover/stack/test_airflow.py \
+  $(addprefix tests/integration/test_,airflow.py lineage.py pace.py sasl_ssl.py)
+AFTER_MONTHS := $(addprefix tests/integration/test_,cluster.py compact.py deadlines.py ledger_rebuild.py migrate.py \
+  migrate_refused.py quarantine.py retention.py)
 WITH_OFFSETS := tests/onceover/offset_stores tests/onceover_demo tests/faults \
   tests/integration/test_offsets.py tests/integration/test_checkpoint.py
 export PYTHON
 
-.PHONY: help setup demo demo-faults experiments test test-quick test-airflow test-stack test-offsets check fix up down bench
+.PHONY: help setup demo demo-faults experiments test test-quick test-airflow test-stack test-offsets test-months check fix up down bench
 
 help: ## Say what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,9 +38,9 @@ up: setup ## Start the embedded Kafka, HDFS, PostgreSQL and Airflow; they stay u
 down: setup ## Stop what `make up` started; its data stays
 	@$(BIN)/onceover stack down
 
-test: setup ## Everything that must pass before landing: fastest tier first, then three lanes beside each other
+test: setup ## Everything that must pass before landing: fastest tier first, then four lanes, three at a time
 	@$(MAKE) $(BESIDE) check test-quick
-	@$(MAKE) $(BESIDE) test-airflow test-stack test-offsets
+	@$(MAKE) $(BESIDE) test-airflow test-stack test-offsets test-months
 
 test-quick:
 	@$(PYTEST) -q -m "not spark and not stack and not airflow and not faults"
@@ -46,11 +50,14 @@ test-airflow: # Airflow waits more than it works, so it has company beside it
 	@$(PYTEST) -q -m stack $(WITH_AIRFLOW)
 
 test-stack: # one session, so that they share one stack
-	@$(PYTEST) -q -m stack $(addprefix --ignore=,$(WITH_AIRFLOW) $(WITH_OFFSETS))
+	@$(PYTEST) -q -m stack $(addprefix --ignore=,$(WITH_AIRFLOW) $(WITH_OFFSETS) $(AFTER_MONTHS))
 
 test-offsets:
 	@$(PYTEST) -q -m "spark and not stack and not airflow and not faults"
 	@$(PYTEST) -q -m stack $(WITH_OFFSETS)
+
+test-months:
+	@$(PYTEST) -q -m stack $(AFTER_MONTHS)
 
 check: setup ## Format, lint, types, import arrows: reads only
 	@$(BIN)/ruff format --check --quiet . || { echo "make check: run \`make fix\`"; exit 1; }

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 
-from bench import bursts, detect, ingest, offset_stores, partitioner, sharding
+from bench import bursts, compact, detect, ingest, offset_stores, partitioner, sharding
 from bench.table import Row, results, show
 from onceover.endpoints import address
 from onceover.ledger.database import migrate
@@ -20,6 +20,7 @@ BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
     "partitioner": partitioner.run,
     "sharding": sharding.run,
     "bursts": bursts.run,
+    "compact": compact.run,
 }
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import signal
-import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from onceover.endpoints import address
-from onceover.errors import OnceoverError, TransientError
+from onceover.entry import run
+from onceover.errors import TransientError
 from onceover.ledger import audits
-from onceover.ledger.catalog import require_same_contract
+from onceover.ledger.catalog import require_in_force, require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.pipelines import find
 from onceover.spark.audit_run import audit_log
@@ -24,7 +23,7 @@ from onceover.spark.verify_run import verify_window
 from onceover.window_files import Layout, WindowFiles
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Exit 0 when the audit has a result, whatever it says: it stands in the ledger. Changes nothing else."""
     parser = argparse.ArgumentParser(prog="audit.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
@@ -48,19 +47,11 @@ def main(arguments: list[str]) -> int:
         finally:
             with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
                 spark.stop()
+        require_in_force(connection, known)
         audits.finish(connection, audit.audit_id, result)
     print(f"audit {audit.audit_id}: {'equal' if result['equal'] else 'not equal'}")
     return 0
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("onceover").setLevel(logging.INFO)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except OnceoverError as error:
-        print(f"audit: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+    run("audit", main)

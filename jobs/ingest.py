@@ -7,14 +7,15 @@ import logging
 import os
 import signal
 import socket
-import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 
 from py4j.protocol import Py4JError
 
 from onceover.endpoints import address
-from onceover.errors import BusyError, OnceoverError, TerminalError
+from onceover.entry import run
+from onceover.errors import BusyError, TerminalError
 from onceover.heart import Heart
 from onceover.ingest_report import show
 from onceover.kafka import Topic
@@ -29,7 +30,7 @@ from onceover.steps import Holding
 from onceover.window_files import Layout, WindowFiles
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run until SIGTERM or SIGINT: then finish the batch under way, commit it and exit 0."""
     parser = argparse.ArgumentParser(prog="ingest.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
@@ -88,10 +89,4 @@ def _acquire(ledger: Connection, pipeline: str, stop: threading.Event) -> driver
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("onceover").setLevel(logging.INFO)
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except OnceoverError as error:
-        print(f"ingest: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+    run("ingest", main)

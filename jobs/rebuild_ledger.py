@@ -6,16 +6,17 @@ import argparse
 import json
 import logging
 import os
-import signal
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import closing, suppress
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from onceover.endpoints import address
-from onceover.errors import OnceoverError, TerminalError, TransientError
+from onceover.entry import run
+from onceover.errors import TerminalError, TransientError
 from onceover.heart import as_driver
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.anew import require_nothing_known, write_anew
@@ -28,10 +29,11 @@ from onceover.spark.contract_check import check
 from onceover.spark.failure import one_line
 from onceover.spark.scan import scan
 from onceover.spark.session import build
+from onceover.window import written
 from onceover.window_files import Layout, WindowFiles
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Exit 0 when all of raw stands in the ledger again. Killed before, nothing of it does."""
     parser = argparse.ArgumentParser(prog="rebuild_ledger.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
@@ -40,6 +42,7 @@ def main(arguments: list[str]) -> int:
     migrate(postgres)
     facts, raw = _facts(pipeline), WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
     files = raw.every_file()
+    _refuse_compacted(pipeline.name, raw)
     with connect(postgres, f"onceover rebuild {pipeline.name}") as connection:
         require_nothing_known(connection, pipeline.name)
         print(f"{len(files):,} files, {sum(file.length for file in files):,} bytes", file=sys.stderr, flush=True)
@@ -74,6 +77,16 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def _refuse_compacted(name: str, raw: WindowFiles) -> None:
+    """What stands in Parquet files is not read here: a window rebuilt without it would be too small, and look right."""
+    if windows := raw.compacted_windows():
+        raise TerminalError(
+            f"{len(windows)} windows of {name} were compacted, the first {written(windows[0])}, and a ledger is "
+            "rebuilt from text alone: bring back a backup of the ledger; or, if the text of these windows is still "
+            "whole, move their .parquet files out of the pipeline's folder"
+        )
+
+
 def _logs(facts: TopicFacts | None) -> dict[KafkaPartition, int]:
     """Where each living Kafka partition's log begins."""
     return {KafkaPartition(facts.generation, p): start for p, start in facts.earliest.items()} if facts else {}
@@ -91,12 +104,4 @@ def _facts(pipeline: Pipeline) -> TopicFacts | None:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except OnceoverError as error:
-        print(f"rebuild: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+    run("rebuild", main)

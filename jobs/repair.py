@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import logging
-import signal
-import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 from py4j.protocol import Py4JError
 
 from onceover.endpoints import address
-from onceover.errors import OnceoverError
+from onceover.entry import run
 from onceover.ledger import refills, requests
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
@@ -24,7 +22,7 @@ from onceover.steps import Holding, RepairStep
 from onceover.window_files import Layout, WindowFiles
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Exit 0 when every window of the request was dealt with, failed ones too: the ledger says which and why."""
     parser = argparse.ArgumentParser(prog="repair.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
@@ -49,8 +47,8 @@ def main(arguments: list[str]) -> int:
             claimed, accounted = requests.claim(connection, wanted)
             with KeepClaims(postgres, pipeline.name, claimed):
                 holding.reached(RepairStep.CLAIMED)
-                run = RepairRun(spark, connection, known, wanted, files, hdfs, pipeline.repair.max_tries, holding)
-                outcome = run.run(claimed, accounted)
+                repairing = RepairRun(spark, connection, known, wanted, files, hdfs, pipeline.repair.max_tries, holding)
+                outcome = repairing.run(claimed, accounted)
         finally:
             requests.release(connection, pipeline.name, claimed)
             with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
@@ -63,13 +61,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("onceover").setLevel(logging.INFO)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of `finally`: claims are let go
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except OnceoverError as error:
-        print(f"repair: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+    run("repair", main)

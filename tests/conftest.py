@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.own_stack import ROOT, embedded
 
 from onceover import endpoints
-from onceover.stack import Stack, surroundings
+from onceover.stack import Stack
 from onceover_airflow.rest import AirflowRest
 
-ROOT = Path(__file__).parents[1]
 # A shell starts what it runs in the background with SIGINT ignored, and every child of ours would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Ten records need no optimizing compiler: with its first tier alone a cold Spark costs half of the processors' time.
@@ -41,21 +36,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
-    """Kafka, HDFS and PostgreSQL, empty at the session's start; ONCEOVER_LOCAL names their folder, so that
-    `onceover.endpoints` and every child process find them. Its own folder: `make up`'s stack is left alone."""
-    with folder_of_this_session() as local, pytest.MonkeyPatch.context() as environment:
-        surroundings.leave()
-        environment.setenv("ONCEOVER_LOCAL", str(local))
-        environment.setenv("ONCEOVER_HOME", str(ROOT))
-        # TOMLs that tests write are seen by every process, Airflow's too, and are no file of the checkout.
-        shutil.copytree(ROOT / "pipelines", local / "pipelines")
-        environment.setenv("ONCEOVER_PIPELINES", str(local / "pipelines"))
-        found = Stack(local)
-        try:
-            found.up({"kafka", "hdfs", "postgres"})
-            yield found
-        finally:
-            found.down()
+    """Kafka, HDFS and PostgreSQL, empty at the session's start."""
+    with embedded() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
@@ -72,33 +55,3 @@ def airflow(stack: Stack) -> Iterator[AirflowRest]:
         yield rest
     finally:
         rest.close()
-
-
-@contextmanager
-def folder_of_this_session() -> Iterator[Path]:
-    """A folder under `.local/test` that this session holds a lock on. What sessions that were killed left is ended."""
-    root = ROOT / ".local" / "test"
-    root.mkdir(parents=True, exist_ok=True)
-    with (root / "lock").open("a") as alone:
-        fcntl.flock(alone, fcntl.LOCK_EX)  # else a folder could be cleared away before its session has locked it
-        _clear(root)
-        folder = Path(tempfile.mkdtemp(dir=root, prefix=""))
-        lock = (folder / "session.lock").open("a")
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    with lock:
-        yield folder
-    if "ONCEOVER_KEEP" not in os.environ:  # kept, its logs can be read; the next session clears it away
-        shutil.rmtree(folder)
-
-
-def _clear(root: Path) -> None:
-    for other in root.iterdir():
-        if not other.is_dir():
-            continue
-        with (other / "session.lock").open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue  # its session is running
-            Stack(other).down()
-            shutil.rmtree(other)

@@ -9,6 +9,7 @@ import subprocess
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from onceover.stack.kafka import Kafka
 from onceover.stack.part import Place
 from onceover.stack.ports import Ports
 from onceover.stack.postgres import INITIALISE, Postgres
+from onceover.stack.spark import SparkMaster, SparkWorker
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docker-compose.yml").read_text()
@@ -48,7 +50,6 @@ KAFKA = {
 HADOOP = {
     "fs.defaultFS": ADDRESS,
     "hadoop.tmp.dir": FOLDER,
-    "dfs.replication": "two of three DataNodes hold each block; the embedded stack has one DataNode",
 }
 NAMENODE = HADOOP | {
     "dfs.namenode.rpc-address": ADDRESS,
@@ -82,7 +83,7 @@ AIRFLOW_ENVIRONMENT = {
     "AIRFLOW__API_AUTH__JWT_SECRET": SECRET,
     "AIRFLOW__LOGGING__BASE_LOG_FOLDER": FOLDER,
     "AIRFLOW__LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": FOLDER,
-    "AIRFLOW_CONN_SPARK_DEFAULT": "a Spark cluster, where the embedded stack has none",
+    "AIRFLOW_CONN_SPARK_DEFAULT": ADDRESS,
     "SPARK_LOCAL_IP": "the cluster's executors must reach a driver from other containers",
     "SPARK_HOME": FOLDER,
     "ONCEOVER_HOME": FOLDER,
@@ -92,6 +93,7 @@ AIRFLOW_ENVIRONMENT = {
     "ONCEOVER_HDFS": ADDRESS,
     "ONCEOVER_POSTGRES": ADDRESS,
     "ONCEOVER_AIRFLOW": ADDRESS,
+    "ONCEOVER_SPARK": ADDRESS,
     "PGPASSWORD": SECRET,
     "NO_PROXY": ADDRESS,
     "no_proxy": ADDRESS,
@@ -111,6 +113,7 @@ _PORTS = {
         (
             *("kafka", "kafka-controller", "namenode", "namenode-http", "postgres", "airflow"),
             *("datanode1", "datanode1-http", "datanode1-ipc"),
+            *("spark-master", "spark-master-http", "spark-worker1", "spark-worker1-http"),
         )
     )
 }
@@ -145,7 +148,7 @@ def test_kafka_is_set_as_the_embedded_one(place: Place) -> None:
 @pytest.mark.parametrize("service", ["namenode", "datanode1", "datanode2", "datanode3"])
 def test_hdfs_is_set_as_the_embedded_one(place: Place, service: str) -> None:
     is_namenode = service == "namenode"
-    embedded = (NameNode(place, 1) if is_namenode else DataNode(place, 1, 1)).settings()
+    embedded = (NameNode(place, 3) if is_namenode else DataNode(place, 1, 3)).settings()
     composed = {
         name.split("_", 1)[1]: value
         for name, value in environment(service).items()
@@ -164,10 +167,24 @@ def test_postgresql_is_set_as_the_embedded_one(place: Place) -> None:
 
 @pytest.mark.parametrize("service", AIRFLOW)
 def test_airflow_is_set_as_the_embedded_one(place: Place, service: str) -> None:
-    process = AirflowProcess(place, Postgres(place), service)
+    process = AirflowProcess(place, Postgres(place), service, on_cluster=True)
     assert differences(process.environment(), environment(service)) == AIRFLOW_ENVIRONMENT.keys()
     assert SERVICES[service]["command"][:2] == ["airflow", service]
     assert SERVICES["airflow-pool"]["command"][3] == POOL
+
+
+@pytest.mark.parametrize("service", ["spark-master", "spark-worker1", "spark-worker2"])
+def test_spark_is_set_as_the_embedded_cluster(place: Place, service: str) -> None:
+    embedded = (SparkMaster(place) if service == "spark-master" else SparkWorker(place, 1)).prepare(lambda *_: None)
+    program, *arguments = embedded.argv
+    composed: list[str] = SERVICES[service]["command"]
+    assert composed[:2] == [Path(program).name, arguments[0]]
+    assert set(pairwise(composed)) >= {
+        (name, value) for name, value in pairwise(arguments) if name in ("--cores", "--memory")
+    }
+    cores = "-Dspark.deploy.defaultCores=2"
+    assert (cores in embedded.environment.get("SPARK_MASTER_OPTS", "")) == (service == "spark-master")
+    assert (environment(service).get("SPARK_MASTER_OPTS") == cores) == (service == "spark-master")
 
 
 def test_its_images_are_of_the_embedded_versions() -> None:

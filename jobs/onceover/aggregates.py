@@ -56,10 +56,7 @@ class AggregateTable:
 
     def create(self, connection: Connection) -> None:
         """Create both tables where they are missing; refuse a table that somebody else made of the same name."""
-        body = sql.SQL(", ").join(
-            sql.SQL("{} {}").format(sql.Identifier(c.name), sql.SQL(_COLUMN_TYPES.get(c.type, c.type)))
-            for c in (*self.columns.keys, *self.columns.measures)
-        )
+        body = sql.SQL(", ").join(_defined(c) for c in (*self.columns.keys, *self.columns.measures))
         connection.execute(
             sql.SQL(
                 "CREATE TABLE IF NOT EXISTS {} (window_start timestamptz NOT NULL, window_end timestamptz NOT NULL, "
@@ -72,6 +69,12 @@ class AggregateTable:
         if not there or not there["there"]:
             self._create_staging(connection, body)
         self._require_own_columns(connection)
+
+    def add(self, connection: Connection, measures: Sequence[Column]) -> None:
+        """Give both tables these measures too, null in every row that is there."""
+        columns = sql.SQL(", ").join(sql.SQL("ADD COLUMN ") + _defined(c) for c in measures)
+        for table in (self.staging, self.table):
+            connection.execute(sql.SQL("ALTER TABLE {} {}").format(table, columns))
 
     def _create_staging(self, connection: Connection, body: sql.Composed) -> None:
         """Only where it is missing: even `IF NOT EXISTS` would wait for whoever is staging."""
@@ -96,7 +99,7 @@ class AggregateTable:
             )
         ]
         wanted = ["window_start", "window_end", *self.columns.names, "revision"]
-        if found != wanted:
+        if sorted(found) != sorted(wanted):  # a measure that a migration added stands last
             raise TerminalError(
                 f"table aggregates.{self.name} has the columns {', '.join(found)}, not {', '.join(wanted)}; it was not "
                 "made by this pipeline: rename the pipeline, or move that table away"
@@ -243,3 +246,8 @@ class AggregateTable:
         return sql.SQL(_MERGE[str(column.operation)]).format(
             old=sql.SQL("t.{}").format(name), new=sql.SQL("excluded.{}").format(name)
         )
+
+
+def _defined(column: Column) -> sql.Composed:
+    kind = sql.SQL(_COLUMN_TYPES.get(column.type, column.type))
+    return sql.SQL("{} {}").format(sql.Identifier(column.name), kind)

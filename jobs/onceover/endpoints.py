@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 from onceover.errors import ConfigurationError, UnreachableError
 from onceover.home import home as home
 
-PartName = Literal["kafka", "webhdfs", "hdfs", "postgres", "airflow", "zookeeper", "hbase"]
+PartName = Literal["kafka", "webhdfs", "hdfs", "postgres", "airflow", "zookeeper", "hbase", "spark"]
 PARTS: Final[tuple[PartName, ...]] = get_args(PartName)
 BY_NAME: Final[tuple[PartName, ...]] = ("zookeeper", "hbase")
 """What the embedded stack starts only when it is named: servers that some offset stores need."""
@@ -31,18 +31,23 @@ def address(part: PartName) -> str:
 
     Raises UnreachableError if neither names one, ConfigurationError if endpoints.json cannot be read.
     """
-    variable = f"ONCEOVER_{part.upper()}"
-    if named := os.environ.get(variable):
-        return named
-    file = endpoints_file()
-    found = read(file).get(part)
+    found = known(part)
     if found is None:
         start = f"`onceover stack up {part}`" if part in BY_NAME else "`make up`"
         raise UnreachableError(
-            f"nobody said where {part} is: {variable} is not set and {file} does not name it; "
-            f"set {variable}, or start the embedded one with {start}"
+            f"nobody said where {part} is: {_variable(part)} is not set and {endpoints_file()} does not name it; "
+            f"set {_variable(part)}, or start the embedded one with {start}"
         )
     return found
+
+
+def known(part: PartName) -> str | None:
+    """As `address`, but None if neither names one."""
+    return os.environ.get(_variable(part)) or read(endpoints_file()).get(part)
+
+
+def _variable(part: PartName) -> str:
+    return f"ONCEOVER_{part.upper()}"
 
 
 def read(file: Path) -> dict[str, str]:

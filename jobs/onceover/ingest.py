@@ -71,7 +71,7 @@ class Progress:
 
 
 class Ingest:
-    """One driver of one pipeline. `work` makes a batch's Spark side, `recover` frees a file whose writer died."""
+    """One driver of one pipeline. `work` makes a batch's Spark side, under the contract that the batch has."""
 
     def __init__(
         self,
@@ -81,14 +81,14 @@ class Ingest:
         policy: IngestPolicy,
         topic: Topic,
         offsets: StoredOffsets,
-        work: Callable[[Sequence[OffsetRange], TopicFacts], BatchWork],
+        work: Callable[[Registered, Sequence[OffsetRange], TopicFacts], BatchWork],
         files: retention.Files,
         holding: Holding,
     ) -> None:
         self._connection, self._epoch, self._known, self._policy = connection, epoch, known, policy
         self._topic, self._offsets, self._work, self._holding = topic, offsets, work, holding
         self._files = files
-        self._submissions = Submissions(topic, policy)
+        self._submissions = Submissions(topic, policy, cutovers=known.cutovers)
         self._planned = False
         self._looked = time.monotonic()
         self._uncommitted: dict[int, dict[int, int]] = {}  # landed batches whose offsets the store does not hold yet
@@ -146,7 +146,7 @@ class Ingest:
             log.warning("raw that is to go stays for now: %s", error)
 
     def _refills(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
-        """What is to be read again, one range a Kafka partition; what the log no longer holds is refused."""
+        """What is to be read again: one range a Kafka partition, of one contract; what the log lost is refused."""
         chosen: dict[int, OffsetRange] = {}
         for piece in refills.wanted(self._connection, self._epoch.pipeline):
             kafka_partition = piece.source.kafka_partition
@@ -156,22 +156,23 @@ class Ingest:
                 refills.refuse(self._connection, self._epoch.pipeline, [piece], "the log no longer holds it")
             else:
                 chosen.setdefault(kafka_partition, piece)
-        return tuple(chosen.values())
+        return next(iter(self._known.cutovers.by_version(chosen.values()).values()), ())
 
     def _batch(self, ranges: Sequence[OffsetRange], facts: TopicFacts, waited: float | None = None) -> Progress:
         """Steps 2 to 7; offsets in the ledger share step 5's transaction. It was submitted `waited`
         seconds ago; a refill was not, and moves no stored offset: the store is past it."""
         connection, epoch, started = self._connection, self._epoch, time.monotonic()
-        batch_id = batches.begin(connection, epoch, self._known.contract_version, ranges, waited)
+        known = self._known.of(ranges)
+        batch_id = batches.begin(connection, epoch, known.contract_version, ranges, waited)
         self._holding.reached(Step.BEGUN)
-        with _closing(self._work(ranges, facts)) as work:
+        with _closing(self._work(known, ranges, facts)) as work:
             read, increments = work.read()
             read_at = time.monotonic()
             landings = work.append()
             appended_at = time.monotonic()
             self._holding.reached(Step.APPENDED)
-            self._known.table.stage(connection, stage_name(batch_id), work.rows())
-            increment(connection, epoch, self._known.table, batch_id, increments)
+            known.table.stage(connection, stage_name(batch_id), work.rows())
+            increment(connection, epoch, known.table, batch_id, increments)
             self._holding.reached(Step.INCREMENTED)
         ends = {} if waited is None else {r.source.kafka_partition: r.end for r in ranges}
         if self._offsets.store.in_ledger:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from onceover.errors import UsageError
@@ -149,6 +150,7 @@ def detect(
         from onceover import holes
         from onceover.detection import look
         from onceover.ledger import found, refills, requests, windows
+        from onceover.ledger.catalog import require_in_force
         from onceover.offsets import split
         from onceover.retention import refuse_expired
 
@@ -171,8 +173,12 @@ def detect(
         free = {start: findings for start, findings in failed.items() if start not in judged.claimed}
         # A scheduled detection takes over what an earlier repair has left; others ask only for what nobody asked for.
         asked_for = set() if window_range is None else set(refills.wanted(connection, known.name))
-        again = [r for r in split(missing, pipeline.ingest.max_records_per_batch) if r not in asked_for]
+        # Each is read by one batch, and a batch has one contract.
+        pieces = chain.from_iterable(known.cutovers.by_version(missing).values())
+        again = [r for r in split(pieces, pipeline.ingest.max_records_per_batch) if r not in asked_for]
         request_id = None
+        if again:
+            require_in_force(connection, known)  # else they are cut where the contract of before was
         if free or again:
             request_id = requests.request(connection, known.name, who, reason, free, unblock=window_range is not None)
             refills.want(connection, known.name, request_id, again)

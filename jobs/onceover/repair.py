@@ -51,6 +51,14 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True)
+class Compacted:
+    """The Parquet file that stands in for a window's text: the records in it, and its bytes."""
+
+    digest: Digest
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Claimed:
     """A window that this repair holds, with all that is read at the claim and never again."""
 
@@ -62,6 +70,7 @@ class Claimed:
     landings: tuple[LandingOf, ...]
     certified: Digest | None
     decisions: tuple[Decision, ...] = ()
+    compacted: Compacted | None = None  # what its text was let go for; what came since is text again
 
     @property
     def landing_set(self) -> tuple[int, ...]:
@@ -94,6 +103,7 @@ class Rebuilt:
     ranges: tuple[RangeRebuilt, ...] = ()
     rejected_lines: int = 0  # of contents that a decision set aside
     suspects: tuple[Suspect, ...] = ()  # the first of them, as evidence
+    compacted: Digest = EMPTY  # what of it stands in the Parquet file
 
     @property
     def digest(self) -> Digest:
@@ -188,6 +198,14 @@ def verify(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
         reasons.append(
             f"raw holds {rebuilt.digest.records} records, the last certificate {claimed.certified.records}; less is "
             "never published"
+        )
+    parquet = claimed.compacted
+    is_plain = not (rebuilt.conflicts or rebuilt.misdated or claimed.decisions)  # of others a part may not count
+    if reasons and parquet is not None and is_plain and rebuilt.compacted != parquet.digest:
+        reasons.insert(
+            0,
+            f"its Parquet file, for which its text was let go, is missing or damaged: {rebuilt.compacted} of "
+            f"{parquet.digest} count; put it back where `onceover explain` says",
         )
     return Verdict(tuple(reasons), tuple(findings))
 

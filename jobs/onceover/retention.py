@@ -1,20 +1,25 @@
 """Raw goes when it is older than its pipeline keeps it: listed first, let go in the ledger, moved away by the driver,
-and deleted a day later. What is gone is `expired`: its certificate stays, detection is silent, a repair is refused.
+and deleted a day later. What is gone is `expired`: its certificate stays, detection is silent, a repair is refused. A
+window whose records stand in a Parquet file as well has not expired.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Protocol
 
 from onceover.errors import UsageError
-from onceover.ledger import drivers, expiries
+from onceover.ledger import compactions, drivers, expiries
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import Expiring
+from onceover.repair import Compacted
 from onceover.window import WindowRange, written
 from onceover.window_files import Layout
 
+log = logging.getLogger(__name__)
 MOST_AT_ONCE = 200
 """Files between two batches: some tenths of a second."""
 
@@ -27,27 +32,51 @@ class Files(Protocol):
     def is_aside(self, path: str, number: int) -> bool: ...
     def set_aside(self, path: str, number: int) -> None: ...
     def delete_aside(self, path: str, number: int) -> None: ...
+    def parquet_files(self, compacted: Mapping[datetime, Compacted]) -> Mapping[datetime, str]: ...
 
 
 def carry_out(connection: Connection, epoch: Epoch, files: Files) -> int:
     """As the pipeline's driver: move away some of what was let go, delete what was moved away a day ago. Returns how
-    many files that were. Killed anywhere, it is done again by the next driver."""
+    many files that were. Killed anywhere, it is done again by the next driver.
+
+    Text for which a Parquet file stands in stays where it is, or aside, while that file is not there as it was noted.
+    """
     going = expiries.wanted(connection, epoch.pipeline, MOST_AT_ONCE)
     for one in going:
         path = path_of(files.layout, one)
         if not files.is_aside(path, one.expiry_id):  # else a driver died before it could note that
-            if expiries.is_touched(connection, epoch.pipeline, one):
+            is_alone = not _stands_in(connection, epoch.pipeline, files, one)
+            if is_alone and one.window_start is not None:
+                log.warning("%s stays: its Parquet file is not there any more; compact it again", path)
+                compactions.forget(connection, epoch.pipeline, one.window_start)
+            if is_alone or expiries.is_touched(connection, epoch.pipeline, one):
                 expiries.dropped(connection, epoch, one)
                 continue
             drivers.beat(connection, epoch)
             files.set_aside(path, one.expiry_id)
         expiries.moved(connection, epoch, one.expiry_id)
-    gone = expiries.moved_a_day_ago(connection, epoch.pipeline, MOST_AT_ONCE)
-    for one in gone:
+    gone = 0
+    for one in expiries.moved_a_day_ago(connection, epoch.pipeline, MOST_AT_ONCE):
+        path = path_of(files.layout, one)
+        if not _stands_in(connection, epoch.pipeline, files, one):
+            log.warning(
+                "%s is not deleted: the Parquet file of its window is not there; put that back, `onceover explain` "
+                "says where", files.layout.aside(path, one.expiry_id),
+            )  # fmt: skip
+            continue
         drivers.beat(connection, epoch)
-        files.delete_aside(path_of(files.layout, one), one.expiry_id)
+        files.delete_aside(path, one.expiry_id)
         expiries.deleted(connection, epoch, one.expiry_id)
-    return len(going) + len(gone)
+        gone += 1
+    return len(going) + gone
+
+
+def _stands_in(connection: Connection, pipeline: str, files: Files, one: Expiring) -> bool:
+    """Whether the Parquet file is there that is to stand in for this text; True for what expires."""
+    if one.window_start is None:
+        return True
+    lasts, compacted = compactions.needed_for(connection, pipeline, one.window_start)
+    return not lasts or (compacted is not None and bool(files.parquet_files({one.window_start: compacted})))
 
 
 def refuse_expired(connection: Connection, pipeline: str, asked: WindowRange | None) -> None:
@@ -66,13 +95,3 @@ def path_of(layout: Layout, one: Expiring) -> str:
     if one.quarantine_day is None:
         raise ValueError(f"expiry {one.expiry_id} is of nothing")
     return layout.quarantine_file(one.quarantine_day)
-
-
-def totals(files: Sequence[Expiring]) -> dict[str, int]:
-    """How many windows, days of quarantine, bytes and records these are."""
-    return {
-        "windows": sum(one.window_start is not None for one in files),
-        "quarantine_days": sum(one.quarantine_day is not None for one in files),
-        "bytes": sum(one.bytes for one in files),
-        "records": sum(one.records for one in files),
-    }

@@ -1,4 +1,4 @@
-"""The named steps of a batch and of a repair, and the one place where a test may hold a process still after one."""
+"""The named steps of a batch, a repair and a compaction, and where a test may hold a process still after one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,15 @@ class RepairStep(StrEnum):
     PUBLISHED = "published"  # one window: once for each
 
 
-ANY_STEP = {str(step): step for step in (*Step, *RepairStep)}
+class CompactStep(StrEnum):
+    """What has just become true of a compaction, in the order in which it becomes true."""
+
+    WRITTEN = "written"  # some windows at once: where nobody reads them
+    PLACED = "placed"  # one window: once for each; not noted yet
+
+
+AnyStep = Step | RepairStep | CompactStep
+ANY_STEP: dict[str, AnyStep] = {str(step): step for step in (*Step, *RepairStep, *CompactStep)}
 
 
 @dataclass(slots=True)
@@ -41,7 +49,7 @@ class Holding:
     Read from the environment, `ONCEOVER_STOP_AFTER=STEP[:N]`; without it nothing ever stops.
     """
 
-    step: Step | RepairStep | None = None
+    step: AnyStep | None = None
     count: int = 1
     _seen: int = field(default=0, init=False)
 
@@ -55,7 +63,7 @@ class Holding:
             raise UsageError(f"{STOP_AFTER}={text!r}: write STEP or STEP:N, with a step of {', '.join(ANY_STEP)}")
         return cls(ANY_STEP[name], int(number or "1"))
 
-    def reached(self, step: Step | RepairStep) -> None:
+    def reached(self, step: AnyStep) -> None:
         if step is not self.step:
             return
         self._seen += 1

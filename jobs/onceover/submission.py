@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from onceover.cutovers import Cutovers
 from onceover.errors import OnceoverError
 from onceover.kafka import Topic, TopicFacts
 from onceover.offsets import OffsetRange
@@ -41,9 +42,11 @@ class Submissions:
     """One driver's line of batches, for one thread: a second one submits only while that thread runs a batch within
     `running`, and has ended when it leaves it. Times are in ms of one monotonic clock."""
 
-    def __init__(self, topic: Topic, policy: IngestPolicy, pace: Pace | None = None) -> None:
-        """`pace` is what limits batches instead of what the policy names."""
-        self._topic, self._policy, self._pace = topic, policy, pace
+    def __init__(
+        self, topic: Topic, policy: IngestPolicy, pace: Pace | None = None, cutovers: Cutovers | None = None
+    ) -> None:
+        """`pace` is what limits batches instead of what the policy names; none reads beyond the next of `cutovers`."""
+        self._topic, self._policy, self._pace, self._cutovers = topic, policy, pace, cutovers or Cutovers()
         self._waiting: deque[Submitted] = deque()
         self._generation: str | None = None
         self._reached: dict[int, int] = {}  # by Kafka partition, up to where batches were submitted
@@ -126,7 +129,8 @@ class Submissions:
             rate = self._pace.submit(now_ms, running, self._waiting[0].at_ms if self._waiting else None)
             most = round(min(most, max(1.0, rate * self._policy.interval_ms / 1000)))
         is_fair = self._policy.share == "fair"
-        ranges = next_ranges(facts.generation, self._reached, facts.end, most, fair=is_fair)
+        end = self._cutovers.for_one_batch(facts.generation, self._reached, facts.end)
+        ranges = next_ranges(facts.generation, self._reached, end, most, fair=is_fair)
         self._reached.update({r.source.kafka_partition: r.end for r in ranges})
         self._is_behind = self._reached != dict(facts.end)
         if ranges:

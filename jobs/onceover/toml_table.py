@@ -12,7 +12,14 @@ _T = TypeVar("_T")
 _DURATION = re.compile(r"(\d{1,9})(ms|s|m|h|d)")
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _LONGEST_MS = 3650 * _UNIT_MS["d"]
-_DURATION_RULE = 'write it like "90s", "15m", "1h" or "2d", at most 3650d'
+DURATION_RULE = 'write it like "90s", "15m", "1h" or "2d", at most 3650d'
+
+
+def milliseconds(text: str) -> int | None:
+    """Of a duration as somebody wrote it; None if that is none, or longer than anybody means."""
+    found = _DURATION.fullmatch(text.strip())
+    length = int(found[1]) * _UNIT_MS[found[2]] if found else _LONGEST_MS + 1
+    return length if length <= _LONGEST_MS else None
 
 
 class Table:
@@ -85,13 +92,12 @@ class Table:
 
     def duration(self, key: str, default: str, least: int = 0) -> int:
         """Milliseconds."""
-        value = self._take(key, default, str, "a duration", _DURATION_RULE, False)
-        found = _DURATION.fullmatch(value.strip())
-        milliseconds = int(found[1]) * _UNIT_MS[found[2]] if found else -1
-        if not least <= milliseconds <= _LONGEST_MS:
-            self.wrong(key, f"{value[:80]!r} is no duration that does here", _DURATION_RULE)
+        value = self._take(key, default, str, "a duration", DURATION_RULE, False)
+        found = milliseconds(value)
+        if found is None or found < least:
+            self.wrong(key, f"{value[:80]!r} is no duration that does here", DURATION_RULE)
             return least
-        return milliseconds
+        return found
 
     def bound(self, key: str, default: str, least: int = 0) -> int | None:
         """Milliseconds, or None for "none"."""

@@ -7,7 +7,7 @@ absorb what is there twice.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
@@ -16,9 +16,11 @@ from typing import Protocol
 import requests
 from hdfs import HdfsError
 
+from onceover.digest import Digest
 from onceover.errors import BusyError, UnknownOutcomeError
 from onceover.hdfs_files import connected, exception_name, explained, explaining, first_line, listing
 from onceover.raw import RawFile
+from onceover.repair import Compacted
 
 _CHUNK = 1 << 20
 _LEASE_HELD = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
@@ -57,6 +59,11 @@ class Layout:
     def window_file(self, window_start: datetime) -> str:
         return f"{self.day_folder(window_start.astimezone(UTC).date())}/{window_start.astimezone(UTC):%H%M}.log"
 
+    def parquet_file(self, window_start: datetime, digest: Digest) -> str:
+        """Beside the window file, named for the records that it holds."""
+        hashes = str(digest).partition("records ")[2]
+        return f"{self.window_file(window_start).removesuffix('log')}{hashes}.parquet"
+
     def quarantine_file(self, day: date) -> str:
         return f"{self.raw_root}/{self.pipeline}/quarantine/{day.isoformat()}.log"
 
@@ -64,6 +71,11 @@ class Layout:
         """Where a file of this pipeline lies for a day before it is deleted."""
         root = f"{self.raw_root}/{self.pipeline}"
         return f"{root}/expired{path.removeprefix(root)}.{number}"
+
+    @property
+    def compacting(self) -> str:
+        """The folder of Parquet files that are not whole yet, or not proved."""
+        return f"{self.raw_root}/{self.pipeline}/compacting"
 
     def day_folder(self, day: date) -> str:
         return f"{self.raw_root}/{self.pipeline}/{day.isoformat()}"
@@ -118,16 +130,23 @@ class WindowFiles:
 
     def lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]:
         """Bytes of each window's file that is there; one listing a day."""
-        wanted: dict[date, dict[str, datetime]] = {}
-        for start in window_starts:
-            utc = start.astimezone(UTC)
-            wanted.setdefault(utc.date(), {})[f"{utc:%H%M}.log"] = start
-        found: dict[datetime, int] = {}
-        for day, names in wanted.items():
-            for name, length in listing(self._client, self._address, self.layout.day_folder(day)):
-                if name in names:
-                    found[names[name]] = length
-        return found
+        starts = {self.layout.window_file(start): start for start in window_starts}
+        return {starts[path]: length for path, length in self._lengths_of(starts).items()}
+
+    def parquet_files(self, compacted: Mapping[datetime, Compacted]) -> dict[datetime, str]:
+        """Paths of those of these windows' Parquet files that are there with the bytes that they had."""
+        paths = {start: self.layout.parquet_file(start, one.digest) for start, one in compacted.items()}
+        lengths = self._lengths_of(paths.values())
+        return {start: path for start, path in paths.items() if lengths.get(path) == compacted[start].bytes}
+
+    def _lengths_of(self, paths: Iterable[str]) -> dict[str, int]:
+        wanted = set(paths)
+        return {
+            path: length
+            for folder in sorted({path.rpartition("/")[0] for path in wanted})
+            for name, length in listing(self._client, self._address, folder)
+            if (path := f"{folder}/{name}") in wanted
+        }
 
     def every_file(self) -> list[RawFile]:
         """All of the pipeline's raw, windows first, in the order of time; files of other names are none of ours."""
@@ -135,12 +154,26 @@ class WindowFiles:
         found: list[RawFile] = []
         for folder, _ in sorted(listing(self._client, self._address, root)):
             day = _day(f"{folder}.log")
-            for name, length in sorted(listing(self._client, self._address, f"{root}/{folder}")) if day else ():
-                start = _start(day, name) if day and length else None
-                if start is not None:
+            if day is None:
+                continue
+            for name, length in sorted(listing(self._client, self._address, f"{root}/{folder}")):
+                start = _start(day, name)
+                if start is not None and length:
                     found.append(RawFile(self.layout.window_file(start), length, window_start=start))
         of_days = self.quarantine_days().items()
         return found + [RawFile(self.layout.quarantine_file(day), n, quarantine_day=day) for day, n in of_days]
+
+    def compacted_windows(self) -> list[datetime]:
+        """Windows beside whose file, or in whose place, there is a Parquet file, in order."""
+        root = f"{self.layout.raw_root}/{self.layout.pipeline}"
+        found = {
+            start
+            for folder, _ in listing(self._client, self._address, root)
+            if (day := _day(f"{folder}.log")) is not None
+            for name, _ in listing(self._client, self._address, f"{root}/{folder}")
+            if name.endswith(".parquet") and (start := _start(day, f"{name.partition('.')[0]}.log")) is not None
+        }
+        return sorted(found)
 
     def quarantine_files(self) -> list[str]:
         """Paths of the days' quarantine files."""
@@ -177,6 +210,20 @@ class WindowFiles:
         with explaining(self._address):
             self._client.delete(aside)
             self._remove_if_empty(aside.rpartition("/")[0])
+
+    def place(self, source: str, window_start: datetime, digest: Digest) -> None:
+        """Move a Parquet file to where it belongs, over whatever is there, to be kept in as many copies as the text."""
+        path = self.layout.parquet_file(window_start, digest)
+        with explaining(self._address):
+            copies = self._client.status(self.layout.window_file(window_start))["replication"]
+            self._client.set_replication(source, copies)
+            self._client.delete(path)
+            self._client.rename(source, path)
+
+    def clear_compacting(self) -> None:
+        """Delete what a compaction leaves besides its files."""
+        with explaining(self._address):
+            self._client.delete(self.layout.compacting, recursive=True)
 
     def _remove_if_empty(self, folder: str) -> None:
         with suppress(HdfsError):  # it is not: somebody may have put a file there just now

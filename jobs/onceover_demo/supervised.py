@@ -15,7 +15,7 @@ import psutil
 
 from onceover.endpoints import home
 from onceover.errors import TransientError
-from onceover.steps import STOP_AFTER, RepairStep, Step
+from onceover.steps import STOP_AFTER, AnyStep
 
 
 def end_left_behind(local: Path) -> None:
@@ -62,7 +62,7 @@ class SupervisedJob:
         self._name, self._arguments, self._log, self._launch = script, arguments, log, launch
         self._process: Running | None = None
 
-    def start(self, stop_after: Step | RepairStep | None = None, count: int = 1) -> None:
+    def start(self, stop_after: AnyStep | None = None, count: int = 1) -> None:
         """Start it; with `stop_after` it will hold still when it has reached that step so many times."""
         environment = {STOP_AFTER: f"{stop_after}:{count}" if stop_after else ""}
         self._log.parent.mkdir(parents=True, exist_ok=True)

@@ -31,6 +31,11 @@ class Asked:
         window_range = resolve(_text(params, "from"), _text(params, "to"), interval, minutes=minutes)
         return cls(window_range, reason, _flag(params, "force"), dry_run)
 
+    @classmethod
+    def of_form(cls, params: Mapping[str, Any]) -> Asked:
+        """From the params of a run that is about no windows: a reason, and whether it is a dry run."""
+        return cls(reason=_reason(params), dry_run=_flag(params, "dry_run"))
+
 
 def chosen_name(value: object) -> str:
     """A pipeline's name as it was typed; an empty choice is refused rather than taken for all of them."""

@@ -16,12 +16,15 @@ from onceover.ahead import not_ahead
 from onceover.errors import TerminalError
 from onceover.pipelines import find
 from onceover_airflow.asked import Asked, chosen_name
+from onceover_airflow.counting import count
 from onceover_airflow.spark_job import SparkJobOperator
 from onceover_airflow.tables import evidence_table, shortened, table
 from onceover_airflow.who import who_asked
 from onceover_airflow.windows import DataInterval
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
     from onceover.window import WindowRange
 
 Scope = Literal["ledger", "run"]
@@ -111,6 +114,13 @@ class RepairOperator(SparkJobOperator):
         """Set the command: an argument list, never a shell line, with nothing secret in it."""
         self.arguments("request", request)
 
+    def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage[Any, Any]:
+        """What OpenLineage's provider asks every operator for when its task has ended, well or not. Where that is not
+        installed, nobody asks."""
+        from onceover_airflow.lineage import of_repair
+
+        return of_repair(chosen_name(self.pipeline), request_of(self.detection))
+
 
 class ConfirmOperator(BaseOperator):
     """Re-reads what a request published. Red only for windows newly blocked, or revoked because they differ."""
@@ -127,6 +137,7 @@ class ConfirmOperator(BaseOperator):
         if request is None:
             raise AirflowSkipException(f"nothing was repaired in {self.pipeline}")
         confirmation = operations.confirm(self.pipeline, request)
+        count(confirmation)
         result: dict[str, Any] = confirmation.as_dict()
         counts = {key: len(value) if isinstance(value, list) else value for key, value in result.items()}
         self.log.info("confirmed by reading back:\n%s", table([counts]))

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.airflow
 
 DAGS = Path(__file__).parents[2] / "dags"
 REPAIRS = ["repair_failed_windows", "repair_history", "repair_on_call"]
-NAMES = ["audit_against_log", *REPAIRS, "sweep_certified", "watch_deadlines"]
+NAMES = ["audit_against_log", "expire_raw", *REPAIRS, "sweep_certified", "watch_deadlines"]
 
 
 def test_all_dags_load(dag_bag: DagBag) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from onceover import sweep
+from onceover import letting_go, operations, sweep
 from onceover.errors import TerminalError
 from onceover.findings import Finding, Kind
+from onceover.letting_go import Due, LetGo
 from onceover.operations import Confirmation, Detection, FailedWindow, PlannedRepair
+from onceover.pipeline import Pipeline
 from onceover.sweep import Swept
 from onceover.window import Window, WindowRange
 from onceover_airflow import operators
@@ -211,3 +213,32 @@ def test_every_pipeline_is_swept_and_ones_red_does_not_hold_up_the_other(
 
     assert state == "failed"
     assert (tasks["sweep[0]"], tasks["sweep[1]"]) == ("failed", "success")
+
+
+def test_raw_expires_only_where_a_pipeline_says_so_and_ones_red_does_not_hold_up_the_other(
+    dag_bag: DagBag, library: Library, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    went: list[tuple[str, str, str]] = []
+
+    def let_go(pipeline: Pipeline, listed: Due, who: str, why: str, say: letting_go.Say) -> LetGo:
+        went.append((pipeline.name, who, why))
+        return LetGo(0, 0)
+
+    monkeypatch.setattr(letting_go, "due", lambda pipeline: Due(pipeline.name, 1, (), 0))
+    monkeypatch.setattr(letting_go, "let_go", let_go)
+    monkeypatch.setattr(operations, "has_run", lambda name: True)
+    toml = home / "pipelines" / "orders.toml"
+    before = toml.read_text()
+    (home / "pipelines" / "broken.toml").write_text("[contract")
+    try:
+        toml.write_text(before + '\n[storage]\nretention = "30d"\n')
+        state, tasks = run(dag_bag, "expire_raw", conf={"reason": "room"})
+    finally:
+        toml.write_text(before)
+        (home / "pipelines" / "broken.toml").unlink()
+
+    assert (state, tasks) == (
+        "failed",
+        {"pipelines": "success", "expire[0]": "failed", "expire[1]": "success", "expire[2]": "success"},
+    )
+    assert [(name, why) for name, _, why in went] == [("orders", "room")]

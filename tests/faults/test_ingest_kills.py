@@ -141,7 +141,8 @@ def test_a_second_driver_is_refused_while_the_first_one_lives(lanes: Lanes, jobs
     first.start()
     wait_for(closed(lane), 120, "the first driver to be at work")
     second.start()
-    assert second.wait(20) == 75, "it is refused before it has started Spark"
+    assert second.wait(120) == 75
+    assert "log4j" not in second.everything_said(), "it is refused before Spark starts, whose first word that is"
     assert "is being ingested by" in second.last_words()
     assert first.stop() == 0
 

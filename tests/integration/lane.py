@@ -24,13 +24,14 @@ from onceover import line, operations
 from onceover.endpoints import address
 from onceover.home import pipelines_folder
 from onceover.ingest import Ingest, Progress
-from onceover.ledger import audits, drivers, requests
+from onceover.ledger import audits, compactions, drivers, requests
 from onceover.ledger.catalog import Registered, keep_log_retention, register, registered
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.operations import Confirmation, Detection
 from onceover.pipeline import Pipeline
 from onceover.pipelines import find
 from onceover.spark.audit_run import audit_log
+from onceover.spark.compact_run import CompactRun, Ended
 from onceover.spark.contract_check import check
 from onceover.spark.driving import driver, opened
 from onceover.spark.refilling import refill
@@ -151,6 +152,13 @@ class Lane:
             run.run(claimed, accounted)
             requests.release(ledger, self.name, claimed)
         return operations.confirm(self.name, request_id)
+
+    def compact(self) -> list[Ended]:
+        """What `jobs/compact.py` does, on this process's session."""
+        with self.ledger() as ledger:
+            due = compactions.due(ledger, self.name, 0, None, None)
+            hdfs, known, files = address("hdfs"), self.known(), self.files()
+            return CompactRun(self.spark, ledger, known, files, hdfs, "test", "a test", Holding()).run(due)
 
     def verified(self, window_start: datetime) -> Mapping[str, Any]:
         """What `jobs/audit.py` says of the window's certificate."""

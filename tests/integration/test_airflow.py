@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.integration.lane import NOON_MS, Lane
+from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import replayed
 
 from onceover.window import to_ms
@@ -134,6 +134,35 @@ def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes,
     said = airflow.result("audit_against_log", audit, "audit")
     assert isinstance(said, dict)
     assert (said["differing"], said["records"]) == (0, len(lane.log()))
+
+
+def test_the_daily_retention_lets_go_what_is_certified_and_the_ledger_says_for_whom(
+    lanes: Lanes, airflow: AirflowRest
+) -> None:
+    lane = lanes()
+    lane.toml.write_text(lane.toml.read_text() + '\n[storage]\nretention = "30d"\n')
+    lane.produce([event(1), event(6)])
+    lane.ingest()
+    lane.detect()
+    with lane.ledger() as ledger:
+        ledger.execute(
+            "UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name]
+        )
+
+    run = finished(airflow, "expire_raw", {"reason": "room"})
+
+    assert airflow.run("expire_raw", run)["state"] == "success"
+    said = result(airflow, "expire_raw", run, lane.name, "expire")
+    assert (said["windows"], said["let_go"], said["left"]) == (2, 2, 0)
+    with lane.ledger() as ledger:
+        kept = ledger.execute(
+            "SELECT DISTINCT who, why, state FROM onceover.expiry WHERE pipeline = %s", [lane.name]
+        ).fetchall()
+    assert kept == [{"who": "admin", "why": "room", "state": "moved"}]
+    assert sorted(name.rpartition(".")[0] for name in lane.raw()) == [
+        "expired/2026-03-01/1200.log",
+        "expired/2026-03-01/1205.log",
+    ]
 
 
 def uncertified(lane: Lane) -> int:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from onceover.digest import Digest
 from onceover.findings import Kind
 from onceover.offsets import KafkaPartition, OffsetRange, coalesce
-from onceover.repair import Claimed, LandingOf, RangeRebuilt, Rebuilt, elementary_ranges, verify
+from onceover.repair import Claimed, Compacted, LandingOf, RangeRebuilt, Rebuilt, elementary_ranges, verify
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 P0 = KafkaPartition("00000001", 0)
@@ -137,3 +137,16 @@ def test_a_torn_tail_outside_every_landing_is_noted_and_refuses_nothing() -> Non
     verdict = verify(CLAIMED, replace(RIGHT, lines=26, corrupt_lines=1), 900)
     assert verdict.is_proved
     assert [f.kind for f in verdict.findings] == [Kind.CORRUPT_LINE]
+
+
+def test_a_damaged_parquet_file_is_the_first_reason_where_a_landing_is_not_proved() -> None:
+    parquet = Compacted(digest(0, 15), 1_000)
+    claimed = replace(CLAIMED, compacted=parquet)
+    lacking = replace(RIGHT, ranges=RIGHT.ranges[:1], compacted=digest(0, 10))
+    reasons = verify(claimed, lacking, 900).reasons
+    assert reasons[0].startswith("its Parquet file, for which its text was let go, is missing or damaged: 10 records")
+    assert len(reasons) == 2
+    assert verify(claimed, replace(RIGHT, compacted=digest(0, 15)), 900).is_proved
+    assert verify(claimed, replace(RIGHT, compacted=digest(0, 10)), 900).is_proved, "text that came since has the rest"
+    whole = replace(lacking, compacted=digest(0, 15))
+    assert not any("Parquet" in reason for reason in verify(claimed, whole, 900).reasons), "what came since is missing"

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from onceover.cutovers import Cutovers
 from onceover.errors import UnreachableError
 from onceover.kafka import TopicFacts
+from onceover.offsets import KafkaPartition
 from onceover.pace.controller import Timing
 from onceover.pipeline import IngestPolicy
 from onceover.submission import MOST_WAITING, Submissions, Submitted
@@ -57,9 +59,11 @@ def log() -> Log:
     return Log()
 
 
-def made(log: Log, pace: Said | None = None, most: int = 1000, **changed: Any) -> Submissions:
+def made(
+    log: Log, pace: Said | None = None, most: int = 1000, cutovers: Cutovers | None = None, **changed: Any
+) -> Submissions:
     policy = IngestPolicy(0, 1, INTERVAL_MS, most, "none", "", "g", "read_committed", "append", "earliest", **changed)
-    return Submissions(log, policy, pace)  # type: ignore[arg-type]
+    return Submissions(log, policy, pace, cutovers)  # type: ignore[arg-type]
 
 
 def ranges(submitted: Submitted | None) -> list[tuple[int, int, int]]:
@@ -97,6 +101,15 @@ def test_batches_are_submitted_while_one_runs_and_follow_in_order(log: Log) -> N
     assert ranges(submissions.next(facts(9, 9), {0: 7, 1: 1})) == [(1, 1, 4)]
     assert ranges(submissions.next(facts(9, 9), {0: 7, 1: 4})) == [(0, 7, 9), (1, 4, 9)]
     assert submissions.next(facts(9, 9), {0: 9, 1: 9}) is None
+
+
+def test_a_batch_ends_at_a_cutover_and_what_is_beyond_it_is_the_next(log: Log) -> None:
+    old, new = KafkaPartition("0badcafe", 0), KafkaPartition("0badcafe", 1)
+    submissions = made(log, cutovers=Cutovers(2, {old: {2: 3}, new: {2: 2}}))
+    log.now = facts(5, 4)
+    with running(submissions, log.now, {0: 0, 1: 2}):
+        until(lambda: submissions.waiting == 1)
+    assert ranges(submissions.next(log.now, {0: 3, 1: 2})) == [(0, 3, 5), (1, 2, 4)]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_what_is_overdue_turns_red_and_names_the_command_that_shows_it(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     windows = [
-        Overdue(AT.replace(hour=hour), "failed", AT, ("duplicated",), "raw is damaged" if hour == 6 else None)
+        Overdue(AT.replace(hour=hour), "failed", ("duplicated",), "raw is damaged" if hour == 6 else None)
         for hour in range(5, 12)
     ]
     with pytest.raises(TerminalError, match="7 windows are not certified") as red:

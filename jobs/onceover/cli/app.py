@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from onceover import __version__
 from onceover.cli import (
     audit,
+    compact,
     decisions,
     doctor,
     explain,
@@ -20,6 +21,7 @@ from onceover.cli import (
     ingest,
     ledger,
     metrics,
+    migrate,
     offsets,
     pipelines,
     quarantine,
@@ -112,12 +114,14 @@ for command in (
     quarantine,
     offsets,
     decisions,
+    compact,
     retention,
     doctor,
     metrics,
     ingest,
 ):
     command.add_to(app)
+migrate.add_to(pipelines.app)
 for group in (pipelines, stack, ledger):
     app.add_typer(group.app)
 

@@ -15,9 +15,10 @@ _LAST_WORDS_SECONDS = 20.0
 _PR_SET_PDEATHSIG = 1  # prctl(2): the signal that a process gets when its parent dies
 
 
-def run(command: Sequence[str]) -> int:
-    """Its exit code. What it prints goes to stderr, for stdout is ours. After Ctrl-C or SIGTERM it lets go of what it
-    holds, and only then do we end. Should we be killed, it is told so as well, where there is Linux."""
+def run(command: Sequence[str], stdout: int = _STDERR) -> int:
+    """Its exit code. What it prints goes to stderr, for stdout is ours, or to another file descriptor. After Ctrl-C or
+    SIGTERM it lets go of what it holds, and only then do we end. Should we be killed, it is told so as well, where
+    there is Linux."""
     us, libc = os.getpid(), ctypes.CDLL(None) if sys.platform == "linux" else None
 
     def end_with_us() -> None:
@@ -28,7 +29,7 @@ def run(command: Sequence[str]) -> int:
 
     # A process group of its own: a terminal's Ctrl-C would else reach it twice, and its JVM as well.
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=_STDERR, process_group=0, preexec_fn=end_with_us
+        command, stdin=subprocess.DEVNULL, stdout=stdout, process_group=0, preexec_fn=end_with_us
     ) as process:
 
         def end(number: int, frame: FrameType | None) -> None:

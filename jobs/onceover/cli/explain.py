@@ -68,6 +68,7 @@ def _as_values(known: Known) -> dict[str, object]:
         "judged_now": known.judged is not None,
         "not_judged_because": known.not_judged,
         "file": {"path": known.window_file, "length": known.file_length},
+        "parquet": known.parquet,
         "aggregates": known.aggregates,
         "watermark": known.watermark,
         "every_window_closed": known.every_window_closed,

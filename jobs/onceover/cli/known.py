@@ -12,7 +12,7 @@ from onceover.detection import look
 from onceover.endpoints import address
 from onceover.errors import OnceoverError, TerminalError
 from onceover.findings import Finding
-from onceover.ledger import reading
+from onceover.ledger import compactions, reading
 from onceover.ledger.catalog import Registered, registered
 from onceover.ledger.database import Connection, connect, require_current
 from onceover.ledger.windows import snapshot
@@ -41,6 +41,7 @@ class Known:
     watermark: datetime | None
     every_window_closed: bool
     window_file: str
+    parquet: Mapping[str, Any] | None
     aggregates: str
 
     @property
@@ -77,6 +78,7 @@ def gather(pipeline: str, raw_root: str, window: Window) -> Known:
                 f"nothing is known of window {window} of {pipeline}: no record with an event time in it was ever read; "
                 f"see what there is with `onceover windows {pipeline}`, and how far ingest is with `onceover doctor`"
             )
+        parquet = _parquet(connection, layout, window)
         judged, not_judged, length, changing, of_pipeline = _judge(connection, known, layout, window)
         if rows["window"]["state"] == "expired":
             not_judged = "its raw has expired by the pipeline's retention"
@@ -92,8 +94,18 @@ def gather(pipeline: str, raw_root: str, window: Window) -> Known:
         watermark=known.watermark,
         every_window_closed=known.every_window_closed,
         window_file=layout.window_file(window.start),
+        parquet=parquet,
         aggregates=f"aggregates.{known.name}",
     )
+
+
+def _parquet(connection: Connection, layout: Layout, window: Window) -> Mapping[str, Any] | None:
+    """The file that the window was compacted to last, with its bytes, and whether its text was let go for it."""
+    compacted, stands_in = compactions.of_window(connection, layout.pipeline, window.start)
+    if compacted is None:
+        return None
+    path = layout.parquet_file(window.start, compacted.digest)
+    return {"path": path, "bytes": compacted.bytes, "stands_in": stands_in}
 
 
 def _judge(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onceover.columns import Columns
     from onceover.pipeline import Pipeline
 
-app = typer.Typer(name="pipelines", no_args_is_help=True, help="List pipelines and check their TOMLs.")
+app = typer.Typer(name="pipelines", no_args_is_help=True, help="List pipelines, check their TOMLs, change a contract.")
 Name = Annotated[
     str | None,
     typer.Argument(metavar="PIPELINE", help="Only this one; else all of them.", autocompletion=pipeline_names),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,14 +11,8 @@ from onceover.cli.codes import TRY_LATER, epilog
 from onceover.cli.output import Occasionally, as_json, say, table
 from onceover.cli.repair import given, who
 from onceover.cli.sentences import counted
-from onceover.errors import BusyError, UsageError
+from onceover.letting_go import Due, LetGo, due, let_go
 
-if TYPE_CHECKING:
-    from onceover.ledger.database import Connection
-    from onceover.ledger.expiries import Expiring
-    from onceover.pipeline import Pipeline
-
-_PATIENCE_SECONDS = 60.0
 _MOST_SHOWN = 40
 
 DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what would go; write nothing.")]
@@ -43,82 +35,46 @@ def retention(
 ) -> None:
     """Let raw and quarantine go that nothing has come to for longer than `retention` under [storage] says.
 
-    Only windows whose certificate stands go. Then they are expired: the certificate stays, detection is silent about
-    them, a repair is refused. Files are moved to ROOT/PIPELINE/expired, by ingest if it runs, and deleted a day later
-    by ingest or by the next run of this. It may be killed, run twice, or run by two at once.
+    Only windows whose certificate stands go. Where `onceover compact` has written their records as Parquet, that stands
+    in for the text from then on. Else they are expired: the certificate stays, detection is silent about them, a repair
+    is refused. Files are moved to ROOT/PIPELINE/expired, by ingest if it runs, and deleted a day later by ingest or by
+    the next run of this. It may be killed, run twice, or run by two at once.
     """
-    from onceover.endpoints import address
-    from onceover.ledger import expiries
-    from onceover.ledger.catalog import registered
-    from onceover.ledger.database import connect, require_current
     from onceover.pipelines import find
-    from onceover.retention import totals
 
     known = find(pipeline)
-    keeps = known.storage.retention_ms
-    if keeps is None:
-        remedy = 'to let it go, write retention = "400d" under [storage] in its TOML'
-        raise UsageError(f"pipeline {known.name} keeps raw for ever; {remedy}")
     why = given(reason, "retention")
-    with connect(address("postgres"), f"onceover retention {known.name}") as connection:
-        require_current(connection)
-        registered(connection, known.name)
-        due, kept = expiries.due(connection, known.name, keeps), expiries.kept_back(connection, known.name, keeps)
-        let_go = 0 if dry_run else expiries.let_go(connection, known.name, due, who(), why)
-        left = 0 if dry_run else _carried_out(connection, known)
+    listed = due(known)
+    went = LetGo(0, 0) if dry_run else let_go(known, listed, who(), why, Occasionally())
     if json:
         as_json(
             {
-                "pipeline": known.name, "dry_run": dry_run, "older_than_ms": keeps, **totals(due), "kept_back": kept,
-                "let_go": let_go, "left": left,
+                **listed.as_dict(), "dry_run": dry_run, "let_go": went.let_go, "left": went.left,
                 "files": [{"window": x.window_start, "quarantine_day": x.quarantine_day, "bytes": x.bytes,
-                           "records": x.records, "landed_at": x.landed_at} for x in due],
+                           "records": x.records, "landed_at": x.landed_at, "compacted": x.compacted}
+                          for x in listed.files],
             }
         )  # fmt: skip
     else:
-        _show(due, kept, dry_run, let_go, left)
-    if left:
+        _show(listed, dry_run, went)
+    if went.left:
         raise typer.Exit(TRY_LATER)
 
 
-def _carried_out(connection: Connection, pipeline: Pipeline) -> int:
-    """Have it done by the driver: the ingest that runs, or this process. Returns how many files are left."""
-    from onceover.endpoints import address
-    from onceover.heart import as_driver
-    from onceover.ledger import expiries
-    from onceover.retention import carry_out
-    from onceover.window_files import Layout, WindowFiles
-
-    deadline, told = time.monotonic() + _PATIENCE_SECONDS, Occasionally()
-    while True:
-        try:
-            with as_driver(connection, pipeline.name, f"{who()} (retention)") as epoch:
-                files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
-                while carry_out(connection, epoch, files):
-                    told(f"{expiries.left(connection, pipeline.name):,} files left to move away")
-        except BusyError:
-            left = expiries.left(connection, pipeline.name)
-            if not left or time.monotonic() > deadline:
-                return left
-            told(f"ingest runs and moves them away between its batches: {left:,} files left")
-            time.sleep(0.2)
-        else:
-            return expiries.left(connection, pipeline.name)
-
-
-def _show(due: Sequence[Expiring], kept: int, dry_run: bool, let_go: int, left: int) -> None:
-    from onceover.retention import totals
-
-    if due:
-        rows = ((x.window_start or f"quarantine {x.quarantine_day}", x.records, x.bytes, x.landed_at) for x in due)
+def _show(listed: Due, dry_run: bool, went: LetGo) -> None:
+    files = listed.files
+    if files:
+        rows = ((x.window_start or f"quarantine {x.quarantine_day}", x.records, x.bytes, x.landed_at) for x in files)
         say(table(["raw of", ">records", ">bytes", "last landed"], list(rows)[:_MOST_SHOWN]))
-    if len(due) > _MOST_SHOWN:
-        say(f"and {len(due) - _MOST_SHOWN:,} more; all of them with --json")
-    found = totals(due)
-    windows, days = counted(found["windows"], "certified window"), counted(found["quarantine_days"], "day")
-    what = f"{windows} and {days} of quarantine, {found['bytes']:,} bytes,"
+    if len(files) > _MOST_SHOWN:
+        say(f"and {len(files) - _MOST_SHOWN:,} more; all of them with --json")
+    windows, days = counted(listed.windows, "certified window"), counted(listed.quarantine_days, "day")
+    what = f"{windows} and {days} of quarantine, {listed.bytes:,} bytes,"
     say(f"{what} {'would go' if dry_run else 'are older than the pipeline keeps them'}")
-    if kept:
-        say(f"{counted(kept, 'window')} as old stay: not certified, blocked, or held by a repair")
+    if listed.compacted:
+        say(f"of these, {counted(listed.compacted, 'window')} stay repairable from Parquet")
+    if listed.kept_back:
+        say(f"{counted(listed.kept_back, 'window')} as old stay: not certified, blocked, or held by a repair")
     if not dry_run:
-        say(f"{counted(let_go, 'file')} let go" + (f", {left:,} still to be moved away" if left else ""))
+        left = f", {went.left:,} still to be moved away" if went.left else ""
+        say(f"{counted(went.let_go, 'file')} let go{left}")

@@ -13,23 +13,38 @@ from onceover.cli.output import as_json, err, safe, say, styled, table
 app = typer.Typer(
     name="stack", no_args_is_help=True, help="Start, stop and look at the embedded Kafka, HDFS, PostgreSQL and Airflow."
 )
+Cluster = Annotated[
+    bool,
+    typer.Option("--cluster", help="As in a deployment: three DataNodes, and Spark with a master and two workers."),
+]
 Parts = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="PART", help="kafka, hdfs, postgres or airflow, all four if none is named; also zookeeper, hbase."
+        metavar="PART",
+        help="kafka, hdfs, postgres or airflow, all four if none is named; also zookeeper, hbase; spark on a cluster.",
     ),
 ]
 
 
-@app.command(epilog=epilog("onceover stack up", "onceover stack up kafka hdfs postgres", "onceover stack up zookeeper"))
-def up(parts: Parts = None) -> None:
-    """Start what is not running and wait until it answers. It stays up; its data lies in .local and stays too."""
+@app.command(
+    epilog=epilog(
+        "onceover stack up",
+        "onceover stack up kafka hdfs postgres",
+        "onceover stack up zookeeper",
+        "onceover stack up --cluster",
+    )
+)
+def up(parts: Parts = None, cluster: Cluster = False) -> None:
+    """Start what is not running and wait until it answers. It stays up; its data lies in .local and stays too.
+
+    With --cluster, jobs and Airflow use that Spark from then on; .local stays a cluster.
+    """
     from onceover.endpoints import address
-    from onceover.stack import GROUPS, Stack, surroundings
+    from onceover.stack import Stack, surroundings
 
     surroundings.leave()
-    wanted = tuple(parts or GROUPS)
-    stack = Stack()
+    stack = Stack(cluster=cluster)
+    wanted = tuple(parts or stack.groups)
     with err().status("starting ...") as status:
         stack.up(wanted, lambda part, what: status.console.print(f"{part:22} {safe(what)}", style="dim"))
         if {"postgres", "airflow"} & set(wanted):

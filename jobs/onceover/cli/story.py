@@ -209,7 +209,11 @@ def _certificate(known: Known) -> str:
 def _places(known: Known) -> list[str]:
     length = "" if known.file_length is None else f" ({known.file_length:,} bytes)"
     select = f"SELECT * FROM {known.aggregates} WHERE window_start = '{written(known.window.start)}'"
-    return [f"Raw: {known.window_file}{length}", f"Aggregates: {select}"]
+    places = [f"Raw: {known.window_file}{length}", f"Aggregates: {select}"]
+    if known.parquet is not None:
+        stands_in = "text of before was let go for it" if known.parquet["stands_in"] else "beside the text"
+        places.insert(1, f"Parquet: {known.parquet['path']} ({known.parquet['bytes']:,} bytes), {stands_in}")
+    return places
 
 
 def _at(moment: Any) -> str:

@@ -11,11 +11,13 @@ from psycopg.types.json import Jsonb
 
 from onceover.digest import Digest
 from onceover.errors import TerminalError, UsageError
+from onceover.ledger.certificates import FROZEN
+from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import decided_in
 from onceover.ledger.digests import count_of, digest_of
 from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.repair import Claimed, LandingOf
+from onceover.repair import Claimed, Compacted, LandingOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Standing:
     control: Digest | None
     certified: bool
     is_open: bool
+    compacted: Compacted | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +94,13 @@ def standing(
 ) -> dict[datetime, Standing]:
     """The windows of the range, all of them without one."""
     rows = connection.execute(
-        """
+        f"""
         SELECT w.*, coalesce(c.version = w.version, false) AS certified,
-          NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) AS is_open
+          NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) AS is_open,
+          {COMPACTED_COLUMNS}
         FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
         LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
         WHERE w.pipeline = %(pipeline)s AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
           AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
         ORDER BY w.window_start
@@ -104,7 +109,12 @@ def standing(
     )
     return {
         row["window_start"]: Standing(
-            row["window_start"], row["version"], count_of(row), row["certified"], row["is_open"]
+            row["window_start"],
+            row["version"],
+            count_of(row),
+            row["certified"],
+            row["is_open"],
+            compacted_of(row),
         )
         for row in rows
     }
@@ -158,10 +168,11 @@ def reaching_back(
 def certified(connection: Connection, pipeline: str, window_start: datetime) -> Certified:
     """The window's certificate; TerminalError if it has none, or none any more."""
     row = connection.execute(
-        """
+        f"""
         SELECT w.window_end, w.expired_at, w.version AS window_version, c.*, w.records AS w_records, w.high1 AS w_high1,
-          w.low1 AS w_low1, w.high2 AS w_high2, w.low2 AS w_low2
-        FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
+          w.low1 AS w_low1, w.high2 AS w_high2, w.low2 AS w_low2, {FROZEN} AS text_frozen, {COMPACTED_COLUMNS}
+        FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
         WHERE w.pipeline = %s AND w.window_start = %s
         """,
         [pipeline, window_start],
@@ -186,10 +197,11 @@ def certified(connection: Connection, pipeline: str, window_start: datetime) -> 
             landings=_landings(connection, row["landing_set"]),
             certified=None,
             decisions=decided_in(connection, row["decisions"]),
+            compacted=compacted_of(row),
         ),
         accounted=tuple(OffsetRange(KafkaPartition(g, p), a, b) for g, p, a, b in row["accounted"]),
         digest=digest_of(row),
-        frozen_length=row["frozen_length"],
+        frozen_length=row["text_frozen"],
         stands=row["version"] == row["window_version"],
         basis=row["basis"],
         control=count_of(row, "w_"),

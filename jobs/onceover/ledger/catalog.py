@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from psycopg.types.json import Jsonb
 
 from onceover.aggregates import AggregateTable
 from onceover.columns import Columns
+from onceover.contract_changes import changed
+from onceover.cutovers import Contracts, Cutovers
 from onceover.errors import ContractChangedError, UsageError
 from onceover.ledger.database import Connection
+from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.pipeline import Contract, Pipeline
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A pipeline with the contract version in force."""
+    """A pipeline with the contract version in force; `versions` are all of them from the first on, with their columns,
+    and `cutovers` say which one a record has."""
 
     name: str
     contract_version: int
@@ -24,10 +29,28 @@ class Registered:
     columns: Columns
     watermark: datetime | None
     every_window_closed: bool
+    versions: tuple[tuple[Contract, Columns], ...]
+    cutovers: Cutovers
 
     @property
     def table(self) -> AggregateTable:
         return AggregateTable(self.name, self.contract.window_minutes, self.columns)
+
+    @property
+    def contracts(self) -> Contracts:
+        return Contracts(tuple(contract for contract, _ in self.versions), self.cutovers)
+
+    def at(self, version: int) -> Registered:
+        """The pipeline under that version of its contract; ContractChangedError if that came after this was read."""
+        if version > len(self.versions):
+            raise _migrated(self.name, version)
+        contract, columns = self.versions[version - 1]
+        return replace(self, contract_version=version, contract=contract, columns=columns)
+
+    def of(self, ranges: Sequence[OffsetRange]) -> Registered:
+        """The pipeline under the one contract that all of these offsets have."""
+        (version,) = self.cutovers.by_version(ranges)
+        return self.at(version)
 
 
 def register(connection: Connection, pipeline: Pipeline, columns: Columns) -> Registered:
@@ -35,7 +58,6 @@ def register(connection: Connection, pipeline: Pipeline, columns: Columns) -> Re
 
     Raises ContractChangedError: with another contract one record's ID could land in two windows, each looking clean.
     """
-    contract = pipeline.contract
     with connection.transaction():
         fresh = connection.execute(
             "INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1) ON CONFLICT DO NOTHING "
@@ -43,27 +65,52 @@ def register(connection: Connection, pipeline: Pipeline, columns: Columns) -> Re
             [pipeline.name],
         ).fetchone()
         if fresh:
-            connection.execute(
-                "INSERT INTO onceover.contract (pipeline, version, fingerprint, definition, columns) "
-                "VALUES (%s, 1, %s, %s, %s)",
-                [pipeline.name, contract.fingerprint(), Jsonb(contract.definition()), Jsonb(columns.as_json())],
-            )
+            keep_contract(connection, pipeline, 1, columns)
         known = require_same_contract(connection, pipeline)
         known.table.create(connection)
     return known
+
+
+def keep_contract(
+    connection: Connection,
+    pipeline: Pipeline,
+    version: int,
+    columns: Columns,
+    who: str | None = None,
+    why: str | None = None,
+) -> None:
+    """Keep the pipeline's contract under that version; `who` changed it and `why`, None for the first one."""
+    contract = pipeline.contract
+    connection.execute(
+        "INSERT INTO onceover.contract (pipeline, version, fingerprint, definition, columns, who, why) "
+        "VALUES (%s, %s, %s, %s, %s, %s, %s)",
+        [pipeline.name, version, contract.fingerprint(), Jsonb(contract.definition()), Jsonb(columns.as_json()),
+         who, why],
+    )  # fmt: skip
 
 
 def require_same_contract(connection: Connection, pipeline: Pipeline) -> Registered:
     """The registered pipeline, if its TOML still says what the ledger's current contract says."""
     known = registered(connection, pipeline.name)
     if known.contract.fingerprint() != pipeline.contract.fingerprint():
-        old, new = known.contract.definition(), pipeline.contract.definition()
-        changed = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
         raise ContractChangedError(
-            f"pipelines/{pipeline.name}.toml: [contract] {', '.join(changed)} differs from version "
-            f"{known.contract_version} in the ledger; put it back, or give the new contract a pipeline name of its own"
+            f"pipelines/{pipeline.name}.toml: [contract] {', '.join(changed(known.contract, pipeline.contract))} "
+            f"differs from version {known.contract_version} in the ledger; put it back, or cut over to it with "
+            f"`onceover pipelines migrate {pipeline.name}`"
         )
     return known
+
+
+def require_in_force(connection: Connection, known: Registered) -> None:
+    """Raise ContractChangedError if the pipeline was migrated since `known` was read."""
+    if (found := registered(connection, known.name).contract_version) != known.contract_version:
+        raise _migrated(known.name, found)
+
+
+def _migrated(name: str, version: int) -> ContractChangedError:
+    return ContractChangedError(
+        f"pipeline {name} was migrated to version {version} of its contract meanwhile; nothing is wrong, start again"
+    )
 
 
 def keep_log_retention(connection: Connection, name: str, retention_ms: int | None) -> None:
@@ -81,21 +128,29 @@ def is_registered(connection: Connection, name: str) -> bool:
 
 def registered(connection: Connection, name: str) -> Registered:
     """What the ledger knows of a pipeline; raises UsageError if it never ran."""
-    row = connection.execute(
+    rows = connection.execute(
         """
-        SELECT p.name, p.contract_version, p.watermark, p.every_window_closed, c.definition, c.columns
-        FROM onceover.pipeline p JOIN onceover.contract c ON c.pipeline = p.name AND c.version = p.contract_version
-        WHERE p.name = %s
+        SELECT p.contract_version, p.watermark, p.every_window_closed, c.definition, c.columns,
+          (SELECT json_agg(json_build_array(generation, kafka_partition, version, first_offset)) FROM onceover.cutover
+           WHERE pipeline = p.name) AS cutovers
+        FROM onceover.pipeline p JOIN onceover.contract c ON c.pipeline = p.name
+        WHERE p.name = %s ORDER BY c.version
         """,
         [name],
-    ).fetchone()
-    if row is None:
+    ).fetchall()
+    if not rows:
         raise UsageError(f"pipeline {name} has not run yet; start it with `onceover ingest {name}`")
+    last = rows[-1]
+    at: dict[KafkaPartition, dict[int, int]] = {}
+    for generation, kafka_partition, version, offset in last["cutovers"] or ():
+        at.setdefault(KafkaPartition(generation, kafka_partition), {})[version] = offset
+    versions = tuple((Contract.from_definition(r["definition"]), Columns.from_json(r["columns"])) for r in rows)
     return Registered(
-        row["name"],
-        row["contract_version"],
-        Contract.from_definition(row["definition"]),
-        Columns.from_json(row["columns"]),
-        row["watermark"],
-        row["every_window_closed"],
+        name,
+        last["contract_version"],
+        *versions[-1],
+        last["watermark"],
+        last["every_window_closed"],
+        versions,
+        Cutovers(last["contract_version"], at),
     )

@@ -20,6 +20,10 @@ from onceover.offsets import OffsetRange, frontier
 
 EXACT, BUT_FOR_LOSSES = "exact", "exact but for accepted losses"
 
+# Of certificate c and its window w: how long the window file was, nothing where all of that text was let go since.
+FROZEN = """
+  CASE WHEN c.certificate_id <= w.let_go_certificate THEN 0 ELSE c.frozen_length END"""
+
 
 @dataclass(frozen=True, slots=True)
 class FromRaw:

@@ -15,7 +15,7 @@ from onceover.errors import BusyError, ConfigurationError, OnceoverError, Termin
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for those who may not know which driver this is
-HEAD = "0007"
+HEAD = "0009"
 _MIGRATION_LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
 
 
@@ -75,6 +75,13 @@ def shown_address(address: str) -> str:
     except psycopg.ProgrammingError:
         return "an address that is no PostgreSQL URI"
     return f"{parts.get('host', 'local socket')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
+
+
+def whereabouts(connection: Connection) -> tuple[str, int, str]:
+    """Host, port and database of the server that answered, whatever the address left to libpq. A local socket has no
+    host, and is `localhost`."""
+    found = connection.info
+    return "localhost" if found.host.startswith(("/", "@")) else found.host, found.port, found.dbname
 
 
 def carries_password(address: str) -> bool:

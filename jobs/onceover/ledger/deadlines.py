@@ -11,11 +11,10 @@ from onceover.ledger.reading import STATE
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """A window, where it stands, when a record came to it last, and what is known to be wrong with it."""
+    """A window, where it stands, and what is known to be wrong with it."""
 
     window_start: datetime
     state: str
-    landed_at: datetime
     findings: tuple[str, ...]
     blocked_why: str | None
 
@@ -30,7 +29,7 @@ def tell_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> lis
             WITH told AS (
               UPDATE onceover."window" u SET overdue_told_at = clock_timestamp()
               FROM (
-                SELECT w.pipeline, w.window_start, max(b.landed_at) AS landed_at
+                SELECT w.pipeline, w.window_start
                 FROM onceover."window" w JOIN onceover.landing l USING (pipeline, window_start)
                 JOIN onceover.batch b USING (batch_id)
                 LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
@@ -40,8 +39,8 @@ def tell_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> lis
                 HAVING max(b.landed_at) < clock_timestamp() - make_interval(secs => %(seconds)s)
               ) late
               WHERE u.pipeline = late.pipeline AND u.window_start = late.window_start
-              RETURNING u.pipeline, u.window_start, late.landed_at)
-            SELECT w.window_start, {STATE} AS state, told.landed_at, w.blocked_why,
+              RETURNING u.pipeline, u.window_start)
+            SELECT w.window_start, {STATE} AS state, w.blocked_why,
               ARRAY(SELECT f.kind FROM onceover.finding f WHERE f.pipeline = w.pipeline
                 AND f.window_start = w.window_start AND f.resolved_at IS NULL ORDER BY f.kind) AS findings
             FROM told JOIN onceover."window" w USING (pipeline, window_start)
@@ -51,6 +50,4 @@ def tell_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> lis
             """,
             {"pipeline": pipeline, "seconds": deadline_ms / 1000},
         ).fetchall()
-    return [
-        Overdue(r["window_start"], r["state"], r["landed_at"], tuple(r["findings"]), r["blocked_why"]) for r in rows
-    ]
+    return [Overdue(r["window_start"], r["state"], tuple(r["findings"]), r["blocked_why"]) for r in rows]

@@ -25,3 +25,9 @@ def count_columns(count: Digest | None) -> dict[str, int | None]:
 def count_of(row: Mapping[str, object], prefix: str = "") -> Digest | None:
     """What a control row says that its window's rows count; None where nobody knows."""
     return None if row[prefix + "records"] is None else digest_of(row, prefix)
+
+
+def same_digest(one: str, other: str) -> str:
+    """SQL: whether the rows under these two names hold the same digest."""
+    left, right = (", ".join(f"{row}.{column}" for column in digest_columns(Digest())) for row in (one, other))
+    return f"({left}) = ({right})"

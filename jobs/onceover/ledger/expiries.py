@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from onceover.ledger.database import Connection
+from onceover.ledger.digests import same_digest
 from onceover.ledger.drivers import Epoch, require_current
 from onceover.ledger.locks import lock_windows
 
@@ -19,7 +20,7 @@ from onceover.ledger.locks import lock_windows
 @dataclass(frozen=True, slots=True)
 class Expiring:
     """One file: of a window as it was certified at `version`, or of one day of quarantine. `last_landing` and
-    `landed_at` are of what came to it last."""
+    `landed_at` are of what came to it last; `compacted` if its records stand in a Parquet file as well."""
 
     window_start: datetime | None
     quarantine_day: date | None
@@ -29,25 +30,35 @@ class Expiring:
     records: int
     landed_at: datetime
     expiry_id: int = 0
+    compacted: bool = False
 
 
 _AT_ONCE = 2_000
 _COLUMNS = (
     "expiry_id, window_start, quarantine_day, version, last_landing, bytes, records, landed_at"  # those of Expiring
 )
-_OF_WINDOWS = """
+# Windows that may go: their certificate stands, and nobody holds them. Their text is there, whole.
+CERTIFIED = """
+  onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version"""
+FREE = """
+  w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND w.blocked_at IS NULL
+    AND coalesce(w.claimed_until < clock_timestamp(), true)"""
+# Whether a Parquet file holds what window w was certified with.
+IS_COMPACTED = f"""
+  EXISTS (SELECT 1 FROM onceover.compaction k
+    WHERE k.pipeline = w.pipeline AND k.window_start = w.window_start AND {same_digest("k", "c")})"""
+_OF_WINDOWS = f"""
   SELECT w.window_start, NULL::date AS quarantine_day, w.version, max(l.landing_id) AS last_landing,
-    c.frozen_length AS bytes, c.records, max(b.landed_at) AS landed_at
-  FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
+    c.frozen_length AS bytes, c.records, max(b.landed_at) AS landed_at, {IS_COMPACTED} AS compacted
+  FROM {CERTIFIED}
   JOIN onceover.landing l ON l.pipeline = w.pipeline AND l.window_start = w.window_start
   JOIN onceover.batch b USING (batch_id)
-  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.blocked_at IS NULL
-    AND coalesce(w.claimed_until < clock_timestamp(), true)
-  GROUP BY w.pipeline, w.window_start, w.version, c.frozen_length, c.records"""
+  WHERE {FREE}
+  GROUP BY w.pipeline, w.window_start, c.certificate_id"""
 
 _OF_DAYS = """
   SELECT NULL::timestamptz, l.quarantine_day, NULL::bigint, max(l.landing_id), max(l.byte_end), sum(l.records)::bigint,
-    max(b.landed_at)
+    max(b.landed_at), false
   FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
   WHERE l.pipeline = %(pipeline)s AND l.quarantine_day IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM onceover.expiry e WHERE e.pipeline = l.pipeline AND e.quarantine_day = l.quarantine_day
@@ -75,7 +86,7 @@ def kept_back(connection: Connection, pipeline: str, older_than_ms: int) -> int:
         SELECT count(*) AS n FROM (
           SELECT l.window_start FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
           JOIN onceover."window" w ON w.pipeline = l.pipeline AND w.window_start = l.window_start
-          WHERE l.pipeline = %(pipeline)s AND w.expired_at IS NULL GROUP BY l.window_start
+          WHERE l.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL GROUP BY l.window_start
           HAVING max(b.landed_at) < clock_timestamp() - make_interval(secs => %(seconds)s)
           EXCEPT SELECT window_start FROM ({_OF_WINDOWS}) certified) kept
         """,
@@ -97,13 +108,11 @@ def _let_go(connection: Connection, pipeline: str, files: Sequence[Expiring], wh
     with connection.transaction():
         lock_windows(connection, pipeline, starts)
         same = connection.execute(
-            """
-            SELECT w.window_start FROM onceover."window" w
-            JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
+            f"""
+            SELECT w.window_start FROM {CERTIFIED}
             JOIN unnest(%(starts)s::timestamptz[], %(versions)s::bigint[]) AS listed (window_start, version)
               ON listed.window_start = w.window_start AND listed.version = w.version
-            WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.blocked_at IS NULL
-              AND coalesce(w.claimed_until < clock_timestamp(), true)
+            WHERE {FREE}
             """,
             {
                 "pipeline": pipeline,
@@ -125,10 +134,19 @@ def _let_go(connection: Connection, pipeline: str, files: Sequence[Expiring], wh
                 for x in going
             ],
         )  # fmt: skip
+        # Where a Parquet file holds the same records, it stands in for the text, and nothing has expired.
         connection.execute(
-            'UPDATE onceover."window" SET expired_at = clock_timestamp() '
-            "WHERE pipeline = %s AND window_start = ANY(%s)",
-            [pipeline, [one.window_start for one in going if one.window_start is not None]],
+            f"""
+            UPDATE onceover."window" w SET compaction_id = f.compaction_id,
+              expired_at = CASE WHEN f.compaction_id IS NULL THEN clock_timestamp() END
+            FROM (
+              SELECT w.window_start, k.compaction_id FROM {CERTIFIED}
+              LEFT JOIN onceover.compaction k ON k.pipeline = w.pipeline AND k.window_start = w.window_start
+                AND {same_digest("k", "c")}
+              WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(starts)s)) f
+            WHERE w.pipeline = %(pipeline)s AND w.window_start = f.window_start
+            """,
+            {"pipeline": pipeline, "starts": [one.window_start for one in going if one.window_start is not None]},
         )
     return cursor.rowcount
 
@@ -170,18 +188,30 @@ def is_touched(connection: Connection, pipeline: str, one: Expiring) -> bool:
 
 
 def dropped(connection: Connection, epoch: Epoch, one: Expiring) -> None:
-    """Something has come to it since: its raw stays, and the window is judged again."""
+    """Its raw stays after all, and the window is judged again."""
     with connection.transaction():
         _note(connection, epoch, one.expiry_id, "state = 'dropped', finished_at = clock_timestamp()")
         connection.execute(
-            'UPDATE onceover."window" SET expired_at = NULL WHERE pipeline = %s AND window_start = %s',
+            'UPDATE onceover."window" SET expired_at = NULL, compaction_id = NULL '
+            "WHERE pipeline = %s AND window_start = %s",
             [epoch.pipeline, one.window_start],
         )
 
 
 def moved(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
     """Its file is out of the way."""
-    _note(connection, epoch, expiry_id, "state = 'moved', moved_at = clock_timestamp()")
+    with connection.transaction():
+        _note(connection, epoch, expiry_id, "state = 'moved', moved_at = clock_timestamp()")
+        connection.execute(
+            """
+            UPDATE onceover."window" w SET last_let_go = e.last_landing, let_go_certificate = (
+              SELECT max(certificate_id) FROM onceover.certificate c
+              WHERE c.pipeline = w.pipeline AND c.window_start = w.window_start)
+            FROM onceover.expiry e
+            WHERE e.expiry_id = %s AND w.pipeline = e.pipeline AND w.window_start = e.window_start
+            """,
+            [expiry_id],
+        )
 
 
 def deleted(connection: Connection, epoch: Epoch, expiry_id: int) -> None:

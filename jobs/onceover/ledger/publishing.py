@@ -142,7 +142,8 @@ def confirm(connection: Connection, known: Registered, request_id: int) -> list[
     with connection.transaction():
         rows = connection.execute(
             """
-            SELECT r.repair_id, r.window_start, c.certificate_id, c.aggregate_rows, c.aggregate_hash
+            SELECT r.repair_id, r.window_start, c.certificate_id, c.aggregate_rows, c.aggregate_hash,
+              c.contract_version
             FROM onceover.repair r JOIN onceover.certificate c ON c.repair_id = r.repair_id
             JOIN onceover."window" w ON w.pipeline = r.pipeline AND w.window_start = r.window_start
               AND w.version = c.version AND w.certificate_id = c.certificate_id
@@ -152,7 +153,7 @@ def confirm(connection: Connection, known: Registered, request_id: int) -> list[
             [request_id, known.name],
         ).fetchall()
         for row in rows:
-            found = known.table.fingerprint(connection, row["window_start"])
+            found = known.at(row["contract_version"]).table.fingerprint(connection, row["window_start"])
             same = (found.rows, found.hash) == (row["aggregate_rows"], row["aggregate_hash"])
             connection.execute(
                 "UPDATE onceover.repair SET state = %s, reason = %s WHERE repair_id = %s",

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from onceover.digest import Digest
 from onceover.errors import UsageError
 from onceover.findings import Finding, Kind
+from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import decided
 from onceover.ledger.digests import digest_of
@@ -178,10 +179,11 @@ def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
     rows = connection.execute(
         f"""
         SELECT r.repair_id, r.window_start, w.window_end, w.token, w.version, c.certificate_id, c.records, c.high1,
-          c.low1, c.high2, c.low2
+          c.low1, c.high2, c.low2, {COMPACTED_COLUMNS}
         FROM onceover.repair r JOIN onceover."window" w ON w.pipeline = r.pipeline AND w.window_start = r.window_start
         JOIN onceover.pipeline p ON p.name = r.pipeline
         LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
         WHERE r.request_id = %s AND r.state = 'claimed' AND w.token = r.token
         ORDER BY {LOG_UNTIL} NULLS LAST, r.window_start
         """,
@@ -215,6 +217,7 @@ def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
             landings=tuple(LandingOf(k, tuple(v)) for k, v in landings.get(row["window_start"], {}).items()),
             certified=digest_of(row) if row["certificate_id"] is not None else None,
             decisions=decisions.get(row["window_start"], ()),
+            compacted=compacted_of(row),
         )
         for row in rows
     ]

@@ -10,6 +10,7 @@ from onceover.aggregates import Fingerprint
 from onceover.digest import Digest
 from onceover.findings import Evidence
 from onceover.ledger.catalog import Registered
+from onceover.ledger.certificates import FROZEN
 from onceover.ledger.database import Connection
 from onceover.ledger.digests import count_of, digest_of
 
@@ -115,13 +116,16 @@ def _read(connection: Connection, known: Registered, which: str, values: Mapping
     rows = connection.execute(
         f"""
         SELECT w.window_start, w.window_end, w.version, w.certificate_id, w.records, w.high1, w.low1, w.high2, w.low2,
-          c.frozen_length, c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2,
-          c.low2 AS c_low2, c.aggregate_rows, c.aggregate_hash
+          {FROZEN} AS frozen_length, c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2,
+          c.low2 AS c_low2, c.aggregate_rows, c.aggregate_hash, c.contract_version
         {_STANDING} AND {which}
         """,
         {"pipeline": known.name, **values},
     ).fetchall()
-    found = known.table.fingerprints(connection, [row["window_start"] for row in rows])
+    found: dict[datetime, Fingerprint] = {}
+    for version in {row["contract_version"] for row in rows}:  # it speaks of the columns that there were
+        starts = [row["window_start"] for row in rows if row["contract_version"] == version]
+        found |= known.at(version).table.fingerprints(connection, starts)
     return [
         Standing(
             window_start=row["window_start"],

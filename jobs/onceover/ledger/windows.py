@@ -9,7 +9,7 @@ from datetime import datetime
 from onceover.digest import Digest
 from onceover.findings import Evidence, Finding, Kind
 from onceover.ledger.catalog import Registered
-from onceover.ledger.certificates import Certificate, certify
+from onceover.ledger.certificates import FROZEN, Certificate, certify
 from onceover.ledger.database import Connection
 from onceover.ledger.digests import count_of, digest_of
 from onceover.ledger.found import record_findings, resolve
@@ -40,20 +40,21 @@ _CHOSEN = """
 
 # The windows come by name and not by what chose them: nobody could tell the planner how few are left of a year of
 # certified ones, and it would read every landing there is.
-_EVIDENCE = """
+_EVIDENCE = f"""
 WITH chosen AS (
-  SELECT w.*, c.version AS certificate_version, coalesce(c.landing_set, '{}') AS landing_set,
-    coalesce(c.frozen_length, 0) AS frozen_length, c.certificate_id IS NOT NULL AS has_certificate,
+  SELECT w.*, c.version AS certificate_version, coalesce(c.landing_set, '{{}}') AS landing_set,
+    coalesce({FROZEN}, 0) AS frozen_length, c.certificate_id IS NOT NULL AS has_certificate,
     c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2, c.low2 AS c_low2
   FROM onceover."window" w LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
   WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(starts)s)
 ), landed AS (
-  SELECT l.*, NOT l.landing_id = ANY(c.landing_set) AS since, l.byte_start >= c.frozen_length AS beyond
+  SELECT l.*, NOT l.landing_id = ANY(c.landing_set) AS since,
+    l.byte_start >= c.frozen_length AND coalesce(l.landing_id > c.last_let_go, true) AS beyond
   FROM chosen c JOIN onceover.landing l ON l.window_start = c.window_start
   WHERE l.pipeline = %(pipeline)s
 ), sums AS (
   SELECT window_start, array_agg(landing_id ORDER BY landing_id) AS landing_ids,
-    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since), '{}') AS landings_since,
+    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since), '{{}}') AS landings_since,
     coalesce(sum(byte_end - byte_start) FILTER (WHERE since AND beyond), 0)::bigint AS bytes_since,
     coalesce(sum(records) FILTER (WHERE since), 0)::bigint AS s_records,
     coalesce(sum(high1) FILTER (WHERE since), 0)::bigint AS s_high1,
@@ -61,7 +62,7 @@ WITH chosen AS (
     coalesce(sum(high2) FILTER (WHERE since), 0)::bigint AS s_high2,
     coalesce(sum(low2) FILTER (WHERE since), 0)::bigint AS s_low2,
     coalesce(sum(records) FILTER (WHERE since AND late), 0)::bigint AS late_records,
-    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since AND NOT proved), '{}') AS unproved
+    coalesce(array_agg(landing_id ORDER BY landing_id) FILTER (WHERE since AND NOT proved), '{{}}') AS unproved
   FROM landed GROUP BY window_start
 ), spans AS (
   SELECT l.window_start, l.landing_id, l.since, r.generation, r.kafka_partition, r.start_offset, r.end_offset
@@ -80,9 +81,9 @@ WITH chosen AS (
 ), overlapping AS (
   SELECT window_start, jsonb_agg(jsonb_build_array(one, two) ORDER BY one, two) AS pairs FROM pairs GROUP BY 1
 )
-SELECT c.*, coalesce(s.landing_ids, '{}') AS landing_ids, coalesce(s.landings_since, '{}') AS landings_since,
+SELECT c.*, coalesce(s.landing_ids, '{{}}') AS landing_ids, coalesce(s.landings_since, '{{}}') AS landings_since,
   coalesce(s.bytes_since, 0) AS bytes_since, s.s_records, s.s_high1, s.s_low1, s.s_high2, s.s_low2,
-  coalesce(s.late_records, 0) AS late_records, coalesce(s.unproved, '{}') AS unproved,
+  coalesce(s.late_records, 0) AS late_records, coalesce(s.unproved, '{{}}') AS unproved,
   coalesce(o.pairs, '[]') AS overlapping
 FROM chosen c LEFT JOIN sums s USING (window_start) LEFT JOIN overlapping o USING (window_start)
 ORDER BY c.window_start
@@ -154,18 +155,19 @@ def certify_from_ledger(
 ) -> list[datetime]:
     """Certify windows on the ledger's word, each only if its version is still the one it was judged at.
 
-    One transaction; returns the windows certified. Those that changed meanwhile are judged again next time. What the
-    tables hold of them is stated too, so that a later change by hand shows.
+    One transaction; returns the windows certified. Those that changed meanwhile are judged again next time, all of them
+    if the pipeline was migrated. What the tables hold of them is stated too, so that a later change by hand shows.
     """
     judged = {evidence.window_start: (evidence, findings) for evidence, findings in right}
     done: list[datetime] = []
     with connection.transaction():
         rows = connection.execute(
             """
-            SELECT window_start, version FROM onceover."window"
-            WHERE pipeline = %s AND window_start = ANY(%s) ORDER BY window_start FOR UPDATE
+            SELECT w.window_start, w.version FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+            WHERE p.name = %s AND p.contract_version = %s AND w.window_start = ANY(%s)
+            ORDER BY w.window_start FOR UPDATE OF w
             """,
-            [known.name, sorted(judged)],
+            [known.name, known.contract_version, sorted(judged)],
         ).fetchall()
         same = [row["window_start"] for row in rows if row["version"] == judged[row["window_start"]][0].version]
         standing = known.table.fingerprints(connection, same)

@@ -57,16 +57,18 @@ def audit_log(
     source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
     root, lengths = hdfs.rstrip("/"), files.lengths(before)
     places: list[tuple[int | None, str]] = [(to_ms(start), root + files.layout.window_file(start)) for start in lengths]
+    let_go = {start: one.compacted for start, one in before.items() if one.compacted}
+    parquet = {to_ms(start): root + path for start, path in files.parquet_files(let_go).items()}
     if audit.start is None:
         places += [(None, root + path) for path in files.quarantine_files()]
     shards = sharded("backlog", ranges, spark.sparkContext.defaultParallelism)
-    log = from_log(spark, source, shards, known.contract).persist()
+    log = from_log(spark, source, shards, known.contracts).persist()
     stage = f"audit:{audit.audit_id}"
     bounds = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
     try:
-        raw = from_raw(spark, places, ranges, known.contract.window_minutes)
+        raw = from_raw(spark, places, parquet, ranges, known.contract.window_minutes)
         with (
-            compiled_for(spark, sum(lengths.values())),
+            compiled_for(spark, sum(lengths.values()) + sum(one.bytes for one in let_go.values())),
             closing(Comparison(log, raw, facts.generation, *bounds)) as compared,
         ):
             windows = compared.windows()

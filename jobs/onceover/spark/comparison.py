@@ -6,22 +6,25 @@ the database. One join by ID tells which records differ.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import reduce
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.audit import Apart, Side, WindowAudit
+from onceover.cutovers import Contracts
 from onceover.digest import EMPTY, Digest
 from onceover.line import encode_id
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.pipeline import Contract
-from onceover.spark import lines
+from onceover.spark import lines, parquet
 from onceover.spark.interpret import interpret
 from onceover.spark.source import KafkaSource, read_ranges
+from onceover.spark.versions import with_measures_of
 from onceover.window import from_ms
 
 MOST_IDS = 20
@@ -33,50 +36,56 @@ _RAW = "kafka_partition INT, offset BIGINT, r_window BIGINT, lines BIGINT, conte
 _QUARANTINE = -1  # no window starts before 1970
 
 
-def from_log(spark: SparkSession, source: KafkaSource, ranges: Sequence[OffsetRange], contract: Contract) -> DataFrame:
-    """What Kafka delivers of the ranges, as the contract sees it: ID, `window_ms` (null: quarantine), the digest's
-    halves, and what the contract counts."""
-    length = contract.window_minutes * 60_000
-    framed = (
-        read_ranges(spark, source, ranges)
-        .transform(interpret(contract))
-        .transform(lines.framed(ranges[0].source.generation))
-        .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
-    )
-    inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
-    return framed.select(*_ID, "event_ms", "window_ms", *_halves(), *inputs)
+def from_log(
+    spark: SparkSession, source: KafkaSource, ranges: Sequence[OffsetRange], contracts: Contracts
+) -> DataFrame:
+    """What Kafka delivers of the ranges, as the contract of each ID sees it: ID, `window_ms` (null: quarantine), the
+    digest's halves, and what the newest contract counts."""
+    length = contracts.newest.window_minutes * 60_000
+
+    def under(contract: Contract, pieces: Sequence[OffsetRange]) -> DataFrame:
+        framed = (
+            read_ranges(spark, source, pieces)
+            .transform(interpret(contract))
+            .transform(with_measures_of(contracts.newest))
+            .transform(lines.framed(ranges[0].source.generation))
+            .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
+        )
+        inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
+        return framed.select(*_ID, "event_ms", "window_ms", *_halves(), *inputs)
+
+    by_version = contracts.cutovers.by_version(ranges).items()
+    return reduce(DataFrame.unionByName, (under(contracts.versions[v - 1], pieces) for v, pieces in by_version))
 
 
 def from_raw(
     spark: SparkSession,
     places: Sequence[tuple[int | None, str]],
+    compacted: Mapping[int, str],
     ranges: Sequence[OffsetRange],
     window_minutes: int,
 ) -> DataFrame:
     """One row for each ID that the files hold within the ranges, damaged and misplaced lines left out: its window (the
     least if several), how many lines, how many different contents, and the least halves.
 
-    `places` are windows (None: quarantine) with the paths of their files.
+    `places` are windows (None: quarantine) with the paths of their files, `compacted` those with the paths of their
+    Parquet files; a window may have both.
     """
     length = F.lit(window_minutes * 60_000)
     of_line = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(_QUARANTINE))
-    if not places:
-        return spark.createDataFrame([], _RAW)
-    windows = spark.createDataFrame(
-        [(path, _QUARANTINE if window_ms is None else window_ms) for window_ms, path in places],
-        "file_path string, r_window bigint",
-    )
     wanted = spark.createDataFrame(
         [(r.source.generation, r.source.kafka_partition, r.start, r.end) for r in ranges],
         "generation string, kafka_partition int, low bigint, high bigint",
     )
+    needed = ("window_ms", "generation", *_ID, "event_ms", "id", "content")
+    found = [_lines(spark, places).select(*needed)] if places else []
+    if compacted:
+        found.append(parquet.read(spark, compacted).select(*needed))
+    if not found:
+        return spark.createDataFrame([], _RAW)
     return (
-        spark.read.text([path for _, path in places], lineSep="\n")
-        .select("value", F.col("_metadata.file_path"))
-        .where(lines.not_empty())
-        .join(F.broadcast(windows), "file_path")
-        .transform(lines.parsed())
-        .where("intact")
+        reduce(DataFrame.unionByName, found)
+        .withColumnRenamed("window_ms", "r_window")
         .join(F.broadcast(wanted), ["generation", "kafka_partition"])
         .where((F.col("offset") >= F.col("low")) & (F.col("offset") < F.col("high")) & (of_line == F.col("r_window")))
         .select(*_ID, "r_window", *_halves())
@@ -87,6 +96,22 @@ def from_raw(
             F.count_distinct("r_window", *_HALVES).alias("contents"),
             *(F.min(h).alias(f"r_{h}") for h in _HALVES),
         )
+    )
+
+
+def _lines(spark: SparkSession, places: Sequence[tuple[int | None, str]]) -> DataFrame:
+    """The undamaged lines of these files."""
+    windows = spark.createDataFrame(
+        [(path, _QUARANTINE if window_ms is None else window_ms) for window_ms, path in places],
+        "file_path string, window_ms bigint",
+    )
+    return (
+        spark.read.text([path for _, path in places], lineSep="\n")
+        .select("value", F.col("_metadata.file_path"))
+        .where(lines.not_empty())
+        .join(F.broadcast(windows), "file_path")
+        .transform(lines.parsed())
+        .where("intact")
     )
 
 

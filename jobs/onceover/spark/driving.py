@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from onceover.endpoints import address
 from onceover.ingest import Ingest
 from onceover.kafka import Topic, TopicFacts
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import Registered, require_in_force
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.offset_stores import opened_store
@@ -49,11 +49,13 @@ def driver(
     offsets: StoredOffsets,
     holding: Holding,
 ) -> Ingest:
-    """The driver that holds `epoch`."""
+    """The driver that holds `epoch`: nobody migrates the pipeline while it does. Raises ContractChangedError if it was
+    migrated since `known` was read."""
+    require_in_force(ledger, known)
     webhdfs, policy = address("webhdfs"), pipeline.ingest
     layout, leases = Layout(pipeline.storage.raw_root, pipeline.name), Leases(spark, address("hdfs"))
 
-    def work(ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
+    def work(known: Registered, ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
         source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
         today = datetime.now(UTC).date()
         return MicroBatch(spark, known, source, ranges, webhdfs, layout, today, leases, policy.sharding)

@@ -32,7 +32,7 @@ def framed(generation: str) -> Callable[[DataFrame], DataFrame]:
 
     def add(records: DataFrame) -> DataFrame:
         return (
-            records.withColumns({"id": _id(generation), "content": _content()})
+            records.withColumns({"id": _id(F.lit(generation)), "content": _content()})
             .withColumn("line", F.concat(F.lit(b" "), _event_time(), F.lit(b" "), F.col("content"), _reason()))
             .withColumn("line", _with_crc(F.col("id"), F.col("line")))
         )
@@ -70,6 +70,11 @@ def as_records(lines: DataFrame) -> DataFrame:
     return lines.drop("value").withColumnRenamed("payload", "value")
 
 
+def as_framed(records: DataFrame) -> DataFrame:
+    """Adds the `id` and `content` that a line of these records has, to what `framed` takes and their generation."""
+    return records.withColumns({"id": _id(F.col("generation")), "content": _content()})
+
+
 def not_empty() -> Column:
     """Whether the text line in `value` is one at all."""
     return F.col("value") != ""
@@ -98,9 +103,9 @@ def digest_of(record_id: Column, content: Column) -> tuple[Column, Column, Colum
     )
 
 
-def _id(generation: str) -> Column:
-    kafka_partition = _padded(F.col("kafka_partition"), 5)
-    return F.concat(F.lit(f"{generation}-"), kafka_partition, F.lit("-"), _padded(F.col("offset"), 19)).cast("binary")
+def _id(generation: Column) -> Column:
+    dash, kafka_partition = F.lit("-"), _padded(F.col("kafka_partition"), 5)
+    return F.concat(generation, dash, kafka_partition, dash, _padded(F.col("offset"), 19)).cast("binary")
 
 
 def _content() -> Column:

@@ -1,31 +1,36 @@
 """Windows rebuilt from raw: one query over all their files, deduplicated on the ID, without Python in the plan.
 
-text lines -> parsed, CRC checked -> interpreted by the contract -> placed in an elementary offset range
+text lines -> parsed, CRC checked -> interpreted by the contract of the ID -> placed in an elementary offset range
 -> one shuffle by ID -> one row an ID and content, kept -> counts and digests by range; aggregates by key
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import reduce
+from types import MappingProxyType
 
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from onceover.digest import Digest
+from onceover.cutovers import Contracts
+from onceover.digest import EMPTY, Digest
 from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.pipeline import Contract
 from onceover.repair import Claimed, RangeRebuilt, Rebuilt, Suspect, elementary_ranges
-from onceover.spark import lines
-from onceover.spark.interpret import aggregate, interpret
+from onceover.spark import lines, parquet
+from onceover.spark.interpret import aggregate
+from onceover.spark.versions import interpret_each
 from onceover.window import from_ms, to_ms
 
 _HALVES = ("high1", "low1", "high2", "low2")
 _ID = ("apart", "state", "generation", "kafka_partition", "offset")  # of what counts, whichever window it stands in
+_OF_FILE = ("planned_length", "is_compacted")
+_RECORD = ("kafka_timestamp", "key", "headers", "value")
 _PIECES = "generation string, kafka_partition int, slot bigint, piece int, low bigint, high bigint"
 _DECIDED = "generation string, kafka_partition int, offset bigint, kept string"
 _MOST_SUSPECTS = 20
@@ -33,22 +38,32 @@ _ACCOUNTED = "generation string, kafka_partition int, low bigint, high bigint"
 
 
 class Rebuild:
-    """The rebuilding of some windows. `results` runs the query and keeps its rows until `close`."""
+    """The rebuilding of some windows. `results` runs the query and keeps its rows until `close`.
+
+    `files` are the paths of text, `compacted` those of Parquet; a window may have both. `whole` ones are kept with all
+    that there is of each record, for `records`.
+    """
 
     def __init__(
         self,
         spark: SparkSession,
-        contract: Contract,
+        contracts: Contracts,
         claimed: Sequence[Claimed],
         accounted: Sequence[OffsetRange],
         files: Mapping[datetime, str],
+        compacted: Mapping[datetime, str] = MappingProxyType({}),
+        *,
+        whole: bool = False,
     ) -> None:
-        self._contract = contract
+        self._contracts = contracts
         self._claimed = {to_ms(c.window_start): c for c in claimed}
         self._pieces = elementary_ranges(landing for one in claimed for landing in one.landings)
         self._accounted = accounted
         self._files = {to_ms(start): path for start, path in files.items()}
-        self._distinct = self._deduplicated(spark).persist(StorageLevel.MEMORY_AND_DISK) if files else None
+        self._compacted = {to_ms(start): path for start, path in compacted.items()}
+        self._carried = _RECORD if whole else ()
+        there = bool(files or compacted)
+        self._distinct = self._deduplicated(spark).persist(StorageLevel.MEMORY_AND_DISK) if there else None
 
     def results(self) -> dict[datetime, Rebuilt]:
         """What raw says about each window; a window without a file has no lines."""
@@ -71,7 +86,15 @@ class Rebuild:
         """window_ms, keys and measures of the records that count, over all windows; None where there is no file."""
         if self._distinct is None:
             return None
-        return self._distinct.where("state = 'counts'").transform(aggregate(self._contract))
+        return self._distinct.where("state = 'counts'").transform(aggregate(self._contracts.newest))
+
+    def records(self, windows: Collection[datetime]) -> DataFrame:
+        """The records that count, of these windows, each once: what `parquet.write` takes."""
+        if self._distinct is None:
+            raise ValueError("there is no file to take records from")
+        wanted = F.col("window_ms").isin([to_ms(start) for start in windows])
+        counting = self._distinct.where((F.col("state") == "counts") & wanted)
+        return counting.withColumnRenamed("line_event_ms", "event_ms")
 
     def close(self) -> None:
         if self._distinct is not None:
@@ -80,22 +103,14 @@ class Rebuild:
 
     def _deduplicated(self, spark: SparkSession) -> DataFrame:
         """One row for each ID and content, with how many lines said so; lines that do not count share a row a state."""
-        length = self._contract.window_minutes * 60_000
-        places = spark.createDataFrame(
-            [(path, ms) for ms, path in self._files.items()], "file_path string, window_ms bigint"
-        )
-        records = (
-            spark.read.text(list(self._files.values()), lineSep="\n")
-            .select("value", F.col("_metadata.file_path"), F.col("_metadata.file_size").alias("planned_length"))
-            .where(lines.not_empty())
-            .join(F.broadcast(places), "file_path")
-            .transform(lines.parsed())
-            .transform(lines.as_records)
-            .withColumnRenamed("event_ms", "line_event_ms")
-            .transform(interpret(self._contract))
-        )
+        length = self._contracts.newest.window_minutes * 60_000
+        present = list(self._contracts.cutovers.by_version(self._pieces)) or [len(self._contracts.versions)]
+        read = self._read(spark).withColumnRenamed("event_ms", "line_event_ms")
+        records = read.transform(interpret_each(self._contracts, present))
         belongs = F.col("line_event_ms") - F.pmod("line_event_ms", F.lit(length)) == F.col("window_ms")
         as_dated = F.col("line_event_ms").eqNullSafe(F.col("event_ms"))
+        if "version" in records.columns:  # what no landing holds does not count, and only its line says when it was
+            as_dated = as_dated | ~F.col("version").isin(present)
         inputs = [name for name in records.columns if name.startswith(("k_", "m_"))]
         state = (
             F.when(~F.coalesce("intact", F.lit(False)), "corrupt")
@@ -105,7 +120,8 @@ class Rebuild:
             .otherwise(F.when(F.col("is_accounted"), "stray").otherwise("unaccounted"))
         )
         halves = dict(zip(_HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
-        content = ("generation", "kafka_partition", "offset", "piece", *halves, "line_event_ms", *inputs)
+        of_id = ("generation", "kafka_partition", "offset", "piece", *halves)
+        content = (*of_id, "line_event_ms", *inputs, *self._carried)
         counts = F.col("state") == "counts"
         return (
             records.withColumns(halves)
@@ -113,13 +129,33 @@ class Rebuild:
             .transform(self._decided(spark))
             .withColumn("state", state)
             .withColumn("apart", F.when(~counts, F.col("window_ms")))
-            .select(
-                "apart", "window_ms", "planned_length", "state", *(F.when(counts, F.col(c)).alias(c) for c in content)
-            )
+            .select("apart", "window_ms", "state", *_OF_FILE, *(F.when(counts, F.col(c)).alias(c) for c in content))
             .repartition("apart", "generation", "kafka_partition", "offset")
-            .groupBy("apart", "window_ms", "planned_length", "state", *content)
-            .agg(F.count(F.lit(1)).alias("lines"))
+            .groupBy("apart", "window_ms", "state", *content)
+            .agg(F.count(F.lit(1)).alias("lines"), *(F.max(c).alias(c) for c in _OF_FILE))
         )
+
+    def _read(self, spark: SparkSession) -> DataFrame:
+        """The lines of all files with what they hold, and the records of all Parquet files as if they were lines."""
+        places = spark.createDataFrame(
+            [(path, ms) for ms, path in self._files.items()], "file_path string, window_ms bigint"
+        )
+        found: list[DataFrame] = []
+        if self._files:
+            found.append(
+                spark.read.text(list(self._files.values()), lineSep="\n")
+                .select("value", F.col("_metadata.file_path"), F.col("_metadata.file_size").alias("planned_length"))
+                .where(lines.not_empty())
+                .join(F.broadcast(places), "file_path")
+                .drop("file_path")
+                .transform(lines.parsed())
+                .transform(lines.as_records)
+                .withColumn("is_compacted", F.lit(False))
+            )
+        if self._compacted:
+            nothing_planned = {"planned_length": F.lit(0).cast("bigint"), "is_compacted": F.lit(True)}
+            found.append(parquet.read(spark, self._compacted).withColumns(nothing_planned))
+        return reduce(DataFrame.unionByName, found)
 
     def _decided(self, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:
         """Adds `kept`, the hash of the content that was decided on, null for nearly every record."""
@@ -176,8 +212,10 @@ class Rebuild:
             *(F.min(h).alias(h) for h in _HALVES),
             F.greatest(*((F.min(h) != F.max(h)).cast("int") for h in _HALVES)).alias("conflict"),
             (F.min("line_event_ms") != F.max("line_event_ms")).cast("int").alias("misdated"),
+            F.max("is_compacted").alias("is_compacted"),
         )
-        return by_id.groupBy(F.col("first.window_ms").alias("window_ms"), "last_window_ms", "state", "piece").agg(
+        place = (F.col("first.window_ms").alias("window_ms"), "last_window_ms", "state", "piece", "is_compacted")
+        return by_id.groupBy(*place).agg(
             F.max("first.planned_length").alias("planned_length"),
             F.sum("lines").alias("lines"),
             F.count(F.lit(1)).alias("records"),
@@ -213,13 +251,14 @@ class Rebuild:
     def _rebuilt(self, rows: Sequence[Row], conflicts: int, misdated: int, suspects: tuple[Suspect, ...]) -> Rebuilt:
         lines_by: dict[str, int] = {}
         ranges: list[RangeRebuilt] = []
-        planned = 0
+        planned, compacted = 0, EMPTY
         for row in rows:
             lines_by[row.state] = lines_by.get(row.state, 0) + row.lines
             planned = max(planned, row.planned_length)
             if row.state == "counts":
                 digest = Digest(row.records, *(getattr(row, h) for h in _HALVES))
                 ranges.append(RangeRebuilt(self._pieces[row.piece], digest))
+                compacted = compacted + digest if row.is_compacted else compacted
         return Rebuilt(
             lines=sum(lines_by.values()),
             corrupt_lines=lines_by.get("corrupt", 0),
@@ -232,6 +271,7 @@ class Rebuild:
             ranges=tuple(ranges),
             rejected_lines=lines_by.get("rejected", 0),
             suspects=suspects,
+            compacted=compacted,
         )
 
 

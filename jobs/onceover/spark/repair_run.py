@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from onceover.errors import FencedError, OnceoverError, SparkLostError
 from onceover.ledger import publishing, requests
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import Registered, require_in_force
 from onceover.ledger.database import Connection, DatabaseError, connect
 from onceover.ledger.windows import in_flight
 from onceover.offsets import OffsetRange
@@ -94,9 +94,14 @@ class RepairRun:
         self._leases, self._holding = Leases(spark, hdfs), holding
 
     def run(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> Outcome:
-        """Repair the claimed windows in one query; if that query fails, in halves, until the bad window is alone."""
+        """Repair the claimed windows in one query; if that query fails, in halves, until the bad window is alone.
+
+        Raises ContractChangedError if the pipeline was migrated before they were claimed: records of since may be among
+        theirs, which nothing here could read. A migration afterwards changes nothing of what was claimed.
+        """
         if not claimed:
             return Outcome()
+        require_in_force(self._connection, self._known)
         try:
             return self._together(claimed, accounted)
         except (Py4JNetworkError, ConnectionError) as error:
@@ -114,13 +119,16 @@ class RepairRun:
         paths = {
             start: self._hdfs + self._files.layout.window_file(start) for start, length in frozen.items() if length
         }
-        size = sum(frozen.values())
-        log.info("reading %d window files, %.1f MiB", len(paths), size / 2**20)
+        compacted = {one.window_start: one.compacted for one in claimed if one.compacted}
+        # One that is not there as it was is left out: its records are missed, and its window fails alone.
+        parquet = {start: self._hdfs + path for start, path in self._files.parquet_files(compacted).items()}
+        size = sum(frozen.values()) + sum(compacted[start].bytes for start in parquet)
+        log.info("reading %d window files and %d of Parquet, %.1f MiB", len(paths), len(parquet), size / 2**20)
         table, stage = self._known.table, self._wanted.stage
         try:
             with (
                 compiled_for(self._spark, size),
-                closing(Rebuild(self._spark, self._known.contract, claimed, accounted, paths)) as rebuild,
+                closing(Rebuild(self._spark, self._known.contracts, claimed, accounted, paths, parquet)) as rebuild,
             ):
                 rebuilt = rebuild.results()
                 aggregated = rebuild.aggregated()

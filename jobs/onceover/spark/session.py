@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -14,7 +15,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from onceover import class_archive
+from onceover import class_archive, endpoints
+from onceover.errors import ConfigurationError
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 MEANING = {  # the same SQL must mean the same when a window is ingested and when it is rebuilt, years later
@@ -43,15 +45,25 @@ COMPILED_FROM_BYTES = 8 << 20
 """At 13 MiB, 100,000 lines, both took the same time; from 8 on, a faster disk or processor may turn the scale."""
 _COMPILING = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
 _ELSEWHERE = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "MASTER")  # a master may be named there
+_UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"
+_MASTER = re.compile(r"[A-Za-z0-9:/.,_*\[\]-]+")
 
 
 def build(app_name: str) -> SparkSession:
-    """A session of that name; the master is spark-submit's, or `local[*]` under a plain `python`.
+    """A session of that name; the master is spark-submit's. Under a plain `python` it is the cluster that
+    `onceover.endpoints` knows, else `local[*]`.
 
     What spark-submit or spark-defaults.conf say about the UI and shuffle partitions holds; the rest is set here.
+    Raises ConfigurationError if what names the cluster is no master.
     """
     if not any(name in os.environ for name in _ELSEWHERE):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # read when the JVM starts
+        cluster = None if _UNDER_SUBMIT in os.environ else endpoints.known("spark")
+        if cluster is not None:
+            if not _MASTER.fullmatch(cluster):
+                raise ConfigurationError(f"{cluster!r} is no Spark master; ONCEOVER_SPARK wants one, spark://HOST:PORT")
+            os.environ["PYSPARK_SUBMIT_ARGS"] = f"--master {cluster} pyspark-shell"
+        if cluster is None or "//127.0.0.1:" in cluster:
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # read when the JVM starts
     # Spark would start whatever `python3` is on PATH, which need not have this library.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.update(class_archive.driver_options(os.environ))

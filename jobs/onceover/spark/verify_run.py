@@ -32,13 +32,17 @@ def verify_window(
     if start is None:
         raise ValueError(f"audit {audit.audit_id} names no window")
     certified = audits.certified(connection, known.name, start)
+    compacted, root = certified.claimed.compacted, hdfs.rstrip("/")
     length = files.lengths([start]).get(start, 0)
-    path = {start: hdfs.rstrip("/") + files.layout.window_file(start)} if length else {}
+    path = {start: root + files.layout.window_file(start)} if length else {}
+    there = files.parquet_files({start: compacted} if compacted else {})
+    parquet = {start: root + found for start, found in there.items()}
     stage = f"audit:{audit.audit_id}"
+    claimed, accounted = [certified.claimed], certified.accounted
     try:
         with (
-            compiled_for(spark, length),
-            closing(Rebuild(spark, known.contract, [certified.claimed], certified.accounted, path)) as rebuild,
+            compiled_for(spark, length + (compacted.bytes if compacted else 0)),
+            closing(Rebuild(spark, known.contracts, claimed, accounted, path, parquet)) as rebuild,
         ):
             rebuilt = rebuild.results()[start]
             rows = rebuild.aggregated()

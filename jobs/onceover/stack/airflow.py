@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import importlib.metadata
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import requests
@@ -21,6 +19,7 @@ from onceover.stack.part import Place, Say
 from onceover.stack.ports import LOOPBACK
 from onceover.stack.postgres import Postgres
 from onceover.stack.process import Command, Process
+from onceover.stack.spark import master_url, spark_home
 
 USERS: Final = ("admin", "viewer")
 POOL: Final = "onceover_spark"
@@ -40,12 +39,13 @@ class AirflowProcess:
     start_s = 180.0
     stop_s = 30.0
 
-    def __init__(self, place: Place, postgres: Postgres, what: str) -> None:
+    def __init__(self, place: Place, postgres: Postgres, what: str, *, on_cluster: bool = False) -> None:
         self.name = f"airflow-{what}"
         self.ports: tuple[str, ...] = ("airflow",) if what == "api-server" else ()
         self._what = what
         self._place = place
         self._postgres = postgres
+        self._on_cluster = on_cluster
         self._folder = place.local / "airflow"
         self.process = Process(self.name, place.local)
 
@@ -114,7 +114,7 @@ class AirflowProcess:
         """What all four processes are told."""
         place, secrets = self._place, self._place.local / "secrets"
         fernet = base64.urlsafe_b64encode(secret(secrets, "airflow-fernet").encode()[:32]).decode()
-        spark = importlib.util.find_spec("pyspark")
+        spark = master_url(place) if self._on_cluster else "local[2]"
         airflow = {
             "CORE__DAGS_FOLDER": place.home / "dags",
             "CORE__PLUGINS_FOLDER": place.home / "plugins",
@@ -146,10 +146,10 @@ class AirflowProcess:
         return {
             "AIRFLOW_HOME": str(self._folder),
             **{f"AIRFLOW__{key}": str(value) for key, value in airflow.items()},
-            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": spark}),
             "ONCEOVER_HOME": str(place.home),
             "ONCEOVER_LOCAL": str(place.local),
-            "SPARK_HOME": str(Path(spark.origin).parent) if spark and spark.origin else "",
+            "SPARK_HOME": spark_home(),
             "SPARK_LOCAL_IP": LOOPBACK,
             "NO_PROXY": f"{LOOPBACK},localhost",
             "no_proxy": f"{LOOPBACK},localhost",

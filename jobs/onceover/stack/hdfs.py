@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
-from urllib.request import ProxyHandler, build_opener
 
 from onceover.errors import ConfigurationError
 from onceover.stack.files import hadoop_xml, made_whole, write_whole
 from onceover.stack.jars import class_path
-from onceover.stack.part import LOGGING, Place, Say, java
+from onceover.stack.part import LOGGING, Place, Say, java, told
 from onceover.stack.ports import LOOPBACK, answers
 from onceover.stack.process import Command, Process, run_once
 
+REPLICAS: Final = 2
+"""Of each block, where there are as many DataNodes."""
 COMMON: dict[str, object] = {
     # With as many replicas as DataNodes there is no other to replace a lost one with: go on with those left.
     "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
     "dfs.heartbeat.interval": 1,
 }
 """What NameNode and DataNodes are told alike."""
-
-_direct = build_opener(ProxyHandler({}))  # a proxy of the environment has no business with loopback
 
 
 class NameNode:
@@ -74,7 +71,7 @@ class NameNode:
 
     def _site(self, names: Path) -> dict[str, object]:
         return {
-            "dfs.replication": min(self._datanodes, 3),
+            "dfs.replication": min(self._datanodes, REPLICAS),
             **COMMON,
             "dfs.namenode.rpc-address": f"{LOOPBACK}:{self._place.ports['namenode']}",
             "dfs.namenode.http-address": f"{LOOPBACK}:{self._place.ports['namenode-http']}",
@@ -141,7 +138,7 @@ class DataNode:
     def _site(self) -> dict[str, object]:
         port = self._place.ports
         return {
-            "dfs.replication": min(self._datanodes, 3),
+            "dfs.replication": min(self._datanodes, REPLICAS),
             **COMMON,
             "dfs.datanode.data.dir": (self._folder / "data").as_uri(),
             "dfs.datanode.address": f"{LOOPBACK}:{port[self.name]}",
@@ -156,11 +153,7 @@ class DataNode:
 
 def _bean(address: str, name: str) -> dict[str, Any]:
     """What a daemon says of itself under that name; nothing if it does not answer."""
-    try:
-        with _direct.open(f"{address}/jmx?qry=Hadoop:{name}", timeout=2) as answer:
-            beans: list[dict[str, Any]] = json.load(answer)["beans"]
-    except (OSError, HTTPException, ValueError, KeyError):
-        return {}
+    beans: list[dict[str, Any]] = told(f"{address}/jmx?qry=Hadoop:{name}").get("beans", [])
     return beans[0] if beans else {}
 
 

@@ -27,10 +27,13 @@ from onceover.stack.part import Part, PartStatus, Place, Say, State
 from onceover.stack.ports import Ports, answers
 from onceover.stack.postgres import Postgres
 from onceover.stack.process import Process, wait_for
+from onceover.stack.spark import SparkMaster, SparkWorker
 from onceover.stack.zookeeper import ZooKeeper
 
 GROUPS: Final = ("kafka", "hdfs", "postgres", "airflow")
 """What comes up where nobody says what."""
+_DATANODES: Final = 3
+_WORKERS: Final = 2
 
 _TRIES: Final = 3
 Waves = tuple[tuple[Part, ...], ...]
@@ -42,21 +45,30 @@ class Stack:
 
     Any number of callers and processes may use the same folder: whoever changes something holds its lock. Every call
     may be repeated, and be killed half-way: the next one goes on from what is really there.
+
+    A `cluster` has three DataNodes, which keep each block twice, and Spark standalone with two workers, where Airflow
+    and every job then run. A folder that was one stays one.
     """
 
-    def __init__(self, local: Path | None = None, *, datanodes: int = 1) -> None:
+    def __init__(self, local: Path | None = None, *, cluster: bool = False) -> None:
         self.local = (local or endpoints.local_folder()).absolute()
+        self._mark = self.local / "cluster"
+        self._is_cluster = cluster or self._mark.exists()
+        datanodes = _DATANODES if self._is_cluster else 1
         place = Place(self.local, endpoints.home(), Ports(self.local / "ports.json"))
         postgres = Postgres(place)
         airflow = {
-            what: AirflowProcess(place, postgres, what)
+            what: AirflowProcess(place, postgres, what, on_cluster=self._is_cluster)
             for what in ("api-server", "scheduler", "dag-processor", "triggerer")
         }
+        workers = tuple(SparkWorker(place, n + 1) for n in range(_WORKERS))
+        spark: dict[str, Waves] = {"spark": ((SparkMaster(place),), workers)} if self._is_cluster else {}
         self._ports = place.ports
         self._waves: dict[str, Waves] = {
             "kafka": ((Kafka(place),),),
             "hdfs": ((NameNode(place, datanodes), *(DataNode(place, n + 1, datanodes) for n in range(datanodes))),),
             "postgres": ((postgres,),),
+            **spark,
             "airflow": ((airflow.pop("api-server"),), tuple(airflow.values())),
             "zookeeper": ((ZooKeeper(place),),),
             "hbase": ((HBase(place),), (HBaseThrift(place),)),
@@ -64,18 +76,30 @@ class Stack:
         self._stopping = threading.Event()
         self._lock: int | None = None
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """What comes up here where nobody says what."""
+        return (*GROUPS, "spark") if self._is_cluster else GROUPS
+
     def up(self, groups: Collection[str] = GROUPS, say: Say = lambda part, what: None) -> list[str]:
         """Start what of these is not running, wait until all of it is ready; returns the names of what was started.
 
-        Groups are those of GROUPS and endpoints.BY_NAME; airflow needs postgres. None is none. Raises UsageError for an
-        unknown group, TransientError, with the part's last words, for one that does not come up.
+        Groups are those of `groups` and endpoints.BY_NAME; airflow needs postgres, and spark on a cluster. None is
+        none. Raises UsageError for an unknown group, TransientError, with the part's last words, for one that does not
+        come up.
         """
         if unknown := sorted(set(groups) - set(self._waves)):
-            raise UsageError(f"there is no part {', '.join(unknown)} in the stack; there are {', '.join(self._waves)}")
-        wanted = set(groups) | ({"postgres"} if "airflow" in groups else set())
-        alone = [[group] for group in self._waves if group not in ("postgres", "airflow")]
-        chains = [chain for chain in (*alone, ["postgres", "airflow"]) if wanted & set(chain)]
+            more = "" if self._is_cluster else ", and spark on a cluster (`onceover stack up --cluster`)"
+            raise UsageError(
+                f"there is no part {', '.join(unknown)} in the stack; there are {', '.join(self._waves)}{more}"
+            )
+        under_airflow: list[str] = [group for group in ("postgres", "spark", "airflow") if group in self._waves]
+        wanted = set(groups) | (set(under_airflow) if "airflow" in groups else set())
+        alone = [[group] for group in self._waves if group not in under_airflow]
+        chains = [chain for chain in [*alone, under_airflow] if wanted & set(chain)]
         with self._locked(say):
+            if self._is_cluster:
+                self._mark.touch()
             started = self._side_by_side(
                 [partial(self._climb, [g for g in chain if g in wanted], say) for chain in chains]
             )
@@ -96,7 +120,7 @@ class Stack:
         """Every part as it is now, in the order in which they start; of BY_NAME only what was started."""
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(lambda pair: self._status_of(*pair), self._by_group()))
-        return [each for each in found if each.group in GROUPS or each.state != "down"]
+        return [each for each in found if each.group in self.groups or each.state != "down"]
 
     def taken_ports(self) -> dict[str, int]:
         """Kept ports of parts that do not run, where something else listens. The next start takes others."""
@@ -251,5 +275,5 @@ class Stack:
 def _in_waves(names: list[str]) -> list[list[str]]:
     """Airflow first, for its tasks use everything; then the clients of others; the NameNode and the database last."""
     airflow = [name for name in names if name.startswith("airflow")]
-    middle = [name for name in names if name.startswith(("kafka", "datanode", "hbase-thrift"))]
+    middle = [name for name in names if name.startswith(("kafka", "datanode", "hbase-thrift", "spark"))]
     return [airflow, middle, [name for name in names if name not in (*airflow, *middle)]]

@@ -17,6 +17,8 @@ CASES = [
     (("repair", "nosuch", *RANGE, "--dry-run"), "there is no pipeline"),
     (("ingest", "nosuch"), "there is no pipeline"),
     (("pipelines", "check", "nosuch", "--no-spark"), "there is no pipeline"),
+    (("pipelines", "migrate", "nosuch", "--dry-run"), "there is no pipeline"),
+    (("pipelines", "migrate", "things"), "a migration needs a reason"),
     (("explain", "things", "today"), "'today' is not a time with its zone"),
     (("explain", "things", "2013-13-01T05:00Z"), "is not a time"),
     (("explain", "things", "2013-01-01T05:00"), "is not a time with its zone"),
@@ -39,6 +41,8 @@ CASES = [
     (("repair", "things", *RANGE, "--reason", "  "), "a repair needs a reason"),
     (("repair", "things", *RANGE, "--reason", "x" * 501), "shorten it"),
     (("repair", "things", *RANGE, "--reason", "a\x1b[2Jb"), "cannot be shown"),
+    (("compact", "nosuch"), "there is no pipeline"),
+    (("compact", "things", "--older-than", "soon"), "'soon' is no duration"),
     (("stack", "up", "nosuch"), "there is no part nosuch"),
 ]
 
@@ -59,7 +63,9 @@ NEEDS_POSTGRES = [
     ("explain", "things", "2013-01-01T05:00Z"),
     ("repair", "things", *RANGE, "--dry-run"),
     ("repair", "things", *RANGE, "--reason", "why not"),
+    ("compact", "things", "--dry-run"),
     ("ledger", "migrate"),
+    ("pipelines", "migrate", "things", "--dry-run"),
 ]
 
 

@@ -30,6 +30,7 @@ COMMANDS = (
     ("accept-loss",),
     ("restore",),
     ("decide",),
+    ("compact",),
     ("retention",),
     ("doctor",),
     ("metrics",),
@@ -39,6 +40,7 @@ COMMANDS = (
     ("stack", "status"),
     ("pipelines", "list"),
     ("pipelines", "check"),
+    ("pipelines", "migrate"),
     ("ledger", "migrate"),
     ("ledger", "rebuild"),
 )

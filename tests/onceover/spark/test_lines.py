@@ -28,7 +28,7 @@ from onceover.line import (
     frame,
 )
 from onceover.offsets import KafkaPartition
-from onceover.spark import lines
+from onceover.spark import lines, parquet
 
 pytestmark = pytest.mark.spark
 
@@ -76,6 +76,23 @@ def test_a_line_read_back_and_framed_again_is_the_same_line(spark: SparkSession,
     again = parsed.transform(lines.as_records).withColumn("reason", F.lit(None).cast("string"))
     rows = again.transform(lines.framed(GENERATION)).sort("id").select("line").collect()
     assert [bytes(row["line"]) for row in rows] == [line + b"\n" for line in data]
+
+
+def test_any_bytes_come_back_from_a_parquet_file(spark: SparkSession, tmp_path: Path) -> None:
+    expected, folder = [line for line in _lines(seed=9) if line.reason is None], str(tmp_path / "compacting")
+    records = _framed(spark, expected).withColumns({"generation": F.lit(GENERATION), "window_ms": F.lit(7)})
+    parquet.write(records, folder)
+    parquet.write(records, folder)  # what an earlier run has left is overwritten
+    ((window, back),) = parquet.read_back(spark, folder).items()
+    assert (window, back.is_one) == (7, True)
+    held = Digest(back.records, back.high1, back.low1, back.high2, back.low2)
+    assert held == total(_reference_digest(line) for line in expected)
+    read = parquet.read(spark, {7: back.path}).sort("offset").collect()
+    for line, row in zip(expected, read, strict=True):
+        record = line.record
+        assert (row["window_ms"], row["intact"], row["event_ms"]) == (7, True, line.event_ms)
+        assert (_bytes(row["key"]), _bytes(row["value"])) == (record.key, record.value)
+        assert (_bytes(row["id"]), _bytes(row["content"])) == (encode(line)[ID], _content(line))
 
 
 def test_rubbish_is_never_intact_and_never_throws(spark: SparkSession, tmp_path: Path) -> None:

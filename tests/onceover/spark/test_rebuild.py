@@ -1,4 +1,4 @@
-"""A repair's query says the same whether it is interpreted, as small ones are, or compiled."""
+"""A repair's query says the same whether it is interpreted, as small ones are, or compiled, and by which contract."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from unittest.mock import Mock
 import pytest
 from pyspark.sql import SparkSession
 
+from onceover.cutovers import Contracts, Cutovers
 from onceover.digest import Digest
 from onceover.line import Line, Record, encode
 from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.repair import Claimed, LandingOf
+from onceover.pipeline import Contract, Measure
+from onceover.repair import Claimed, LandingOf, Rebuilt
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import COMPILED_FROM_BYTES, compiled_for
 
-from .contracts import NOON, payments
+from .contracts import NOON, payments, plain
 
 pytestmark = pytest.mark.spark
 SOURCE = KafkaPartition("0badcafe", 3)
@@ -46,7 +48,7 @@ def test_interpreted_or_compiled_a_rebuild_says_the_same(spark: SparkSession, tm
 
     def rebuilt() -> tuple[object, list[tuple[object, ...]]]:
         files = {START: shown.file_path}
-        with closing(Rebuild(spark, contract, [claimed], [WHOLE], files)) as rebuild:
+        with closing(Rebuild(spark, Contracts((contract,)), [claimed], [WHOLE], files)) as rebuild:
             rows = rebuild.aggregated()
             assert rows is not None
             found = sorted(map(tuple, rows.collect()), key=str)
@@ -64,6 +66,63 @@ def test_interpreted_or_compiled_a_rebuild_says_the_same(spark: SparkSession, tm
     assert (found.lines, found.corrupt_lines, found.duplicates) == (51, 1, 10)  # type: ignore[attr-defined]
     assert found.digest != Digest()  # type: ignore[attr-defined]
     assert len(rows) == 6
+
+
+def rebuilt_under(
+    spark: SparkSession, folder: Path, versions: tuple[Contract, ...], given: dict[int, int], landed: OffsetRange
+) -> tuple[Rebuilt, list[tuple[int | None, ...]]]:
+    """What raw says of the window at noon, cut over to version 2 at offset 10 and to 3 at 15, and its aggregates;
+    `given` are the event times of its lines, in ms after noon."""
+    window_file = folder / "1200.log"
+    lines = [
+        encode(Line(Record(SOURCE, n, NOON, None, (), b'{"at":%d,"n":%d}' % (NOON + n, n)), NOON + at))
+        for n, at in given.items()
+    ]
+    window_file.write_bytes(b"\n".join([*lines, lines[0], b"torn", b""]))
+    shown = spark.read.text(str(window_file)).select("_metadata.file_path").first()
+    assert shown
+    claimed = Claimed(1, START, START + timedelta(hours=1), 1, 1, (LandingOf(1, ((landed, Digest()),)),), None)
+    contracts = Contracts(versions, Cutovers(len(versions), {SOURCE: {v: 5 * v for v in range(2, len(versions) + 1)}}))
+    with closing(Rebuild(spark, contracts, [claimed], [WHOLE], {START: shown.file_path})) as rebuild:
+        rows = rebuild.aggregated()
+        assert rows is not None
+        return rebuild.results()[START], sorted(map(tuple, rows.drop("window_ms").collect()))
+
+
+FIRST = plain(schema="at BIGINT, n INT", event_time="value.at", measures=(Measure("n", "sum", "value.n"),))
+SECOND = replace(
+    FIRST,
+    event_time="value.at + 1000",
+    measures=(Measure("least", "min", "value.n"), Measure("n", "sum", "value.n * 100")),
+)
+
+
+def test_a_window_from_all_sides_of_two_cutovers_counts_each_record_by_its_own_contract(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    third = replace(SECOND, event_time="value.at + 2000", measures=(FIRST.measures[0], SECOND.measures[0]))
+    times = {n: n + (n >= 10) * 1000 + (n >= 15) * 1000 for n in range(20)}
+    found, rows = rebuilt_under(spark, tmp_path, (FIRST, SECOND, third), times, WHOLE)
+    assert (found.lines, found.corrupt_lines, found.duplicates, found.digest.records) == (22, 1, 1, 20)
+    assert (found.misplaced_lines, found.stray_lines) == (0, 0)
+    assert rows == [(sum(range(10)) + 100 * sum(range(10, 15)) + sum(range(15, 20)), 10)]
+
+
+def test_a_window_from_before_the_cutover_is_what_it_was_and_knows_nothing_of_a_new_measure(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    times, landed = {n: n for n in range(10)}, OffsetRange(SOURCE, 0, 10)
+    before, rows = rebuilt_under(spark, tmp_path, (FIRST,), times, landed)
+    assert (before.digest.records, rows) == (10, [(45,)])
+    assert rebuilt_under(spark, tmp_path, (FIRST, SECOND), times, landed) == (before, [(None, 45)])
+
+
+def test_a_line_dated_by_the_other_contract_is_misplaced_and_one_without_a_landing_is_a_stray(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    times = {**{n: n for n in range(10)}, 3: 1003, 12: 1012}
+    found, _ = rebuilt_under(spark, tmp_path, (FIRST, SECOND), times, OffsetRange(SOURCE, 0, 10))
+    assert (found.misplaced_lines, found.stray_lines, found.digest.records) == (1, 1, 9)
 
 
 def test_what_spark_submit_was_told_holds() -> None:

@@ -1,0 +1,160 @@
+"""A year of real flights compacted to Parquet: its size beside the text's, and a repair's reading of either.
+
+336,776 flights as the JSON of the data file's rows, a window a day, ingested by the pipeline's own driver. What is
+timed is all of a repair but the database: read, verified against every landing, deduplicated, aggregated, COPY text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from pyspark.sql import SparkSession
+
+from bench.table import Row, alternate, middle, results, runs
+from onceover import operations
+from onceover.digest import Digest
+from onceover.endpoints import address
+from onceover.ledger import audits, compactions, drivers
+from onceover.ledger.catalog import Registered, register
+from onceover.ledger.database import Connection, connect
+from onceover.pipeline import Pipeline
+from onceover.pipelines import find
+from onceover.repair import Claimed, verify
+from onceover.spark.compact_run import CompactRun, Ended
+from onceover.spark.contract_check import check
+from onceover.spark.copy_text import copy_lines
+from onceover.spark.driving import driver, opened
+from onceover.spark.rebuild import Rebuild
+from onceover.spark.session import COMPILED_FROM_BYTES, build, compiled_for
+from onceover.steps import Holding
+from onceover.window_files import Layout, WindowFiles
+from onceover_demo.flights import csv_rows
+
+NAME = "compacted"
+PARTITIONS = 4
+TOML = f"""
+[contract]
+topic = "{NAME}"
+window_minutes = 1440
+format = "json"
+schema = "at BIGINT, origin STRING, carrier STRING, distance STRING"
+required = ["at"]
+event_time = "value.at"
+[contract.keys]
+origin = "value.origin"
+carrier = "value.carrier"
+[contract.measures]
+flights = {{ count = "*" }}
+miles = {{ sum = "cast(value.distance AS BIGINT)" }}
+[contract.bounds]
+horizon = "none"
+skew = "none"
+[ingest]
+idle_after = "1ms"
+max_records_per_batch = 50_000
+"""
+Said = tuple[dict[datetime, Digest], list[str]]
+
+
+def run() -> tuple[list[Row], list[str]]:
+    """Rows for `bench.table.show`, and what is worth saying beside them."""
+    folder = results() / "pipelines"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{NAME}.toml").write_text(TOML)
+    os.environ["ONCEOVER_PIPELINES"] = str(folder)
+    os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--master local[2] --driver-memory 4g pyspark-shell")
+    _produce(2 if os.environ.get("BENCH") == "quick" else 12)
+    spark, pipeline = build("bench compact"), find(NAME)
+    files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, NAME))
+    with connect(address("postgres"), "onceover bench") as ledger:
+        known = _ingested(spark, ledger, pipeline)
+        operations.detect(NAME, who="bench", why="bench")
+        started = time.monotonic()
+        due = compactions.due(ledger, NAME, 0, None, None)
+        ended = CompactRun(spark, ledger, known, files, address("hdfs"), "bench", "bench", Holding()).run(due)
+        compacted_s = time.monotonic() - started
+        claimed = [audits.certified(ledger, NAME, one.due.window_start).claimed for one in ended]
+    rows = _compared(spark, known, files, claimed, ended)
+    spark.stop()
+    return rows, [f"written, read back and noted in {compacted_s:.0f} s, on a Spark that was warm"]
+
+
+def _compared(
+    spark: SparkSession, known: Registered, files: WindowFiles, claimed: Sequence[Claimed], ended: Sequence[Ended]
+) -> list[Row]:
+    root = address("hdfs").rstrip("/")
+    text = {one.due.window_start: root + files.layout.window_file(one.due.window_start) for one in ended}
+    parquet = {
+        one.due.window_start: root + files.layout.parquet_file(one.due.window_start, one.due.digest) for one in ended
+    }
+    certified = {one.due.window_start: one.due.digest for one in ended}
+    said: list[Said] = []
+
+    def timed(of_text: Mapping[datetime, str], of_parquet: Mapping[datetime, str]) -> float:
+        started = time.monotonic()
+        with (
+            compiled_for(spark, COMPILED_FROM_BYTES),
+            closing(Rebuild(spark, known.contracts, claimed, (), of_text, of_parquet)) as rebuild,
+        ):
+            found = rebuild.results()
+            aggregated = rebuild.aggregated()
+            rows = [] if aggregated is None else sorted(copy_lines(aggregated, known.columns.names))
+        took = time.monotonic() - started
+        proved = all(verify(one, found[one.window_start], found[one.window_start].planned_length).is_proved
+                     for one in claimed)  # fmt: skip
+        said.append(({start: rebuilt.digest for start, rebuilt in found.items()} if proved else {}, rows))
+        return took
+
+    ours, peer = alternate(lambda: timed({}, parquet), lambda: timed(text, {}), runs())
+    correct = all(one.why is None for one in ended) and all(each == (certified, said[0][1]) for each in said)
+    records = sum(digest.records for digest in certified.values())
+    mib, text_mib = (sum(n or 0 for n in each) / 2**20 for each in (
+        (one.bytes for one in ended), (one.due.text_bytes for one in ended)))  # fmt: skip
+    seconds, text_seconds = middle(ours), middle(peer)
+    work = f"{len(ended)} windows, {records:,} records"
+    return [
+        Row(f"size of {work}", mib, text_mib, "their text", "MiB", mib / text_mib, "< 1", mib < text_mib, correct, 1),
+        Row(f"reading for a repair of {work}", seconds, text_seconds, "their text", "s", seconds / text_seconds,
+            "<= 1", seconds <= text_seconds, correct, len(ours)),
+    ]  # fmt: skip
+
+
+def _ingested(spark: SparkSession, ledger: Connection, pipeline: Pipeline) -> Registered:
+    """Everything landed, and every window closed."""
+    with opened(pipeline, ledger) as (topic, offsets):
+        known = register(ledger, pipeline, check(spark, pipeline.contract))
+        epoch = drivers.acquire(ledger, NAME, "bench")
+        try:
+            ingest = driver(spark, ledger, epoch, known, pipeline, topic, offsets, Holding())
+            while not ingest.turn().every_window_closed:
+                pass
+        finally:
+            drivers.release(ledger, epoch)
+    return known
+
+
+def _produce(months: int) -> None:
+    admin = AdminClient({"bootstrap.servers": address("kafka")})
+    topic = NewTopic(NAME, num_partitions=PARTITIONS, replication_factor=1, config={"retention.ms": "-1"})
+    admin.create_topics([topic])[NAME].result(30)
+    producer = Producer(
+        {"bootstrap.servers": address("kafka"), "linger.ms": 50, "queue.buffering.max.messages": 500_000}
+    )
+    for n, row in enumerate(csv_rows()):
+        if int(row["month"]) > months:
+            continue
+        clock = int(row["sched_dep_time"])
+        at = datetime(int(row["year"]), int(row["month"]), int(row["day"]), clock // 100, clock % 100, tzinfo=UTC)
+        value = json.dumps({"at": int(at.timestamp() * 1000), **row}, separators=(",", ":")).encode()
+        producer.produce(NAME, value, row["tailnum"].encode(), partition=n % PARTITIONS)
+        if n % 1000 == 0:
+            producer.poll(0)
+    if producer.flush(120):
+        raise RuntimeError("the broker did not take all records")

@@ -1,0 +1,60 @@
+"""spark-submit entry: write certified windows as Parquet files beside their text, each once."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from onceover.endpoints import address
+from onceover.entry import run
+from onceover.errors import TransientError
+from onceover.ledger import compactions
+from onceover.ledger.catalog import require_same_contract
+from onceover.ledger.database import connect, require_current
+from onceover.pipelines import find
+from onceover.spark.compact_run import CompactRun
+from onceover.spark.failure import one_line
+from onceover.spark.session import build
+from onceover.steps import Holding
+from onceover.window import parse_moment
+from onceover.window_files import Layout, WindowFiles
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit 0 when every window was dealt with, failed ones too: what is printed last says which and why, as JSON."""
+    parser = argparse.ArgumentParser(prog="compact.py", description=__doc__)
+    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
+    parser.add_argument("--older-than-ms", required=True, type=int, help="windows that nothing has come to for so long")
+    parser.add_argument("--from", dest="start", type=parse_moment, help="start of the first window")
+    parser.add_argument("--to", dest="end", type=parse_moment, help="end of the last window; exclusive")
+    parser.add_argument("--who", required=True, help="kept with each window")
+    parser.add_argument("--why", required=True, help="kept with each window")
+    chosen = parser.parse_args(arguments)
+    pipeline, hdfs, holding = find(chosen.pipeline), address("hdfs"), Holding.from_environment()
+    with connect(address("postgres"), f"onceover compact {pipeline.name}") as connection:
+        require_current(connection)
+        known = require_same_contract(connection, pipeline)
+        compactions.be_the_only_one(connection, known.name)
+        due = compactions.due(connection, known.name, chosen.older_than_ms, chosen.start, chosen.end)
+        files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
+        files.check()
+        spark = build(f"onceover compact {pipeline.name}")
+        try:
+            compacting = CompactRun(spark, connection, known, files, hdfs, chosen.who, chosen.why, holding)
+            ended = compacting.run(due)
+        except (PySparkException, Py4JError) as error:
+            raise TransientError(f"Spark failed, what is noted by now stays: {one_line(error)}") from error
+        finally:
+            with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
+                spark.stop()
+    print(json.dumps([one.as_dict() for one in ended]))
+    return 0
+
+
+if __name__ == "__main__":
+    run("compact", main)

@@ -1,0 +1,152 @@
+"""What was compacted to Parquet: which windows may be, what a file holds, and for which windows it stands in for text.
+
+A window is compacted once for each set of records that it was certified with, and the file is named for that set: so a
+file that was noted is never written again, and one that was not is nobody's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.errors import LockNotAvailable
+
+from onceover.digest import Digest
+from onceover.errors import BusyError
+from onceover.ledger.database import Connection
+from onceover.ledger.digests import digest_columns, digest_of
+from onceover.ledger.expiries import CERTIFIED, FREE, IS_COMPACTED
+from onceover.ledger.locks import lock_windows
+from onceover.repair import Compacted
+
+COMPACTED_COLUMNS = ", ".join(f"k.{name} AS k_{name}" for name in ("bytes", *digest_columns(Digest())))
+"""Of the compaction k that stands in for a window's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """One window that may be compacted: the records of its certificate, and the bytes of text that it froze."""
+
+    window_start: datetime
+    digest: Digest
+    text_bytes: int
+
+
+def due(
+    connection: Connection, pipeline: str, older_than_ms: int, start: datetime | None, end: datetime | None
+) -> list[Due]:
+    """Windows of the range (without a bound where None), in order, whose certificate stands, that nobody holds, that
+    nothing has come to for so long, and that are not compacted as they were certified."""
+    rows = connection.execute(
+        f"""
+        SELECT w.window_start, c.frozen_length, c.records, c.high1, c.low1, c.high2, c.low2 FROM {CERTIFIED}
+        JOIN onceover.landing l ON l.pipeline = w.pipeline AND l.window_start = w.window_start
+        JOIN onceover.batch b USING (batch_id)
+        WHERE {FREE} AND c.records > 0 AND NOT {IS_COMPACTED}
+          AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
+          AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
+        GROUP BY w.window_start, c.certificate_id
+        HAVING max(b.landed_at) < clock_timestamp() - make_interval(secs => %(seconds)s)
+        ORDER BY w.window_start
+        """,
+        {"pipeline": pipeline, "start": start, "end": end, "seconds": older_than_ms / 1000},
+    )
+    return [Due(row["window_start"], digest_of(row), row["frozen_length"]) for row in rows]
+
+
+def be_the_only_one(connection: Connection, pipeline: str, patience_ms: int = 10_000) -> None:
+    """Hold the pipeline's compaction until the connection ends; BusyError while another process has it. What a killed
+    one had is free a moment later."""
+    try:
+        with connection.transaction():
+            connection.execute("SELECT set_config('lock_timeout', %s, true)", [f"{patience_ms}ms"])
+            connection.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [f"onceover compact {pipeline}"])
+    except LockNotAvailable as error:
+        raise BusyError(f"another process compacts {pipeline}; try again when it has ended") from error
+
+
+def keep(
+    connection: Connection, pipeline: str, one: Due, length: int, who: str, why: str, place: Callable[[], None]
+) -> bool:
+    """Note a window's Parquet file of that many bytes, if the window still is what the file holds, whole and unnoted;
+    whether it was. `place` moves the file to where it belongs, while nobody can let the window's text go."""
+    with connection.transaction():
+        lock_windows(connection, pipeline, [one.window_start])
+        row = connection.execute(
+            f"""
+            SELECT c.certificate_id, c.records, c.high1, c.low1, c.high2, c.low2 FROM {CERTIFIED}
+            WHERE {FREE} AND NOT {IS_COMPACTED} AND w.window_start = %(start)s
+            """,
+            {"pipeline": pipeline, "start": one.window_start},
+        ).fetchone()
+        if row is None or digest_of(row) != one.digest:
+            return False
+        place()
+        connection.execute(
+            """
+            INSERT INTO onceover.compaction (pipeline, window_start, certificate_id, text_bytes, bytes, records, high1,
+              low1, high2, low2, who, why)
+            VALUES (%(pipeline)s, %(start)s, %(certificate)s, %(text_bytes)s, %(bytes)s, %(records)s, %(high1)s,
+              %(low1)s, %(high2)s, %(low2)s, %(who)s, %(why)s)
+            """,
+            {
+                "pipeline": pipeline,
+                "start": one.window_start,
+                "certificate": row["certificate_id"],
+                "text_bytes": one.text_bytes,
+                "bytes": length,
+                **digest_columns(one.digest),
+                "who": who,
+                "why": why,
+            },
+        )
+    return True
+
+
+def compacted_of(row: Mapping[str, object]) -> Compacted | None:
+    """What stands in for the text of the window in this row, which has the columns above."""
+    return None if row["k_bytes"] is None else Compacted(digest_of(row, "k_"), int(str(row["k_bytes"])))
+
+
+def forget(connection: Connection, pipeline: str, window_start: datetime) -> None:
+    """The file that was to stand in for the window's text is not there; the window may be compacted again."""
+    with connection.transaction():
+        row = connection.execute(
+            'SELECT compaction_id FROM onceover."window" WHERE pipeline = %s AND window_start = %s FOR UPDATE',
+            [pipeline, window_start],
+        ).fetchone()
+        connection.execute(
+            'UPDATE onceover."window" SET compaction_id = NULL WHERE pipeline = %s AND window_start = %s',
+            [pipeline, window_start],
+        )
+        connection.execute(
+            "DELETE FROM onceover.compaction WHERE compaction_id = %s", [row["compaction_id"] if row else None]
+        )
+
+
+def needed_for(connection: Connection, pipeline: str, window_start: datetime) -> tuple[bool, Compacted | None]:
+    """Whether the window's raw lasts beyond its text, and the Parquet file that stands in for that."""
+    row = connection.execute(
+        f"""
+        SELECT w.expired_at IS NULL AS lasts, {COMPACTED_COLUMNS} FROM onceover."window" w
+        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
+        WHERE w.pipeline = %s AND w.window_start = %s
+        """,
+        [pipeline, window_start],
+    ).fetchone()
+    return (False, None) if row is None else (bool(row["lasts"]), compacted_of(row))
+
+
+def of_window(connection: Connection, pipeline: str, window_start: datetime) -> tuple[Compacted | None, bool]:
+    """The last file that the window was compacted to, and whether it stands in for text that was let go."""
+    row = connection.execute(
+        f"""
+        SELECT {COMPACTED_COLUMNS}, w.compaction_id IS NOT NULL AS stands_in FROM onceover."window" w
+        JOIN onceover.compaction k ON k.pipeline = w.pipeline AND k.window_start = w.window_start
+        WHERE w.pipeline = %s AND w.window_start = %s
+        ORDER BY k.compaction_id = w.compaction_id DESC NULLS LAST, k.compaction_id DESC LIMIT 1
+        """,
+        [pipeline, window_start],
+    ).fetchone()
+    return (None, False) if row is None else (compacted_of(row), row["stands_in"])

@@ -1,0 +1,63 @@
+"""What a repair request has published, and which offset ranges the raw of it was landed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from onceover.ledger.database import Connection
+from onceover.offsets import KafkaPartition, OffsetRange, coalesce
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One window as a repair published it: `lines` and `bytes` read, `rows` of the aggregates, and the revision that
+    they are. `rewritten` is false where the rows already were what raw says."""
+
+    window_start: datetime
+    window_end: datetime
+    lines: int
+    bytes: int
+    rows: int
+    revision: int
+    rewritten: bool
+
+
+# Whether or not the certificate stands any more: what was read and written stays so.
+_CERTIFICATES = """
+  onceover.repair r JOIN onceover.certificate c ON c.repair_id = r.repair_id
+    AND r.request_id = %(request)s AND r.pipeline = %(pipeline)s AND r.state IN ('published', 'confirmed', 'revoked')"""
+
+
+def of_request(
+    connection: Connection, pipeline: str, request_id: int
+) -> tuple[tuple[Published, ...], tuple[OffsetRange, ...]]:
+    """The windows that the request has published until now, in order, and the offset ranges of the batches whose
+    landings they stand on, joined where they touch: records of other windows lie between theirs. One snapshot."""
+    request = {"pipeline": pipeline, "request": request_id}
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        windows = connection.execute(
+            f"""
+            SELECT r.window_start, c.window_end, c.lines_read AS lines, c.frozen_length AS bytes,
+              c.aggregate_rows AS rows, (c.after ->> 'revision')::integer AS revision,
+              c.after ->> 'revision' <> c.before ->> 'revision' AS rewritten
+            FROM {_CERTIFICATES} ORDER BY r.window_start
+            """,
+            request,
+        ).fetchall()
+        ranges = connection.execute(
+            f"""
+            SELECT DISTINCT b.generation, b.kafka_partition, b.start_offset, b.end_offset
+            FROM {_CERTIFICATES}
+            JOIN onceover.landing l ON l.landing_id = ANY(c.landing_set)
+            JOIN onceover.landing_part p USING (landing_id)
+            JOIN onceover.batch_range b ON b.batch_id = l.batch_id AND b.generation = p.generation
+              AND b.kafka_partition = p.kafka_partition
+            """,
+            request,
+        ).fetchall()
+    return tuple(Published(**row) for row in windows), coalesce(
+        OffsetRange(KafkaPartition(row["generation"], row["kafka_partition"]), row["start_offset"], row["end_offset"])
+        for row in ranges
+    )

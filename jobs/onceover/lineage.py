@@ -1,0 +1,74 @@
+"""Lineage of a repair: which files and offsets it read and which windows it wrote, under the names that OpenLineage's
+specification gives them (Naming.md). What was published the ledger says, and nothing else is reported.
+
+Imports of the database happen inside the call, so that loading a DAG file does not load it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from onceover.offsets import OffsetRange
+
+if TYPE_CHECKING:
+    from onceover.ledger.lineage import Published
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetName:
+    """`namespace` is the server that holds it, `name` is what it is called there."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What one repair request has read and written until now. `files` are the window files below the folder `raw`, in
+    the windows' order, `offsets` those of the topic that their landings came from; all empty if nothing was
+    published."""
+
+    raw: DatasetName
+    topic: DatasetName
+    table: DatasetName
+    windows: tuple[Published, ...]
+    files: tuple[str, ...]
+    offsets: tuple[OffsetRange, ...]
+
+
+def of_repair(pipeline_name: str, request_id: int) -> Lineage:
+    """The lineage of a repair request, read back from the ledger; of one that is not there it is empty."""
+    from onceover.endpoints import address
+    from onceover.ledger import lineage
+    from onceover.ledger.database import connect, require_current, whereabouts
+    from onceover.pipelines import find
+    from onceover.window_files import Layout
+
+    pipeline = find(pipeline_name)
+    layout = Layout(pipeline.storage.raw_root, pipeline.name)
+    with connect(address("postgres"), f"onceover lineage {pipeline.name}") as connection:
+        require_current(connection)
+        host, port, database = whereabouts(connection)
+        windows, offsets = lineage.of_request(connection, pipeline.name, request_id)
+    return Lineage(
+        raw=on_hdfs(address("hdfs"), f"{layout.raw_root}/{pipeline.name}"),
+        topic=on_kafka(address("kafka"), pipeline.contract.topic),
+        table=DatasetName(f"postgres://{host}:{port}", f"{database}.aggregates.{pipeline.name}"),
+        windows=windows,
+        files=tuple(layout.window_file(one.window_start) for one in windows),
+        offsets=offsets,
+    )
+
+
+def on_hdfs(address: str, path: str) -> DatasetName:
+    """A path by its file system's address: a NameNode's, or a name service's, which has no port."""
+    place = urlsplit(address)
+    return DatasetName(f"{place.scheme}://{place.netloc}", path)
+
+
+def on_kafka(servers: str, topic: str) -> DatasetName:
+    """A topic by the first bootstrap server: a list of them has to begin with the same one everywhere."""
+    first = servers.split(",")[0].strip()
+    return DatasetName(f"kafka://{first.rpartition('://')[2]}", topic)

@@ -1,0 +1,159 @@
+"""Windows compacted: what their text holds for their certificates, once, as Parquet beside it, proved before it counts.
+
+Every file is written under another name and read back; only if its digest is the certificate's is it moved to where it
+belongs and noted, in one transaction. The text stays as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from onceover.digest import Digest
+from onceover.errors import TerminalError
+from onceover.ledger import audits, compactions
+from onceover.ledger.catalog import Registered
+from onceover.ledger.compactions import Due
+from onceover.ledger.database import Connection
+from onceover.repair import Rebuilt, verify
+from onceover.spark import parquet
+from onceover.spark.failure import one_line
+from onceover.spark.rebuild import Rebuild
+from onceover.spark.session import compiled_for
+from onceover.steps import CompactStep, Holding
+from onceover.window import to_ms, written
+from onceover.window_files import WindowFiles
+
+log = logging.getLogger(__name__)
+BYTES_AT_ONCE = 512 << 20
+"""Of text: what one query keeps while it writes. A run that is killed has noted the windows before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How it ended for one window: the bytes of its Parquet file, or why there is none."""
+
+    due: Due
+    bytes: int | None = None
+    why: str | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "window": written(self.due.window_start),
+            "records": self.due.digest.records,
+            "text_bytes": self.due.text_bytes,
+            "bytes": self.bytes,
+            "why": self.why,
+        }
+
+
+class CompactRun:
+    """One run, on one Spark session, by the only process that compacts this pipeline."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        connection: Connection,
+        known: Registered,
+        files: WindowFiles,
+        hdfs: str,
+        who: str,
+        why: str,
+        holding: Holding,
+    ) -> None:
+        self._spark, self._connection, self._known, self._files = spark, connection, known, files
+        self._hdfs, self._who, self._why, self._holding = hdfs.rstrip("/"), who, why, holding
+
+    def run(self, due: Sequence[Due]) -> list[Ended]:
+        """Each of these windows, failing alone."""
+        ended = [one for group in _groups(due) for one in self._in_halves(group)]
+        self._files.clear_compacting()
+        for one in ended:
+            if one.why:
+                log.error("window %s: %s", written(one.due.window_start), one.why)
+        return ended
+
+    def _in_halves(self, group: Sequence[Due]) -> list[Ended]:
+        """In one query; if that fails, in halves, until the window that cannot be read is alone."""
+        try:
+            return list(self._together(group))
+        except (PySparkException, Py4JJavaError) as error:
+            if len(group) == 1:
+                return [Ended(group[0], why=f"Spark failed: {one_line(error)}")]
+        half = len(group) // 2
+        return [*self._in_halves(group[:half]), *self._in_halves(group[half:])]
+
+    def _together(self, group: Sequence[Due]) -> Iterator[Ended]:
+        certified: dict[datetime, audits.Certified] = {}
+        for one in group:
+            try:
+                certified[one.window_start] = audits.certified(self._connection, self._known.name, one.window_start)
+            except TerminalError as error:  # it went, or its certificate did, since it was listed
+                yield Ended(one, why=str(error))
+        lengths = self._files.lengths(certified)
+        paths = {start: self._hdfs + self._files.layout.window_file(start) for start, n in lengths.items() if n}
+        claimed = [each.claimed for each in certified.values()]
+        with (
+            compiled_for(self._spark, sum(lengths.values())),
+            closing(Rebuild(self._spark, self._known.contracts, claimed, (), paths, whole=True)) as rebuild,
+        ):
+            rebuilt = rebuild.results()
+            right: list[Due] = []
+            for one in (one for one in group if one.window_start in certified):
+                why = _difference(one, certified[one.window_start], rebuilt[one.window_start])
+                if why is None:
+                    right.append(one)
+                else:
+                    yield Ended(one, why=why)
+            if not right:
+                return
+            folder = self._hdfs + self._files.layout.compacting
+            parquet.write(rebuild.records([one.window_start for one in right]), folder)
+            self._holding.reached(CompactStep.WRITTEN)
+            found = parquet.read_back(self._spark, folder)
+        for one in right:
+            row = found.get(to_ms(one.window_start))
+            held = Digest() if row is None else Digest(row.records, row.high1, row.low1, row.high2, row.low2)
+            if row is None or not row.is_one or held != one.digest:
+                yield Ended(one, why=f"what was written reads back as {held}, not as {one.digest}; compact it again")
+            else:
+                yield self._kept(one, row.path.removeprefix(self._hdfs), row.bytes)
+
+    def _kept(self, one: Due, source: str, length: int) -> Ended:
+        def place() -> None:
+            self._files.place(source, one.window_start, one.digest)
+            self._holding.reached(CompactStep.PLACED)
+
+        if compactions.keep(self._connection, self._known.name, one, length, self._who, self._why, place):
+            return Ended(one, length)
+        return Ended(one, why="it changed meanwhile, or a repair holds it; compact it again")
+
+
+def _difference(one: Due, certified: audits.Certified, rebuilt: Rebuilt) -> str | None:
+    """Why the window's text is not what its certificate says; None where it is."""
+    reasons = verify(certified.claimed, rebuilt, rebuilt.planned_length).reasons
+    if reasons:
+        more = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+        return f"raw is not what its certificate says: {reasons[0]}{more}"
+    if rebuilt.digest != one.digest:
+        return f"raw holds {rebuilt.digest}, its certificate says {one.digest}"
+    return None
+
+
+def _groups(due: Sequence[Due]) -> Iterator[list[Due]]:
+    """In order, as many at once as their text allows."""
+    group: list[Due] = []
+    for one in due:
+        if group and sum(each.text_bytes for each in group) + one.text_bytes > BYTES_AT_ONCE:
+            yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group

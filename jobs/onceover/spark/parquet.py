@@ -1,0 +1,66 @@
+"""A window's records as a Parquet file: what brings back every record byte for byte, and with it its digest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from onceover.spark import lines
+
+SCHEMA = (
+    "generation string, kafka_partition int, offset bigint, event_ms bigint, kafka_timestamp bigint, key binary, "
+    "headers binary, value binary"
+)
+COLUMNS = tuple(field.split()[0] for field in SCHEMA.split(", "))
+_ID = ("generation", "kafka_partition", "offset")
+_PLACES = "file_path string, window_ms bigint"
+
+
+def read(spark: SparkSession, files: Mapping[int, str]) -> DataFrame:
+    """The records of these files under the names that parsed lines have, `intact` and `as_records`; `files` are paths
+    by the windows' starts in ms, which become `window_ms`."""
+    places = spark.createDataFrame([(path, ms) for ms, path in files.items()], _PLACES)
+    return (
+        spark.read.schema(SCHEMA)
+        .parquet(*files.values())
+        .select(*COLUMNS, F.col("_metadata.file_path"))
+        .join(F.broadcast(places), "file_path")
+        .drop("file_path")
+        .transform(lines.as_framed)
+        .withColumn("intact", F.lit(True))
+    )
+
+
+def write(records: DataFrame, folder: str) -> None:
+    """One file for each `window_ms` below the folder, in the order of the IDs; what is in the folder is overwritten."""
+    (
+        records.select("window_ms", *COLUMNS)
+        .repartition("window_ms")
+        .sortWithinPartitions("window_ms", *_ID)
+        .write.mode("overwrite")
+        .option("compression", "zstd")
+        .partitionBy("window_ms")
+        .parquet(folder)
+    )
+
+
+def read_back(spark: SparkSession, folder: str) -> dict[int, Row]:
+    """By window, what `write` wrote: the digest of its records, the file's `path` and `bytes`, whether it `is_one`."""
+    window_ms = F.col("window_ms").cast("bigint").alias("window_ms")  # Spark guesses it from the folders' names
+    rows = (
+        spark.read.schema(SCHEMA)
+        .parquet(folder)
+        .select(*COLUMNS, window_ms, "_metadata.file_path", "_metadata.file_size")
+        .transform(lines.as_framed)
+        .groupBy("window_ms")
+        .agg(
+            F.min("file_path").alias("path"),
+            (F.min("file_path") == F.max("file_path")).alias("is_one"),
+            F.max("file_size").alias("bytes"),
+            *lines.digest_of(F.col("id"), F.col("content")),
+        )
+        .collect()  # one row a window
+    )
+    return {row.window_ms: row for row in rows}

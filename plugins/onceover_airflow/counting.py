@@ -1,0 +1,23 @@
+"""What repairs came to, among Airflow's own metrics: sent where `[metrics]` of its configuration says, nowhere by
+default."""
+
+from __future__ import annotations
+
+from airflow.sdk.observability import stats
+
+from onceover.operations import Confirmation
+
+
+def count(confirmation: Confirmation) -> None:
+    """Add one request's outcome. A task that is cleared counts again."""
+    outcome = {
+        "windows_confirmed": len(confirmation.confirmed),
+        "windows_revoked": len(confirmation.revoked),
+        "windows_failed": len(confirmation.failed),
+        "windows_blocked": len(confirmation.newly_blocked),
+        "duplicates_removed": confirmation.duplicates,
+        "lines_read": confirmation.lines_read,
+    }
+    for name, number in outcome.items():
+        if number:
+            stats.incr(f"onceover.{name}", number, tags={"pipeline": confirmation.pipeline})

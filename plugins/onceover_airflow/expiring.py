@@ -1,0 +1,81 @@
+"""The daily retention as a task: what is older than its pipeline keeps it is listed, let go, and moved away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, Context
+
+from onceover import letting_go, operations
+from onceover.pipelines import find
+from onceover.window import written
+from onceover_airflow.asked import Asked, chosen_name
+from onceover_airflow.tables import XCOM_ROWS, table
+from onceover_airflow.who import who_asked
+
+if TYPE_CHECKING:
+    from onceover.letting_go import Due
+
+
+class ExpireOperator(BaseOperator):
+    """Does what `onceover retention` does, and says what went. Nothing for a pipeline that keeps raw for ever, or that
+    has not run yet; a dry run only lists.
+
+    Green also if an ingest that runs has still to move files away: it goes on between its batches, without this.
+    """
+
+    template_fields: Sequence[str] = ("pipeline",)
+
+    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+        self._said = ""
+
+    def execute(self, context: Context) -> dict[str, Any] | None:
+        pipeline = find(chosen_name(self.pipeline))
+        if pipeline.storage.retention_ms is None:
+            self.log.info("%s keeps raw for ever: its TOML has no `retention` under [storage]", pipeline.name)
+            return None
+        if not operations.has_run(pipeline.name):
+            self.log.info("%s has not run yet", pipeline.name)
+            return None
+        asked, run = Asked.of_form(context["params"]), context["dag_run"]
+        who, why = who_asked(run), asked.reason or f"{run.dag_id}, run {run.run_id}"
+        listed = letting_go.due(pipeline)
+        self.log.info(
+            "%s, %s, for %s, because: %s\n%s",
+            pipeline.name,
+            "dry run, nothing is written" if asked.dry_run else "goes",
+            who,
+            why,
+            _files(listed),
+        )
+        if asked.dry_run:
+            return {**listed.as_dict(), "dry_run": True}
+        went = letting_go.let_go(pipeline, listed, who, why, self._say)
+        result = {**listed.as_dict(), "let_go": went.let_go, "left": went.left, "who": who, "why": why}
+        self.log.info("%s: %s files let go", pipeline.name, f"{went.let_go:,}")
+        if went.left:
+            self.log.warning("the ingest that runs has %s files still to move away", f"{went.left:,}")
+        return result
+
+    def _say(self, text: str) -> None:
+        if text != self._said:  # while it waits it would say the same five times a second
+            self._said = text
+            self.log.info("%s", text)
+
+
+def _files(listed: Due) -> str:
+    rows = [
+        {
+            "raw of": written(one.window_start) if one.window_start else f"quarantine {one.quarantine_day}",
+            "records": one.records,
+            "bytes": one.bytes,
+            "last landed": written(one.landed_at.replace(microsecond=0)),
+        }
+        for one in listed.files[:XCOM_ROWS]
+    ]
+    more = f"\nand {len(listed.files) - XCOM_ROWS:,} more" if len(listed.files) > XCOM_ROWS else ""
+    kept = f"\n{listed.kept_back:,} windows as old stay: not certified, blocked, or held by a repair"
+    return table(rows) + more + (kept if listed.kept_back else "")

@@ -1,0 +1,47 @@
+"""Real crashes of a real compaction: whatever it left behind, the next one comes to the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.faults.conftest import Jobs
+from tests.integration.lane import Lane, event
+
+from onceover.steps import CompactStep
+
+pytestmark = [pytest.mark.stack, pytest.mark.faults]
+
+
+@pytest.mark.parametrize("step", CompactStep)
+def test_a_compaction_killed_half_way_is_done_again_as_if_nothing_were_there(
+    lanes: Callable[..., Lane], jobs: Jobs, step: CompactStep
+) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(15)])
+    lane.ingest()
+    assert lane.detect().certified == 3
+    text = set(lane.raw())
+    killed = jobs("compact.py", "--pipeline", lane.name, "--older-than-ms", "0", "--who", "test", "--why", "a test")
+    killed.start(stop_after=step, count=2 if step is CompactStep.PLACED else 1)
+    killed.wait_until_held(120)
+    left = [name.startswith("compacting/") for name in lane.raw() if name.endswith(".parquet")]
+    assert sorted(left) == ([True] * 3 if step is CompactStep.WRITTEN else [False, False, True])
+    killed.kill()
+    noted = 1 if step is CompactStep.PLACED else 0
+    assert compacted(lane) == noted, "what is placed and not noted is not there"
+
+    assert [one.why for one in lane.compact()] == [None] * (3 - noted)
+    assert compacted(lane) == 3
+    assert {name.split(".")[0] for name in set(lane.raw()) - text} == {
+        "2026-03-01/1200", "2026-03-01/1205", "2026-03-01/1210",
+    }  # fmt: skip
+    assert len(lane.raw()) == 6, "one file a window beside its text"
+
+
+def compacted(lane: Lane) -> int:
+    with lane.ledger() as ledger:
+        row = ledger.execute(
+            "SELECT count(*) AS n FROM onceover.compaction WHERE pipeline = %s", [lane.name]
+        ).fetchone()
+    return int(row["n"]) if row else 0

@@ -1,0 +1,92 @@
+"""A contract changed and cut over to, and what aggregates then are by nobody's SQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+
+from tests.integration.lane import NOON_MS, Lane, event
+
+from onceover.migrating import Migration, migrate
+from onceover.spark.contract_change import check_change
+from onceover.sweep import sweep_pipeline
+from onceover.window import from_ms
+
+MINUTE_MS = 60_000
+
+
+def change(lane: Lane) -> None:
+    """A minute later, sums of twice as much, and how many are big."""
+    text = lane.toml.read_text()
+    for old, new in (
+        ('event_time = "value.at"', 'event_time = "value.at + 60000"'),
+        ('amount_sum = { sum = "value.amount" }', 'amount_sum = { sum = "value.amount * 2" }'),
+        ("[contract.bounds]", 'big = { count = "nullif(value.amount >= 5, false)" }\n[contract.bounds]'),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    lane.toml.write_text(text)
+
+
+def expected(lane: Lane, cutovers: Mapping[int, int]) -> dict[tuple[object, ...], tuple[object, ...]]:
+    """What the log says, by nobody's SQL: records before the cutover by the first contract, others by the second."""
+    rows: dict[tuple[object, ...], tuple[int, int, int, int | None]] = {}
+    for (kafka_partition, offset), (_, value) in lane.log().items():
+        said, new = json.loads(value or b""), offset >= cutovers[kafka_partition]
+        at = said["at"] - NOON_MS + (MINUTE_MS if new else 0)
+        key = (at // (5 * MINUTE_MS) * 5.0, said["kind"])
+        events, total, largest, big = rows.get(key, (0, 0, 0, None))
+        amount: int = said["amount"]
+        rows[key] = (
+            events + 1,
+            total + amount * (2 if new else 1),
+            max(largest, amount),
+            (big or 0) + (amount >= 5) if new else big,
+        )
+    return dict(rows)
+
+
+def both(lane: Lane, start: int, end: int) -> None:
+    """A record a minute, in both Kafka partitions."""
+    for kafka_partition in (0, 1):
+        values = [event(n, amount=n % 7, kind="ab"[n % 3 == 0]) for n in range(start, end)]
+        lane.produce(values, kafka_partition)
+
+
+def read(lane: Lane) -> None:
+    """Turns until all of the log is read; windows may stay open."""
+    with lane.driver() as driver:
+        for _ in range(20):
+            if driver.turn().batch_id is None:
+                return
+    raise AssertionError("something is always left to read")
+
+
+def migrated(lane: Lane, *, write: bool = True) -> Migration:
+    return migrate(lane.pipeline, partial(check_change, lane.spark, file="toml"), "me", "a test", write=write)
+
+
+def cut(migration: Migration) -> dict[int, int]:
+    return {source.kafka_partition: at for source, at in migration.cutovers}
+
+
+def batches(lane: Lane) -> list[tuple[int, int, int, int]]:
+    """Of each range of a landed batch: the version, the Kafka partition, start and end."""
+    with lane.ledger() as ledger:
+        rows = ledger.execute(
+            "SELECT contract_version, kafka_partition, start_offset, end_offset FROM onceover.batch "
+            "JOIN onceover.batch_range USING (batch_id) WHERE pipeline = %s AND state = 'landed' ORDER BY batch_id, 2",
+            [lane.name],
+        ).fetchall()
+    return [(r["contract_version"], r["kafka_partition"], r["start_offset"], r["end_offset"]) for r in rows]
+
+
+def proved_again(lane: Lane, *windows: int) -> None:
+    """What `sweep` and `audit` say of all that is certified, and `verify` of some windows, by their minutes."""
+    assert sweep_pipeline(lane.name).found == ()
+    for minute in windows:
+        verified = lane.verified(from_ms(NOON_MS + minute * MINUTE_MS))
+        assert (verified["equal"], verified["differences"]) == (True, [])
+    audited = lane.audited()
+    assert audited["equal"], audited

@@ -1,0 +1,169 @@
+"""The same jobs on Spark standalone and three DataNodes, a worker and a DataNode being killed in mid-batch."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import sysconfig
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from tests.integration.lane import Lane, event
+from tests.own_stack import ROOT, embedded
+
+from onceover import operations
+from onceover.endpoints import address
+from onceover.errors import TransientError
+from onceover.stack import Stack
+from onceover.stack.part import told
+from onceover.stack.ports import LOOPBACK
+from onceover.stack.process import wait_for
+from onceover.steps import Step
+from onceover_demo.supervised import SupervisedJob
+
+pytestmark = pytest.mark.stack
+WINDOWS = 6
+PATIENCE = 180.0
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.delenv("PYSPARK_SUBMIT_ARGS", raising=False)  # another module's session, without a cluster
+        with embedded("spark", cluster=True) as found:
+            yield found
+
+
+@pytest.fixture(scope="module")
+def spark_session() -> None:
+    """None in this process: every job here has a driver of its own."""
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[Callable[..., SupervisedJob]]:
+    made: list[SupervisedJob] = []
+
+    def make(script: str, *arguments: str) -> SupervisedJob:
+        made.append(SupervisedJob(script, arguments, tmp_path / f"{len(made)}.log"))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def as_a_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From its call on, the executors' Python has every package but ours, which goes with the application."""
+
+    def begin() -> None:
+        archive = shutil.make_archive(str(tmp_path / "onceover"), "zip", ROOT / "jobs", "onceover")
+        python = tmp_path / "python"
+        packages = sysconfig.get_path("purelib")
+        # Without `site` no .pth file is read, and one of those is all that an editable installation is.
+        python.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec "{sys.executable}" -S "$@"\n')
+        python.chmod(0o755)
+        monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+        monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--master {address('spark')} --py-files {archive} pyspark-shell")
+        monkeypatch.setenv("SPARK_LOCAL_IP", LOOPBACK)
+
+    return begin
+
+
+def test_ingest_and_repair_outlive_a_worker_and_a_datanode(
+    lanes: Callable[..., Lane], jobs: Callable[..., SupervisedJob], stack: Stack, as_a_zip: Callable[[], None]
+) -> None:
+    lane = lanes(partitions=2)
+    first, second = ([event(n % (5 * WINDOWS), "ab"[n % 2], n) for n in range(at, at + 600)] for at in (0, 600))
+    lane.produce(first[:300], 0)
+    lane.produce(first[300:], 1)
+
+    ingest = jobs("ingest.py", "--pipeline", lane.name)
+    ingest.start(Step.INCREMENTED, count=2)
+    until(ingest, lambda: batches(lane, "committed_at") == 1)
+    assert ids(lane) == {(p, offset) for p in (0, 1) for offset in range(300)}
+    assert cores_in_use(stack) == {"spark-worker1": 1, "spark-worker2": 1}
+    lane.produce(second)
+    until(ingest, lambda: batches(lane, "begun_at") == 2)
+    stack.kill_part("spark-worker1")
+    stack.kill_part("datanode2")
+    ingest.wait_until_held(PATIENCE)
+    assert cores_in_use(stack) == {"spark-worker2": 2}
+    ingest.kill()  # what it has added to the aggregates, the next one adds again
+
+    as_a_zip()
+    ingest = jobs("ingest.py", "--pipeline", lane.name)
+    ingest.start()
+    until(ingest, lambda: "nothing to read | lag 0:0 1:0 | idle, every window closed" in ingest.everything_said())
+    assert ingest.stop() == 0
+    assert ids(lane) == lane.log().keys()
+
+    right = counted(first + second)
+    assert lane.aggregates() != right
+    detection = lane.detect()
+    assert len(detection.failed) == WINDOWS
+    repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(detection.request_id))
+    repair.start()
+    assert repair.wait(PATIENCE) == 0, repair.everything_said()
+    confirmation = operations.confirm(lane.name, detection.request_id or 0)
+    assert len(confirmation.confirmed) == WINDOWS
+    assert confirmation.duplicates > 0
+    assert lane.aggregates() == right
+    assert lane.detect().judged == 0
+    ran = [app["name"] for app in master(stack)["completedapps"]]
+    assert sorted(ran) == [f"onceover ingest {lane.name}"] * 2 + [f"onceover repair {lane.name}"]
+
+
+def test_nothing_of_the_cluster_listens_beyond_loopback(stack: Stack) -> None:
+    up = [each.pid for each in stack.status() if each.group in ("spark", "hdfs") and each.pid is not None]
+    heard = [
+        connection.laddr.ip
+        for pid in up
+        for connection in psutil.Process(pid).net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    ]
+    assert len(heard) >= 2 * len(up)
+    assert set(heard) <= {LOOPBACK, f"::ffff:{LOOPBACK}"}
+
+
+def counted(values: Iterable[bytes]) -> dict[tuple[object, ...], tuple[object, ...]]:
+    """What each window and kind must say: a loop over the records. They are of the hour after noon."""
+    amounts: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for value in map(json.loads, values):
+        minute = value["at"] // 60_000 % 60
+        amounts[float(minute - minute % 5), value["kind"]].append(value["amount"])
+    return {key: (len(each), sum(each), max(each)) for key, each in amounts.items()}
+
+
+def until(job: SupervisedJob, so: Callable[[], bool]) -> None:
+    try:
+        wait_for(so, PATIENCE, "ingest to get there")
+    except TransientError as error:
+        raise AssertionError(job.everything_said()) from error
+
+
+def batches(lane: Lane, step: str) -> int:
+    """How many have come so far."""
+    with lane.ledger() as ledger:
+        (row,) = ledger.execute(f"SELECT count({step}) AS found FROM onceover.batch WHERE pipeline = %s", [lane.name])
+    return int(row["found"])
+
+
+def ids(lane: Lane) -> set[tuple[int, int]]:
+    return {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()}
+
+
+def master(stack: Stack) -> dict[str, Any]:
+    (address,) = (each.address for each in stack.status() if each.name == "spark-master")
+    return told(f"{address}/json/")
+
+
+def cores_in_use(stack: Stack) -> dict[str, int]:
+    """By worker that lives."""
+    names = {each.address: each.name for each in stack.status()}
+    return {names[w["webuiaddress"]]: w["coresused"] for w in master(stack)["workers"] if w["state"] == "ALIVE"}

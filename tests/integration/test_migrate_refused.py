@@ -1,0 +1,133 @@
+"""Migrations that are refused, that come in between a repair, and that are killed halfway."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.cutting_over import change, cut, expected, migrated
+from tests.integration.lane import Lane, event
+from tests.integration.planting import replayed
+
+from onceover import operations
+from onceover.endpoints import address
+from onceover.errors import BusyError, ContractChangedError, UsageError
+from onceover.heart import as_driver
+from onceover.ledger import requests
+from onceover.ledger.catalog import Registered
+from onceover.ledger.cutovers import cut_over
+from onceover.ledger.windows import certify_from_ledger, snapshot
+from onceover.spark.driving import driver, opened
+from onceover.spark.repair_run import Outcome, RepairRun
+from onceover.stack.process import wait_for
+from onceover.steps import Holding
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+
+
+def repaired_as(lane: Lane, known: Registered, request_id: int) -> Outcome:
+    """A repair by what its process knew of the pipeline when it started."""
+    with lane.ledger() as ledger:
+        wanted = requests.read_request(ledger, lane.name, request_id)
+        claimed, accounted = requests.claim(ledger, wanted)
+        run = RepairRun(lane.spark, ledger, known, wanted, lane.files(), address("hdfs"), 3, Holding())
+        try:
+            return run.run(claimed, accounted)
+        finally:
+            requests.release(ledger, lane.name, claimed)
+
+
+def test_what_needs_a_pipeline_of_its_own_is_refused_and_so_is_a_migration_beside_an_ingest(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(1)])
+    lane.ingest()
+    text = lane.toml.read_text()
+    for old, new, why in (
+        ("window_minutes = 5", "window_minutes = 10", "window_minutes"),
+        ('kind = "value.kind"', 'sort = "value.kind"', "key sort is new, key kind is gone"),
+        ('kind = "value.kind"', 'kind = "value.amount"', "key kind is of type int, not string"),
+        ('{ max = "value.amount" }', '{ min = "value.amount" }', "measure amount_max is a min, not a max"),
+    ):
+        lane.toml.write_text(text.replace(old, new))
+        with pytest.raises(UsageError, match=f"{why}; put it back, or give .* a pipeline name of its own"):
+            migrated(lane)
+    lane.toml.write_text(text)
+    with lane.driver():
+        change(lane)
+        with pytest.raises(BusyError, match="stop that one first"):
+            migrated(lane)
+        assert migrated(lane, write=False).new == 2, "where it would lie can be asked at any time"
+    with lane.ledger() as reader, reader.transaction():
+        reader.execute(f"SELECT count(*) FROM aggregates.{lane.name}")
+        with pytest.raises(BusyError, match="nothing was changed, try again"):
+            migrated(lane)
+    assert lane.known().contract_version == 1
+    assert migrated(lane).new == 2
+
+
+def test_who_began_before_the_migration_does_nothing_by_the_contract_it_knew(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(5)])
+    replayed(lane)
+    lane.ingest()
+    first, knew = lane.detect().request_id or 0, lane.known()
+    assert repaired_as(lane, knew, first) == Outcome(published=1)
+    change(lane)
+    cutovers = cut(migrated(lane))
+    assert len(operations.confirm(lane.name, first).confirmed) == 1, "read back by the columns that there were"
+    lane.produce([event(n, amount=n) for n in range(4)])
+    replayed(lane)
+    lane.ingest()
+    wrong, request_id = lane.aggregates(), lane.detect().request_id or 0
+    with lane.ledger() as ledger:
+        seen = snapshot(ledger, lane.name, None, None, True)
+        assert certify_from_ledger(ledger, knew, [(seen.evidence[0], ())], seen.accounted, "me", "a look") == []
+    again = pytest.raises(ContractChangedError, match="version 2 of its contract meanwhile")
+    with again:
+        repaired_as(lane, knew, request_id)
+    with lane.ledger() as ledger, as_driver(ledger, lane.name, "test") as epoch:
+        with again:
+            cut_over(ledger, epoch, knew, lane.pipeline, lane.known().columns, "me", "a test")
+        with again, opened(lane.pipeline, ledger) as (topic, offsets):
+            driver(lane.spark, ledger, epoch, knew, lane.pipeline, topic, offsets, Holding())
+    assert lane.aggregates() == wrong
+    lane.repair(lane.detect().request_id or 0)
+    assert lane.aggregates() == expected(lane, cutovers)
+
+
+def test_killed_halfway_it_leaves_nothing_and_is_done_by_the_next(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(5)])
+    lane.ingest()
+    change(lane)
+    command = [str(Path(sys.executable).with_name("onceover")), "pipelines", "migrate", lane.name, "--json"]
+    command += ["--reason", "a test"]
+    with lane.ledger() as reader, lane.ledger() as ledger:
+        with reader.transaction():
+            reader.execute(f"SELECT count(*) FROM aggregates.{lane.name}")
+            process = subprocess.Popen(command, process_group=0, stdout=subprocess.DEVNULL)
+            waits = "SELECT count(*) AS n FROM pg_locks WHERE relation = %s::regclass AND NOT granted"
+            table = [f"aggregates.{lane.name}"]
+            wait_for(lambda: (ledger.execute(waits, table).fetchone() or {"n": 0})["n"] == 1, 120, "it to add a column")
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        alive = "SELECT expires_at >= clock_timestamp() AS alive FROM onceover.driver WHERE pipeline = %s"
+        wait_for(lambda: not (ledger.execute(alive, [lane.name]).fetchone() or {})["alive"], 30, "its lease to end")
+        left = "SELECT (SELECT count(*) FROM onceover.contract WHERE pipeline = %s) AS contracts, " \
+               "(SELECT count(*) FROM onceover.cutover WHERE pipeline = %s) AS cutovers"  # fmt: skip
+        assert ledger.execute(left, [lane.name, lane.name]).fetchone() == {"contracts": 1, "cutovers": 0}
+    assert lane.known().contract_version == 1
+    assert len(next(iter(lane.aggregates().values()))) == 3
+    done: Any = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    assert (done["old_version"], done["new_version"], done["added"]) == (1, 2, ["big"])
+    assert [c["first_offset"] for c in done["cutovers"]] == [5]
+    again = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    assert (again["old_version"], again["new_version"], again["changed"]) == (2, 2, [])

@@ -1,0 +1,71 @@
+"""`onceover pipelines migrate`, against a library that only remembers what it was asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onceover import migrating
+from onceover.migrating import Check, Migration
+from onceover.offsets import KafkaPartition
+from onceover.pipeline import Pipeline
+
+Asked = list[tuple[str, str, bool]]
+DONE = Migration(
+    "things", 1, 2, ("event_time", "measures"), ("big",), ((KafkaPartition("5f3a0b1c", 0), 1200),)
+)  # fmt: skip
+
+
+@pytest.fixture
+def asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    found: Asked = []
+
+    def migrate(pipeline: Pipeline, check: Check, who: str, why: str, *, write: bool) -> Migration:
+        found.append((pipeline.name, why, write))
+        return DONE
+
+    monkeypatch.setattr(migrating, "migrate", migrate)
+    return found
+
+
+def test_what_changed_and_where_it_begins_is_told_with_what_to_do_next(run: Any, asked: Asked) -> None:
+    done = run("pipelines", "migrate", "things", "--reason", "INC-42:  also big ones")
+    assert done.exit_code == 0
+    assert asked == [("things", "INC-42: also big ones", True)]
+    assert done.stdout.splitlines()[:2] == [
+        "version 2 of things's contract follows version 1",
+        "changed: event_time, measures",
+    ]
+    assert "new measures: big" in done.stdout
+    assert "5f3a0b1c" in done.stdout
+    assert "1,200" in done.stdout
+    assert done.stdout.splitlines()[-1] == "Start it again: `onceover ingest things`"
+
+
+def test_a_dry_run_needs_no_reason_and_writes_nothing(run: Any, asked: Asked) -> None:
+    done = run("pipelines", "migrate", "things", "--dry-run")
+    assert (done.exit_code, asked) == (0, [("things", "a dry run", False)])
+    assert "would follow" in done.stdout
+    assert done.stdout.splitlines()[-1] == "Nothing was written."
+    told = json.loads(run("pipelines", "migrate", "things", "--dry-run", "--json").stdout)
+    assert told["cutovers"] == [{"generation": "5f3a0b1c", "kafka_partition": 0, "first_offset": 1200}]
+    assert (told["dry_run"], told["old_version"], told["new_version"]) == (True, 1, 2)
+
+
+def test_a_contract_that_has_not_changed_is_said_and_no_failure(
+    run: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrating, "migrate", lambda pipeline, *_, **__: Migration(pipeline.name, 2, 2))
+    done = run("pipelines", "migrate", "things", "--reason", "again")
+    assert (done.exit_code, done.stdout) == (
+        0, "nothing to migrate: things's TOML says what version 2 of its contract says\n"
+    )  # fmt: skip
+
+
+def test_a_real_one_needs_a_reason(run: Any, asked: Asked) -> None:
+    done = run("pipelines", "migrate", "things")
+    assert (done.exit_code, asked) == (2, [])
+    assert "a migration needs a reason" in done.stderr

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import SparkSession
+
+from onceover.mistakes import MistakesError
+from onceover.pipeline import Key, Measure
+from onceover.spark.contract_change import check_change
+
+from .contracts import plain
+
+pytestmark = pytest.mark.spark
+OLD = plain(
+    schema="a INT, b DECIMAL(10, 2)",
+    keys=(Key("it", "value.a"),),
+    measures=(Measure("n", "count", "*"), Measure("b", "sum", "value.b")),
+)
+
+
+def test_other_sql_of_the_same_type_and_a_new_measure_are_fine(spark: SparkSession) -> None:
+    new = replace(
+        OLD,
+        keys=(Key("it", "value.a + 1"),),
+        measures=(
+            Measure("n", "count", "value.a"),
+            Measure("b", "sum", "abs(value.b)"),
+            Measure("c", "max", "value.a"),
+        ),
+    )
+    columns, retyped = check_change(spark, OLD, new, "pipelines/t.toml")
+    assert (columns.names, retyped) == (("it", "n", "b", "c"), [])
+
+
+def test_what_would_be_of_another_type_is_named(spark: SparkSession) -> None:
+    new = replace(
+        OLD,
+        keys=(Key("it", "CAST(value.a AS STRING)"),),
+        measures=(Measure("n", "count", "*"), Measure("b", "sum", "CAST(value.b AS DECIMAL(12, 2))")),
+    )
+    _, retyped = check_change(spark, OLD, new, "pipelines/t.toml")
+    assert retyped == [
+        "key it is of type string, not int",
+        "measure b is of type decimal(12,2), not decimal(10,2)",
+    ]
+
+
+def test_a_mistake_of_the_new_one_is_told_with_its_file(spark: SparkSession) -> None:
+    with pytest.raises(MistakesError, match=r"pipelines/t\.toml: contract\.event_time"):
+        check_change(spark, OLD, replace(OLD, event_time="value.nosuch"), "pipelines/t.toml")

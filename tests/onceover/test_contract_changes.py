@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from onceover.contract_changes import added, changed, refused
+from onceover.pipeline import Contract, Key, Measure
+
+OLD = Contract(
+    topic="events",
+    window_minutes=5,
+    format="json",
+    schema="at BIGINT, kind STRING",
+    required=("at",),
+    event_time="value.at",
+    tombstone="quarantine",
+    keys=(Key("kind", "value.kind"),),
+    measures=(Measure("events", "count", "*"), Measure("last", "max", "value.at")),
+    horizon_ms=None,
+    skew_ms=None,
+)
+EVENTS, LAST = OLD.measures
+
+
+def test_how_a_record_is_read_may_change_and_measures_may_be_added() -> None:
+    new = replace(
+        OLD,
+        schema="at BIGINT, kind STRING, more INT",
+        event_time="value.at + 1",
+        horizon_ms=1000,
+        keys=(Key("kind", "upper(value.kind)"),),
+        measures=(Measure("more", "sum", "value.more"), LAST, Measure("events", "count", "value.kind")),
+    )
+    assert refused(OLD, new) == []
+    assert changed(OLD, new) == ["event_time", "horizon_ms", "keys", "measures", "schema"]
+    assert added(OLD, new) == ["more"]
+
+
+@pytest.mark.parametrize(
+    ("new", "why"),
+    [
+        (replace(OLD, topic="others"), "topic"),
+        (replace(OLD, window_minutes=10), "window_minutes"),
+        (replace(OLD, keys=(*OLD.keys, Key("place", "value.kind"))), "key place is new"),
+        (replace(OLD, keys=()), "key kind is gone"),
+        (replace(OLD, measures=(EVENTS,)), "measure last is gone"),
+        (replace(OLD, measures=(EVENTS, replace(LAST, operation="min"))), "measure last is a min, not a max"),
+    ],
+)
+def test_what_both_sides_of_a_cutover_share_stays(new: Contract, why: str) -> None:
+    assert refused(OLD, new) == [why]
+
+
+def test_a_key_of_another_name_is_one_that_is_gone_and_one_that_is_new() -> None:
+    assert refused(OLD, replace(OLD, keys=(Key("sort", "value.kind"),))) == ["key sort is new", "key kind is gone"]

@@ -1,0 +1,61 @@
+"""The counts of a repair, sent by Airflow's own metrics to a StatsD that listens."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.airflow
+
+# A process of its own, as a task is: Airflow's client keeps its socket until that ends.
+CONFIRM = """
+from airflow.sdk.observability import stats
+from airflow.sdk.observability.metrics import stats_utils
+from onceover import operations
+from onceover.operations import Confirmation
+from onceover_airflow.operators import ConfirmOperator
+
+stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=False)  # as Airflow's task runner does
+operations.confirm = lambda pipeline, request_id: Confirmation(
+    pipeline, request_id, ("w1", "w2"), (), (("w3", "HDFS was away"),), (), (), (), 5, 1200
+)
+ConfirmOperator(task_id="confirm", pipeline="events", detection={"request_id": 7}).execute({})
+"""
+
+
+def sent(project: Path, **settings: str) -> list[str]:
+    """What arrives at a UDP socket while a request is confirmed."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
+        listening.bind(("127.0.0.1", 0))
+        environment = {
+            **os.environ,
+            "AIRFLOW__METRICS__STATSD_HOST": "127.0.0.1",
+            "AIRFLOW__METRICS__STATSD_PORT": str(listening.getsockname()[1]),
+            **settings,
+        }
+        subprocess.run([sys.executable, "-c", CONFIRM], env=environment, timeout=120, check=True)
+        listening.setblocking(False)
+        arrived = []
+        while True:
+            try:
+                arrived.append(listening.recv(65_536).decode())
+            except BlockingIOError:
+                return [each for each in arrived if "onceover" in each]
+
+
+def test_a_repairs_counts_reach_statsd(project: Path) -> None:
+    assert sent(project, AIRFLOW__METRICS__STATSD_ON="True", AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED="True") == [
+        "airflow.onceover.windows_confirmed,pipeline=events:2|c",
+        "airflow.onceover.windows_failed,pipeline=events:1|c",
+        "airflow.onceover.duplicates_removed,pipeline=events:5|c",
+        "airflow.onceover.lines_read,pipeline=events:1200|c",
+    ]
+
+
+def test_nothing_is_sent_where_metrics_are_off(project: Path) -> None:
+    assert sent(project) == []

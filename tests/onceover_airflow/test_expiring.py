@@ -1,0 +1,144 @@
+"""The task of daily retention, against a library that only remembers what it was asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from airflow.sdk import Context
+
+from onceover import letting_go, operations
+from onceover.errors import UsageError
+from onceover.ledger.expiries import Expiring
+from onceover.letting_go import Due, LetGo, Say
+from onceover.pipeline import Pipeline
+from onceover_airflow.expiring import ExpireOperator
+
+pytestmark = pytest.mark.airflow
+
+START = datetime(2013, 1, 1, 5, tzinfo=UTC)
+LANDED = datetime(2013, 2, 1, 7, 30, 1, 250, tzinfo=UTC)
+FILES = (
+    Expiring(START, None, 4, 11, 99_000, 1_200, LANDED),
+    Expiring(None, date(2013, 1, 1), None, 12, 300, 2, LANDED),
+)
+
+
+@dataclass
+class Library:
+    """Stands in for the two calls of onceover.letting_go, and remembers them."""
+
+    has_run: bool = True
+    left: int = 0
+    files: tuple[Expiring, ...] = FILES
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    def due(self, pipeline: Pipeline) -> Due:
+        return Due(pipeline.name, pipeline.storage.retention_ms or 0, self.files, 3)
+
+    def let_go(self, pipeline: Pipeline, listed: Due, who: str, why: str, say: Say) -> LetGo:
+        self.asked.append({"pipeline": pipeline.name, "files": listed.files, "who": who, "why": why})
+        for _ in range(3):
+            say("7 files left")
+        return LetGo(len(listed.files), self.left)
+
+
+@dataclass(frozen=True)
+class Run:
+    dag_id: str = "expire_raw"
+    run_id: str = "scheduled__2013-03-01"
+    run_type: str = "scheduled"
+    triggering_user_name: str | None = None
+
+
+@pytest.fixture
+def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
+    stand_in = Library()
+    monkeypatch.setattr(letting_go, "due", stand_in.due)
+    monkeypatch.setattr(letting_go, "let_go", stand_in.let_go)
+    monkeypatch.setattr(operations, "has_run", lambda name: stand_in.has_run)
+    with (project / "pipelines" / "events.toml").open("a") as toml:
+        toml.write('\n[storage]\nretention = "30d"\n')
+    return stand_in
+
+
+def run(pipeline: str = "events", params: dict[str, Any] | None = None, by: Run | None = None) -> dict[str, Any] | None:
+    context = cast(Context, {"dag_run": by or Run(), "params": params or {}})
+    return ExpireOperator(task_id="expire", pipeline=pipeline).execute(context)
+
+
+def test_what_is_due_goes_for_the_scheduler_and_the_log_lists_it(
+    library: Library, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = run()
+
+    why = "expire_raw, run scheduled__2013-03-01"
+    assert library.asked == [{"pipeline": "events", "files": FILES, "who": "scheduler", "why": why}]
+    assert result == {
+        "pipeline": "events", "older_than_ms": 30 * 86_400_000, "windows": 1, "compacted": 0, "quarantine_days": 1,
+        "bytes": 99_300, "records": 1_202, "kept_back": 3, "let_go": 2, "left": 0, "who": "scheduler", "why": why,
+    }  # fmt: skip
+    said = "".join(capfd.readouterr())
+    assert f"for scheduler, because: {why}" in said
+    assert "2013-01-01T05:00Z        1,200  99,000  2013-02-01T07:30:01Z" in said
+    assert "quarantine 2013-01-01" in said
+    assert "3 windows as old stay" in said
+    assert said.count("7 files left") == 1
+
+
+def test_a_run_by_hand_keeps_its_reason_and_who_gave_it(library: Library) -> None:
+    run(params={"reason": " room for\nthe new cluster "}, by=Run(run_type="manual", triggering_user_name="ada"))
+
+    assert [(asked["who"], asked["why"]) for asked in library.asked] == [("ada", "room for the new cluster")]
+
+
+def test_a_dry_run_only_lists(library: Library, capfd: pytest.CaptureFixture[str]) -> None:
+    result = run(params={"dry_run": True})
+
+    assert library.asked == []
+    assert result is not None
+    assert (result["dry_run"], result["windows"]) == (True, 1)
+    assert "dry run, nothing is written" in "".join(capfd.readouterr())
+
+
+def test_a_dry_run_that_is_no_flag_is_refused_before_anything_goes(library: Library) -> None:
+    with pytest.raises(UsageError, match="'dry_run' is str"):
+        run(params={"dry_run": "false"})
+
+    assert library.asked == []
+
+
+def test_nothing_that_is_due_is_green(library: Library) -> None:
+    library.files = ()
+
+    result = run()
+
+    assert result is not None
+    assert (result["windows"], result["let_go"]) == (0, 0)
+
+
+def test_what_an_ingest_has_still_to_move_is_told_and_no_red(
+    library: Library, capfd: pytest.CaptureFixture[str]
+) -> None:
+    library.left = 1_234
+
+    result = run()
+
+    assert result is not None
+    assert result["left"] == 1_234
+    assert "the ingest that runs has 1,234 files still to move away" in "".join(capfd.readouterr())
+
+
+def test_a_pipeline_that_keeps_raw_for_ever_is_left_alone(library: Library) -> None:
+    assert run("orders") is None
+    assert library.asked == []
+
+
+def test_a_pipeline_that_has_not_run_yet_is_left_alone(library: Library) -> None:
+    library.has_run = False
+
+    assert run() is None
+    assert library.asked == []

@@ -1,0 +1,88 @@
+"""OpenLineage's provider: asked for a repair's lineage where it is configured, silent where it is not, missed by nobody
+where it is absent. What it emits for a real repair stands in tests/integration."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.airflow_home import DAGS
+
+from onceover_airflow.operators import RepairOperator
+
+pytestmark = pytest.mark.airflow
+
+ABSENT = """
+import importlib.metadata
+import sys
+
+import importlib_metadata
+
+NAMES = ("openlineage", "apache-airflow-providers-openlineage")
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "openlineage" or name.startswith("airflow.providers.openlineage"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+for module in (importlib.metadata, importlib_metadata):  # Airflow finds its providers by what is installed
+
+    def distributions(_all=module.distributions, **context):
+        return (each for each in _all(**context) if not (each.metadata["Name"] or "").lower().startswith(NAMES))
+
+    module.distributions = distributions
+from airflow.dag_processing.dagbag import DagBag
+from onceover_airflow.operators import RepairOperator
+
+bag = DagBag(sys.argv[1])
+sys.executable = sys.argv[2]
+RepairOperator(task_id="repair", pipeline="events", detection={"request_id": 12}).execute({})
+print("loaded", len(bag.dags), bag.import_errors)
+"""
+LISTENERS = """
+from airflow.providers.openlineage.plugins.openlineage import OpenLineageProviderPlugin
+
+print("listeners", len(OpenLineageProviderPlugin.listeners))
+"""
+
+
+def last_line(program: str, *arguments: str, **settings: str) -> str:
+    """What a Python process of its own prints last."""
+    environment = {name: value for name, value in os.environ.items() if "OPENLINEAGE" not in name} | settings
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+def test_without_the_provider_the_dags_load_and_a_repair_runs(project: Path) -> None:
+    submit = project / "spark-submit"
+    submit.write_text(f'#!/bin/sh\necho "$@" >{project}/submitted\n')
+    submit.chmod(0o755)
+    spark = '{"conn_type": "spark", "host": "local[*]"}'
+
+    said = last_line(ABSENT, str(DAGS), str(project / "python"), AIRFLOW_CONN_SPARK_DEFAULT=spark)
+
+    assert said == f"loaded {len(list(DAGS.glob('*.py')))} {{}}"
+    assert (project / "submitted").read_text().endswith("jobs/repair.py --pipeline events --request 12\n")
+
+
+def test_without_a_configuration_it_listens_to_nothing(project: Path) -> None:
+    assert last_line(LISTENERS) == "listeners 0"
+
+
+def test_a_transport_makes_it_listen(project: Path) -> None:
+    assert last_line(LISTENERS, AIRFLOW__OPENLINEAGE__TRANSPORT='{"type": "console"}') == "listeners 1"
+
+
+def test_a_repair_that_nobody_asked_for_has_no_lineage() -> None:
+    found = RepairOperator(
+        task_id="repair", pipeline="events", detection={"request_id": None}
+    ).get_openlineage_facets_on_complete(None)
+
+    assert (found.inputs, found.outputs) == ([], [])
