@@ -23,6 +23,7 @@ from onceover.ledger.catalog import register
 from onceover.ledger.database import connect
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
+from onceover.shards import sharded
 from onceover.spark.contract_check import check
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.micro_batch import MicroBatch
@@ -69,8 +70,9 @@ def run() -> tuple[list[Row], list[str]]:
     def ours() -> float:
         root = f"/bench/ours{len(landed)}"
         started = time.monotonic()
-        batch = MicroBatch(spark, known, source, ranges, address("webhdfs"), Layout(root, "bench"),
-                           datetime.now(UTC).date(), leases, "backlog")  # fmt: skip
+        shards = sharded("backlog", ranges, spark.sparkContext.defaultParallelism)
+        batch = MicroBatch(spark, known, lambda: read_ranges(spark, source, shards), ranges, address("webhdfs"),
+                           Layout(root, "bench"), datetime.now(UTC).date(), leases)  # fmt: skip
         read, _ = batch.read()
         framed = time.monotonic()
         landings = batch.append()

@@ -14,20 +14,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from onceover import retention
-from onceover.batch import Increment, Landing, RangeRead
+from onceover.batch import Landing, RangeRead
+from onceover.batch_work import BatchWork, carried_out
 from onceover.errors import FencedError, OnceoverError, TransientError
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import batches, drivers, kafka_partitions, refills
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection, DatabaseError
-from onceover.ledger.increments import increment, stage_name
 from onceover.ledger.windows import open_windows
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.pipeline import IngestPolicy
@@ -38,15 +37,6 @@ from onceover.submission import Submissions
 
 log = logging.getLogger(__name__)
 MOST_FAILED_ATTEMPTS = 5
-
-
-class BatchWork(Protocol):
-    """What Spark does for one batch. Each method may be called once, in this order; `close` always."""
-
-    def read(self) -> tuple[Sequence[RangeRead], Sequence[Increment]]: ...
-    def append(self) -> Sequence[Landing]: ...
-    def rows(self) -> Iterator[str]: ...
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +155,9 @@ class Ingest:
         known = self._known.of(ranges)
         batch_id = batches.begin(connection, epoch, known.contract_version, ranges, waited)
         self._holding.reached(Step.BEGUN)
-        with _closing(self._work(known, ranges, facts)) as work:
-            read, increments = work.read()
-            read_at = time.monotonic()
-            landings = work.append()
-            appended_at = time.monotonic()
-            self._holding.reached(Step.APPENDED)
-            known.table.stage(connection, stage_name(batch_id), work.rows())
-            increment(connection, epoch, known.table, batch_id, increments)
-            self._holding.reached(Step.INCREMENTED)
+        with closing(self._work(known, ranges, facts)) as work:
+            done = carried_out(connection, epoch, known, batch_id, work, self._holding)
+        read, landings = done.read, done.landings
         ends = {} if waited is None else {r.source.kafka_partition: r.end for r in ranges}
         if self._offsets.store.in_ledger:
             with connection.transaction():
@@ -188,8 +172,8 @@ class Ingest:
             self._uncommitted[batch_id] = ends
             self._commit_offsets()
         return self._report(
-            batch_id, facts, started, read, landings, read_seconds=read_at - started,
-            append_seconds=appended_at - read_at,
+            batch_id, facts, started, read, landings, read_seconds=done.read_at - started,
+            append_seconds=done.appended_at - done.read_at,
         )  # fmt: skip
 
     def _commit_offsets(self) -> None:
@@ -282,11 +266,3 @@ class Ingest:
             every_window_closed=every,
             open_windows=open_windows(self._connection, self._epoch.pipeline),
         )
-
-
-@contextmanager
-def _closing(work: BatchWork) -> Iterator[BatchWork]:
-    try:
-        yield work
-    finally:
-        work.close()

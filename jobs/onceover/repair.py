@@ -19,11 +19,27 @@ CLAIM_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
+class Release:
+    """What one batch landed out of quarantine: `ranges` hold exactly its IDs, which have that `version` of the contract
+    and count by this release alone. Every other landing that read their offsets landed them in quarantine."""
+
+    batch_id: int
+    version: int
+    ranges: tuple[OffsetRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LandingOf:
-    """One landing of a claimed window as the ledger knows it: its parts' digests, and its batch's offset ranges."""
+    """One landing of a claimed window as the ledger knows it: its parts' digests, and its batch's offset ranges; of a
+    `release`, from its first to its last ID in the Kafka partition."""
 
     landing_id: int
     parts: tuple[tuple[OffsetRange, Digest], ...]
+    release: Release | None = None
+
+    @property
+    def release_id(self) -> int | None:
+        return self.release.batch_id if self.release else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +95,12 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class RangeRebuilt:
-    """The distinct intact records of one window that raw holds within one elementary offset range."""
+    """The distinct intact records of one window that raw holds within one elementary offset range, or of one release in
+    one Kafka partition."""
 
     offsets: OffsetRange
     digest: Digest
+    release_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +147,14 @@ class Verdict:
 
 
 def elementary_ranges(landings: Iterable[LandingOf]) -> tuple[OffsetRange, ...]:
-    """The landings' offset ranges cut at each other's bounds: disjoint, in order, each landing a union of some.
+    """The landings' offset ranges cut at each other's bounds: disjoint, in order, each landing a union of some; those
+    of releases left out.
 
     A record's digest is summed by piece once, and every landing's digest follows by addition, however they overlap.
     """
     depths: dict[KafkaPartition, Counter[int]] = {}  # by how many landings it gets deeper at each bound
     for landing in landings:
-        for offsets, _ in landing.parts:
+        for offsets, _ in () if landing.release else landing.parts:
             at = depths.setdefault(offsets.source, Counter())
             at[offsets.start] += 1
             at[offsets.end] -= 1
@@ -168,20 +187,21 @@ def verify(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
         findings.append(Finding(Kind.MISPLACED_LINE, {"lines": rebuilt.misplaced_lines}))
     if rebuilt.corrupt_lines:
         findings.append(Finding(Kind.CORRUPT_LINE, {"lines": rebuilt.corrupt_lines}))
-    held = {source: _Held(pieces) for source, pieces in _by_source(rebuilt.ranges)}
+    held = {key: _Held(pieces) for key, pieces in _by_reading(rebuilt.ranges)}
     proved: list[OffsetRange] = []
     unproved: list[tuple[LandingOf, OffsetRange, Digest, Digest]] = []
     for landing in claimed.landings:
         for offsets, expected in landing.parts:
-            found = held[offsets.source].take(offsets) if offsets.source in held else EMPTY
+            key = (offsets.source, landing.release_id)
+            found = held[key].take(offsets) if key in held else EMPTY
             if found == expected:
-                proved.append(offsets)
+                proved += [] if landing.release else [offsets]
             else:
                 unproved.append((landing, offsets, found, expected))
     covered = _Cover(proved)
     for landing, offsets, found, expected in unproved:
         # A replay after compaction lands less than the first reading did; that one proves what is there.
-        replayed = found.records > expected.records and covered.has(offsets)
+        replayed = not landing.release and found.records > expected.records and covered.has(offsets)
         # Of a landing that read a content which was decided against, only the number is left to compare.
         decided = found.records == expected.records and any(
             d.source == offsets.source and offsets.start <= d.offset < offsets.end for d in claimed.decisions
@@ -210,8 +230,11 @@ def verify(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
     return Verdict(tuple(reasons), tuple(findings))
 
 
+_Reading = tuple[KafkaPartition, int | None]  # what was read of a Kafka partition, or what a release took from there
+
+
 class _Held:
-    """What was rebuilt of one Kafka partition, with running sums: any landing's digest is one subtraction."""
+    """What was rebuilt of one of these, with running sums: any landing's digest is one subtraction."""
 
     def __init__(self, ranges: Iterable[RangeRebuilt]) -> None:
         ordered = sorted(ranges, key=lambda piece: piece.offsets.start)
@@ -251,6 +274,8 @@ class _Cover:
         return at > 0 and self._reach[part.source][at - 1] >= part.end
 
 
-def _by_source(ranges: Iterable[RangeRebuilt]) -> Iterable[tuple[KafkaPartition, list[RangeRebuilt]]]:
-    ordered = sorted(ranges, key=lambda piece: piece.offsets.source)
-    return ((source, list(of_it)) for source, of_it in groupby(ordered, key=lambda piece: piece.offsets.source))
+def _by_reading(ranges: Iterable[RangeRebuilt]) -> Iterable[tuple[_Reading, list[RangeRebuilt]]]:
+    found: dict[_Reading, list[RangeRebuilt]] = {}
+    for piece in ranges:
+        found.setdefault((piece.offsets.source, piece.release_id), []).append(piece)
+    return found.items()

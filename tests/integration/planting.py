@@ -13,6 +13,7 @@ from tests.integration.lane import NOON_MS, Lane
 from onceover import holes, line
 from onceover.endpoints import address
 from onceover.errors import TransientError
+from onceover.stack.process import wait_for
 from onceover.window import WindowRange, from_ms
 
 
@@ -79,6 +80,13 @@ def expire(lane: Lane, below: int) -> None:
     admin = AdminClient({"bootstrap.servers": address("kafka")})
     for future in admin.delete_records([TopicPartition(lane.topic, 0, below)]).values():
         future.result(30)
+
+
+def left_by_the_dead(lane: Lane) -> None:
+    """Wait until nobody is the pipeline's driver any more: the last one was killed."""
+    alive = "SELECT expires_at >= clock_timestamp() AS alive FROM onceover.driver WHERE pipeline = %s"
+    with lane.ledger() as ledger:
+        wait_for(lambda: not (ledger.execute(alive, [lane.name]).fetchone() or {})["alive"], 30, "a lease to end")
 
 
 def certified(lane: Lane) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.integration.cutting_over import change, cut, expected, migrated
 from tests.integration.lane import Lane, event
-from tests.integration.planting import replayed
+from tests.integration.planting import left_by_the_dead, replayed
 
 from onceover import operations
 from onceover.endpoints import address
@@ -119,8 +119,7 @@ def test_killed_halfway_it_leaves_nothing_and_is_done_by_the_next(lanes: Lanes) 
             wait_for(lambda: (ledger.execute(waits, table).fetchone() or {"n": 0})["n"] == 1, 120, "it to add a column")
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        alive = "SELECT expires_at >= clock_timestamp() AS alive FROM onceover.driver WHERE pipeline = %s"
-        wait_for(lambda: not (ledger.execute(alive, [lane.name]).fetchone() or {})["alive"], 30, "its lease to end")
+        left_by_the_dead(lane)
         left = "SELECT (SELECT count(*) FROM onceover.contract WHERE pipeline = %s) AS contracts, " \
                "(SELECT count(*) FROM onceover.cutover WHERE pipeline = %s) AS cutovers"  # fmt: skip
         assert ledger.execute(left, [lane.name, lane.name]).fetchone() == {"contracts": 1, "cutovers": 0}

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import date
 
 from onceover.line import Line, Record, encode, frame
-from onceover.offsets import KafkaPartition
-from onceover.quarantine import DayReasons, by_reason, first_records
+from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.quarantine import DayReasons, Released, by_reason, first_records
 
 FIRST, SECOND = date(2026, 3, 1), date(2026, 3, 2)
 
@@ -40,9 +40,12 @@ HELD = Held(
 )
 
 
+NONE = Released(())
+
+
 def test_each_record_counts_once_under_its_reason_and_torn_lines_apart() -> None:
     told: list[tuple[date, int, int]] = []
-    found = list(by_reason(HELD, HELD.quarantine_days(), lambda *said: told.append(said)))
+    found = list(by_reason(HELD, HELD.quarantine_days(), NONE, lambda *said: told.append(said)))
     sizes = HELD.quarantine_days()
     assert found == [
         DayReasons(FIRST, sizes[FIRST], {"not JSON": 3, "beyond horizon": 1}, 1),
@@ -50,11 +53,20 @@ def test_each_record_counts_once_under_its_reason_and_torn_lines_apart() -> None
     ]
     assert [each.records for each in found] == [4, 1]
     assert (FIRST, sizes[FIRST], sizes[FIRST]) in told
-    assert list(by_reason(HELD, {}, lambda *said: None)) == []
+    assert list(by_reason(HELD, {}, NONE, lambda *said: None)) == []
 
 
 def test_the_first_records_that_are_wanted_each_once() -> None:
     days = HELD.quarantine_days()
-    shown = [line.record.offset for line in first_records(HELD, days, lambda line: True, 100)]
+    shown = [line.record.offset for line in first_records(HELD, days, NONE, lambda line: True, 100)]
     assert shown == [1, 2, 3, 4, 9]
-    assert [x.record.offset for x in first_records(HELD, days, lambda x: x.reason == "not JSON", 2)] == [1, 3]
+    assert [x.record.offset for x in first_records(HELD, days, NONE, lambda x: x.reason == "not JSON", 2)] == [1, 3]
+
+
+def test_what_was_released_is_told_apart_and_not_shown() -> None:
+    here, elsewhere = KafkaPartition("0badcafe", 0), KafkaPartition("ffffffff", 0)
+    gone = Released([OffsetRange(here, 2, 4), OffsetRange(here, 9, 10), OffsetRange(elsewhere, 1, 2)])
+    days = HELD.quarantine_days()
+    found = list(by_reason(HELD, days, gone, lambda *said: None))
+    assert [(each.reasons, each.released) for each in found] == [({"not JSON": 2}, 2), ({}, 1)]
+    assert [line.record.offset for line in first_records(HELD, days, gone, lambda line: True, 100)] == [1, 4]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +10,7 @@ import typer
 from onceover import compaction
 from onceover.cli.arguments import AsJson, PipelineName, entry, range_of
 from onceover.cli.codes import FAILED, TRY_LATER, epilog
-from onceover.cli.entry_process import run
+from onceover.cli.entry_process import told
 from onceover.cli.output import as_json, progress, say, table
 from onceover.cli.repair import given, who
 from onceover.cli.sentences import counted
@@ -95,12 +93,7 @@ def _carried_out(pipeline: str, longer: int, asked: WindowRange | None, why: str
     within = ("--from", written(asked.start), "--to", written(asked.end)) if asked else ()
     command = entry("compact.py", "--pipeline", pipeline, "--older-than-ms", str(longer), *within,
                     f"--who={who()}", f"--why={why}")  # fmt: skip
-    with tempfile.TemporaryFile() as told:
-        ended = run(command, stdout=told.fileno())
-        if ended:
-            raise typer.Exit(ended)
-        told.seek(0)
-        found: list[Mapping[str, Any]] = json_module.loads(told.read().splitlines()[-1])
+    found: list[Mapping[str, Any]] = told(command)
     return found
 
 

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from types import FrameType
+from typing import Any
+
+import typer
 
 _STDERR = 2
 _LAST_WORDS_SECONDS = 20.0
 _PR_SET_PDEATHSIG = 1  # prctl(2): the signal that a process gets when its parent dies
+
+
+def told(command: Sequence[str]) -> Any:
+    """What the entry printed last, as JSON. Where it failed, we end as it did."""
+    with tempfile.TemporaryFile() as printed:
+        if ended := run(command, stdout=printed.fileno()):
+            raise typer.Exit(ended)
+        printed.seek(0)
+        return json.loads(printed.read().splitlines()[-1])
 
 
 def run(command: Sequence[str], stdout: int = _STDERR) -> int:

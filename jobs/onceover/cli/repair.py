@@ -90,11 +90,11 @@ def repair(
         raise typer.Exit(result.exit_code)
 
 
-def given(reason: str | None, what: str, otherwise: str = "") -> str:
+def given(reason: str | None, what: str, otherwise: str = "", option: str = "--reason") -> str:
     """The reason as it is kept. UsageError if there is none that a person could read."""
     found = kept(reason or "")
     if found is None:
-        raise UsageError(f'{what} needs a reason, which is kept with it; give --reason "..."{otherwise}')
+        raise UsageError(f'{what} needs a reason, which is kept with it; give {option} "..."{otherwise}')
     return found
 
 

@@ -33,7 +33,7 @@ def add_to(app: typer.Typer) -> None:
 def retention(
     pipeline: PipelineName, dry_run: DryRun = False, reason: Reason = "by the policy", json: AsJson = False
 ) -> None:
-    """Let raw and quarantine go that nothing has come to for longer than `retention` under [storage] says.
+    """Let raw and quarantine go that nothing has come to for longer than the pipeline keeps it (`storage.retention`).
 
     Only windows whose certificate stands go. Where `onceover compact` has written their records as Parquet, that stands
     in for the text from then on. Else they are expired: the certificate stays, detection is silent about them, a repair

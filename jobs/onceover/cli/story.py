@@ -137,7 +137,7 @@ def _landings(known: Known) -> list[RenderableType]:
                 f"[{row['byte_start']}, {row['byte_end']})",
                 row["records"],
                 row["landed_at"].replace(second=0, microsecond=0) if row["landed_at"] else None,
-                _marks(row) + " ".join(map(str, offset_ranges(row["offset_ranges"]))),
+                _marks(row) + (_released(row) or " ".join(map(str, offset_ranges(row["offset_ranges"])))),
             )
             for row in shown
         ),
@@ -147,6 +147,11 @@ def _landings(known: Known) -> list[RenderableType]:
 
 def _marks(row: Mapping[str, Any]) -> str:
     return ("late, " if row["late"] else "") + ("" if row["proved"] else "unproved, ")
+
+
+def _released(row: Mapping[str, Any]) -> str | None:
+    who = row["released"]
+    return who and f'released from quarantine by {safe(who["who"])} ("{safe(who["why"])}")'
 
 
 def _worth_showing(rows: Sequence[Mapping[str, Any]], findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,8 +16,9 @@ from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import decided_in
 from onceover.ledger.digests import count_of, digest_of
+from onceover.ledger.landings import landings
 from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.repair import Claimed, Compacted, LandingOf
+from onceover.repair import Claimed, Compacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +128,10 @@ def read_for(
     was read, or what the batches read that landed in the range of windows."""
     rows = connection.execute(
         """
-        SELECT r.kafka_partition, min(r.start_offset) AS start_offset, max(r.end_offset) AS end_offset
-        FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id)
+        SELECT kafka_partition, min(start_offset) AS start_offset, max(end_offset) AS end_offset FROM (
+          SELECT batch_id, generation, kafka_partition, start_offset, end_offset FROM onceover.batch_range
+          UNION ALL SELECT batch_id, generation, kafka_partition, start_offset, end_offset FROM onceover.released) r
+        JOIN onceover.batch b USING (batch_id)
         WHERE b.pipeline = %(pipeline)s AND b.state = 'landed' AND r.generation = %(generation)s
           AND (%(start)s::timestamptz IS NULL OR EXISTS (
             SELECT 1 FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
@@ -148,12 +151,15 @@ def reaching_back(
     rows = connection.execute(
         """
         SELECT DISTINCT l.window_start FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
-        JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
+        LEFT JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
           AND r.kafka_partition = p.kafka_partition
+        LEFT JOIN onceover.released x ON x.batch_id = l.batch_id AND x.generation = p.generation
+          AND x.kafka_partition = p.kafka_partition
         LEFT JOIN unnest(%(partitions)s::int[], %(starts)s::bigint[]) AS e (kafka_partition, earliest)
           ON e.kafka_partition = p.kafka_partition
         WHERE l.pipeline = %(pipeline)s AND l.window_start IS NOT NULL
-          AND (p.generation <> %(generation)s OR e.earliest IS NULL OR r.start_offset < e.earliest)
+          AND (p.generation <> %(generation)s OR e.earliest IS NULL
+            OR coalesce(r.start_offset, x.start_offset) < e.earliest)
         """,
         {
             "pipeline": pipeline,
@@ -194,7 +200,7 @@ def certified(connection: Connection, pipeline: str, window_start: datetime) -> 
             window_end=row["window_end"],
             token=0,
             version=row["version"],
-            landings=_landings(connection, row["landing_set"]),
+            landings=tuple(landings(connection, row["landing_set"]).values()),
             certified=None,
             decisions=decided_in(connection, row["decisions"]),
             compacted=compacted_of(row),
@@ -206,23 +212,3 @@ def certified(connection: Connection, pipeline: str, window_start: datetime) -> 
         basis=row["basis"],
         control=count_of(row, "w_"),
     )
-
-
-def _landings(connection: Connection, landing_ids: Sequence[int]) -> tuple[LandingOf, ...]:
-    rows = connection.execute(
-        """
-        SELECT l.landing_id, p.generation, p.kafka_partition, r.start_offset, r.end_offset, p.records, p.high1, p.low1,
-          p.high2, p.low2
-        FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
-        JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
-          AND r.kafka_partition = p.kafka_partition
-        WHERE l.landing_id = ANY(%s) ORDER BY l.landing_id
-        """,
-        [list(landing_ids)],
-    )
-    parts: dict[int, list[tuple[OffsetRange, Digest]]] = {}
-    for row in rows:
-        source = KafkaPartition(row["generation"], row["kafka_partition"])
-        offsets = OffsetRange(source, row["start_offset"], row["end_offset"])
-        parts.setdefault(row["landing_id"], []).append((offsets, digest_of(row)))
-    return tuple(LandingOf(landing_id, tuple(found)) for landing_id, found in parts.items())

@@ -66,6 +66,18 @@ def land(
     Raises LandingMismatchError unless they hold exactly what the reader delivered, FencedError if the batch was
     superseded meanwhile. Locks the windows in ascending order and bumps their versions.
     """
+    with connection.transaction():
+        count_landings(connection, epoch, batch_id, read, landings)
+        for piece in read:
+            _record_read(connection, batch_id, piece)
+            advance(connection, epoch.pipeline, piece.offsets)
+        mark_landed(connection, epoch.pipeline, batch_id)
+
+
+def count_landings(
+    connection: Connection, epoch: Epoch, batch_id: int, read: Sequence[RangeRead], landings: Sequence[Landing]
+) -> None:
+    """The part of `land` that is about landings and windows, not about offsets."""
     require_all_landed(read, landings)
     with connection.transaction():
         require_current(connection, epoch)
@@ -84,11 +96,7 @@ def land(
             'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
             [epoch.pipeline, windows],
         )
-        for piece in read:
-            _record_read(connection, batch_id, piece)
-            advance(connection, epoch.pipeline, piece.offsets)
         totals.add(connection, epoch.pipeline, landings)
-        mark_landed(connection, epoch.pipeline, batch_id)
 
 
 def committed(connection: Connection, epoch: Epoch, batch_id: int) -> None:

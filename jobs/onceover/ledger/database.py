@@ -15,7 +15,7 @@ from onceover.errors import BusyError, ConfigurationError, OnceoverError, Termin
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for those who may not know which driver this is
-HEAD = "0009"
+HEAD = "0010"
 _MIGRATION_LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
 
 

@@ -101,7 +101,9 @@ def explain(connection: Connection, pipeline: str, window_start: datetime) -> Ma
                 SELECT l.landing_id, l.batch_id, b.epoch, l.byte_start, l.byte_end, l.records, l.late, l.proved,
                   b.landed_at, b.committed_at, (SELECT json_agg(json_build_array(r.generation, r.kafka_partition,
                     r.start_offset, r.end_offset) ORDER BY 1, 2) FROM onceover.batch_range r
-                    WHERE r.batch_id = l.batch_id) AS offset_ranges
+                    WHERE r.batch_id = l.batch_id) AS offset_ranges,
+                  (SELECT json_build_object('who', e.who, 'why', e.why) FROM onceover.release e
+                    WHERE e.batch_id = l.batch_id) AS released
                 FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
                 WHERE l.pipeline = %(pipeline)s AND l.window_start = %(start)s ORDER BY l.landing_id
                 """,
@@ -178,7 +180,7 @@ def distinct_records(connection: Connection, pipeline: str, starts: Sequence[dat
         """
         SELECT l.window_start, l.landing_id, p.generation, p.kafka_partition, r.start_offset, r.end_offset, p.records
         FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
-        JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
+        LEFT JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
           AND r.kafka_partition = p.kafka_partition
         WHERE l.pipeline = %s AND l.window_start = ANY(%s) ORDER BY l.window_start, r.end_offset - r.start_offset DESC
         """,
@@ -188,11 +190,14 @@ def distinct_records(connection: Connection, pipeline: str, starts: Sequence[dat
     total: dict[datetime, int | None] = {}
     for row in rows:
         start = row["window_start"]
+        so_far = total.setdefault(start, 0)
+        if row["start_offset"] is None:  # released: of IDs that no other landing counts
+            total[start] = None if so_far is None else so_far + row["records"]
+            continue
         source = KafkaPartition(row["generation"], row["kafka_partition"])
         offsets = OffsetRange(source, row["start_offset"], row["end_offset"])
         known = held.get(start, ())
         within = any(k.source == source and k.start <= offsets.start and offsets.end <= k.end for k in known)
-        so_far = total.setdefault(start, 0)
         if not within:
             partly = any(offsets.overlaps(k) for k in known)
             total[start] = None if so_far is None or partly else so_far + row["records"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from uuid import uuid4
 
 from psycopg.types.json import Jsonb
 
-from onceover.digest import Digest
 from onceover.errors import UsageError
 from onceover.findings import Finding, Kind
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
@@ -18,10 +18,11 @@ from onceover.ledger.decisions import decided
 from onceover.ledger.digests import digest_of
 from onceover.ledger.found import record_findings
 from onceover.ledger.kafka_partitions import accounted
+from onceover.ledger.landings import landings
 from onceover.ledger.locks import lock_windows
 from onceover.ledger.reading import LOG_UNTIL
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.repair import CLAIM_SECONDS, Claimed, LandingOf
+from onceover.offsets import OffsetRange
+from onceover.repair import CLAIM_SECONDS, Claimed
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,24 +190,17 @@ def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
         """,
         [request_id],
     ).fetchall()
-    parts = connection.execute(
+    ids = connection.execute(
         """
-        SELECT r.window_start, l.landing_id, p.generation, p.kafka_partition, b.start_offset, b.end_offset,
-          p.records, p.high1, p.low1, p.high2, p.low2
-        FROM onceover.repair r
+        SELECT r.window_start, array_agg(l.landing_id ORDER BY l.landing_id) AS landing_ids FROM onceover.repair r
         JOIN onceover.landing l ON l.pipeline = r.pipeline AND l.window_start = r.window_start
-        JOIN onceover.landing_part p USING (landing_id)
-        JOIN onceover.batch_range b ON b.batch_id = l.batch_id AND b.generation = p.generation
-          AND b.kafka_partition = p.kafka_partition
-        WHERE r.request_id = %s AND r.state = 'claimed' ORDER BY l.landing_id
+        WHERE r.request_id = %s AND r.state = 'claimed' GROUP BY 1
         """,
         [request_id],
-    )
+    ).fetchall()
+    found = landings(connection, chain.from_iterable(row["landing_ids"] for row in ids))
+    of_window = {row["window_start"]: tuple(found[one] for one in row["landing_ids"]) for row in ids}
     decisions = decided(connection, request_id)
-    landings: dict[datetime, dict[int, list[tuple[OffsetRange, Digest]]]] = {}
-    for p in parts:
-        offsets = OffsetRange(KafkaPartition(p["generation"], p["kafka_partition"]), p["start_offset"], p["end_offset"])
-        landings.setdefault(p["window_start"], {}).setdefault(p["landing_id"], []).append((offsets, digest_of(p)))
     return [
         Claimed(
             repair_id=row["repair_id"],
@@ -214,7 +208,7 @@ def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
             window_end=row["window_end"],
             token=row["token"],
             version=row["version"],
-            landings=tuple(LandingOf(k, tuple(v)) for k, v in landings.get(row["window_start"], {}).items()),
+            landings=of_window.get(row["window_start"], ()),
             certified=digest_of(row) if row["certificate_id"] is not None else None,
             decisions=decisions.get(row["window_start"], ()),
             compacted=compacted_of(row),

@@ -15,6 +15,7 @@ from onceover.ledger import audits
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.expiries import expired
+from onceover.ledger.releases import releases_of
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.pipeline import Pipeline
 from onceover.shards import sharded
@@ -23,6 +24,7 @@ from onceover.spark.copy_text import copy_lines
 from onceover.spark.interpret import aggregate
 from onceover.spark.session import compiled_for
 from onceover.spark.source import KafkaSource
+from onceover.spark.text_files import QUARANTINE
 from onceover.window import to_ms
 from onceover.window_files import WindowFiles
 
@@ -56,17 +58,20 @@ def audit_log(
         return _result([], ranges, compacted, 0)
     source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
     root, lengths = hdfs.rstrip("/"), files.lengths(before)
-    places: list[tuple[int | None, str]] = [(to_ms(start), root + files.layout.window_file(start)) for start in lengths]
+    places = [(to_ms(start), root + files.layout.window_file(start)) for start in lengths]
     let_go = {start: one.compacted for start, one in before.items() if one.compacted}
     parquet = {to_ms(start): root + path for start, path in files.parquet_files(let_go).items()}
     if audit.start is None:
-        places += [(None, root + path) for path in files.quarantine_files()]
+        places += [(QUARANTINE, root + path) for path in files.quarantine_files()]
+    released = [
+        one for one in releases_of(connection, known.name) if one.ranges[0].source.generation == facts.generation
+    ]
     shards = sharded("backlog", ranges, spark.sparkContext.defaultParallelism)
-    log = from_log(spark, source, shards, known.contracts).persist()
+    log = from_log(spark, source, shards, known.contracts, released).persist()
     stage = f"audit:{audit.audit_id}"
     bounds = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
     try:
-        raw = from_raw(spark, places, parquet, ranges, known.contract.window_minutes)
+        raw = from_raw(spark, places, parquet, ranges, known.contract.window_minutes, released)
         with (
             compiled_for(spark, sum(lengths.values()) + sum(one.bytes for one in let_go.values())),
             closing(Comparison(log, raw, facts.generation, *bounds)) as compared,

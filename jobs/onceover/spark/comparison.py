@@ -20,10 +20,12 @@ from onceover.cutovers import Contracts
 from onceover.digest import EMPTY, Digest
 from onceover.line import encode_id
 from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.pipeline import Contract
-from onceover.spark import lines, parquet
+from onceover.repair import Release
+from onceover.spark import lines, parquet, text_files
 from onceover.spark.interpret import interpret
+from onceover.spark.range_join import looked_up
 from onceover.spark.source import KafkaSource, read_ranges
+from onceover.spark.text_files import QUARANTINE
 from onceover.spark.versions import with_measures_of
 from onceover.window import from_ms
 
@@ -33,61 +35,69 @@ _ID = ("kafka_partition", "offset")
 _RAW = "kafka_partition INT, offset BIGINT, r_window BIGINT, lines BIGINT, contents BIGINT, " + ", ".join(
     f"r_{h} BIGINT" for h in _HALVES
 )
-_QUARANTINE = -1  # no window starts before 1970
 
 
 def from_log(
-    spark: SparkSession, source: KafkaSource, ranges: Sequence[OffsetRange], contracts: Contracts
+    spark: SparkSession,
+    source: KafkaSource,
+    ranges: Sequence[OffsetRange],
+    contracts: Contracts,
+    releases: Sequence[Release] = (),
 ) -> DataFrame:
     """What Kafka delivers of the ranges, as the contract of each ID sees it: ID, `window_ms` (null: quarantine), the
-    digest's halves, and what the newest contract counts."""
-    length = contracts.newest.window_minutes * 60_000
+    digest's halves, and what the newest contract counts. Where IDs were released, the log is read twice."""
+    length, generation = contracts.newest.window_minutes * 60_000, ranges[0].source.generation
+    taken = looked_up(((r, one.version) for one in releases for r in one.ranges), "released_version")
 
-    def under(contract: Contract, pieces: Sequence[OffsetRange]) -> DataFrame:
+    def under(version: int, pieces: Sequence[OffsetRange], released: int | None) -> DataFrame:
+        records = read_ranges(spark, source, pieces)
+        if releases:
+            same = F.col("released_version").eqNullSafe(F.lit(released))
+            records = records.withColumn("generation", F.lit(generation)).transform(taken).where(same)
         framed = (
-            read_ranges(spark, source, pieces)
-            .transform(interpret(contract))
+            records.transform(interpret(contracts.versions[version - 1]))
             .transform(with_measures_of(contracts.newest))
-            .transform(lines.framed(ranges[0].source.generation))
+            .transform(lines.framed(generation))
             .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
         )
         inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
         return framed.select(*_ID, "event_ms", "window_ms", *_halves(), *inputs)
 
-    by_version = contracts.cutovers.by_version(ranges).items()
-    return reduce(DataFrame.unionByName, (under(contracts.versions[v - 1], pieces) for v, pieces in by_version))
+    found = [under(version, pieces, None) for version, pieces in contracts.cutovers.by_version(ranges).items()]
+    found += [under(version, ranges, version) for version in sorted({one.version for one in releases})]
+    return reduce(DataFrame.unionByName, found)
 
 
 def from_raw(
     spark: SparkSession,
-    places: Sequence[tuple[int | None, str]],
+    places: Sequence[tuple[int, str]],
     compacted: Mapping[int, str],
     ranges: Sequence[OffsetRange],
     window_minutes: int,
+    releases: Sequence[Release] = (),
 ) -> DataFrame:
     """One row for each ID that the files hold within the ranges, damaged and misplaced lines left out: its window (the
-    least if several), how many lines, how many different contents, and the least halves.
+    least if several), how many lines, how many different contents, and the least halves. What was released is looked
+    for in windows only.
 
-    `places` are windows (None: quarantine) with the paths of their files, `compacted` those with the paths of their
+    `places` are windows, or QUARANTINE, with the paths of their files, `compacted` those with the paths of their
     Parquet files; a window may have both.
     """
     length = F.lit(window_minutes * 60_000)
-    of_line = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(_QUARANTINE))
-    wanted = spark.createDataFrame(
-        [(r.source.generation, r.source.kafka_partition, r.start, r.end) for r in ranges],
-        "generation string, kafka_partition int, low bigint, high bigint",
-    )
+    of_line = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE))
     needed = ("window_ms", "generation", *_ID, "event_ms", "id", "content")
-    found = [_lines(spark, places).select(*needed)] if places else []
+    found = [text_files.read(spark, places).where("intact").select(*needed)] if places else []
     if compacted:
         found.append(parquet.read(spark, compacted).select(*needed))
     if not found:
         return spark.createDataFrame([], _RAW)
+    read = reduce(DataFrame.unionByName, found).withColumnRenamed("window_ms", "r_window")
+    if releases:
+        gone = F.col("is_released").isNotNull() & (F.col("r_window") == QUARANTINE)
+        read = read.transform(looked_up(((r, 1) for one in releases for r in one.ranges), "is_released")).where(~gone)
     return (
-        reduce(DataFrame.unionByName, found)
-        .withColumnRenamed("window_ms", "r_window")
-        .join(F.broadcast(wanted), ["generation", "kafka_partition"])
-        .where((F.col("offset") >= F.col("low")) & (F.col("offset") < F.col("high")) & (of_line == F.col("r_window")))
+        read.transform(looked_up(((r, 1) for r in ranges), "is_wanted"))
+        .where(F.col("is_wanted").isNotNull() & (of_line == F.col("r_window")))
         .select(*_ID, "r_window", *_halves())
         .groupBy(*_ID)
         .agg(
@@ -96,22 +106,6 @@ def from_raw(
             F.count_distinct("r_window", *_HALVES).alias("contents"),
             *(F.min(h).alias(f"r_{h}") for h in _HALVES),
         )
-    )
-
-
-def _lines(spark: SparkSession, places: Sequence[tuple[int | None, str]]) -> DataFrame:
-    """The undamaged lines of these files."""
-    windows = spark.createDataFrame(
-        [(path, _QUARANTINE if window_ms is None else window_ms) for window_ms, path in places],
-        "file_path string, window_ms bigint",
-    )
-    return (
-        spark.read.text([path for _, path in places], lineSep="\n")
-        .select("value", F.col("_metadata.file_path"))
-        .where(lines.not_empty())
-        .join(F.broadcast(windows), "file_path")
-        .transform(lines.parsed())
-        .where("intact")
     )
 
 
@@ -130,7 +124,7 @@ class Comparison:
     _joined: DataFrame = field(init=False)
 
     def __post_init__(self) -> None:
-        k = self.log.select(*_ID, F.coalesce("window_ms", F.lit(_QUARANTINE)).alias("k_window"),
+        k = self.log.select(*_ID, F.coalesce("window_ms", F.lit(QUARANTINE)).alias("k_window"),
                             *(F.col(h).alias(f"k_{h}") for h in _HALVES))  # fmt: skip
         asked = F.lit(True) if self.low is None else F.col("k_window").between(self.low, F.lit(self.high) - 1)
         same = [F.col(f"k_{h}") == F.col(f"r_{h}") for h in _HALVES]
@@ -203,4 +197,4 @@ def _halves() -> list[Column]:
 
 
 def _start(window_ms: int) -> datetime | None:
-    return None if window_ms == _QUARANTINE else from_ms(window_ms)
+    return None if window_ms == QUARANTINE else from_ms(window_ms)

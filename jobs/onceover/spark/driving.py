@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from onceover.endpoints import address
 from onceover.ingest import Ingest
@@ -20,9 +20,10 @@ from onceover.ledger.drivers import Epoch
 from onceover.offset_stores import opened_store
 from onceover.offsets import OffsetRange
 from onceover.pipeline import Pipeline
+from onceover.shards import sharded
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.micro_batch import MicroBatch
-from onceover.spark.source import KafkaSource
+from onceover.spark.source import KafkaSource, read_ranges
 from onceover.steps import Holding
 from onceover.stored_offsets import StoredOffsets
 from onceover.window_files import Layout, WindowFiles
@@ -57,8 +58,11 @@ def driver(
 
     def work(known: Registered, ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
         source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
-        today = datetime.now(UTC).date()
-        return MicroBatch(spark, known, source, ranges, webhdfs, layout, today, leases, policy.sharding)
+
+        def records() -> DataFrame:
+            return read_ranges(spark, source, sharded(policy.sharding, ranges, spark.sparkContext.defaultParallelism))
+
+        return MicroBatch(spark, known, records, ranges, webhdfs, layout, datetime.now(UTC).date(), leases)
 
     files = WindowFiles(webhdfs, layout)
     return Ingest(ledger, epoch, known, policy, topic, offsets, work, files, holding)

@@ -44,7 +44,8 @@ def parsed() -> Callable[[DataFrame], DataFrame]:
     """Adds what a line holds to the text lines in `value`; each column costs only what reads it.
 
     `intact` (well formed, and the CRC is right), generation string, kafka_partition int, offset bigint, event_ms bigint
-    (null in quarantine), kafka_timestamp bigint, id, content, key, headers (still escaped), payload: binary. `value`
+    (null in quarantine), kafka_timestamp bigint, id, content, key, headers (still escaped), payload: binary, and in
+    quarantine the `quarantined_for` string. `value`
     stays the line: Kafka's value is `payload` until `as_records`. Where `intact` is false the rest means nothing,
     but nothing throws. Empty lines are not intact: leave them out with `not_empty`.
     """
@@ -61,6 +62,9 @@ def parsed() -> Callable[[DataFrame], DataFrame]:
             "key": _unescaped(_key_field()),
             "headers": _headers_field(),
             "payload": _unescaped(_value_field()),
+            "quarantined_for": F.when(
+                _quarantined(), _unescaped(F.substring_index(_fields(), "\t", -1)).cast("string")
+            ),
         }
     )
 

@@ -1,8 +1,8 @@
-"""One micro-batch's Spark side: read, interpret and frame once, kept for the two uses that follow."""
+"""One batch's Spark side: read, interpret and frame once, kept for the two uses that follow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 
@@ -18,41 +18,41 @@ from onceover.digest import EMPTY, Digest
 from onceover.errors import SparkLostError, TransientError
 from onceover.ledger.catalog import Registered
 from onceover.offsets import OffsetRange
-from onceover.shards import sharded
 from onceover.spark import lines
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.failure import one_line
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.interpret import aggregate, interpret
 from onceover.spark.landing import AppendFailedError, append_batch
-from onceover.spark.source import KafkaSource, read_ranges
 from onceover.window import Window, from_ms
 from onceover.window_files import Layout
 
 
 class MicroBatch:
-    """`read`, `append` and `rows`, once each and in this order; `close` frees what Spark kept."""
+    """`read`, `append` and `rows`, once each and in this order; `close` frees what Spark kept.
+
+    `records` gives those of the ranges, all of one generation, in the columns of `source.SCHEMA`.
+    """
 
     def __init__(
         self,
         spark: SparkSession,
         known: Registered,
-        source: KafkaSource,
+        records: Callable[[], DataFrame],
         ranges: Sequence[OffsetRange],
         webhdfs: str,
         layout: Layout,
         today: date,
         leases: Leases,
-        sharding: str,
     ) -> None:
         self._leases = leases
         self._spark, self._known, self._ranges = spark, known, ranges
         self._webhdfs, self._layout, self._today = webhdfs, layout, today
         self._generation = ranges[0].source.generation
         length = known.contract.window_minutes * 60_000
-        with _attempt():
+        with attempt():
             self._framed = (
-                read_ranges(spark, source, sharded(sharding, ranges, spark.sparkContext.defaultParallelism))
+                records()
                 .transform(interpret(known.contract))
                 .transform(lines.framed(self._generation))
                 .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
@@ -65,7 +65,7 @@ class MicroBatch:
     def read(self) -> tuple[list[RangeRead], list[Increment]]:
         """What each range delivered, and what the batch adds to each window's control row. Fills what is kept."""
         record_id, content = F.substring("line", 1, 34), F.expr("substring(line, 59, content_bytes)")
-        with _attempt():
+        with attempt():
             sums = (
                 self._framed.groupBy("window_ms", "kafka_partition")
                 .agg(
@@ -109,23 +109,23 @@ class MicroBatch:
             return []
         tasks = min(self._files, 2 * self._spark.sparkContext.defaultParallelism)
         try:
-            with _attempt():
+            with attempt():
                 return append_batch(self._framed, self._webhdfs, self._layout, self._today, self._generation, tasks)
         except AppendFailedError as error:
             # We hold the epoch, so whoever holds these files is a driver that is dead or fenced.
             for path in error.held_paths:
-                with _attempt():
+                with attempt():
                     self._leases.recover(path)
             raise
 
     def rows(self) -> Iterator[str]:
         """The batch's aggregated rows as COPY text."""
         counted = self._framed.where("window_ms IS NOT NULL").transform(aggregate(self._known.contract))
-        with _attempt():
+        with attempt():
             yield from copy_lines(counted, self._known.columns.names)
 
     def close(self) -> None:
-        with _attempt():
+        with attempt():
             self._framed.unpersist()
 
     def _needed(self, framed: DataFrame) -> DataFrame:
@@ -140,7 +140,7 @@ def _moment(ms: int | None) -> datetime | None:
 
 
 @contextmanager
-def _attempt() -> Iterator[None]:
+def attempt() -> Iterator[None]:
     """What Spark or its gateway raises is a failed attempt of this batch, told in one line."""
     try:
         yield

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from onceover.spark import lines
+from onceover.spark.text_files import PLACES
 
 SCHEMA = (
     "generation string, kafka_partition int, offset bigint, event_ms bigint, kafka_timestamp bigint, key binary, "
@@ -15,13 +16,12 @@ SCHEMA = (
 )
 COLUMNS = tuple(field.split()[0] for field in SCHEMA.split(", "))
 _ID = ("generation", "kafka_partition", "offset")
-_PLACES = "file_path string, window_ms bigint"
 
 
 def read(spark: SparkSession, files: Mapping[int, str]) -> DataFrame:
     """The records of these files under the names that parsed lines have, `intact` and `as_records`; `files` are paths
     by the windows' starts in ms, which become `window_ms`."""
-    places = spark.createDataFrame([(path, ms) for ms, path in files.items()], _PLACES)
+    places = spark.createDataFrame([(path, ms) for ms, path in files.items()], PLACES)
     return (
         spark.read.schema(SCHEMA)
         .parquet(*files.values())

@@ -7,7 +7,7 @@ text lines -> parsed, CRC checked -> interpreted by the contract of the ID -> pl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import reduce
@@ -21,9 +21,10 @@ from pyspark.sql import functions as F
 from onceover.cutovers import Contracts
 from onceover.digest import EMPTY, Digest
 from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.repair import Claimed, RangeRebuilt, Rebuilt, Suspect, elementary_ranges
-from onceover.spark import lines, parquet
+from onceover.repair import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release, Suspect, elementary_ranges
+from onceover.spark import lines, parquet, text_files
 from onceover.spark.interpret import aggregate
+from onceover.spark.range_join import looked_up
 from onceover.spark.versions import interpret_each
 from onceover.window import from_ms, to_ms
 
@@ -31,10 +32,8 @@ _HALVES = ("high1", "low1", "high2", "low2")
 _ID = ("apart", "state", "generation", "kafka_partition", "offset")  # of what counts, whichever window it stands in
 _OF_FILE = ("planned_length", "is_compacted")
 _RECORD = ("kafka_timestamp", "key", "headers", "value")
-_PIECES = "generation string, kafka_partition int, slot bigint, piece int, low bigint, high bigint"
 _DECIDED = "generation string, kafka_partition int, offset bigint, kept string"
 _MOST_SUSPECTS = 20
-_ACCOUNTED = "generation string, kafka_partition int, low bigint, high bigint"
 
 
 class Rebuild:
@@ -57,7 +56,9 @@ class Rebuild:
     ) -> None:
         self._contracts = contracts
         self._claimed = {to_ms(c.window_start): c for c in claimed}
-        self._pieces = elementary_ranges(landing for one in claimed for landing in one.landings)
+        landings = [landing for one in claimed for landing in one.landings]
+        self._ranges = elementary_ranges(landings)
+        self._released = _released(landings)
         self._accounted = accounted
         self._files = {to_ms(start): path for start, path in files.items()}
         self._compacted = {to_ms(start): path for start, path in compacted.items()}
@@ -104,9 +105,9 @@ class Rebuild:
     def _deduplicated(self, spark: SparkSession) -> DataFrame:
         """One row for each ID and content, with how many lines said so; lines that do not count share a row a state."""
         length = self._contracts.newest.window_minutes * 60_000
-        present = list(self._contracts.cutovers.by_version(self._pieces)) or [len(self._contracts.versions)]
-        read = self._read(spark).withColumnRenamed("event_ms", "line_event_ms")
-        records = read.transform(interpret_each(self._contracts, present))
+        present = {*self._contracts.cutovers.by_version(self._ranges), *(one.version for _, one in self._released)}
+        read = self._read(spark).withColumnRenamed("event_ms", "line_event_ms").transform(self._of_releases())
+        records = read.transform(interpret_each(self._contracts, sorted(present) or [len(self._contracts.versions)]))
         belongs = F.col("line_event_ms") - F.pmod("line_event_ms", F.lit(length)) == F.col("window_ms")
         as_dated = F.col("line_event_ms").eqNullSafe(F.col("event_ms"))
         if "version" in records.columns:  # what no landing holds does not count, and only its line says when it was
@@ -125,7 +126,7 @@ class Rebuild:
         counts = F.col("state") == "counts"
         return (
             records.withColumns(halves)
-            .transform(self._placed(spark))
+            .transform(self._placed())
             .transform(self._decided(spark))
             .withColumn("state", state)
             .withColumn("apart", F.when(~counts, F.col("window_ms")))
@@ -137,21 +138,10 @@ class Rebuild:
 
     def _read(self, spark: SparkSession) -> DataFrame:
         """The lines of all files with what they hold, and the records of all Parquet files as if they were lines."""
-        places = spark.createDataFrame(
-            [(path, ms) for ms, path in self._files.items()], "file_path string, window_ms bigint"
-        )
         found: list[DataFrame] = []
         if self._files:
-            found.append(
-                spark.read.text(list(self._files.values()), lineSep="\n")
-                .select("value", F.col("_metadata.file_path"), F.col("_metadata.file_size").alias("planned_length"))
-                .where(lines.not_empty())
-                .join(F.broadcast(places), "file_path")
-                .drop("file_path")
-                .transform(lines.parsed())
-                .transform(lines.as_records)
-                .withColumn("is_compacted", F.lit(False))
-            )
+            text = text_files.read(spark, self._files.items()).transform(lines.as_records)
+            found.append(text.withColumn("is_compacted", F.lit(False)))
         if self._compacted:
             nothing_planned = {"planned_length": F.lit(0).cast("bigint"), "is_compacted": F.lit(True)}
             found.append(parquet.read(spark, self._compacted).withColumns(nothing_planned))
@@ -169,36 +159,27 @@ class Rebuild:
         decided = F.broadcast(spark.createDataFrame(rows, _DECIDED))
         return lambda records: records.join(decided, ["generation", "kafka_partition", "offset"], "left")
 
-    def _placed(self, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:
-        """Adds `piece`, the index of the elementary offset range that holds the offset, null for none, and whether it
-        `is_accounted` at all.
+    def _of_releases(self) -> Callable[[DataFrame], DataFrame]:
+        """Adds the `released_piece` of IDs that were released, and the version that they have: `released_version`."""
+        if not self._released:
+            return lambda records: records
+        pieces = list(enumerate(self._released, start=len(self._ranges)))
+        taken = ((r, n) for n, (whole, release) in pieces for r in release.ranges if r.source == whole.source)
+        versions = [F.when(F.col("released_piece") == n, F.lit(release.version)) for n, (_, release) in pieces]
+        return lambda records: records.transform(looked_up(taken, "released_piece")).withColumn(
+            "released_version", F.coalesce(*versions)
+        )
 
-        A range join by slots: each piece is listed under every slot of `width` offsets that it touches, so that the
-        join is an equality that Spark hashes. With this width there are at most six rows a piece on average.
-        """
-        width = max(1, sum(map(len, self._pieces)) // (4 * max(1, len(self._pieces))))
-        rows = [
-            (piece.source.generation, piece.source.kafka_partition, slot, index, piece.start, piece.end)
-            for index, piece in enumerate(self._pieces)
-            for slot in range(piece.start // width, (piece.end - 1) // width + 1)
-        ]
-        pieces = F.broadcast(spark.createDataFrame(rows, _PIECES)).alias("p")
-        wholes = [(r.source.generation, r.source.kafka_partition, r.start, r.end) for r in self._accounted]
-        accounted = F.broadcast(spark.createDataFrame(wholes, _ACCOUNTED)).alias("a")
-        source = ("generation", "kafka_partition")
-
-        def holds(ranges: str, *equal: str) -> list[Column]:
-            within = (F.col("r.offset") >= F.col(f"{ranges}.low")) & (F.col("r.offset") < F.col(f"{ranges}.high"))
-            return [*(F.col(f"r.{name}") == F.col(f"{ranges}.{name}") for name in equal), within]
+    def _placed(self) -> Callable[[DataFrame], DataFrame]:
+        """Adds `piece`, the number of the elementary offset range or of the release that holds the ID, null for none,
+        and whether it `is_accounted` at all."""
+        pieces = looked_up(((piece, n) for n, piece in enumerate(self._ranges)), "piece")
+        accounted = looked_up(((whole, 1) for whole in self._accounted), "is_accounted")
 
         def place(records: DataFrame) -> DataFrame:
-            return (
-                records.withColumn("slot", F.floor(F.col("offset") / F.lit(width)))
-                .alias("r")
-                .join(pieces, holds("p", *source, "slot"), "left")
-                .join(accounted, holds("a", *source), "left")
-                .select("r.*", "p.piece", F.col("a.low").isNotNull().alias("is_accounted"))
-            )
+            placed = records.transform(pieces).transform(accounted)
+            piece = F.coalesce("released_piece", "piece") if self._released else F.col("piece")
+            return placed.withColumns({"piece": piece, "is_accounted": F.col("is_accounted").isNotNull()})
 
         return place
 
@@ -257,7 +238,7 @@ class Rebuild:
             planned = max(planned, row.planned_length)
             if row.state == "counts":
                 digest = Digest(row.records, *(getattr(row, h) for h in _HALVES))
-                ranges.append(RangeRebuilt(self._pieces[row.piece], digest))
+                ranges.append(self._range(row.piece, digest))
                 compacted = compacted + digest if row.is_compacted else compacted
         return Rebuilt(
             lines=sum(lines_by.values()),
@@ -273,6 +254,21 @@ class Rebuild:
             suspects=suspects,
             compacted=compacted,
         )
+
+    def _range(self, piece: int, digest: Digest) -> RangeRebuilt:
+        if piece < len(self._ranges):
+            return RangeRebuilt(self._ranges[piece], digest)
+        offsets, release = self._released[piece - len(self._ranges)]
+        return RangeRebuilt(offsets, digest, release.batch_id)
+
+
+def _released(landings: Iterable[LandingOf]) -> list[tuple[OffsetRange, Release]]:
+    """Each release with each Kafka partition that it took something from, from the first to the last ID."""
+    found: dict[tuple[int, OffsetRange], Release] = {}
+    for one in landings:
+        if one.release:
+            found |= {(one.release.batch_id, offsets): one.release for offsets, _ in one.parts}
+    return [(offsets, release) for (_, offsets), release in sorted(found.items(), key=lambda item: item[0])]
 
 
 def _content_hash() -> Column:

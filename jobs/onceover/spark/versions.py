@@ -13,8 +13,8 @@ from onceover.offsets import OffsetRange
 from onceover.pipeline import Contract
 from onceover.spark.contract_check import checked
 from onceover.spark.interpret import interpret
+from onceover.spark.range_join import looked_up
 
-_VERSIONS = "of_generation string, of_kafka_partition int, low bigint, high bigint, version int"
 _NO_END = 2**63 - 1
 
 
@@ -54,22 +54,19 @@ def with_measures_of(newest: Contract) -> Callable[[DataFrame], DataFrame]:
 
 
 def _numbered(cutovers: Cutovers) -> Callable[[DataFrame], DataFrame]:
-    """Adds the `version` that the ID has."""
-    rows = [
-        (source.generation, source.kafka_partition, piece.start, piece.end, version)
+    """Adds the `version` that the ID has: by its release, if there is a `released_version`, else by the cutovers."""
+    begins = (
+        (piece, version)
         for source in cutovers.at
         for version, pieces in cutovers.by_version([OffsetRange(source, 0, _NO_END)]).items()
         for piece in pieces
-    ]
+    )
+    by_cutover = looked_up(begins, "version")
 
     def add(records: DataFrame) -> DataFrame:
-        begins = F.broadcast(records.sparkSession.createDataFrame(rows, _VERSIONS))
-        here = [
-            F.col("generation") == F.col("of_generation"),
-            F.col("kafka_partition") == F.col("of_kafka_partition"),
-            (F.col("offset") >= F.col("low")) & (F.col("offset") < F.col("high")),
-        ]
-        version = F.coalesce("version", F.lit(cutovers.newest))  # of a Kafka partition that came after all cutovers
-        return records.join(begins, here, "left").select(*records.columns, version.alias("version"))
+        released = [F.col("released_version")] if "released_version" in records.columns else []
+        # The last one is of a Kafka partition that came after all cutovers.
+        version = F.coalesce(*released, "version", F.lit(cutovers.newest))
+        return records.transform(by_cutover).withColumn("version", version.cast("int"))
 
     return add

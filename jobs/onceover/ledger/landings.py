@@ -1,0 +1,42 @@
+"""Landings with what a proof needs of them: their digests, their batches' offset ranges, and what was released."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from onceover.digest import Digest
+from onceover.ledger.database import Connection
+from onceover.ledger.digests import digest_of
+from onceover.ledger.releases import releases
+from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.repair import LandingOf
+
+
+def landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping[int, LandingOf]:
+    """These landings by ID, in ascending order."""
+    rows = connection.execute(
+        """
+        SELECT l.landing_id, l.batch_id, p.generation, p.kafka_partition, r.start_offset, r.end_offset, p.records,
+          p.high1, p.low1, p.high2, p.low2
+        FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
+        LEFT JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
+          AND r.kafka_partition = p.kafka_partition
+        WHERE l.landing_id = ANY(%s) ORDER BY l.landing_id
+        """,
+        [list(landing_ids)],
+    ).fetchall()
+    released = releases(connection, {row["batch_id"] for row in rows if row["start_offset"] is None})
+    parts: dict[int, list[tuple[OffsetRange, Digest]]] = {}
+    for row in rows:
+        source = KafkaPartition(row["generation"], row["kafka_partition"])
+        if row["start_offset"] is None:
+            taken = [piece for piece in released[row["batch_id"]].ranges if piece.source == source]
+            offsets = OffsetRange(source, min(r.start for r in taken), max(r.end for r in taken))
+        else:
+            offsets = OffsetRange(source, row["start_offset"], row["end_offset"])
+        parts.setdefault(row["landing_id"], []).append((offsets, digest_of(row)))
+    batch = {row["landing_id"]: row["batch_id"] for row in rows}
+    return {
+        landing_id: LandingOf(landing_id, tuple(found), released.get(batch[landing_id]))
+        for landing_id, found in parts.items()
+    }

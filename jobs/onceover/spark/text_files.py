@@ -1,0 +1,28 @@
+"""Window files and days of quarantine read as what their lines hold, each with the window that it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from onceover.spark import lines
+
+PLACES = "file_path string, window_ms bigint"
+QUARANTINE = -1
+"""The `window_ms` of lines in quarantine: no window starts before 1970."""
+
+
+def read(spark: SparkSession, files: Collection[tuple[int, str]]) -> DataFrame:
+    """What `lines.parsed` adds to the lines of these files, `window_ms`, and the bytes that Spark planned to read of
+    the file: `planned_length`. `files` are the windows' starts in ms, or QUARANTINE, with the paths."""
+    places = spark.createDataFrame([(path, window_ms) for window_ms, path in files], PLACES)
+    return (
+        spark.read.text([path for _, path in files], lineSep="\n")
+        .select("value", F.col("_metadata.file_path"), F.col("_metadata.file_size").alias("planned_length"))
+        .where(lines.not_empty())
+        .join(F.broadcast(places), "file_path")
+        .drop("file_path")
+        .transform(lines.parsed())
+    )

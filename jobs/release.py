@@ -1,0 +1,75 @@
+"""spark-submit entry: land records out of quarantine that the contract in force has a place for."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import closing, nullcontext, suppress
+from datetime import date
+
+from py4j.protocol import Py4JError
+
+from onceover.endpoints import address
+from onceover.entry import run
+from onceover.heart import as_driver
+from onceover.ledger.catalog import require_same_contract
+from onceover.ledger.database import connect, require_current
+from onceover.pipelines import find
+from onceover.spark.release_run import ReleaseRun
+from onceover.spark.session import build
+from onceover.steps import Holding
+from onceover.window import written
+from onceover.window_files import Layout, WindowFiles
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit 0 when everything that has a place has landed there; what is printed last says what and where, as JSON."""
+    parser = argparse.ArgumentParser(prog="release.py", description=__doc__)
+    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
+    parser.add_argument("--day", type=date.fromisoformat, help="the day a record was put there; else all")
+    parser.add_argument("--reason", help="only records whose reason contains this")
+    parser.add_argument("--who", required=True, help="kept with the release")
+    parser.add_argument("--why", required=True, help="kept with the release")
+    parser.add_argument("--dry-run", action="store_true", help="only look; ingest may go on")
+    chosen = parser.parse_args(arguments)
+    pipeline, owner = find(chosen.pipeline), f"{socket.gethostname()}:{os.getpid()} (release)"
+    with connect(address("postgres"), f"onceover release {pipeline.name}") as connection:
+        require_current(connection)
+        driving = nullcontext() if chosen.dry_run else as_driver(connection, pipeline.name, owner)
+        with driving as epoch:
+            known = require_same_contract(connection, pipeline)
+            files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
+            there = files.quarantine_days()
+            days = [day for day in there if chosen.day in (None, day)]
+            spark = build(f"onceover release {pipeline.name}")
+            most = pipeline.ingest.max_records_per_batch
+            try:
+                with closing(ReleaseRun(spark, connection, known, files, address("hdfs"), most)) as release:
+                    found = release.look(days, chosen.reason)
+                    done = 0
+                    if epoch is not None:
+                        holding = Holding.from_environment()
+                        done = release.carry_out(epoch, found.ids, chosen.who, chosen.why, address("webhdfs"), holding)
+            finally:
+                with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
+                    spark.stop()
+    print(
+        json.dumps(
+            {
+                "pipeline": pipeline.name,
+                "version": known.contract_version,
+                "records": sum(found.windows.values()),
+                "windows": [{"window": written(start), "records": n} for start, n in found.windows.items()],
+                "batches": done,
+                "left": found.left,
+            }
+        )
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    run("release", main)

@@ -1,0 +1,44 @@
+"""Real crashes of a real release: whatever it left behind, the next one and a repair come to the same result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.faults.conftest import Jobs
+from tests.integration.cutting_over import proved_again
+from tests.integration.lane import Lane
+from tests.integration.planting import left_by_the_dead
+from tests.integration.test_release import expected, mixed, quarantined, take_the_nameless
+
+from onceover.steps import Step
+
+pytestmark = [pytest.mark.stack, pytest.mark.faults]
+STEPS = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_release_killed_half_way_goes_on_where_it_was(lanes: Callable[..., Lane], jobs: Jobs, step: Step) -> None:
+    lane = lanes(partitions=2, most=5)
+    mixed(lane, 0, 20)
+    lane.ingest()
+    lane.detect()
+    take_the_nameless(lane)
+    arguments = ("release.py", "--pipeline", lane.name, "--who", "test", "--why", "a test")
+    killed = jobs(*arguments)
+    killed.start(stop_after=step, count=2)
+    killed.wait_until_held(120)
+    killed.kill()
+    assert quarantined(lane)[1] == (10 if step is Step.LANDED else 5), "what has landed stays landed"
+
+    left_by_the_dead(lane)
+
+    again = jobs(*arguments)
+    again.start()
+    assert again.wait(120) == 0, again.last_words()
+    assert quarantined(lane) == (4, 12)
+    detection = lane.detect()
+    if detection.request_id:
+        assert lane.repair(detection.request_id).failed == ()
+    assert lane.aggregates() == expected(lane)
+    proved_again(lane, 0, 15)

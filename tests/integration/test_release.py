@@ -1,0 +1,233 @@
+"""Records released from quarantine on the real stack: landed once, counted once, proved, whatever went wrong around."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.cutting_over import MINUTE_MS, proved_again
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.planting import minutes, replayed
+
+from onceover.endpoints import address
+from onceover.errors import BusyError, FencedError
+from onceover.heart import as_driver
+from onceover.line import encode, frame
+from onceover.migrating import migrate
+from onceover.moving_offsets import set_offsets
+from onceover.offsets import OffsetRange
+from onceover.operations import plan_repair
+from onceover.spark.contract_change import check_change
+from onceover.spark.release_run import CONFLICT, EXPIRED, UNACCOUNTED, Found, ReleaseRun
+from onceover.steps import Holding
+from onceover.window import from_ms
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+
+
+def nameless(minute: float, amount: int = 1) -> bytes:
+    """What the first contract has no place for."""
+    return json.dumps({"at": NOON_MS + int(minute * MINUTE_MS), "amount": amount}).encode()
+
+
+def mixed(lane: Lane, start: int, end: int) -> None:
+    """A record a minute in both Kafka partitions; every third is nameless, every tenth is nothing at all."""
+    for kafka_partition in (0, 1):
+        made = [
+            b"{" if n % 10 == 9 else nameless(n, n % 7) if n % 3 == kafka_partition else event(n, amount=n % 7)
+            for n in range(start, end)
+        ]
+        lane.produce(made, kafka_partition)
+
+
+def take_the_nameless(lane: Lane, name: str = "none") -> None:
+    """The contract that has a place for them, cut over to."""
+    text = lane.toml.read_text()
+    for old, new in (
+        ('required = ["at", "kind"]', 'required = ["at"]'),
+        ('kind = "value.kind"', f"kind = \"coalesce(value.kind, '{name}')\""),
+    ):
+        text = text.replace(old, new)
+    lane.toml.write_text(text)
+    migrate(lane.pipeline, partial(check_change, lane.spark, file="toml"), "me", "a test", write=True)
+
+
+def looked(lane: Lane, reason: str | None = None) -> Found:
+    with lane.ledger() as ledger, closing(release_run(lane, ledger)) as run:
+        return run.look(lane.files().quarantine_days(), reason)
+
+
+def release_run(lane: Lane, ledger: Any, most: int = 100) -> ReleaseRun:
+    return ReleaseRun(lane.spark, ledger, lane.known(), lane.files(), address("hdfs"), most)
+
+
+def released(lane: Lane, most: int = 100, reason: str | None = None) -> Found:
+    """What `jobs/release.py` does, on this process's session."""
+    with (
+        lane.ledger() as ledger,
+        as_driver(ledger, lane.name, "test") as epoch,
+        closing(release_run(lane, ledger, most)) as run,
+    ):
+        found = run.look(lane.files().quarantine_days(), reason)
+        run.carry_out(epoch, found.ids, "me", "a test", address("webhdfs"), Holding())
+    return found
+
+
+def expected(lane: Lane) -> dict[tuple[object, ...], tuple[object, ...]]:
+    """What the log says by nobody's SQL, nameless records included."""
+    rows: dict[tuple[object, ...], tuple[int, int, int]] = {}
+    for _, value in lane.log().values():
+        if value == b"{":
+            continue
+        said = json.loads(value or b"")
+        key = ((said["at"] - NOON_MS) // (5 * MINUTE_MS) * 5.0, said.get("kind", "none"))
+        events, total, largest = rows.get(key, (0, 0, 0))
+        rows[key] = (events + 1, total + said["amount"], max(largest, said["amount"]))
+    return dict(rows)
+
+
+def quarantined(lane: Lane) -> tuple[int, int]:
+    """How many records `onceover quarantine list` says are there, and how many were released."""
+    found = command("quarantine", lane.name, "list", "--json")
+    return found["records"], sum(day["released"] for day in found["days"])
+
+
+def command(*arguments: str) -> Any:
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("onceover")), *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_what_has_a_place_now_lands_there_once_and_is_certified_without_a_repair(lanes: Lanes) -> None:
+    lane = lanes(partitions=2)
+    mixed(lane, 0, 30)
+    lane.ingest()
+    assert lane.detect().certified == 6
+    assert quarantined(lane) == (24, 0)
+    assert (released(lane).windows, quarantined(lane)) == ({}, (24, 0)), "the contract has not changed"
+    take_the_nameless(lane)
+    mixed(lane, 30, 40)
+    seen = looked(lane)
+    assert (sum(seen.windows.values()), len(seen.windows)) == (18, 6)
+    assert list(seen.left.values()) == [6], seen.left
+    assert quarantined(lane) == (24, 0)
+
+    assert released(lane, most=7) == seen
+    assert quarantined(lane) == (6, 18)
+    lane.ingest()
+    detection = lane.detect()
+    assert (detection.failed, detection.findings, detection.certified) == ((), (), 8)
+    assert lane.aggregates() == expected(lane)
+    proved_again(lane, 0, 25, 35)
+    assert lane.audited(minutes(0, 10))["equal"]
+    again = released(lane)
+    assert (again.windows, again.ids, sum(again.left.values())) == ({}, (), 8)
+    told = lane.told(0)
+    assert 'released from quarantine by me ("a test")' in told
+
+
+def test_replays_of_what_was_released_go_to_quarantine_again_and_repairs_count_it_once(lanes: Lanes) -> None:
+    lane = lanes(partitions=2, most=11)
+    mixed(lane, 0, 20)
+    replayed(lane)
+    lane.ingest()
+    take_the_nameless(lane)
+    released(lane, most=5, reason="missing field")
+    assert quarantined(lane) == (4, 12)
+    set_offsets(lane.pipeline, {0: 0, 1: 3}, "me", "a test")
+    mixed(lane, 20, 25)
+    lane.ingest()
+    assert quarantined(lane) == (4, 12), "those are out for good"
+    assert lane.aggregates() != expected(lane)
+    planned = {str(one.window): one for one in plan_repair(lane.name, window_range=minutes(0, 25))}
+    detection = lane.detect()
+    assert {str(f.kind) for failed in detection.failed for f in failed.findings} >= {"duplicated"}
+    done = lane.repair(detection.request_id or 0)
+    assert (len(done.confirmed), done.failed) == (len(detection.failed), ())
+    assert lane.aggregates() == expected(lane)
+    for window, one in planned.items():
+        if one.distinct is not None:
+            assert one.distinct == counted(lane, window), window
+    proved_again(lane, 0, 15)
+
+    take_the_nameless(lane)  # nothing has changed
+    lane.toml.write_text(lane.toml.read_text().replace("'none'", "'later'"))
+    take_the_nameless(lane)
+    lane.produce([nameless(26)])
+    lane.ingest()
+    again = lane.detect(minutes(0, 30), force=True)
+    assert lane.repair(again.request_id or 0).failed == ()
+    third = {**expected(lane), (25.0, "later"): (1, 1, 1)}
+    del third[(25.0, "none")]
+    assert lane.aggregates() == third, "who was released by the second contract keeps it"
+    proved_again(lane, 0, 15, 25)
+
+
+def counted(lane: Lane, window: str) -> int:
+    found = lane.explained((datetime.fromisoformat(window).timestamp() * 1000 - NOON_MS) / MINUTE_MS)
+    return int(found["ledger"]["window"]["records"])
+
+
+def test_what_nobody_can_vouch_for_stays_in_quarantine(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(1), nameless(2), nameless(3), nameless(8), event(9), event(16)])
+    lane.ingest()
+    lane.detect()
+    day = next(iter(lane.files().quarantine_days()))
+    (known,) = (found for _, found in lane.lines() if found.record.offset == 1)
+    other = replace(known, record=replace(known.record, value=nameless(2, 5)))
+    unlanded = replace(known, record=replace(known.record, offset=77))
+    path = lane.layout.quarantine_file(day)
+    lane.hdfs().write(path, frame([encode(other), encode(unlanded)]), append=True)
+    before = lane.raw()
+    with lane.ledger() as ledger:
+        ledger.execute(
+            'UPDATE onceover."window" SET expired_at = now() WHERE pipeline = %s AND window_start = %s',
+            [lane.name, from_ms(NOON_MS + 5 * MINUTE_MS)],
+        )
+    take_the_nameless(lane)
+    found = released(lane)
+    assert found.left == {CONFLICT: 1, UNACCOUNTED: 1, EXPIRED: 1}
+    assert sum(found.windows.values()) == 1
+    after = lane.raw()
+    assert all(after[name].startswith(content) for name, content in before.items())
+    assert len(set(after) - set(before)) == 0
+
+
+def test_one_id_is_released_once_whoever_tries_and_not_beside_an_ingest(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(1), nameless(2), nameless(3)])
+    lane.ingest()
+    take_the_nameless(lane)
+    with lane.driver():
+        with pytest.raises(BusyError):
+            released(lane)
+        assert sum(looked(lane).windows.values()) == 2, "to look is free"
+    with (
+        lane.ledger() as ledger,
+        as_driver(ledger, lane.name, "test") as epoch,
+        closing(release_run(lane, ledger)) as run,
+    ):
+        ids = run.look(lane.files().quarantine_days(), None).ids
+        assert [(r.start, r.end) for r in ids] == [(1, 3)]
+        run.carry_out(epoch, [OffsetRange(ids[0].source, 2, 3)], "me", "a test", address("webhdfs"), Holding())
+        with pytest.raises(FencedError, match="has released some of these"):
+            run.carry_out(epoch, ids, "me", "a test", address("webhdfs"), Holding())
+    assert quarantined(lane) == (1, 1)
+    released(lane)
+    detection = lane.detect()
+    lane.repair(detection.request_id or 0)
+    assert lane.aggregates() == expected(lane)
+    proved_again(lane, 0)
