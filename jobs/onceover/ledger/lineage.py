@@ -52,8 +52,10 @@ def of_request(
             FROM {_CERTIFICATES}
             JOIN onceover.landing l ON l.landing_id = ANY(c.landing_set)
             JOIN onceover.landing_part p USING (landing_id)
-            JOIN onceover.batch_range b ON b.batch_id = l.batch_id AND b.generation = p.generation
-              AND b.kafka_partition = p.kafka_partition
+            JOIN (
+              SELECT batch_id, generation, kafka_partition, start_offset, end_offset FROM onceover.batch_range
+              UNION ALL SELECT batch_id, generation, kafka_partition, start_offset, end_offset FROM onceover.released) b
+              ON b.batch_id = l.batch_id AND b.generation = p.generation AND b.kafka_partition = p.kafka_partition
             """,
             request,
         ).fetchall()

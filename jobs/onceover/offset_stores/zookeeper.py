@@ -29,8 +29,9 @@ logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it tells each try; what
 class ZooKeeperOffsetStore:
     """See OffsetStore. One znode a Kafka partition, its offset in decimal digits, all written in one transaction.
 
-    The znodes are persistent, so a session that expires loses nothing; the next call opens another. A save that failed
-    for want of an answer may still arrive later, as one of a killed process may. There is no place for a topic ID.
+    The znodes are persistent, so a session loses nothing by its end: whatever fails ends it, and the next call opens
+    another, rather than wait for one that finds its server again in its own time. A save that failed for want of an
+    answer may still arrive later, as one of a killed process may. There is no place for a topic ID.
     """
 
     in_ledger = False
@@ -38,10 +39,7 @@ class ZooKeeperOffsetStore:
     def __init__(self, hosts: str, group: str, topic: str, *, timeout: float = TIMEOUT_SECONDS) -> None:
         self._hosts, self._timeout = hosts, timeout
         self.place = f"/consumers/{group}/offsets/{topic}"
-        self._client = KazooClient(
-            hosts, timeout=timeout, connection_retry=KazooRetry(max_tries=-1, max_delay=1.0), read_only=False
-        )
-        self._started = False
+        self._client: KazooClient | None = None
         self._there: set[str] | None = None  # the znodes that there are; None: not asked yet
 
     def load(self, kafka_partitions: Iterable[int]) -> Stored:
@@ -75,9 +73,10 @@ class ZooKeeperOffsetStore:
 
     def close(self) -> None:
         """See OffsetStore."""
-        if self._started:
-            self._client.stop()
-            self._client.close()
+        client, self._client, self._there = self._client, None, None
+        if client is not None:
+            client.stop()
+            client.close()
 
     def _written(self, client: KazooClient, offsets: Mapping[int, int], there: set[str]) -> bool:
         change, wanted = client.transaction(), {str(p): str(offset).encode() for p, offset in offsets.items()}
@@ -102,9 +101,15 @@ class ZooKeeperOffsetStore:
         return asked.get(timeout=self._timeout)
 
     def _connected(self) -> KazooClient:
-        if not self._started:
-            self._client.start(timeout=self._timeout)
-            self._started = True
+        if self._client is None:
+            retry = KazooRetry(max_tries=-1, max_delay=1.0)
+            client = KazooClient(self._hosts, timeout=self._timeout, connection_retry=retry, read_only=False)
+            try:
+                client.start(timeout=self._timeout)
+            except KazooTimeoutError:  # it has stopped by itself
+                client.close()
+                raise
+            self._client = client
         return self._client
 
     @contextmanager
@@ -112,10 +117,12 @@ class ZooKeeperOffsetStore:
         try:
             yield
         except SessionExpiredError as error:
+            self.close()
             raise UnreachableError(
                 f"ZooKeeper's session expired before it could {verb} {self.place}; the next attempt opens another"
             ) from error
         except (KazooException, KazooTimeoutError) as error:
+            self.close()
             raise UnreachableError(
                 f"ZooKeeper at {self._hosts} did not {verb} {self.place} ({type(error).__name__}); start it "
                 "(`onceover stack up zookeeper`) or set ONCEOVER_ZOOKEEPER"
