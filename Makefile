@@ -9,8 +9,8 @@ BESIDE := --no-print-directory --jobs=3 --keep-going --output-sync=line
 # what comes after months, and all the rest.
 WITH_AIRFLOW := tests/onceover/cli tests/onceover/stack/test_airflow.py \
   $(addprefix tests/integration/test_,airflow.py lineage.py pace.py sasl_ssl.py)
-AFTER_MONTHS := $(addprefix tests/integration/test_,cluster.py compact.py deadlines.py ledger_rebuild.py migrate.py \
-  migrate_refused.py quarantine.py retention.py)
+AFTER_MONTHS := $(addprefix tests/integration/test_,cluster.py compact.py compacted.py deadlines.py \
+  ledger_rebuild.py migrate.py migrate_refused.py quarantine.py release.py retention.py)
 WITH_OFFSETS := tests/onceover/offset_stores tests/onceover_demo tests/faults \
   tests/integration/test_offsets.py tests/integration/test_checkpoint.py
 export PYTHON

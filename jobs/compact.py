@@ -8,17 +8,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
 from onceover.endpoints import address
 from onceover.entry import run
-from onceover.errors import TransientError
 from onceover.ledger import compactions
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.pipelines import find
 from onceover.spark.compact_run import CompactRun
-from onceover.spark.failure import one_line
 from onceover.spark.session import build
 from onceover.steps import Holding
 from onceover.window import parse_moment
@@ -47,8 +44,6 @@ def main(arguments: Sequence[str]) -> int:
         try:
             compacting = CompactRun(spark, connection, known, files, hdfs, chosen.who, chosen.why, holding)
             ended = compacting.run(due)
-        except (PySparkException, Py4JError) as error:
-            raise TransientError(f"Spark failed, what is noted by now stays: {one_line(error)}") from error
         finally:
             with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
                 spark.stop()

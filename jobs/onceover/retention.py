@@ -6,7 +6,7 @@ window whose records stand in a Parquet file as well has not expired.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -42,23 +42,25 @@ def carry_out(connection: Connection, epoch: Epoch, files: Files) -> int:
     Text for which a Parquet file stands in stays where it is, or aside, while that file is not there as it was noted.
     """
     going = expiries.wanted(connection, epoch.pipeline, MOST_AT_ONCE)
+    alone = _alone(connection, epoch.pipeline, files, going)
     for one in going:
         path = path_of(files.layout, one)
         if not files.is_aside(path, one.expiry_id):  # else a driver died before it could note that
-            is_alone = not _stands_in(connection, epoch.pipeline, files, one)
-            if is_alone and one.window_start is not None:
+            if one.window_start in alone:
                 log.warning("%s stays: its Parquet file is not there any more; compact it again", path)
                 compactions.forget(connection, epoch.pipeline, one.window_start)
-            if is_alone or expiries.is_touched(connection, epoch.pipeline, one):
+            if one.window_start in alone or expiries.is_touched(connection, epoch.pipeline, one):
                 expiries.dropped(connection, epoch, one)
                 continue
             drivers.beat(connection, epoch)
             files.set_aside(path, one.expiry_id)
         expiries.moved(connection, epoch, one.expiry_id)
     gone = 0
-    for one in expiries.moved_a_day_ago(connection, epoch.pipeline, MOST_AT_ONCE):
+    aside = expiries.moved_a_day_ago(connection, epoch.pipeline, MOST_AT_ONCE)
+    alone = _alone(connection, epoch.pipeline, files, aside)
+    for one in aside:
         path = path_of(files.layout, one)
-        if not _stands_in(connection, epoch.pipeline, files, one):
+        if one.window_start in alone:
             log.warning(
                 "%s is not deleted: the Parquet file of its window is not there; put that back, `onceover explain` "
                 "says where", files.layout.aside(path, one.expiry_id),
@@ -71,12 +73,13 @@ def carry_out(connection: Connection, epoch: Epoch, files: Files) -> int:
     return len(going) + gone
 
 
-def _stands_in(connection: Connection, pipeline: str, files: Files, one: Expiring) -> bool:
-    """Whether the Parquet file is there that is to stand in for this text; True for what expires."""
-    if one.window_start is None:
-        return True
-    lasts, compacted = compactions.needed_for(connection, pipeline, one.window_start)
-    return not lasts or (compacted is not None and bool(files.parquet_files({one.window_start: compacted})))
+def _alone(connection: Connection, pipeline: str, files: Files, texts: Sequence[Expiring]) -> set[datetime]:
+    """Windows whose text is all there is of them, for the Parquet file that is to stand in for it is not there. What
+    expires is none of them."""
+    starts = [one.window_start for one in texts if one.window_start is not None]
+    needed = compactions.standing_in(connection, pipeline, starts)
+    there = files.parquet_files({start: compacted for start, compacted in needed.items() if compacted})
+    return needed.keys() - there.keys()
 
 
 def refuse_expired(connection: Connection, pipeline: str, asked: WindowRange | None) -> None:

@@ -150,30 +150,30 @@ class WindowFiles:
 
     def every_file(self) -> list[RawFile]:
         """All of the pipeline's raw, windows first, in the order of time; files of other names are none of ours."""
-        root = f"{self.layout.raw_root}/{self.layout.pipeline}"
-        found: list[RawFile] = []
-        for folder, _ in sorted(listing(self._client, self._address, root)):
-            day = _day(f"{folder}.log")
-            if day is None:
-                continue
-            for name, length in sorted(listing(self._client, self._address, f"{root}/{folder}")):
-                start = _start(day, name)
-                if start is not None and length:
-                    found.append(RawFile(self.layout.window_file(start), length, window_start=start))
+        found = [
+            RawFile(self.layout.window_file(start), length, window_start=start)
+            for day, name, length in self._in_day_folders()
+            if length and (start := _start(day, name)) is not None
+        ]
         of_days = self.quarantine_days().items()
         return found + [RawFile(self.layout.quarantine_file(day), n, quarantine_day=day) for day, n in of_days]
 
     def compacted_windows(self) -> list[datetime]:
         """Windows beside whose file, or in whose place, there is a Parquet file, in order."""
-        root = f"{self.layout.raw_root}/{self.layout.pipeline}"
         found = {
             start
-            for folder, _ in listing(self._client, self._address, root)
-            if (day := _day(f"{folder}.log")) is not None
-            for name, _ in listing(self._client, self._address, f"{root}/{folder}")
+            for day, name, _ in self._in_day_folders()
             if name.endswith(".parquet") and (start := _start(day, f"{name.partition('.')[0]}.log")) is not None
         }
         return sorted(found)
+
+    def _in_day_folders(self) -> Iterator[tuple[date, str, int]]:
+        """Every file in the folders of days, with its bytes, in order."""
+        root = f"{self.layout.raw_root}/{self.layout.pipeline}"
+        for folder, _ in sorted(listing(self._client, self._address, root)):
+            if (day := _day(f"{folder}.log")) is not None:
+                for name, length in sorted(listing(self._client, self._address, f"{root}/{folder}")):
+                    yield day, name, length
 
     def quarantine_files(self) -> list[str]:
         """Paths of the days' quarantine files."""

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from hdfs import InsecureClient
 from pyspark.sql import SparkSession
+from tests.integration.program import run
 
 from onceover import line, operations
 from onceover.endpoints import address
@@ -182,9 +180,9 @@ class Lane:
     def told(self, minute: float, *options: str) -> str:
         """What `onceover explain` prints of that window, a line a sentence."""
         window = written(from_ms(NOON_MS + int(minute * 60_000)))
-        command = [str(Path(sys.executable).with_name("onceover")), "explain", self.name, window, *options]
-        wide = {**os.environ, "COLUMNS": "500"}
-        return subprocess.run(command, capture_output=True, text=True, check=True, env=wide).stdout
+        done = run("explain", self.name, window, *options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def known(self) -> Registered:
         with self.ledger() as ledger:

@@ -82,6 +82,14 @@ def expire(lane: Lane, below: int) -> None:
         future.result(30)
 
 
+def aged(lane: Lane) -> None:
+    """All that has landed did so 40 days earlier."""
+    with lane.ledger() as ledger:
+        ledger.execute(
+            "UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name]
+        )
+
+
 def left_by_the_dead(lane: Lane) -> None:
     """Wait until nobody is the pipeline's driver any more: the last one was killed."""
     alive = "SELECT expires_at >= clock_timestamp() AS alive FROM onceover.driver WHERE pipeline = %s"

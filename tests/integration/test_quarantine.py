@@ -2,52 +2,37 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.integration.lane import Lane, event
+from tests.integration.program import as_json, run
 
 pytestmark = pytest.mark.stack
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("onceover")), "quarantine", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def as_json(*arguments: str) -> Any:
-    done = run(*arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 def test_what_has_no_place_is_listed_by_day_and_reason_and_shown_safely(lanes: Callable[..., Lane]) -> None:
     lane = lanes()
-    assert "nothing is in quarantine" in run(lane.name, "list").stdout
+    assert "nothing is in quarantine" in run("quarantine", lane.name, "list").stdout
     lane.produce([event(1), b"\x1b[31m{red", event(2)], key=b"\xff\x00k")
     lane.produce([b'{"kind": "x"}', b"long " * 100])
     lane.ingest()
-    days = {datetime.now(UTC).date(), date.fromisoformat(as_json(lane.name, "list")["days"][0]["day"])}
-    listed = as_json(lane.name, "list")
+    days = {datetime.now(UTC).date(), date.fromisoformat(as_json("quarantine", lane.name, "list")["days"][0]["day"])}
+    listed = as_json("quarantine", lane.name, "list")
     assert listed["records"] == 3
     assert sum(sum(day["reasons"].values()) for day in listed["days"]) == 3
-    records = as_json(lane.name, "show")
+    records = as_json("quarantine", lane.name, "show")
     by_value = {record["value"]: record for record in records}
     assert by_value["\\x1b[31m{red"]["key"] == "\\xff\\x00k", "bytes are written out, never sent to a terminal"
     assert set(by_value) == {"\\x1b[31m{red", '{"kind": "x"}', "long " * 100}
     reason = by_value['{"kind": "x"}']["reason"]
-    assert [r["value"] for r in as_json(lane.name, "show", "--reason", reason)] == ['{"kind": "x"}']
-    assert len(as_json(lane.name, "show", "--limit", "1")) == 1
+    assert [r["value"] for r in as_json("quarantine", lane.name, "show", "--reason", reason)] == ['{"kind": "x"}']
+    assert len(as_json("quarantine", lane.name, "show", "--limit", "1")) == 1
     for day in days:
-        assert run(lane.name, "list", "--day", day.isoformat()).returncode == 0
-    assert as_json(lane.name, "list", "--day", "1999-01-01")["days"] == []
-    shown = run(lane.name, "show").stdout
+        assert run("quarantine", lane.name, "list", "--day", day.isoformat()).returncode == 0
+    assert as_json("quarantine", lane.name, "list", "--day", "1999-01-01")["days"] == []
+    shown = run("quarantine", lane.name, "show").stdout
     assert "\x1b" not in shown
     assert "(500 characters; --json has all)" in shown
 
@@ -61,5 +46,5 @@ def test_what_has_no_place_is_listed_by_day_and_reason_and_shown_safely(lanes: C
     ],
 )
 def test_what_cannot_be_meant_is_refused(lanes: Callable[..., Lane], arguments: tuple[str, ...], says: str) -> None:
-    done = run(lanes().name, *arguments)
+    done = run("quarantine", lanes().name, *arguments)
     assert (done.returncode, says in done.stderr) == (2, True), done.stderr

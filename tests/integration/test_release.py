@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.integration.cutting_over import MINUTE_MS, proved_again
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import minutes, replayed
+from tests.integration.program import as_json, run
 
 from onceover.endpoints import address
 from onceover.errors import BusyError, FencedError
@@ -98,16 +96,8 @@ def expected(lane: Lane) -> dict[tuple[object, ...], tuple[object, ...]]:
 
 def quarantined(lane: Lane) -> tuple[int, int]:
     """How many records `onceover quarantine list` says are there, and how many were released."""
-    found = command("quarantine", lane.name, "list", "--json")
+    found = as_json("quarantine", lane.name, "list")
     return found["records"], sum(day["released"] for day in found["days"])
-
-
-def command(*arguments: str) -> Any:
-    done = subprocess.run(
-        [str(Path(sys.executable).with_name("onceover")), *arguments], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_what_has_a_place_now_lands_there_once_and_is_certified_without_a_repair(lanes: Lanes) -> None:
@@ -231,3 +221,25 @@ def test_one_id_is_released_once_whoever_tries_and_not_beside_an_ingest(lanes: L
     lane.repair(detection.request_id or 0)
     assert lane.aggregates() == expected(lane)
     proved_again(lane, 0)
+
+
+def test_the_command_says_what_would_land_and_what_has_landed(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(1), nameless(2), nameless(8), b"{"])
+    lane.ingest()
+    take_the_nameless(lane)
+    assert (run("quarantine", lane.name, "release").returncode, quarantined(lane)) == (2, (3, 0)), "nobody said why"
+    planned = as_json("quarantine", lane.name, "release", "--dry-run")
+    assert (planned["records"], planned["batches"], planned["version"], quarantined(lane)) == (2, 0, 2, (3, 0))
+    assert planned["windows"] == [
+        {"window": "2026-03-01T12:00Z", "records": 1}, {"window": "2026-03-01T12:05Z", "records": 1},
+    ]  # fmt: skip
+    assert list(planned["left"].values()) == [1]
+    other_day = as_json("quarantine", lane.name, "release", "--dry-run", "--day", "1999-01-01")
+    assert (other_day["records"], other_day["left"]) == (0, {})
+    done = run("quarantine", lane.name, "release", "--reason", "missing field kind", "--why", "INC-42")
+    assert done.returncode == 0, done.stderr
+    assert "2 records landed in 2 windows" in done.stdout
+    assert quarantined(lane) == (1, 2)
+    lane.detect()
+    assert lane.aggregates() == expected(lane)

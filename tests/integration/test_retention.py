@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planting import replayed
+from tests.integration.planting import aged, replayed
+from tests.integration.program import as_json, run
 
 from onceover.errors import FencedError, TerminalError, UsageError
 from onceover.ledger import audits, drivers, expiries, revisions
@@ -38,27 +34,12 @@ def lane(lanes: Lanes) -> Lane:
     made.produce([event(11), event(11)])
     replayed(made)
     made.ingest()
-    with made.ledger() as ledger:
-        ledger.execute(
-            "UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [made.name]
-        )
+    aged(made)
     return made
 
 
-def run(lane: Lane, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("onceover")), "retention", lane.name, *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "300"})
-
-
-def as_json(lane: Lane, *options: str) -> Any:
-    done = run(lane, *options, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 def states(lane: Lane) -> list[str]:
-    command = [str(Path(sys.executable).with_name("onceover")), "windows", lane.name, "--json"]
-    return [row["state"] for row in json.loads(subprocess.run(command, capture_output=True, check=True).stdout)]
+    return [row["state"] for row in as_json("windows", lane.name)]
 
 
 def files(lane: Lane) -> set[str]:
@@ -81,20 +62,20 @@ def whole_hour() -> WindowRange:
 
 def test_certified_windows_go_and_are_expired_from_then_on(lane: Lane) -> None:
     before = lane.aggregates()
-    planned = as_json(lane, "--dry-run")
+    planned = as_json("retention", lane.name, "--dry-run")
     assert (planned["windows"], planned["quarantine_days"], planned["kept_back"]) == (2, 1, 1)
     assert files(lane) == {"2026-03-01/1200.log", "2026-03-01/1205.log", "2026-03-01/1210.log"}, "a dry run"
-    done = as_json(lane, "--reason", "room")
+    done = as_json("retention", lane.name, "--reason", "room")
     assert (done["let_go"], done["left"]) == (3, 0)
     aside = {name.rpartition(".")[0] for name in files(lane) if name.startswith("expired/2026")}
     assert aside == {"expired/2026-03-01/1200.log", "expired/2026-03-01/1205.log"}
     assert {name for name in files(lane) if not name.startswith("expired")} == {"2026-03-01/1210.log"}
-    assert as_json(lane)["let_go"] == 0, "run again it finds nothing"
+    assert as_json("retention", lane.name)["let_go"] == 0, "run again it finds nothing"
     with lane.ledger() as ledger:
         ledger.execute(
             "UPDATE onceover.expiry SET moved_at = moved_at - interval '25 hours' WHERE pipeline = %s", [lane.name]
         )
-    as_json(lane)
+    as_json("retention", lane.name)
     assert files(lane) == {"2026-03-01/1210.log"}, "deleted a day later"
     detection = lane.detect()
     assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:10Z"]
@@ -136,12 +117,12 @@ def test_what_came_to_a_window_since_it_was_let_go_keeps_its_raw(lane: Lane) -> 
 
 
 def test_a_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> None:
-    as_json(lane)
+    as_json("retention", lane.name)
     lane.produce([event(2)])
     lane.ingest()
     assert lane.aggregates()[(0.0, "a")][0] == 2
     assert "2026-03-01/1200.log" in files(lane)
-    assert as_json(lane)["let_go"] == 0, "what nobody has certified stays"
+    assert as_json("retention", lane.name)["let_go"] == 0, "what nobody has certified stays"
     assert states(lane)[0] == "expired"
 
 
@@ -174,6 +155,6 @@ def test_a_driver_that_was_taken_over_notes_nothing(lane: Lane) -> None:
 
 
 def test_a_pipeline_that_keeps_raw_for_ever_lets_nothing_go(lanes: Lanes) -> None:
-    done = run(lanes(), "--dry-run")
+    done = run("retention", lane.names(), "--dry-run")
     assert done.returncode == 2
     assert "keeps raw for ever" in done.stderr

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onceover import compaction
 from onceover.cli.arguments import AsJson, PipelineName, entry, range_of
 from onceover.cli.codes import FAILED, TRY_LATER, epilog
 from onceover.cli.entry_process import told
@@ -75,7 +74,7 @@ def compact(
     if longer is None:
         raise UsageError(f"--older-than: {older_than[:40]!r} is no duration; {DURATION_RULE}")
     why = given(reason, "a compaction")
-    due = compaction.due(known.name, longer, asked)
+    due = _due(known.name, longer, asked)
     ended = [] if dry_run or not due else _carried_out(known.name, longer, asked, why)
     failed = [each for each in ended if each["why"]]
     if json:
@@ -85,6 +84,20 @@ def compact(
         _show(ended or list(map(_as_dict, due)), dry_run, _totals(due, ended))
     if failed:
         raise typer.Exit(FAILED)
+
+
+def _due(pipeline: str, longer: int, asked: WindowRange | None) -> list[Due]:
+    from onceover.endpoints import address
+    from onceover.ledger import compactions
+    from onceover.ledger.catalog import require_same_contract
+    from onceover.ledger.database import connect, require_current
+    from onceover.pipelines import find
+
+    start, end = (asked.start, asked.end) if asked else (None, None)
+    with connect(address("postgres"), f"onceover compact {pipeline}") as connection:
+        require_current(connection)
+        require_same_contract(connection, find(pipeline))
+        return compactions.due(connection, pipeline, longer, start, end)
 
 
 def _carried_out(pipeline: str, longer: int, asked: WindowRange | None, why: str) -> list[Mapping[str, Any]]:

@@ -103,8 +103,9 @@ def require_same_contract(connection: Connection, pipeline: Pipeline) -> Registe
 
 def require_in_force(connection: Connection, known: Registered) -> None:
     """Raise ContractChangedError if the pipeline was migrated since `known` was read."""
-    if (found := registered(connection, known.name).contract_version) != known.contract_version:
-        raise _migrated(known.name, found)
+    row = connection.execute("SELECT contract_version FROM onceover.pipeline WHERE name = %s", [known.name]).fetchone()
+    if row and row["contract_version"] != known.contract_version:
+        raise _migrated(known.name, row["contract_version"])
 
 
 def _migrated(name: str, version: int) -> ContractChangedError:

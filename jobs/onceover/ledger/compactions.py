@@ -6,7 +6,7 @@ file that was noted is never written again, and one that was not is nobody's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -125,17 +125,17 @@ def forget(connection: Connection, pipeline: str, window_start: datetime) -> Non
         )
 
 
-def needed_for(connection: Connection, pipeline: str, window_start: datetime) -> tuple[bool, Compacted | None]:
-    """Whether the window's raw lasts beyond its text, and the Parquet file that stands in for that."""
-    row = connection.execute(
+def standing_in(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, Compacted | None]:
+    """For those of these windows that last beyond their text: the Parquet file that stands in for that."""
+    rows = connection.execute(
         f"""
-        SELECT w.expired_at IS NULL AS lasts, {COMPACTED_COLUMNS} FROM onceover."window" w
+        SELECT w.window_start, {COMPACTED_COLUMNS} FROM onceover."window" w
         LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
-        WHERE w.pipeline = %s AND w.window_start = %s
+        WHERE w.pipeline = %s AND w.window_start = ANY(%s) AND w.expired_at IS NULL
         """,
-        [pipeline, window_start],
-    ).fetchone()
-    return (False, None) if row is None else (bool(row["lasts"]), compacted_of(row))
+        [pipeline, list(starts)],
+    )
+    return {row["window_start"]: compacted_of(row) for row in rows}
 
 
 def of_window(connection: Connection, pipeline: str, window_start: datetime) -> tuple[Compacted | None, bool]:

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from onceover.digest import Digest
@@ -24,7 +23,7 @@ from onceover.ledger.compactions import Due
 from onceover.ledger.database import Connection
 from onceover.repair import Rebuilt, verify
 from onceover.spark import parquet
-from onceover.spark.failure import one_line
+from onceover.spark.halves import in_halves
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import compiled_for
 from onceover.steps import CompactStep, Holding
@@ -73,24 +72,19 @@ class CompactRun:
 
     def run(self, due: Sequence[Due]) -> list[Ended]:
         """Each of these windows, failing alone."""
-        ended = [one for group in _groups(due) for one in self._in_halves(group)]
+        ended: list[Ended] = []
+        for group in _groups(due):
+            ended += chain.from_iterable(in_halves(group, self._together, _failed))
         self._files.clear_compacting()
         for one in ended:
             if one.why:
                 log.error("window %s: %s", written(one.due.window_start), one.why)
         return ended
 
-    def _in_halves(self, group: Sequence[Due]) -> list[Ended]:
-        """In one query; if that fails, in halves, until the window that cannot be read is alone."""
-        try:
-            return list(self._together(group))
-        except (PySparkException, Py4JJavaError) as error:
-            if len(group) == 1:
-                return [Ended(group[0], why=f"Spark failed: {one_line(error)}")]
-        half = len(group) // 2
-        return [*self._in_halves(group[:half]), *self._in_halves(group[half:])]
+    def _together(self, group: Sequence[Due]) -> list[Ended]:
+        return list(self._each(group))
 
-    def _together(self, group: Sequence[Due]) -> Iterator[Ended]:
+    def _each(self, group: Sequence[Due]) -> Iterator[Ended]:
         certified: dict[datetime, audits.Certified] = {}
         for one in group:
             try:
@@ -134,6 +128,10 @@ class CompactRun:
         if compactions.keep(self._connection, self._known.name, one, length, self._who, self._why, place):
             return Ended(one, length)
         return Ended(one, why="it changed meanwhile, or a repair holds it; compact it again")
+
+
+def _failed(one: Due, reason: str) -> list[Ended]:
+    return [Ended(one, why=f"Spark failed: {reason}")]
 
 
 def _difference(one: Due, certified: audits.Certified, rebuilt: Rebuilt) -> str | None:

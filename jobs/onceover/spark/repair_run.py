@@ -9,11 +9,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 
-from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from onceover.errors import FencedError, OnceoverError, SparkLostError
+from onceover.errors import FencedError, OnceoverError
 from onceover.ledger import publishing, requests
 from onceover.ledger.catalog import Registered, require_in_force
 from onceover.ledger.database import Connection, DatabaseError, connect
@@ -21,7 +19,7 @@ from onceover.ledger.windows import in_flight
 from onceover.offsets import OffsetRange
 from onceover.repair import CLAIM_SECONDS, Claimed, Rebuilt, Verdict, verify
 from onceover.spark.copy_text import copy_lines
-from onceover.spark.failure import one_line
+from onceover.spark.halves import in_halves
 from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import compiled_for
@@ -102,17 +100,14 @@ class RepairRun:
         if not claimed:
             return Outcome()
         require_in_force(self._connection, self._known)
-        try:
-            return self._together(claimed, accounted)
-        except (Py4JNetworkError, ConnectionError) as error:
-            raise SparkLostError("Spark's JVM is gone; run the repair again, nothing is half-done") from error
-        except (PySparkException, Py4JError) as error:
-            reason = one_line(error)
-            if len(claimed) == 1:
-                return self._failed(claimed[0], f"reading raw failed: {reason}")
-            log.warning("%d windows together failed (%s); trying them in halves", len(claimed), reason)
-            half = len(claimed) // 2
-            return self.run(claimed[:half], accounted) + self.run(claimed[half:], accounted)
+
+        def together(some: Sequence[Claimed]) -> Outcome:
+            return self._together(some, accounted)
+
+        def failed(one: Claimed, reason: str) -> Outcome:
+            return self._failed(one, f"reading raw failed: {reason}")
+
+        return sum(in_halves(claimed, together, failed), Outcome())
 
     def _together(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> Outcome:
         frozen = self._freeze(claimed)

@@ -13,7 +13,6 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from onceover import compaction
 from onceover.cli import compact
 from onceover.cli.repair import who
 from onceover.digest import Digest
@@ -54,7 +53,7 @@ class Asked:
 @pytest.fixture
 def asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     found = Asked()
-    monkeypatch.setattr(compaction, "due", found.list_due)
+    monkeypatch.setattr(compact, "_due", found.list_due)
     monkeypatch.setattr(compact, "run", found.run)
     return found
 

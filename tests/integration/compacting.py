@@ -1,0 +1,71 @@
+"""Windows that are certified, compacted and let go, and what is then looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.integration.lane import Lane, event
+from tests.integration.planting import aged, replayed
+
+from onceover.ledger import drivers, expiries
+from onceover.ledger.reading import list_windows
+from onceover.retention import carry_out
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+FIVE_PAST = NOON + timedelta(minutes=5)
+EACH = 300
+HEADERS: list[tuple[str, bytes | None]] = [("h", b"\xff\n"), ("h", None)]
+
+
+def certified_lane(lanes: Callable[..., Lane]) -> Lane:
+    """Two windows, each record twice in their text, certified from raw; all of it landed 40 days ago."""
+    made = lanes(partitions=2)
+    for kafka_partition in (0, 1):
+        values = [event(n * 10 / EACH, "ab"[n % 2], n) for n in range(EACH)]
+        made.produce(values, kafka_partition, key=b"k\t\\N", headers=HEADERS)
+    replayed(made)
+    made.ingest()
+    assert len(made.repair(made.detect().request_id or 0).confirmed) == 2
+    aged(made)
+    return made
+
+
+def parquet(lane: Lane) -> dict[str, bytes]:
+    return {name: content for name, content in lane.raw().items() if name.endswith(".parquet")}
+
+
+def let_text_go(lane: Lane) -> int:
+    """Retention, and a day: no text of before is left."""
+    aged(lane)
+    with lane.ledger() as ledger:
+        epoch = drivers.acquire(ledger, lane.name, "test")
+        let_go = expiries.let_go(ledger, lane.name, expiries.due(ledger, lane.name, 86_400_000), "test", "a test")
+        carry_out(ledger, epoch, lane.files())
+        ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
+        carry_out(ledger, epoch, lane.files())
+        drivers.release(ledger, epoch)
+    return let_go
+
+
+def states(lane: Lane) -> list[object]:
+    with lane.ledger() as ledger:
+        return [row["state"] for row in list_windows(ledger, lane.name)]
+
+
+def certificate(lane: Lane, start: datetime) -> Mapping[str, Any]:
+    with lane.ledger() as ledger:
+        row = ledger.execute(
+            "SELECT c.basis, c.records, c.high1, c.low1, c.high2, c.low2, c.aggregate_rows, c.aggregate_hash "
+            'FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '
+            "WHERE w.pipeline = %s AND w.window_start = %s AND c.version = w.version",
+            [lane.name, start],
+        ).fetchone()
+    assert row is not None, "no certificate stands"
+    return row
+
+
+def spoil_rows(lane: Lane) -> None:
+    with lane.ledger() as ledger:
+        ledger.execute(f"UPDATE aggregates.{lane.name} SET events = events + 1")  # a name of the test's own making

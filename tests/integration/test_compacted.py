@@ -1,0 +1,190 @@
+"""Parquet files once the text of their windows went: as good as that was."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.integration.compacting import (
+    EACH,
+    FIVE_PAST,
+    NOON,
+    certificate,
+    certified_lane,
+    let_text_go,
+    parquet,
+    spoil_rows,
+    states,
+)
+from tests.integration.lane import Lane, event
+from tests.integration.planting import aged, append, copied, minutes, replayed
+
+from onceover.home import home
+from onceover.ledger import drivers, expiries
+from onceover.retention import carry_out
+
+pytestmark = pytest.mark.stack
+DAMAGED = "its Parquet file, for which its text was let go, is missing or damaged:"
+
+
+@pytest.fixture
+def lane(lanes: Callable[..., Lane]) -> Lane:
+    return certified_lane(lanes)
+
+
+def test_once_the_text_went_a_window_is_proved_and_repaired_from_parquet(lane: Lane) -> None:
+    assert all(one.why is None for one in lane.compact())
+    right, was = lane.aggregates(), [certificate(lane, start) for start in (NOON, FIVE_PAST)]
+    with lane.ledger() as ledger:
+        assert [one.compacted for one in expiries.due(ledger, lane.name, 86_400_000)] == [True, True]
+    assert let_text_go(lane) == 2
+    assert lane.raw().keys() == parquet(lane).keys(), "all the text"
+    assert states(lane) == ["certified", "certified"]
+    assert lane.detect().judged == 0
+    verified = lane.verified(NOON)
+    assert (verified["equal"], verified["differences"], verified["raw"]["duplicates"]) == (True, [], 0)
+    audited = lane.audited()
+    assert (audited["equal"], [row["raw"] for row in audited["rows"]]) == (True, [EACH, EACH])
+
+    spoil_rows(lane)
+    assert not lane.verified(NOON)["equal"]
+    detection = lane.detect(minutes(0, 10), force=True)
+    assert len(lane.repair(detection.request_id or 0).confirmed) == 2
+    assert lane.aggregates() == right
+    assert [certificate(lane, start) for start in (NOON, FIVE_PAST)] == was
+    assert lane.compact() == []
+    assert let_text_go(lane) == 0
+    assert "text of before was let go for it" in lane.told(0)
+
+
+def test_what_comes_after_the_text_went_is_certified_and_repaired_with_the_parquet_file(lane: Lane) -> None:
+    lane.compact()
+    let_text_go(lane)
+    lane.produce([event(1, "late")])
+    lane.ingest()
+    assert lane.detect().certified == 1, "counted rightly, nothing is read"
+    assert (lane.verified(NOON)["equal"], certificate(lane, NOON)["records"]) == (True, EACH + 1)
+    lane.produce([event(2, "late")])
+    replayed(lane)
+    lane.ingest()
+    assert lane.aggregates()[(0.0, "late")][0] == 3, "one too many"
+    append(lane, 0, copied(lane, EACH))
+    detection = lane.detect()
+    assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:00Z"]
+    assert len(lane.repair(detection.request_id or 0).confirmed) == 1
+    assert lane.aggregates()[(0.0, "late")][0] == 2
+    assert (lane.verified(NOON)["equal"], certificate(lane, NOON)["records"]) == (True, EACH + 2)
+    assert lane.audited()["equal"]
+    assert lane.detect().judged == 0
+
+
+def test_text_stays_while_the_file_that_is_to_stand_in_for_it_is_gone(lane: Lane) -> None:
+    (first, _) = lane.compact()
+    gone(lane, lane.layout.parquet_file(NOON, first.due.digest))
+    let_text_go(lane)
+    assert lane.layout.window_file(NOON).removeprefix(f"{lane.layout.raw_root}/{lane.name}/") in lane.raw()
+    assert lane.verified(NOON)["equal"]
+    assert [one.due.window_start for one in lane.compact()] == [NOON]
+    let_text_go(lane)
+    assert {name for name in lane.raw() if name.endswith(".log")} == set()
+    assert lane.verified(NOON)["equal"]
+
+
+def test_what_was_moved_aside_is_not_deleted_once_the_file_that_stands_in_for_it_is_gone(lane: Lane) -> None:
+    first, _ = lane.compact()
+    aged(lane)
+    path = lane.layout.parquet_file(NOON, first.due.digest)
+    with lane.ledger() as ledger:
+        epoch = drivers.acquire(ledger, lane.name, "test")
+        expiries.let_go(ledger, lane.name, expiries.due(ledger, lane.name, 86_400_000), "test", "a test")
+        assert carry_out(ledger, epoch, lane.files()) == 2
+        gone(lane, path)
+        ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
+        assert carry_out(ledger, epoch, lane.files()) == 1
+        drivers.release(ledger, epoch)
+    assert [name for name in lane.raw() if name.startswith("expired/2026-03-01/1200.log")]
+
+
+def test_a_ledger_is_not_rebuilt_from_text_alone_where_windows_were_compacted(lane: Lane) -> None:
+    lane.compact()
+    command = [sys.executable, str(home() / "jobs" / "rebuild_ledger.py"), "--pipeline", lane.name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.startswith("rebuild: 2 windows")) == (1, True)
+    assert "the first 2026-03-01T12:00Z" in done.stderr
+
+
+def test_a_window_that_changed_since_it_was_compacted_expires_with_its_text(lane: Lane) -> None:
+    lane.compact()
+    lane.produce([event(1, "late")])
+    lane.ingest()
+    assert lane.detect().certified == 1
+    let_text_go(lane)
+    assert states(lane) == ["expired", "certified"]
+
+
+def test_a_window_that_changed_since_it_was_compacted_is_compacted_again(lane: Lane) -> None:
+    lane.compact()
+    lane.produce([event(1, "late")])
+    lane.ingest()
+    lane.detect()
+    aged(lane)
+    assert [(one.due.window_start, one.due.digest.records, one.why) for one in lane.compact()] == [
+        (NOON, EACH + 1, None)
+    ]
+    let_text_go(lane)
+    assert states(lane) == ["certified", "certified"]
+    assert lane.verified(NOON)["equal"]
+
+
+def gone(lane: Lane, path: str) -> None:
+    lane.hdfs().delete(path)
+
+
+def rubbish(lane: Lane, path: str) -> None:
+    lane.hdfs().write(path, b"x" * lane.hdfs().status(path)["length"], overwrite=True)
+
+
+def one_record_less(lane: Lane, path: str) -> None:
+    """A whole Parquet file of the length that was noted, which only its digest tells apart."""
+    with lane.hdfs().read(path) as reader:
+        records = pq.read_table(io.BytesIO(reader.read()))
+    changed = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(records.to_pylist()[1:], records.schema), changed)
+    lane.hdfs().write(path, changed.getvalue(), overwrite=True)
+    with lane.ledger() as ledger:
+        ledger.execute(
+            "UPDATE onceover.compaction SET bytes = %s WHERE pipeline = %s AND window_start = %s",
+            [len(changed.getvalue()), lane.name, NOON],
+        )
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (gone, f"{DAMAGED} 0 records"),
+        (rubbish, "reading raw failed: "),
+        (one_record_less, f"{DAMAGED} {EACH - 1} records"),
+    ],
+    ids=["gone", "rubbish", "one record less"],
+)
+def test_a_damaged_parquet_file_fails_its_own_window_with_the_reason(
+    lane: Lane, damage: Callable[[Lane, str], None], why: str
+) -> None:
+    made = {one.due.window_start: one.due for one in lane.compact()}
+    let_text_go(lane)
+    spoil_rows(lane)
+    spoilt = lane.aggregates()
+    damage(lane, lane.layout.parquet_file(NOON, made[NOON].digest))
+    confirmation = lane.repair(lane.detect(minutes(0, 10), force=True).request_id or 0)
+    assert confirmation.confirmed == ("2026-03-01T12:05Z",)
+    ((window, reason),) = confirmation.failed
+    assert window == "2026-03-01T12:00Z"
+    assert reason.startswith(why)
+    assert {k: v for k, v in lane.aggregates().items() if k[0] == 0} == {k: v for k, v in spoilt.items() if k[0] == 0}
+    if damage is not rubbish:  # there Spark fails, and with it the application
+        assert lane.verified(NOON)["differences"][0].startswith(f"raw: {why}")
