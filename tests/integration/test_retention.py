@@ -155,6 +155,6 @@ def test_a_driver_that_was_taken_over_notes_nothing(lane: Lane) -> None:
 
 
 def test_a_pipeline_that_keeps_raw_for_ever_lets_nothing_go(lanes: Lanes) -> None:
-    done = run("retention", lane.names(), "--dry-run")
+    done = run("retention", lanes().name, "--dry-run")
     assert done.returncode == 2
     assert "keeps raw for ever" in done.stderr

@@ -70,8 +70,9 @@ def parsed() -> Callable[[DataFrame], DataFrame]:
 
 
 def as_records(lines: DataFrame) -> DataFrame:
-    """Parsed lines under the column names that the Kafka reader gives: `payload` becomes `value`, the text goes."""
-    return lines.drop("value").withColumnRenamed("payload", "value")
+    """Parsed lines under the column names that the Kafka reader gives: `payload` becomes `value`, the text goes, and
+    why it was quarantined."""
+    return lines.drop("value", "quarantined_for").withColumnRenamed("payload", "value")
 
 
 def as_framed(records: DataFrame) -> DataFrame:

@@ -13,7 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from onceover.cli import compact
+from onceover.cli import compact, entry_process
 from onceover.cli.repair import who
 from onceover.digest import Digest
 from onceover.errors import UsageError
@@ -54,7 +54,7 @@ class Asked:
 def asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     found = Asked()
     monkeypatch.setattr(compact, "_due", found.list_due)
-    monkeypatch.setattr(compact, "run", found.run)
+    monkeypatch.setattr(entry_process, "run", found.run)
     return found
 
 
