@@ -6,7 +6,7 @@ One batch a minute reads every Kafka partition and lands in two windows: most in
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,6 +15,7 @@ from typing import Any, Literal
 from psycopg import sql
 
 from onceover.columns import Column, Columns
+from onceover.compacted import Compacted
 from onceover.findings import Kind
 from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection
@@ -60,6 +61,9 @@ class Lengths:
         starts = list(window_starts)
         self.asked += len(starts)
         return {start: self.held[start] for start in starts if start in self.held}
+
+    def parquet_files(self, compacted: Mapping[datetime, Compacted]) -> Mapping[datetime, str]:
+        return dict.fromkeys(compacted, "")
 
 
 @dataclass(slots=True)

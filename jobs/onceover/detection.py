@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
+from onceover.compacted import Compacted
 from onceover.findings import Evidence, Finding, is_right, judge
 from onceover.ledger import windows
 from onceover.ledger.database import Connection
@@ -22,9 +23,10 @@ PATIENCE_SECONDS = 60.0
 
 
 class Files(Protocol):
-    """What is asked of the window files: bytes of each one's that is there."""
+    """What is asked of the files: bytes of each window file that is there, and which Parquet files are as noted."""
 
     def lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]: ...
+    def parquet_files(self, compacted: Mapping[datetime, Compacted]) -> Mapping[datetime, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,16 @@ def look(
     return replace(second, judgements=kept, changing=second.changing + len(second.judgements) - len(kept))
 
 
+def parquet_gone(files: Files, evidence: Iterable[Evidence]) -> frozenset[datetime]:
+    """The windows whose Parquet file, which stands in for their text, is not there as it was noted."""
+    needed = {one.window_start: one.stands_in for one in evidence if one.stands_in}
+    return frozenset(needed.keys() - files.parquet_files(needed).keys()) if needed else frozenset()
+
+
+def _judged(evidence: Evidence, length: int | None, parquet_is_gone: bool) -> Judgement:
+    return Judgement(evidence, length, judge(evidence, length, parquet_is_gone=parquet_is_gone))
+
+
 def _look_once(
     connection: Connection, pipeline: str, files: Files, window_range: WindowRange | None, every: bool
 ) -> Look:
@@ -94,7 +106,8 @@ def _look_once(
     lengths = files.lengths(before)
     seen = windows.snapshot(connection, pipeline, start, end, every)
     steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
-    judgements = tuple(Judgement(e, lengths.get(e.window_start), judge(e, lengths.get(e.window_start))) for e in steady)
+    gone = parquet_gone(files, steady)
+    judgements = tuple(_judged(e, lengths.get(e.window_start), e.window_start in gone) for e in steady)
     return Look(
         judgements=judgements,
         changing=len(seen.evidence) - len(steady),

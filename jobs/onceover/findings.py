@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from onceover.compacted import Compacted
 from onceover.digest import Digest
 
 
@@ -53,6 +54,7 @@ class Evidence:
 
     `control` is what the rows in the aggregates count, None where somebody changed them and nobody knows.
     `since` counts the landings outside the certificate's landing set; without a certificate those are all.
+    `stands_in` is the Parquet file for which its text was let go, as it was noted.
     `overlaps` names pairs of landings of this window, not both certified, whose batches' offset ranges overlap: each
     landing that overlaps earlier ones with the one of them that reaches furthest.
     """
@@ -71,6 +73,7 @@ class Evidence:
     overlaps: tuple[tuple[int, int], ...]
     unproved: tuple[int, ...]
     landing_set: tuple[int, ...]
+    stands_in: Compacted | None = None
 
     @property
     def is_certified(self) -> bool:
@@ -85,10 +88,11 @@ class Evidence:
         return self.frozen_length + self.bytes_since
 
 
-def judge(evidence: Evidence, file_length: int | None) -> tuple[Finding, ...]:
+def judge(evidence: Evidence, file_length: int | None, *, parquet_is_gone: bool = False) -> tuple[Finding, ...]:
     """Every finding about one closed window; none means that the ledger alone can certify it.
 
-    `file_length` is the window file's length in bytes, None if there is no such file.
+    `file_length` is the window file's length in bytes, None if there is no such file. `parquet_is_gone` if the file
+    that stands in for its text is not there as it was noted.
     """
     findings: list[Finding] = []
     if evidence.overlaps:
@@ -105,6 +109,9 @@ def judge(evidence: Evidence, file_length: int | None) -> tuple[Finding, ...]:
         )
     if (file_length or 0) < expected:
         findings.append(Finding(Kind.MISSING_FILE, {"expected_length": expected, "file_length": file_length}))
+    elif parquet_is_gone and evidence.stands_in is not None:
+        expected = evidence.stands_in.bytes
+        findings.append(Finding(Kind.MISSING_FILE, {"expected_length": expected, "file_length": None, "parquet": True}))
     if evidence.control != evidence.expected:
         findings.append(Finding(Kind.AGGREGATE_MISMATCH, _mismatch(evidence.control, evidence.expected)))
     late = evidence.landings_since if evidence.certified is not None else ()

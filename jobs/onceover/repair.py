@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import accumulate, groupby, pairwise
 
+from onceover.compacted import Compacted
 from onceover.digest import EMPTY, Digest, total
 from onceover.findings import Finding, Kind
 from onceover.line import encode_id
@@ -64,14 +65,6 @@ class Suspect:
             "id": encode_id(self.source, self.offset).decode(),
             "contents": [{"hash": h, "event_time": written(from_ms(ms))} for h, ms in self.contents],
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """The Parquet file that stands in for a window's text: the records in it, and its bytes."""
-
-    digest: Digest
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,9 +161,10 @@ def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) ->
     return [each.window_start for each in same]
 
 
-def compare(window: Standing, file_length: int | None) -> tuple[Finding, ...]:
+def compare(window: Standing, file_length: int | None, *, parquet_is_gone: bool = False) -> tuple[Finding, ...]:
     """What is no longer as the certificate states, at most one finding of a kind."""
-    found = {finding.kind: finding for finding in judge(window.evidence, file_length)}
+    judged = judge(window.evidence, file_length, parquet_is_gone=parquet_is_gone)
+    found = {finding.kind: finding for finding in judged}
     if window.rows_differ and window.stated is not None:
         told = {"certified_rows": window.stated.rows, "rows": window.rows.rows, "difference": "rows"}
         mismatch = found.get(Kind.AGGREGATE_MISMATCH)
@@ -174,6 +175,9 @@ def compare(window: Standing, file_length: int | None) -> tuple[Finding, ...]:
 
 
 def _judged(windows: Sequence[Standing], files: Files) -> dict[datetime, Differing]:
+    from onceover.detection import parquet_gone
+
     lengths = files.lengths(window.window_start for window in windows)
-    judged = ((window, compare(window, lengths.get(window.window_start))) for window in windows)
+    gone = parquet_gone(files, [window.evidence for window in windows])
+    judged = ((w, compare(w, lengths.get(w.window_start), parquet_is_gone=w.window_start in gone)) for w in windows)
     return {w.window_start: Differing(w, findings) for w, findings in judged if findings}

@@ -8,10 +8,11 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onceover.compacted import Compacted
 from onceover.digest import Digest
 from onceover.findings import Kind
 from onceover.offsets import KafkaPartition, OffsetRange, coalesce
-from onceover.repair import Claimed, Compacted, LandingOf, RangeRebuilt, Rebuilt, elementary_ranges, verify
+from onceover.repair import Claimed, LandingOf, RangeRebuilt, Rebuilt, elementary_ranges, verify
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 P0 = KafkaPartition("00000001", 0)

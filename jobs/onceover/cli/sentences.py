@@ -70,6 +70,11 @@ def _tell(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mapping[st
         case Kind.UNACCOUNTED_BYTES:
             return _unaccounted(evidence)
         case Kind.MISSING_FILE:
+            if evidence.get("parquet"):
+                return Told(
+                    "The Parquet file that stands in for the window's text is gone, or has another length.",
+                    f"It had {evidence['expected_length']:,} bytes; put it back where it says below.",
+                )
             length = evidence["file_length"]
             there = "there is no window file" if length is None else f"the window file has only {length:,}"
             return Told(

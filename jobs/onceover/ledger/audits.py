@@ -9,6 +9,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from onceover.compacted import Compacted
 from onceover.digest import Digest
 from onceover.errors import TerminalError, UsageError
 from onceover.ledger.certificates import FROZEN
@@ -18,7 +19,7 @@ from onceover.ledger.decisions import decided_in
 from onceover.ledger.digests import count_of, digest_of
 from onceover.ledger.landings import landings
 from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.repair import Claimed, Compacted
+from onceover.repair import Claimed
 
 
 @dataclass(frozen=True, slots=True)

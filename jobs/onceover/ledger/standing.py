@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.aggregates import Fingerprint
+from onceover.compacted import Compacted
 from onceover.digest import Digest
 from onceover.findings import Evidence
 from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import FROZEN
+from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
 from onceover.ledger.digests import count_of, digest_of
 
@@ -29,6 +31,7 @@ class Standing:
     control: Digest | None
     stated: Fingerprint | None
     rows: Fingerprint
+    stands_in: Compacted | None = None
 
     @property
     def rows_differ(self) -> bool:
@@ -52,6 +55,7 @@ class Standing:
             overlaps=(),
             unproved=(),
             landing_set=(),
+            stands_in=self.stands_in,
         )
 
 
@@ -107,6 +111,7 @@ def have_judged_again(connection: Connection, pipeline: str, starts: Iterable[da
 
 _STANDING = """
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
+  LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
   WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL"""
 _WITHIN = """(%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
   AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)"""
@@ -117,7 +122,7 @@ def _read(connection: Connection, known: Registered, which: str, values: Mapping
         f"""
         SELECT w.window_start, w.window_end, w.version, w.certificate_id, w.records, w.high1, w.low1, w.high2, w.low2,
           {FROZEN} AS frozen_length, c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2,
-          c.low2 AS c_low2, c.aggregate_rows, c.aggregate_hash, c.contract_version
+          c.low2 AS c_low2, c.aggregate_rows, c.aggregate_hash, c.contract_version, {COMPACTED_COLUMNS}
         {_STANDING} AND {which}
         """,
         {"pipeline": known.name, **values},
@@ -137,6 +142,7 @@ def _read(connection: Connection, known: Registered, which: str, values: Mapping
             control=count_of(row),
             stated=None if row["aggregate_hash"] is None else Fingerprint(row["aggregate_rows"], row["aggregate_hash"]),
             rows=found[row["window_start"]],
+            stands_in=compacted_of(row),
         )
         for row in rows
     ]

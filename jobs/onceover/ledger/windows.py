@@ -10,6 +10,7 @@ from onceover.digest import Digest
 from onceover.findings import Evidence, Finding, Kind
 from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import FROZEN, Certificate, certify
+from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
 from onceover.ledger.digests import count_of, digest_of
 from onceover.ledger.found import record_findings, resolve
@@ -44,8 +45,10 @@ _EVIDENCE = f"""
 WITH chosen AS (
   SELECT w.*, c.version AS certificate_version, coalesce(c.landing_set, '{{}}') AS landing_set,
     coalesce({FROZEN}, 0) AS frozen_length, c.certificate_id IS NOT NULL AS has_certificate,
-    c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2, c.low2 AS c_low2
+    c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2, c.low2 AS c_low2,
+    {COMPACTED_COLUMNS}
   FROM onceover."window" w LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+  LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
   WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(starts)s)
 ), landed AS (
   SELECT l.*, NOT l.landing_id = ANY(c.landing_set) AS since,
@@ -210,6 +213,7 @@ def _evidence(row: Mapping[str, object]) -> Evidence:
         overlaps=tuple((int(a), int(b)) for a, b in values["overlapping"]),  # type: ignore[attr-defined]
         unproved=_ids(values["unproved"]),
         landing_set=_ids(values["landing_ids"]),
+        stands_in=compacted_of(row),
     )
 
 

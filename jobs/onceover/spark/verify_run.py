@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
@@ -11,13 +12,15 @@ from onceover.digest import Digest
 from onceover.ledger import audits
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
-from onceover.repair import verify
+from onceover.repair import Claimed, Rebuilt, verify
 from onceover.spark.copy_text import copy_lines
+from onceover.spark.halves import in_halves
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import compiled_for
 from onceover.window_files import WindowFiles
 
 MOST_ROWS = 20
+_Raw = tuple[Rebuilt, tuple[int, list[str]]]  # and how many rows differ from it, with the first of them
 
 
 def verify_window(
@@ -38,25 +41,41 @@ def verify_window(
     there = files.parquet_files({start: compacted} if compacted else {})
     parquet = {start: root + found for start, found in there.items()}
     stage = f"audit:{audit.audit_id}"
-    claimed, accounted = [certified.claimed], certified.accounted
-    try:
+
+    def together(claimed: Sequence[Claimed]) -> _Raw | str:
         with (
             compiled_for(spark, length + (compacted.bytes if compacted else 0)),
-            closing(Rebuild(spark, known.contracts, claimed, accounted, path, parquet)) as rebuild,
+            closing(Rebuild(spark, known.contracts, claimed, certified.accounted, path, parquet)) as rebuild,
         ):
             rebuilt = rebuild.results()[start]
             rows = rebuild.aggregated()
             known.table.stage(connection, stage, iter(()) if rows is None else copy_lines(rows, known.columns.names))
-        apart = known.table.differences(connection, stage, [start], MOST_ROWS).get(start, (0, []))
+            return rebuilt, known.table.differences(connection, stage, [start], MOST_ROWS).get(start, (0, []))
+
+    def unread(_: Claimed, reason: str) -> _Raw | str:
+        return reason
+
+    try:
+        (raw,) = in_halves([certified.claimed], together, unread)
     finally:
         if not connection.broken:
             known.table.unstage(connection, stage)
+    return _compared(certified, length, raw)
+
+
+def _compared(certified: audits.Certified, length: int, raw: _Raw | str) -> dict[str, Any]:
+    """What differs; `raw` may be why it could not be read."""
+    rebuilt, apart = (None, (0, [])) if isinstance(raw, str) else raw
     differences: list[str] = []
     if length < certified.frozen_length:
         differences.append(f"raw: the window file has {length} bytes, the certificate froze {certified.frozen_length}")
-    differences += [f"raw: {reason}" for reason in verify(certified.claimed, rebuilt, rebuilt.planned_length).reasons]
-    if rebuilt.digest != certified.digest and not differences:
-        differences.append(f"raw: {rebuilt.digest}, the certificate says {certified.digest}")
+    if rebuilt is None:
+        differences.append(f"raw: reading it failed: {raw}")
+    else:
+        reasons = verify(certified.claimed, rebuilt, rebuilt.planned_length).reasons
+        differences += [f"raw: {reason}" for reason in reasons]
+        if rebuilt.digest != certified.digest and not differences:
+            differences.append(f"raw: {rebuilt.digest}, the certificate says {certified.digest}")
     # What readers query is judged whether or not the certificate stands: rows that somebody put back are not it.
     if certified.control != certified.digest:
         counts = "nobody knows what" if certified.control is None else str(certified.control)
@@ -69,7 +88,11 @@ def verify_window(
         "stands": certified.stands,
         "basis": certified.basis,
         "certificate": _side(certified.digest),
-        "raw": {**_side(rebuilt.digest), "lines": rebuilt.lines, "duplicates": rebuilt.duplicates},
+        "raw": {
+            **_side(rebuilt.digest if rebuilt else None),
+            "lines": rebuilt.lines if rebuilt else None,
+            "duplicates": rebuilt.duplicates if rebuilt else None,
+        },
         "aggregates": {**_side(certified.control), "rows_differing": apart[0]},
     }
 
