@@ -12,7 +12,7 @@ from onceover.compacted import Compacted
 from onceover.digest import Digest
 from onceover.findings import Kind
 from onceover.offsets import KafkaPartition, OffsetRange, coalesce
-from onceover.repair import Claimed, LandingOf, RangeRebuilt, Rebuilt, elementary_ranges, verify
+from onceover.repair import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release, elementary_ranges, verify
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 P0 = KafkaPartition("00000001", 0)
@@ -151,3 +151,28 @@ def test_a_damaged_parquet_file_is_the_first_reason_where_a_landing_is_not_prove
     assert verify(claimed, replace(RIGHT, compacted=digest(0, 10)), 900).is_proved, "text that came since has the rest"
     whole = replace(lacking, compacted=digest(0, 15))
     assert not any("Parquet" in reason for reason in verify(claimed, whole, 900).reasons), "what came since is missing"
+
+
+RELEASE = Release(90, 2, (of(3, 4), of(7, 9)))  # 3, 7 and 8 were in quarantine, and no other landing counts them
+RELEASED = LandingOf(3, ((of(3, 9), Digest(3, 18)),), RELEASE)
+OTHERS = Digest(10 - 3, sum(range(10)) - 18)
+WITH_RELEASE = replace(CLAIMED, landings=(LandingOf(1, ((of(0, 10), OTHERS),)), RELEASED))
+OF_RELEASE = RangeRebuilt(of(3, 9), Digest(3, 18), 90)
+
+
+def test_what_was_released_is_proved_by_its_release_and_by_nothing_else() -> None:
+    assert elementary_ranges(WITH_RELEASE.landings) == (of(0, 10),)
+    rebuilt = replace(RIGHT, lines=10, ranges=(RangeRebuilt(of(0, 10), OTHERS), OF_RELEASE))
+    assert verify(WITH_RELEASE, rebuilt, 900).is_proved
+    assert rebuilt.digest == digest(0, 10)
+
+    lost = replace(rebuilt, ranges=(RangeRebuilt(of(0, 10), OTHERS), replace(OF_RELEASE, digest=Digest(2, 10))))
+    assert verify(WITH_RELEASE, lost, 900).reasons == (f"landing 3: raw holds 2 of 3 of {of(3, 9)}",)
+    nobody = replace(WITH_RELEASE, landings=WITH_RELEASE.landings[:1])
+    assert verify(nobody, rebuilt, 900).reasons == (
+        "3 records are accounted for, but by no landing of this window",
+    )  # fmt: skip
+    as_read = replace(rebuilt, ranges=(RangeRebuilt(of(0, 10), digest(0, 10)),))
+    assert not verify(WITH_RELEASE, as_read, 900).is_proved, "the same records, as if the batch had landed them"
+    twice = replace(rebuilt, ranges=(*rebuilt.ranges, replace(OF_RELEASE, release_id=91)))
+    assert not verify(WITH_RELEASE, twice, 900).is_proved
