@@ -51,10 +51,10 @@ def main(arguments: Sequence[str]) -> int:
             known = register(connection, pipeline, check(spark, pipeline.contract))
             with as_driver(connection, pipeline.name, owner) as epoch:
                 logs = _logs(facts)
-                runs = scan(spark, address("hdfs"), files, known.contract.window_minutes, logs)
+                runs, released = scan(spark, address("hdfs"), files, known.contract.window_minutes, logs)
                 is_whole = pipeline.ingest.first_start == "earliest"
                 topic_ids = {facts.generation: facts.topic_id} if facts else {}
-                done = write_anew(connection, epoch, known, files, runs, topic_ids, logs if is_whole else {})
+                done = write_anew(connection, epoch, known, files, runs, released, topic_ids, logs if is_whole else {})
         except (PySparkException, Py4JError) as error:
             raise TransientError(f"Spark failed, nothing was written: {one_line(error)}") from error
         finally:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.integration.lane import Lane, event
 from tests.integration.planting import replayed
+from tests.integration.program import run
 
 from onceover.endpoints import address
 from onceover.ledger.database import connect, migrate
@@ -21,8 +19,7 @@ pytestmark = pytest.mark.stack
 
 
 def rebuild(lane: Lane) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("onceover")), "ledger", "rebuild", lane.name, "--json"]
-    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "300"})
+    return run("ledger", "rebuild", lane.name, "--json")
 
 
 def certificates(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:

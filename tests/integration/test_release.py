@@ -15,10 +15,12 @@ from tests.integration.cutting_over import MINUTE_MS, proved_again
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import minutes, replayed
 from tests.integration.program import as_json, run
+from tests.integration.test_ledger_rebuild import certified
 
 from onceover.endpoints import address
 from onceover.errors import BusyError, FencedError
 from onceover.heart import as_driver
+from onceover.ledger.database import connect
 from onceover.line import encode, frame
 from onceover.migrating import migrate
 from onceover.moving_offsets import set_offsets
@@ -243,3 +245,23 @@ def test_the_command_says_what_would_land_and_what_has_landed(lanes: Lanes) -> N
     assert quarantined(lane) == (1, 2)
     lane.detect()
     assert lane.aggregates() == expected(lane)
+
+
+def test_a_ledger_that_was_lost_is_written_anew_with_what_was_released(lanes: Lanes) -> None:
+    lane = lanes(partitions=2, most=11)
+    mixed(lane, 0, 20)
+    replayed(lane)
+    lane.ingest()
+    take_the_nameless(lane)
+    released(lane, most=5)
+    before = certified(lane)
+    assert (len(before), quarantined(lane)) == (4, (4, 12))
+    with connect(address("postgres"), "test") as ledger:
+        ledger.execute("DROP SCHEMA onceover CASCADE")
+    rebuilt = as_json("ledger", "rebuild", lane.name)
+    assert (rebuilt["windows"], rebuilt["records"], rebuilt["holes"]) == (4, 40, [])
+    assert quarantined(lane) == (4, 12), "and none of them is released again"
+    assert released(lane).windows == {}
+    assert certified(lane) == before
+    assert lane.aggregates() == expected(lane)
+    proved_again(lane, 0, 15)

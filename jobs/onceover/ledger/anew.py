@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from itertools import groupby, zip_longest
 
 from onceover.batch import Landing, LandingPart, RangeRead
+from onceover.digest import EMPTY, Digest
 from onceover.errors import UsageError
-from onceover.ledger import batches, kafka_partitions
+from onceover.ledger import batches, kafka_partitions, releases
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
@@ -22,6 +23,8 @@ from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.plan import Start
 from onceover.raw import RawFile, Run
 from onceover.window import Window
+
+_WHO = "onceover ledger rebuild"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +57,20 @@ def write_anew(
     known: Registered,
     files: Sequence[RawFile],
     runs: Sequence[Run],
+    released: Sequence[Run],
     topic_ids: Mapping[str, str],
     origins: Mapping[KafkaPartition, int],
 ) -> Anew:
     """All of it in one transaction, as the pipeline's driver.
 
-    `runs` are in order; `topic_ids` are of generations that are known; `origins` say from which offset on a Kafka
-    partition was to be read, where that is known. Raises UsageError where batches are known already.
+    `runs` are in order, those that were `released` from quarantine too; `topic_ids` are of generations that are known;
+    `origins` say from which offset on a Kafka partition was to be read, where that is known. Raises UsageError where
+    batches are known already.
     """
     by_source = {source: list(of_it) for source, of_it in groupby(runs, key=lambda run: run.offsets.source)}
     rounds = [[run for run in several if run is not None] for several in zip_longest(*by_source.values())]
-    landings = _landings(files, rounds)
+    together_released = [list(of_it) for _, of_it in groupby(released, key=lambda run: run.offsets.source.generation)]
+    landings = _landings(files, [*rounds, *together_released])
     starts = sorted({landing.window_start for of_batch in landings for landing in of_batch if landing.window_start})
     minutes = known.contract.window_minutes
     with connection.transaction():
@@ -85,13 +91,19 @@ def write_anew(
                 starts={source: Start(first, min(first, origins.get(source, first)))},
                 ends={source: last},
             )
-        for together, of_batch in zip(rounds, landings, strict=True):
+        for together, of_batch in zip(rounds, landings[: len(rounds)], strict=True):
             batch_id = batches.begin(connection, epoch, known.contract_version, [run.offsets for run in together], None)
             read = [RangeRead(run.offsets, run.digest, run.max_event_time, run.oldest_record) for run in together]
             batches.land(connection, epoch, batch_id, read, of_batch)
             batches.committed(connection, epoch, batch_id)
+        for together, of_batch in zip(together_released, landings[len(rounds) :], strict=True):
+            batch_id = batches.begin(connection, epoch, known.contract_version, (), None)
+            whole = _by_source(together)
+            ids = [run.offsets for run in together]
+            releases.land(connection, epoch, batch_id, whole, of_batch, ids, _WHO, "it stands in raw as released")
+            batches.committed(connection, epoch, batch_id)
         return Anew(
-            batches=len(rounds),
+            batches=len(rounds) + len(together_released),
             landings=sum(map(len, landings)),
             windows=len(starts),
             records=sum(run.digest.records for run in runs),
@@ -100,15 +112,27 @@ def write_anew(
         )
 
 
+def _by_source(runs: Sequence[Run]) -> list[RangeRead]:
+    """What was released of each Kafka partition, from its first ID to its last."""
+    found: dict[KafkaPartition, RangeRead] = {}
+    for run in runs:  # in order
+        source, before = run.offsets.source, found.get(run.offsets.source)
+        whole = OffsetRange(source, before.offsets.start if before else run.offsets.start, run.offsets.end)
+        digest = before.digest + run.digest if before else run.digest
+        found[source] = RangeRead(whole, digest, run.max_event_time, run.oldest_record)
+    return list(found.values())
+
+
 def _landings(files: Sequence[RawFile], rounds: Sequence[Sequence[Run]]) -> list[list[Landing]]:
     """For each batch, its landing in each file. Nobody knows any more which append wrote which line: a file's bytes are
     dealt out to its landings, so that together they are the file."""
-    parts: list[dict[int, list[LandingPart]]] = []
+    parts: list[dict[int, dict[KafkaPartition, Digest]]] = []
     for together in rounds:
-        of_batch: dict[int, list[LandingPart]] = {}
+        of_batch: dict[int, dict[KafkaPartition, Digest]] = {}
         for run in together:
             for place, digest in run.held:
-                of_batch.setdefault(place, []).append(LandingPart(run.offsets.source, digest))
+                held = of_batch.setdefault(place, {})
+                held[run.offsets.source] = held.get(run.offsets.source, EMPTY) + digest
         parts.append(of_batch)
     of_file = Counter(place for of_batch in parts for place in of_batch)
     dealt: Counter[int] = Counter()
@@ -119,6 +143,7 @@ def _landings(files: Sequence[RawFile], rounds: Sequence[Sequence[Run]]) -> list
             file, number = files[place], dealt[place]
             start, end = (file.length * n // of_file[place] for n in (number, number + 1))
             dealt[place] += 1
-            landings.append(Landing(file.window_start, file.quarantine_day, start, end, True, tuple(held)))
+            of_source = tuple(LandingPart(source, digest) for source, digest in sorted(held.items()))
+            landings.append(Landing(file.window_start, file.quarantine_day, start, end, True, of_source))
         found.append(landings)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import Row, SparkSession, Window
+from pyspark.sql import Column, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.digest import Digest
@@ -23,15 +23,16 @@ _MOST_ROWS = 1_000_000
 
 def scan(
     spark: SparkSession, hdfs: str, files: Sequence[RawFile], window_minutes: int, logs: Mapping[KafkaPartition, int]
-) -> list[Run]:
-    """The runs of every Kafka partition, in their order. Each ID counts once, in the first file that has it, whatever
-    else was appended; damaged lines, and lines in another window's file, count for nothing.
+) -> tuple[list[Run], list[Run]]:
+    """The runs of every Kafka partition, in their order, and those of what was released. Each ID counts once, in the
+    first file that has it, whatever else was appended; damaged lines, and lines in another window's file, count for
+    nothing. What stands in a window as well as in quarantine was released from there: it counts once in each.
 
     `logs` say where the log of each Kafka partition begins. What is missing before that, or of one that has no log, can
     be read by nobody: a gap there ends no run. Raises TerminalError for more gaps than could be looked after.
     """
     if not files:
-        return []
+        return [], []
     paths = [hdfs.rstrip("/") + file.path for file in files]
     length = F.lit(window_minutes * 60_000)
     numbered = spark.createDataFrame(
@@ -42,6 +43,7 @@ def scan(
         "file_path string, place int, window_ms bigint",
     )
     halves = lines.digest_halves(F.col("id"), F.col("content"))
+    quarantined = F.col("window_ms") == _QUARANTINE
     belongs = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(_QUARANTINE)) == F.col("window_ms")
     distinct = (
         spark.read.text(paths, lineSep="\n")
@@ -51,10 +53,14 @@ def scan(
         .transform(lines.parsed())
         .where("intact")
         .where(belongs)
-        .select(*_SOURCE, "offset", F.struct("place", *halves, "event_ms", "kafka_timestamp").alias("one"))
+        .select(*_SOURCE, "offset", "window_ms", F.struct("place", *halves, "event_ms", "kafka_timestamp").alias("one"))
         .groupBy(*_SOURCE, "offset")
-        .agg(F.min("one").alias("one"))
-        .select(*_SOURCE, "offset", "one.*")
+        .agg(
+            F.min(F.when(quarantined, F.col("one"))).alias("read"),
+            F.min(F.when(~quarantined, F.col("one"))).alias("filed"),
+        )
+        .select(*_SOURCE, "offset", F.explode(_once_or_twice()))
+        .select(*_SOURCE, "offset", "col.released", "col.one.*")
     )
     begins = F.broadcast(
         spark.createDataFrame(
@@ -62,13 +68,15 @@ def scan(
             "generation string, kafka_partition int, begins bigint",
         )
     )
-    in_order = Window.partitionBy(*_SOURCE).orderBy("offset")
+    in_order = Window.partitionBy(*_SOURCE, "released").orderBy("offset")
+    before_the_log = ~F.col("released") & F.coalesce(F.col("offset") < F.col("begins"), F.lit(True))
     rows = (
         distinct.join(begins, list(_SOURCE), "left")
         .withColumn("position", F.row_number().over(in_order))
-        .withColumn("run", F.when(F.col("offset") >= F.col("begins"), F.col("offset") - F.col("position")))
-        .fillna(_BEFORE_THE_LOG, "run")
-        .groupBy(*_SOURCE, "run", "place")
+        .withColumn(
+            "run", F.when(before_the_log, F.lit(_BEFORE_THE_LOG)).otherwise(F.col("offset") - F.col("position"))
+        )
+        .groupBy(*_SOURCE, "released", "run", "place")
         .agg(
             F.min("offset").alias("first"),
             F.max("offset").alias("last"),
@@ -85,14 +93,22 @@ def scan(
             f"raw has more than {_MOST_ROWS:,} gaps and files, as a topic of many transactions has; restore a backup "
             "of the ledger instead"
         )
-    by_run: dict[tuple[str, int, int], list[Row]] = {}
+    by_run: dict[tuple[bool, str, int, int], list[Row]] = {}
     for row in rows:
-        by_run.setdefault((row.generation, row.kafka_partition, row.run), []).append(row)
-    found = []
-    for (generation, kafka_partition, number), held in sorted(by_run.items()):
+        by_run.setdefault((row.released, row.generation, row.kafka_partition, row.run), []).append(row)
+    found: dict[bool, list[Run]] = {False: [], True: []}
+    for (released, generation, kafka_partition, number), held in sorted(by_run.items()):
         source = KafkaPartition(generation, kafka_partition)
-        found.append(_run(source, held, logs.get(source, 0) if number == _BEFORE_THE_LOG else 0))
-    return found
+        found[released].append(_run(source, held, logs.get(source, 0) if number == _BEFORE_THE_LOG else 0))
+    return found[False], found[True]
+
+
+def _once_or_twice() -> Column:
+    """What was read of an ID, and what was released, each as `one` with whether it was `released`."""
+    read = F.struct(F.lit(False).alias("released"), F.coalesce("read", "filed").alias("one"))
+    released = F.struct(F.lit(True).alias("released"), F.col("filed").alias("one"))
+    both = F.col("read").isNotNull() & F.col("filed").isNotNull()
+    return F.when(both, F.array(read, released)).otherwise(F.array(read))
 
 
 def _run(source: KafkaPartition, rows: Sequence[Row], reaches: int) -> Run:
