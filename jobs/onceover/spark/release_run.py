@@ -163,11 +163,13 @@ def _chunks(ids: Iterable[OffsetRange], most: int) -> Iterator[list[OffsetRange]
     """In order, of one generation each, `most` IDs at most."""
     for _, of_it in groupby(split(ids, most), key=lambda piece: piece.source.generation):
         chunk: list[OffsetRange] = []
+        room = most
         for piece in of_it:
-            if chunk and sum(map(len, chunk)) + len(piece) > most:
+            if len(piece) > room:
                 yield chunk
-                chunk = []
+                chunk, room = [], most
             chunk.append(piece)
+            room -= len(piece)
         yield chunk
 
 
