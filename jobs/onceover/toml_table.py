@@ -22,6 +22,12 @@ def milliseconds(text: str) -> int | None:
     return length if length <= _LONGEST_MS else None
 
 
+def shortest(least: int) -> str:
+    """That many milliseconds as somebody would write it."""
+    unit = max((unit for unit, size in _UNIT_MS.items() if least % size == 0), key=_UNIT_MS.__getitem__)
+    return f'"{least // _UNIT_MS[unit]}{unit}"'
+
+
 class Table:
     """Reads values of a table; each method returns something usable even where it noted a mistake."""
 
@@ -94,8 +100,11 @@ class Table:
         """Milliseconds."""
         value = self._take(key, default, str, "a duration", DURATION_RULE, False)
         found = milliseconds(value)
+        if found is None:
+            self.wrong(key, f"{value[:80]!r} is no duration", DURATION_RULE)
+        elif found < least:
+            self.wrong(key, f"{value[:80]!r} is too short", f"take at least {shortest(least)}")
         if found is None or found < least:
-            self.wrong(key, f"{value[:80]!r} is no duration that does here", DURATION_RULE)
             return least
         return found
 

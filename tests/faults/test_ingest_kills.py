@@ -143,7 +143,7 @@ def test_a_second_driver_is_refused_while_the_first_one_lives(lanes: Lanes, jobs
     second.start()
     assert second.wait(120) == 75
     assert "log4j" not in second.everything_said(), "it is refused before Spark starts, whose first word that is"
-    assert "is being ingested by" in second.last_words()
+    assert "has a driver already" in second.last_words()
     assert first.stop() == 0
 
 

@@ -43,6 +43,9 @@ def test_what_has_no_place_is_listed_by_day_and_reason_and_shown_safely(lanes: C
         (("list", "--day", "../../etc"), "--day takes a date"),
         (("list", "--reason", "x"), "list takes no --reason"),
         (("drop",), "'drop' is not one of"),
+        (("release", "--limit", "3", "--dry-run"), "release takes no --limit"),
+        (("show", "--dry-run"), "show takes no --dry-run"),
+        (("release",), 'give --why "..."'),
     ],
 )
 def test_what_cannot_be_meant_is_refused(lanes: Callable[..., Lane], arguments: tuple[str, ...], says: str) -> None:

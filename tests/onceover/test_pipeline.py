@@ -130,10 +130,9 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
             f"{file}: contract.measures.all.sum: only a count takes *; name what to take, such as value.x",
             f"{file}: contract.measures.plain: 'value.x' is not a table; "
             "write [contract.measures.plain] above its keys",
-            f"{file}: contract.bounds.horizon: '2 weeks' is no duration that does here; "
+            f"{file}: contract.bounds.horizon: '2 weeks' is no duration; "
             'write it like "90s", "15m", "1h" or "2d", at most 3650d',
-            f"{file}: ingest.idle_after: '0s' is no duration that does here; "
-            'write it like "90s", "15m", "1h" or "2d", at most 3650d',
+            f"{file}: ingest.idle_after: '0s' is too short; take at least \"1ms\"",
             f"{file}: ingest.max_records_per_batch: 'True' is not a whole number; write a number from 1",
             f"{file}: ingest.offset_path: a checkpoint needs its path on HDFS; take an absolute path such as "
             "/checkpoints/flights, without hdfs://, spaces, // or a / at the end, or leave it out",

@@ -32,7 +32,12 @@ def next_steps(pipeline: str, window: Window, state: str, kinds: Collection[str]
 def _of_pipeline(pipeline: str, kinds: Collection[str]) -> list[Step]:
     steps: list[Step] = []
     if Kind.UNFINISHED_BATCH in kinds:
-        steps.append(Step("Start ingest again, it supersedes the unfinished batch.", f"onceover ingest {pipeline}"))
+        steps.append(
+            Step(
+                "Start ingest again, it supersedes the unfinished batch; so does a release, if one was killed.",
+                f"onceover ingest {pipeline}",
+            )
+        )
     if Kind.HOLE in kinds:
         steps += [
             Step("Offsets that Kafka still has are read again by the next repair. See which those are:",

@@ -24,7 +24,9 @@ _MOST_SHOWN = 40
 
 OlderThan = Annotated[
     str,
-    typer.Option("--older-than", metavar="TIME", help="Only windows that nothing has come to for so long, like 90d."),
+    typer.Option(
+        "--older-than", metavar="DURATION", help="Only windows that nothing has come to for so long: 90d, 0s."
+    ),
 ]
 From = Annotated[
     str | None, typer.Option("--from", metavar="TIME", help="Start of the first window; needs --to. Else all windows.")

@@ -15,15 +15,27 @@ from typing import Any
 
 import typer
 
+from onceover.cli.output import progress
+
 _STDERR = 2
 _LAST_WORDS_SECONDS = 20.0
+_SIGNALLED = 128  # and the signal's number: what a shell says of a process that was killed
+_ENDED = "it was ended before it was done; what it had noted by then stays, run it again for the rest"
 _PR_SET_PDEATHSIG = 1  # prctl(2): the signal that a process gets when its parent dies
 
 
 def told(command: Sequence[str]) -> Any:
-    """What the entry printed last, as JSON. Where it failed, we end as it did."""
+    """What the entry printed last, as JSON. Where it failed, we end as it did; ended by a signal, it says what that
+    means."""
     with tempfile.TemporaryFile() as printed:
-        if ended := run(command, stdout=printed.fileno()):
+        try:
+            ended = run(command, stdout=printed.fileno())
+        except BaseException:
+            progress(_ENDED)
+            raise
+        if ended:
+            if ended > _SIGNALLED:
+                progress(_ENDED)
             raise typer.Exit(ended)
         printed.seek(0)
         return json.loads(printed.read().splitlines()[-1])
@@ -51,7 +63,8 @@ def run(command: Sequence[str], stdout: int = _STDERR) -> int:
 
         before = signal.signal(signal.SIGTERM, end)
         try:
-            return process.wait()
+            ended = process.wait()
+            return ended if ended >= 0 else _SIGNALLED - ended
         except BaseException:
             process.terminate()  # the entries unwind from it; SIGINT is ignored in what a shell put into the background
             try:

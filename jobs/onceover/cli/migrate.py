@@ -82,4 +82,4 @@ def _show(done: Migration, dry_run: bool) -> None:
     if done.cutovers:
         rows = ((s.generation, str(s.kafka_partition), at) for s, at in done.cutovers)
         say(table(["generation", ">partition", f">first offset of version {done.new}"], rows))
-    say("Nothing was written." if dry_run else f"Start it again: `onceover ingest {done.pipeline}`")
+    say("Nothing was written." if dry_run else f"Start ingest again: `onceover ingest {done.pipeline}`")

@@ -38,7 +38,8 @@ Day = Annotated[
     str | None, typer.Option("--day", metavar="DATE", help="The day a record was put there, UTC; else all.")
 ]
 Reason = Annotated[
-    str | None, typer.Option("--reason", metavar="TEXT", help="Not with list: only records whose reason contains this.")
+    str | None,
+    typer.Option("--reason", metavar="TEXT", help="Not with list: only records whose reason contains this text."),
 ]
 Why = Annotated[
     str | None, typer.Option("--why", metavar="TEXT", help="With release: kept with it, and with who said so.")
@@ -46,7 +47,9 @@ Why = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", metavar="", help="With release: only say what would land; write nothing.")
 ]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="With show: so many records at most.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", metavar="N", min=1, help="With show: so many records at most; else 20.")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -70,7 +73,7 @@ def quarantine(
     action: Do,
     day: Day = None,
     reason: Reason = None,
-    limit: Limit = 20,
+    limit: Limit = None,
     why: Why = None,
     dry_run: DryRun = False,
     json: AsJson = False,
@@ -92,6 +95,8 @@ def quarantine(
     known = find(pipeline)
     if reason is not None and action is Action.LIST:
         raise UsageError("list takes no --reason; that is for show and release")
+    if limit is not None and action is not Action.SHOW:
+        raise UsageError(f"{action} takes no --limit; that is for show")
     if action is Action.RELEASE:
         release(known.name, _date(day), reason, why, dry_run, json)
         return
@@ -103,7 +108,7 @@ def quarantine(
     if action is Action.LIST:
         _list(known.name, files, days, gone, json)
     else:
-        _show(files, days, gone, reason, limit, json)
+        _show(files, days, gone, reason, limit or 20, json)
 
 
 def _days(files: WindowFiles, day: str | None) -> Mapping[date, int]:
@@ -187,9 +192,10 @@ def _show(
         say("nothing in quarantine matches")
     for record in shown:
         say(f"{record['id']}  {record['reason']}")
-        for part in ("key", "headers", "value"):
-            if record[part]:
-                say(f"  {part:<8}{_short(str(record[part]))}")
+        headers = ", ".join(f"{name}={'null' if value is None else value}" for name, value in record["headers"])
+        for part, text in (("key", record["key"]), ("headers", headers or None), ("value", record["value"])):
+            if text is not None:
+                say(f"  {part:<8}{_short(text) or '(empty)'}")
 
 
 def _plain(line: Line) -> dict[str, Any]:

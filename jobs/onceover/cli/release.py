@@ -44,4 +44,4 @@ def _show(done: Mapping[str, Any], dry_run: bool) -> None:
     would = "would land" if dry_run else "landed"
     say(f"{counted(done['records'], 'record')} {would} in {counted(len(windows), 'window')}")
     if not dry_run:
-        say("The next run of Airflow's detect_and_repair judges these windows again, or `onceover repair` does now")
+        say("These windows are judged again by the next run of repair_failed_windows, or by `onceover repair` now")

@@ -91,7 +91,7 @@ def _tell(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mapping[st
             )
         case Kind.UNFINISHED_BATCH:
             return Told(
-                "A batch was begun by an ingest that is gone; what it appended counts for nothing.",
+                "A batch was begun by an ingest or a release that is gone; what it appended counts for nothing.",
                 f"{listed(evidence['batches'], 'batch').replace('batchs', 'batches').capitalize()}: begun, neither "
                 "landed nor superseded, and the epoch is dead.",
             )
@@ -107,7 +107,11 @@ def _tell(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mapping[st
                 f"{cut}. Reading goes on at the log's end; this is over once the log reaches the stored offset again.",
             )
         case Kind.MISPLACED_LINE:
-            return Told(_some(evidence["lines"], "line", "belongs", "belong") + " to another window.", _SCAN)
+            return Told(
+                _some(evidence["lines"], "line", "belongs", "belong") + " to another window, or to none.",
+                f"{_SCAN} They count for nothing: lines of another window's records, or what a release appended that "
+                "was killed before it landed.",
+            )
         case Kind.CORRUPT_LINE:
             return Told(_some(evidence["lines"], "line", "is", "are") + " damaged, by the CRC.", _SCAN)
         case Kind.MISDATED:

@@ -121,6 +121,6 @@ def fenced(epoch: Epoch) -> FencedError:
 def _busy(pipeline: str, holder: Mapping[str, object] | None) -> BusyError:
     shown = f"{holder['owner']} (epoch {holder['epoch']})" if holder else "another driver"
     return BusyError(
-        f"pipeline {pipeline} is being ingested by {shown}; stop that one first, or wait {LEASE_SECONDS:.0f} s after "
+        f"pipeline {pipeline} has a driver already, {shown}; stop that one first, or wait {LEASE_SECONDS:.0f} s after "
         "it died"
     )

@@ -42,7 +42,7 @@ def test_what_changed_and_where_it_begins_is_told_with_what_to_do_next(run: Any,
     assert "new measures: big" in done.stdout
     assert "5f3a0b1c" in done.stdout
     assert "1,200" in done.stdout
-    assert done.stdout.splitlines()[-1] == "Start it again: `onceover ingest things`"
+    assert done.stdout.splitlines()[-1] == "Start ingest again: `onceover ingest things`"
 
 
 def test_a_dry_run_needs_no_reason_and_writes_nothing(run: Any, asked: Asked) -> None:

@@ -31,7 +31,7 @@ SAID = {
     Kind.LATE: "(landing 9)",
     Kind.AGGREGATE_MISMATCH: "They count 120 records, the landings hold 100: 20 records too many.",
     Kind.UNFINISHED_BATCH: "Batches 12 and 13: begun",
-    Kind.MISPLACED_LINE: "1 line in the window file belongs to another window.",
+    Kind.MISPLACED_LINE: "1 line in the window file belongs to another window, or to none.",
     Kind.CORRUPT_LINE: "2 lines in the window file are damaged",
     Kind.MISDATED: "1 ID in the window file has more than one event time.",
     Kind.CONFLICT: "2 IDs in the window file have more than one content.",
@@ -49,6 +49,12 @@ LANDINGS = [
 def test_every_kind_is_told_with_its_numbers(kind: Kind) -> None:
     told = tell(kind, EVIDENCE[kind], LANDINGS)
     assert SAID[kind] in f"{told.what} {told.how}"
+
+
+def test_a_parquet_file_that_is_gone_is_told_apart_from_text_that_is() -> None:
+    told = tell(Kind.MISSING_FILE, {"expected_length": 1000, "file_length": None, "parquet": True}, [])
+    assert "Parquet file that stands in for the window's text" in told.what
+    assert "1,000 bytes" in told.how
 
 
 def test_what_detection_really_writes_down_is_told_in_full() -> None:
