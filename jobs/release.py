@@ -6,19 +6,22 @@ import argparse
 import json
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext, suppress
 from datetime import date
+from functools import partial
 
 from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
 
 from onceover.endpoints import address
 from onceover.entry import run
 from onceover.heart import as_driver
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
+from onceover.ledger.drivers import Epoch
 from onceover.pipelines import find
-from onceover.spark.release_run import ReleaseRun
+from onceover.spark.release_run import Found, ReleaseRun
 from onceover.spark.session import build
 from onceover.steps import Holding
 from onceover.window import written
@@ -42,20 +45,10 @@ def main(arguments: Sequence[str]) -> int:
         with driving as epoch:
             known = require_same_contract(connection, pipeline)
             files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
-            there = files.quarantine_days()
-            days = [day for day in there if chosen.day in (None, day)]
-            spark = build(f"onceover release {pipeline.name}")
-            most = pipeline.ingest.max_records_per_batch
-            try:
-                with closing(ReleaseRun(spark, connection, known, files, address("hdfs"), most)) as release:
-                    found = release.look(days, chosen.reason)
-                    done = 0
-                    if epoch is not None:
-                        holding = Holding.from_environment()
-                        done = release.carry_out(epoch, found.ids, chosen.who, chosen.why, address("webhdfs"), holding)
-            finally:
-                with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
-                    spark.stop()
+            days = [day for day in files.quarantine_days() if chosen.day in (None, day)]
+            run_on = partial(ReleaseRun, connection=connection, known=known, files=files, hdfs=address("hdfs"),
+                             most=pipeline.ingest.max_records_per_batch)  # fmt: skip
+            found, done = _released(run_on, days, chosen, epoch) if days else (Found({}, (), {}), 0)
     print(
         json.dumps(
             {
@@ -69,6 +62,23 @@ def main(arguments: Sequence[str]) -> int:
         )
     )
     return 0
+
+
+def _released(
+    run_on: Callable[[SparkSession], ReleaseRun], days: Sequence[date], chosen: argparse.Namespace, epoch: Epoch | None
+) -> tuple[Found, int]:
+    """What was found, and in how many batches it was landed: in none without an epoch."""
+    spark = build(f"onceover release {chosen.pipeline}")
+    try:
+        with closing(run_on(spark)) as release:
+            found = release.look(days, chosen.reason)
+            if epoch is None:
+                return found, 0
+            holding, webhdfs = Holding.from_environment(), address("webhdfs")
+            return found, release.carry_out(epoch, found.ids, chosen.who, chosen.why, webhdfs, holding)
+    finally:
+        with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
+            spark.stop()
 
 
 if __name__ == "__main__":

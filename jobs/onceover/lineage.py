@@ -27,21 +27,22 @@ class DatasetName:
 @dataclass(frozen=True, slots=True)
 class Lineage:
     """What one repair request has read and written until now. `files` are the window files below the folder `raw`, in
-    the windows' order, `offsets` those of the topic that their landings came from; all empty if nothing was
-    published."""
+    the windows' order, and the Parquet files that stand in for their text, with their `bytes`; `offsets` are those of
+    the topic that their landings came from. All empty if nothing was published."""
 
     raw: DatasetName
     topic: DatasetName
     table: DatasetName
     windows: tuple[Published, ...]
     files: tuple[str, ...]
+    bytes: int
     offsets: tuple[OffsetRange, ...]
 
 
 def of_repair(pipeline_name: str, request_id: int) -> Lineage:
     """The lineage of a repair request, read back from the ledger; of one that is not there it is empty."""
     from onceover.endpoints import address
-    from onceover.ledger import lineage
+    from onceover.ledger import compactions, lineage
     from onceover.ledger.database import connect, require_current, whereabouts
     from onceover.pipelines import find
     from onceover.window_files import Layout
@@ -52,12 +53,20 @@ def of_repair(pipeline_name: str, request_id: int) -> Lineage:
         require_current(connection)
         host, port, database = whereabouts(connection)
         windows, offsets = lineage.of_request(connection, pipeline.name, request_id)
+        standing_in = compactions.standing_in(connection, pipeline.name, [one.window_start for one in windows])
+    parquet = {start: compacted for start, compacted in standing_in.items() if compacted}
+    files: list[str] = []
+    for one in windows:
+        compacted = parquet.get(one.window_start)
+        files += [layout.parquet_file(one.window_start, compacted.digest)] if compacted else []
+        files += [layout.window_file(one.window_start)] if one.bytes or not compacted else []
     return Lineage(
         raw=on_hdfs(address("hdfs"), f"{layout.raw_root}/{pipeline.name}"),
         topic=on_kafka(address("kafka"), pipeline.contract.topic),
         table=DatasetName(f"postgres://{host}:{port}", f"{database}.aggregates.{pipeline.name}"),
         windows=windows,
-        files=tuple(layout.window_file(one.window_start) for one in windows),
+        files=tuple(files),
+        bytes=sum(one.bytes for one in windows) + sum(compacted.bytes for compacted in parquet.values()),
         offsets=offsets,
     )
 

@@ -35,7 +35,7 @@ def _raw(found: Lineage) -> InputDataset:
             "subset": subset.InputSubsetInputDatasetFacet(subset.LocationSubsetCondition(list(found.files))),
             "inputStatistics": input_statistics_input_dataset.InputStatisticsInputDatasetFacet(
                 rowCount=sum(one.lines for one in found.windows),
-                size=sum(one.bytes for one in found.windows),
+                size=found.bytes,
                 fileCount=len(found.files),
             ),
         },

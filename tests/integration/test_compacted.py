@@ -27,6 +27,7 @@ from tests.integration.planting import aged, append, copied, minutes, replayed
 from onceover.findings import Kind
 from onceover.home import home
 from onceover.ledger import drivers, expiries
+from onceover.lineage import of_repair
 from onceover.retention import carry_out
 from onceover.sweep import sweep_pipeline
 
@@ -58,6 +59,9 @@ def test_once_the_text_went_a_window_is_proved_and_repaired_from_parquet(lane: L
     detection = lane.detect(minutes(0, 10), force=True)
     assert len(lane.repair(detection.request_id or 0).confirmed) == 2
     assert lane.aggregates() == right
+    read, root = of_repair(lane.name, detection.request_id or 0), f"{lane.layout.raw_root}/{lane.name}/"
+    assert [file.removeprefix(root) for file in read.files] == sorted(parquet(lane))
+    assert read.bytes == sum(map(len, parquet(lane).values()))
     assert [certificate(lane, start) for start in (NOON, FIVE_PAST)] == was
     assert lane.compact() == []
     assert let_text_go(lane) == 0
