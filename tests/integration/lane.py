@@ -294,3 +294,5 @@ def lanes(stack: Stack, spark_session: SparkSession) -> Iterator[Callable[..., L
     yield make
     for toml_file in made:
         toml_file.unlink()
+    scheduler = spark_session.sparkContext._jsc.sc().dagScheduler()
+    assert scheduler.activeQueryToJobs().isEmpty(), "Spark keeps jobs of queries that ended: a driver's memory fills up"

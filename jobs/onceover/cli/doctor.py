@@ -36,7 +36,7 @@ def doctor(json: AsJson = False) -> None:
 
     This machine: Java, installed packages, disk, ports. Whether clocks agree. Kafka, each pipeline's topic, how long
     that keeps records and whom it lets lead, stored offsets. HDFS, its safe mode, room and replication. PostgreSQL and
-    the ledger's version. Airflow, its Spark connection and pool. Each pipeline's TOML, unfinished batches, holes and
+    the ledger's version. The Spark cluster. Airflow, its Spark connection and pool. Each pipeline's TOML, unfinished batches, holes and
     blocked windows. Changes nothing; ends in 20 s.
     """
     pipelines, outcomes = _pipelines()
@@ -51,6 +51,7 @@ def doctor(json: AsJson = False) -> None:
         "offsets": partial(checks.offsets, pipelines),
         "HDFS": partial(checks.hdfs, pipelines),
         "PostgreSQL": partial(checks.postgres, pipelines),
+        "Spark": checks.spark,
         "Airflow": checks.airflow,
     }
     with err().status("looking ..."):

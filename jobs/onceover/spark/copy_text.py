@@ -19,7 +19,9 @@ def copy_lines(aggregated: DataFrame, names: Sequence[str]) -> Iterator[str]:
     text = aggregated.select(
         F.concat_ws("\t", _window_start(), *(_value(aggregated, name) for name in names)).alias("line")
     )
-    for row in text.toLocalIterator():
+    # Not DataFrame.toLocalIterator: Spark 4.2.0 begins its jobs after it has ended the query that they belong to, and
+    # so keeps them, with all that they refer to, as long as the driver lives. An ingest does this once a batch.
+    for row in text.rdd.toLocalIterator():
         yield row.line
 
 

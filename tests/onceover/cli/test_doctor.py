@@ -240,3 +240,19 @@ def test_appends_must_survive_a_datanode(writes: Writer, living: int, states: li
 def test_a_connection_is_the_master_that_spark_submit_makes_of_it(stated: str, state: str, says: str) -> None:
     found = _judged("spark_default", "here", _parsed(stated))
     assert (found.state, says in found.what) == (state, True), found.what
+
+
+def test_a_spark_master_that_takes_no_connections_is_wrong_unless_another_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as leading, socket.create_server(("127.0.0.1", 0)) as gone:
+        up, down = (f"127.0.0.1:{each.getsockname()[1]}" for each in (leading, gone))
+        gone.close()
+
+        def looked_at(master: str) -> list[tuple[str, bool]]:
+            monkeypatch.setenv("ONCEOVER_SPARK", master)
+            return [(each.state, "no answer" in each.what) for each in checks.spark()]
+
+        assert looked_at(f"spark://{up}") == [("fine", False)]
+        assert looked_at(f"spark://{down}") == looked_at("spark://[") == [("wrong", True)]
+        assert looked_at(f"spark://{up},{down}") == [("fine", False), ("note", True)]
+        assert looked_at("yarn") == [("note", False)]
+        assert looked_at("local[2]") == []

@@ -8,5 +8,8 @@ from onceover.cli.checks.machine import disk, java, pins, ports
 from onceover.cli.checks.offsets import offsets
 from onceover.cli.checks.outcome import Outcome
 from onceover.cli.checks.postgres import postgres
+from onceover.cli.checks.spark import spark
 
-__all__ = ["Outcome", "airflow", "clocks", "disk", "hdfs", "java", "kafka", "offsets", "pins", "ports", "postgres"]
+__all__ = [
+    "Outcome", "airflow", "clocks", "disk", "hdfs", "java", "kafka", "offsets", "pins", "ports", "postgres", "spark",
+]  # fmt: skip
