@@ -36,8 +36,8 @@ def doctor(json: AsJson = False) -> None:
 
     This machine: Java, installed packages, disk, ports. Whether clocks agree. Kafka, each pipeline's topic, how long
     that keeps records and whom it lets lead, stored offsets. HDFS, its safe mode, room and replication. PostgreSQL and
-    the ledger's version. The Spark cluster. Airflow, its Spark connection and pool. Each pipeline's TOML, unfinished batches, holes and
-    blocked windows. Changes nothing; ends in 20 s.
+    the ledger's version. The Spark cluster. Airflow, its Spark connection and pool. Each pipeline's TOML, unfinished
+    batches, holes and blocked windows. Changes nothing; ends in 20 s.
     """
     pipelines, outcomes = _pipelines()
     _import_first()
