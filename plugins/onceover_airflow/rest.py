@@ -119,14 +119,18 @@ class AirflowRest:
         return self._pages(f"/api/v2/dags/{_part(dag_id)}/dagRuns", "dag_runs", query)
 
     def wait_for_run(self, dag_id: str, run_id: str, deadline_s: float) -> Json:
-        """The run once it has finished, well or not: look at its `state`."""
+        """The run once it has finished, well or not: look at its `state`. What it stands behind is told at the
+        deadline."""
         last: Json = {}
 
         def finished() -> bool:
             last.update(self.run(dag_id, run_id))
             return last["state"] in _FINISHED
 
-        wait_for(finished, deadline_s, f"run {run_id} of {dag_id} to finish")
+        try:
+            wait_for(finished, deadline_s, f"run {run_id} of {dag_id} to finish")
+        except TransientError as error:
+            raise TransientError(f"{error}; {self._unfinished(dag_id)}" if last else str(error)) from error
         return last
 
     def tasks(self, dag_id: str, run_id: str) -> list[Json]:
@@ -163,6 +167,16 @@ class AirflowRest:
             "reset_dag_runs": True,
         }
         return int(self._call("POST", f"/api/v2/dags/{_part(dag_id)}/clearTaskInstances", body)["total_entries"])
+
+    def _unfinished(self, dag_id: str) -> str:
+        """Which runs of the DAG, and which tasks of theirs, have not finished."""
+        told: list[str] = []
+        for run in self.runs(dag_id):
+            if run["state"] not in _FINISHED:
+                tasks = [t for t in self.tasks(dag_id, run["dag_run_id"]) if t["state"] not in (*_FINISHED, "skipped")]
+                names = (f"{t['task_id']}[{t['map_index']}] {t['state']}, try {t['try_number']}" for t in tasks)
+                told.append(f"{run['dag_run_id']} is {run['state']}: {'; '.join(names)}")
+        return ". ".join(told) or "no run is unfinished now"
 
     def _pages(self, path: str, name: str, query: Mapping[str, Any]) -> list[Json]:
         rows: list[Json] = []

@@ -28,9 +28,9 @@ def states(airflow: AirflowRest, dag: str, run: str, pipeline_index: int = -1) -
     return {t["task_id"]: t["state"] for t in tasks if pipeline_index in (-1, t["map_index"])}
 
 
-def finished(airflow: AirflowRest, dag: str, conf: dict[str, Any]) -> str:
+def finished(airflow: AirflowRest, dag: str, conf: dict[str, Any], deadline_s: float = 300) -> str:
     run = airflow.trigger(dag, conf)
-    airflow.wait_for_run(dag, run, 300)
+    airflow.wait_for_run(dag, run, deadline_s)
     return run
 
 
@@ -70,7 +70,8 @@ def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes,
     month = {"pipeline": lane.name, "from": "2013-01-01T00:00Z", "to": "2013-01-05T00:00Z"}
     rival = airflow.trigger("repair_on_call", {**month, "reason": "the dashboard looks doubled"})
     airflow.pause("repair_failed_windows", False)
-    run = finished(airflow, "repair_failed_windows", {})
+    # It waits for the run of the schedule, and that for the rival's Spark: three times a cold one, one after another.
+    run = finished(airflow, "repair_failed_windows", {}, 900)
     airflow.wait_for_run("repair_on_call", rival, 300)
     assert airflow.run("repair_on_call", rival)["state"] == "success"
     pause_when_all_have_ended(airflow, "repair_failed_windows")

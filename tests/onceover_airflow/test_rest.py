@@ -137,6 +137,24 @@ def test_a_run_is_waited_for_until_it_has_finished(airflow: Airflow, client: Air
     assert client.wait_for_run("d", RUN_ID, 5)["state"] == "failed"
 
 
+def test_a_run_that_does_not_finish_in_time_is_told_with_what_it_waits_for(
+    airflow: Airflow, client: AirflowRest
+) -> None:
+    path = "/api/v2/dags/d/dagRuns"
+    runs = [{"dag_run_id": "old", "state": "success"}, {"dag_run_id": "first", "state": "running"},
+            {"dag_run_id": RUN_ID, "state": "queued"}]  # fmt: skip
+    tasks = [{"task_id": "detect", "map_index": 0, "state": "success", "try_number": 1},
+             {"task_id": "repair", "map_index": 0, "state": "up_for_retry", "try_number": 2}]  # fmt: skip
+    airflow.lay(f"GET {path}", (200, {"dag_runs": runs, "total_entries": 3}))
+    airflow.lay(f"GET {path}/manual__2013-01-01T05%3A00%3A00%2B00%3A00", (200, runs[2]))
+    airflow.lay(f"GET {path}/first/taskInstances", (200, {"task_instances": tasks, "total_entries": 2}))
+    of_run = f"{path}/manual__2013-01-01T05%3A00%3A00%2B00%3A00/taskInstances"
+    airflow.lay(f"GET {of_run}", (200, {"task_instances": [], "total_entries": 0}))
+
+    with pytest.raises(TransientError, match=r"in vain; first is running: repair\[0\] up_for_retry, try 2\. manual__"):
+        client.wait_for_run("d", RUN_ID, 0)
+
+
 def test_waiting_ends_at_its_deadline(airflow: Airflow, client: AirflowRest) -> None:
     airflow.lay("GET /api/v2/backfills/4", (200, {"completed_at": None}))
 
