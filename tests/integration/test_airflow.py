@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.conftest import pause_when_all_have_ended
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import replayed
 
@@ -32,17 +33,6 @@ def finished(airflow: AirflowRest, dag: str, conf: dict[str, Any], deadline_s: f
     run = airflow.trigger(dag, conf)
     airflow.wait_for_run(dag, run, deadline_s)
     return run
-
-
-def pause_when_all_have_ended(airflow: AirflowRest, dag: str) -> None:
-    """A run that the schedule has only just queued would wait under a paused DAG for ever."""
-    while True:
-        for run in airflow.runs(dag):
-            airflow.wait_for_run(dag, run["dag_run_id"], 300)
-        airflow.pause(dag, True)
-        if all(run["state"] in ("success", "failed") for run in airflow.runs(dag)):
-            return
-        airflow.pause(dag, False)
 
 
 def result(airflow: AirflowRest, dag: str, run: str, pipeline: str, task: str) -> dict[str, Any]:
@@ -71,7 +61,7 @@ def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes,
     rival = airflow.trigger("repair_on_call", {**month, "reason": "the dashboard looks doubled"})
     airflow.pause("repair_failed_windows", False)
     # It waits for the run of the schedule, and that for the rival's Spark: three times a cold one, one after another.
-    run = finished(airflow, "repair_failed_windows", {}, 900)
+    run = finished(airflow, "repair_failed_windows", {}, 600)
     airflow.wait_for_run("repair_on_call", rival, 300)
     assert airflow.run("repair_on_call", rival)["state"] == "success"
     pause_when_all_have_ended(airflow, "repair_failed_windows")
