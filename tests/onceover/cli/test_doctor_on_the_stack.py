@@ -27,7 +27,7 @@ from onceover.ledger.catalog import keep_log_retention
 from onceover.pipelines import find
 from onceover.stack import Stack
 from onceover.stack import hdfs as embedded_hdfs
-from onceover_airflow.rest import AirflowRest
+from onceover_airflow.rest import AirflowRest, wait_for
 
 pytestmark = pytest.mark.stack
 
@@ -89,11 +89,16 @@ def test_what_the_broker_says_counts_for_a_topic_that_says_nothing(plant: Any) -
         resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
         next(iter(admin.incremental_alter_configs([resource]).values())).result()
 
+    def is_told() -> bool:
+        return "unclean.leader.election.enable=true" in told(iter(topic_outcomes(plant)), "wrong")
+
+    # The controller says when it has written a setting down; the broker reads it from there in its own time.
     unclean(AlterConfigOpType.SET)
     try:
-        assert "unclean.leader.election.enable=true" in told(iter(topic_outcomes(plant)), "wrong")
+        wait_for(is_told, 30, "doctor to tell what the broker is set to")
     finally:
         unclean(AlterConfigOpType.DELETE)
+        wait_for(lambda: not is_told(), 30, "the broker to take it back")
 
 
 def test_a_window_that_leaves_the_log_before_it_is_certified_is_told(plant: Any) -> None:
