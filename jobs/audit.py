@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from contextlib import suppress
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -18,7 +17,7 @@ from onceover.ledger.database import connect, require_current
 from onceover.pipelines import find
 from onceover.spark.audit_run import audit_log
 from onceover.spark.failure import one_line
-from onceover.spark.session import build
+from onceover.spark.session import running
 from onceover.spark.verify_run import verify_window
 from onceover.window_files import Layout, WindowFiles
 
@@ -36,17 +35,14 @@ def main(arguments: Sequence[str]) -> int:
         audit, _ = audits.read(connection, pipeline.name, chosen.audit)
         files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
         files.check()
-        spark = build(f"onceover audit {pipeline.name}")
-        try:
-            if audit.kind == "window":
-                result = verify_window(spark, connection, known, files, hdfs, audit)
-            else:
-                result = audit_log(spark, connection, pipeline, known, files, hdfs, audit)
-        except (PySparkException, Py4JError) as error:
-            raise TransientError(f"Spark failed, nothing was changed: {one_line(error)}") from error
-        finally:
-            with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
-                spark.stop()
+        with running(f"onceover audit {pipeline.name}") as spark:
+            try:
+                if audit.kind == "window":
+                    result = verify_window(spark, connection, known, files, hdfs, audit)
+                else:
+                    result = audit_log(spark, connection, pipeline, known, files, hdfs, audit)
+            except (PySparkException, Py4JError) as error:
+                raise TransientError(f"Spark failed, nothing was changed: {one_line(error)}") from error
         require_in_force(connection, known)
         audits.finish(connection, audit.audit_id, result)
     print(f"audit {audit.audit_id}: {'equal' if result['equal'] else 'not equal'}")

@@ -5,9 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from contextlib import suppress
-
-from py4j.protocol import Py4JError
 
 from onceover.endpoints import address
 from onceover.entry import run
@@ -16,7 +13,7 @@ from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.pipelines import find
 from onceover.spark.compact_run import CompactRun
-from onceover.spark.session import build
+from onceover.spark.session import running
 from onceover.steps import Holding
 from onceover.window import parse_moment
 from onceover.window_files import Layout, WindowFiles
@@ -40,13 +37,9 @@ def main(arguments: Sequence[str]) -> int:
         due = compactions.due(connection, known.name, chosen.older_than_ms, chosen.start, chosen.end)
         files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
         files.check()
-        spark = build(f"onceover compact {pipeline.name}")
-        try:
+        with running(f"onceover compact {pipeline.name}") as spark:
             compacting = CompactRun(spark, connection, known, files, hdfs, chosen.who, chosen.why, holding)
             ended = compacting.run(due)
-        finally:
-            with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
-                spark.stop()
     print(json.dumps([one.as_dict() for one in ended]))
     return 0
 

@@ -9,9 +9,6 @@ import signal
 import socket
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
-
-from py4j.protocol import Py4JError
 
 from onceover.endpoints import address
 from onceover.entry import run
@@ -25,7 +22,7 @@ from onceover.ledger.database import Connection, connect, migrate
 from onceover.pipelines import find
 from onceover.spark.contract_check import check
 from onceover.spark.driving import driver, opened
-from onceover.spark.session import build
+from onceover.spark.session import running
 from onceover.steps import Holding
 from onceover.window_files import Layout, WindowFiles
 
@@ -47,8 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         drivers.refuse_beside_a_living_one(ledger, pipeline.name)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        spark = build(f"onceover ingest {pipeline.name}")
-        try:
+        with running(f"onceover ingest {pipeline.name}") as spark:
             known = register(ledger, pipeline, check(spark, pipeline.contract))
             _keep_log_retention(ledger, pipeline.name, topic)
             epoch = _acquire(ledger, pipeline.name, stop)
@@ -59,9 +55,6 @@ def main(arguments: Sequence[str]) -> int:
             with Heart(postgres, epoch) as heart:
                 loop.run(stop, heart.lost, show(pipeline.name))
             drivers.release(ledger, epoch)
-        finally:
-            with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
-                spark.stop()
     return 0
 
 

@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -28,7 +28,7 @@ from onceover.pipelines import find
 from onceover.spark.contract_check import check
 from onceover.spark.failure import one_line
 from onceover.spark.scan import scan
-from onceover.spark.session import build
+from onceover.spark.session import running
 from onceover.window import written
 from onceover.window_files import Layout, WindowFiles
 
@@ -46,20 +46,17 @@ def main(arguments: Sequence[str]) -> int:
     with connect(postgres, f"onceover rebuild {pipeline.name}") as connection:
         require_nothing_known(connection, pipeline.name)
         print(f"{len(files):,} files, {sum(file.length for file in files):,} bytes", file=sys.stderr, flush=True)
-        spark = build(f"onceover rebuild {pipeline.name}")
-        try:
-            known = register(connection, pipeline, check(spark, pipeline.contract))
-            with as_driver(connection, pipeline.name, owner) as epoch:
-                logs = _logs(facts)
-                runs, released = scan(spark, address("hdfs"), files, known.contract.window_minutes, logs)
-                is_whole = pipeline.ingest.first_start == "earliest"
-                topic_ids = {facts.generation: facts.topic_id} if facts else {}
-                done = write_anew(connection, epoch, known, files, runs, released, topic_ids, logs if is_whole else {})
-        except (PySparkException, Py4JError) as error:
-            raise TransientError(f"Spark failed, nothing was written: {one_line(error)}") from error
-        finally:
-            with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
-                spark.stop()
+        with running(f"onceover rebuild {pipeline.name}") as spark:
+            try:
+                known = register(connection, pipeline, check(spark, pipeline.contract))
+                with as_driver(connection, pipeline.name, owner) as epoch:
+                    logs = _logs(facts)
+                    runs, released = scan(spark, address("hdfs"), files, known.contract.window_minutes, logs)
+                    whole = logs if pipeline.ingest.first_start == "earliest" else {}
+                    topic_ids = {facts.generation: facts.topic_id} if facts else {}
+                    done = write_anew(connection, epoch, known, files, runs, released, topic_ids, whole)
+            except (PySparkException, Py4JError) as error:
+                raise TransientError(f"Spark failed, nothing was written: {one_line(error)}") from error
     print(
         json.dumps(
             {

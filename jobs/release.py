@@ -6,23 +6,18 @@ import argparse
 import json
 import os
 import socket
-from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext, suppress
+from collections.abc import Sequence
+from contextlib import closing, nullcontext
 from datetime import date
-from functools import partial
-
-from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
 
 from onceover.endpoints import address
 from onceover.entry import run
 from onceover.heart import as_driver
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
-from onceover.ledger.drivers import Epoch
 from onceover.pipelines import find
 from onceover.spark.release_run import Found, ReleaseRun
-from onceover.spark.session import build
+from onceover.spark.session import running
 from onceover.steps import Holding
 from onceover.window import written
 from onceover.window_files import Layout, WindowFiles
@@ -46,9 +41,16 @@ def main(arguments: Sequence[str]) -> int:
             known = require_same_contract(connection, pipeline)
             files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
             days = [day for day in files.quarantine_days() if chosen.day in (None, day)]
-            run_on = partial(ReleaseRun, connection=connection, known=known, files=files, hdfs=address("hdfs"),
-                             most=pipeline.ingest.max_records_per_batch)  # fmt: skip
-            found, done = _released(run_on, days, chosen, epoch) if days else (Found({}, (), {}), 0)
+            most, found, done = pipeline.ingest.max_records_per_batch, Found({}, (), {}), 0
+            if days:
+                with (
+                    running(f"onceover release {pipeline.name}") as spark,
+                    closing(ReleaseRun(spark, connection, known, files, address("hdfs"), most)) as release,
+                ):
+                    found = release.look(days, chosen.reason)
+                    if epoch is not None:
+                        holding = Holding.from_environment()
+                        done = release.carry_out(epoch, found.ids, chosen.who, chosen.why, address("webhdfs"), holding)
     print(
         json.dumps(
             {
@@ -62,23 +64,6 @@ def main(arguments: Sequence[str]) -> int:
         )
     )
     return 0
-
-
-def _released(
-    run_on: Callable[[SparkSession], ReleaseRun], days: Sequence[date], chosen: argparse.Namespace, epoch: Epoch | None
-) -> tuple[Found, int]:
-    """What was found, and in how many batches it was landed: in none without an epoch."""
-    spark = build(f"onceover release {chosen.pipeline}")
-    try:
-        with closing(run_on(spark)) as release:
-            found = release.look(days, chosen.reason)
-            if epoch is None:
-                return found, 0
-            holding, webhdfs = Holding.from_environment(), address("webhdfs")
-            return found, release.carry_out(epoch, found.ids, chosen.who, chosen.why, webhdfs, holding)
-    finally:
-        with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
-            spark.stop()
 
 
 if __name__ == "__main__":

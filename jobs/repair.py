@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from contextlib import suppress
-
-from py4j.protocol import Py4JError
 
 from onceover.endpoints import address
 from onceover.entry import run
@@ -17,7 +14,7 @@ from onceover.pipelines import find
 from onceover.repair import Claimed
 from onceover.spark.refilling import refill
 from onceover.spark.repair_run import KeepClaims, RepairRun
-from onceover.spark.session import build
+from onceover.spark.session import running
 from onceover.steps import Holding, RepairStep
 from onceover.window_files import Layout, WindowFiles
 
@@ -39,20 +36,19 @@ def main(arguments: Sequence[str]) -> int:
             return 0
         files = WindowFiles(webhdfs, Layout(pipeline.storage.raw_root, pipeline.name))
         files.check()
-        spark = build(f"onceover repair {pipeline.name}")
         claimed: list[Claimed] = []
-        try:
-            refill(spark, connection, pipeline, known, wanted.request_id)
-            wanted = requests.read_request(connection, pipeline.name, wanted.request_id)
-            claimed, accounted = requests.claim(connection, wanted)
-            with KeepClaims(postgres, pipeline.name, claimed):
-                holding.reached(RepairStep.CLAIMED)
-                repairing = RepairRun(spark, connection, known, wanted, files, hdfs, pipeline.repair.max_tries, holding)
-                outcome = repairing.run(claimed, accounted)
-        finally:
-            requests.release(connection, pipeline.name, claimed)
-            with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
-                spark.stop()
+        with running(f"onceover repair {pipeline.name}") as spark:
+            try:
+                refill(spark, connection, pipeline, known, wanted.request_id)
+                wanted = requests.read_request(connection, pipeline.name, wanted.request_id)
+                claimed, accounted = requests.claim(connection, wanted)
+                with KeepClaims(postgres, pipeline.name, claimed):
+                    holding.reached(RepairStep.CLAIMED)
+                    tries = pipeline.repair.max_tries
+                    repairing = RepairRun(spark, connection, known, wanted, files, hdfs, tries, holding)
+                    outcome = repairing.run(claimed, accounted)
+            finally:
+                requests.release(connection, pipeline.name, claimed)
     print(
         f"request {wanted.request_id}: {len(wanted.window_starts)} windows, {outcome.published} repaired, "
         f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked"

@@ -18,6 +18,7 @@ from onceover.errors import TerminalError, TransientError, UnreachableError
 
 _TIMEOUT = (5, 60)
 _FINISHED = frozenset({"success", "failed"})
+_TASK_FINISHED = _FINISHED | {"skipped", "upstream_failed", "removed"}
 
 Json = dict[str, Any]
 
@@ -173,7 +174,7 @@ class AirflowRest:
         told: list[str] = []
         for run in self.runs(dag_id):
             if run["state"] not in _FINISHED:
-                tasks = [t for t in self.tasks(dag_id, run["dag_run_id"]) if t["state"] not in (*_FINISHED, "skipped")]
+                tasks = [t for t in self.tasks(dag_id, run["dag_run_id"]) if t["state"] not in _TASK_FINISHED]
                 names = (f"{t['task_id']}[{t['map_index']}] {t['state']}, try {t['try_number']}" for t in tasks)
                 told.append(f"{run['dag_run_id']} is {run['state']}: {'; '.join(names)}")
         return ". ".join(told) or "no run is unfinished now"

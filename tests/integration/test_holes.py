@@ -151,9 +151,9 @@ def test_compacted_records_raise_no_alarm_and_what_is_left_is_read_again(lanes: 
     lane.produce([event(0)], key=b"same")
     with lane.driver() as driver:
         driver.turn()
-    for n in range(1, 6):  # in segments of their own; the last one is never compacted
-        lane.produce([event(n)], key=b"same")
-        time.sleep(0.1)  # segments are rolled by the broker's clock
+    now_ms = int(time.time() * 1000)
+    for n in range(1, 6):  # in segments of their own, for they are seconds apart; the last one is never compacted
+        lane.produce([event(n)], key=b"same", timestamp=now_ms + n * 1000)
     deadline = time.monotonic() + 60
     while len(lane.log()) > 2:
         assert time.monotonic() < deadline, "the broker did not compact"

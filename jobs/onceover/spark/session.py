@@ -89,6 +89,17 @@ def build(app_name: str) -> SparkSession:
 
 
 @contextmanager
+def running(app_name: str) -> Iterator[SparkSession]:
+    """What `build` gives, stopped at the end, however that comes."""
+    session = build(app_name)
+    try:
+        yield session
+    finally:
+        with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
+            session.stop()
+
+
+@contextmanager
 def compiled_for(session: SparkSession, size: int) -> Iterator[None]:
     """What reads `size` bytes of raw within is compiled to Java, or interpreted if they are few.
 

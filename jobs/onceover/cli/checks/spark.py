@@ -20,8 +20,9 @@ def spark() -> Iterator[Outcome]:
     if not master.startswith(_STANDALONE):
         yield Outcome("Spark", "note", f"jobs run on {master}; ask its own tools whether it has room for them")
         return
+    masters = master.removeprefix(_STANDALONE).split(",")  # one leads, the others stand by
     silent: list[str] = []
-    for each in master.removeprefix(_STANDALONE).split(","):  # one leads, the others stand by
+    for each in masters:
         try:
             parts = urlsplit(f"//{each}")
             socket.create_connection((parts.hostname or "", parts.port or 0), timeout=SECONDS).close()
@@ -30,6 +31,5 @@ def spark() -> Iterator[Outcome]:
         else:
             yield Outcome("Spark", "fine", f"the master at {each} takes connections")
     if silent:
-        none = len(silent) == len(master.split(","))
         what = f"no answer from {', '.join(silent)}; start it (`onceover stack up --cluster`) or set ONCEOVER_SPARK"
-        yield Outcome("Spark", "wrong" if none else "note", what)
+        yield Outcome("Spark", "wrong" if len(silent) == len(masters) else "note", what)
