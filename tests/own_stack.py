@@ -50,7 +50,7 @@ def folder_of_this_session() -> Iterator[Path]:
     with lock:
         yield folder
     if "ONCEOVER_KEEP" not in os.environ:  # kept, its logs can be read; the next session clears it away
-        shutil.rmtree(folder)
+        Stack(folder).remove()
 
 
 def _clear(root: Path) -> None:
@@ -62,5 +62,4 @@ def _clear(root: Path) -> None:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue  # its session is running
-            Stack(other).down()
-            shutil.rmtree(other)
+            Stack(other).remove()

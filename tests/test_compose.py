@@ -22,7 +22,7 @@ from onceover.stack.airflow import POOL, AirflowProcess
 from onceover.stack.hdfs import DataNode, NameNode
 from onceover.stack.jars import ROOTS
 from onceover.stack.kafka import Kafka
-from onceover.stack.part import Place
+from onceover.stack.place import Place
 from onceover.stack.ports import Ports
 from onceover.stack.postgres import INITIALISE, Postgres
 from onceover.stack.spark import SparkMaster, SparkWorker

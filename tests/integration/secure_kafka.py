@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from onceover.stack.kafka import Kafka
-from onceover.stack.part import Place
+from onceover.stack.place import Place
 from onceover.stack.ports import LOOPBACK, Ports
 from onceover.stack.process import wait_for
 

@@ -15,7 +15,7 @@ import requests
 
 from onceover.errors import TransientError, UnreachableError
 from onceover.stack.files import secret, write_whole
-from onceover.stack.part import Place, Say
+from onceover.stack.place import Place, Say
 from onceover.stack.ports import LOOPBACK
 from onceover.stack.postgres import Postgres
 from onceover.stack.process import Command, Process
@@ -79,7 +79,7 @@ class AirflowProcess:
 
     def _migrate(self, environment: Mapping[str, str], say: Say) -> None:
         """Once for each version of Airflow. The stamp lies with the database, so that both go together."""
-        stamp = self._place.local / "postgres" / "airflow-migrated"
+        stamp = self._place.folder("postgres") / "airflow-migrated"
         version = importlib.metadata.version("apache-airflow-core")
         if stamp.exists() and stamp.read_text() == version:
             return

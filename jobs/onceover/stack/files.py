@@ -36,6 +36,7 @@ def made_whole(folder: Path) -> Iterator[Path]:
         shutil.rmtree(left_over, ignore_errors=True)
     workshop = folder.with_name(f".making-{folder.name}-{secrets.token_hex(4)}")
     workshop.mkdir()
+    workshop.chmod(0o711)  # whatever the umask: a server that runs as another user may be at work in it
     scratch = workshop / folder.name
     scratch.mkdir(mode=0o700)
     yield scratch

@@ -10,7 +10,8 @@ from thriftpy2.thrift import TException
 
 from onceover.stack.files import hadoop_xml, write_whole
 from onceover.stack.jars import class_path
-from onceover.stack.part import LOGGING, Place, Say, java
+from onceover.stack.part import LOGGING, java
+from onceover.stack.place import Place, Say
 from onceover.stack.ports import LOOPBACK, answers
 from onceover.stack.process import Command, Process
 
@@ -85,7 +86,7 @@ class HBaseThrift:
 
 
 def _command(place: Place, say: Say, heap: str, *main: str) -> Command:
-    jars, folder, ports = class_path("hbase", say), place.local / "hbase", place.ports
+    jars, folder, ports = class_path("hbase", say), place.make_folder("hbase", say), place.ports
     site = hadoop_xml(
         {
             "hbase.cluster.distributed": "false",

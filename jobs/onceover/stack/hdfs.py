@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
-from onceover.errors import ConfigurationError
 from onceover.stack.files import hadoop_xml, made_whole, write_whole
 from onceover.stack.jars import class_path
-from onceover.stack.part import LOGGING, Place, Say, java, told
+from onceover.stack.part import LOGGING, java, told
+from onceover.stack.place import Place, Say
 from onceover.stack.ports import LOOPBACK, answers
 from onceover.stack.process import Command, Process, run_once
 
@@ -35,11 +34,18 @@ class NameNode:
     def __init__(self, place: Place, datanodes: int) -> None:
         self._place = place
         self._datanodes = datanodes
-        self._folder = place.local / "hdfs" / self.name
-        self._names = self._folder / "names"
         self.process = Process(self.name, place.local)
 
+    @property
+    def _folder(self) -> Path:
+        return self._place.folder("hdfs") / self.name
+
+    @property
+    def _names(self) -> Path:
+        return self._folder / "names"
+
     def prepare(self, say: Say) -> Command:
+        self._place.make_folder("hdfs", say)
         start, configuration = _daemon(self._place, self._folder, self._site(self._names), "-Xmx256m", say)
         if not self._names.exists():
             say(self.name, "formats its folder of names")
@@ -95,7 +101,7 @@ class NameNode:
                 "-nonInteractive",
                 "-force",
             ]
-            run_once(command, f"the NameNode's formatting of {self._names}")
+            run_once(command, f"the NameNode's formatting of {self._names}", self.process.log)
 
 
 class DataNode:
@@ -109,10 +115,14 @@ class DataNode:
         self.ports: tuple[str, ...] = (self.name, f"{self.name}-http", f"{self.name}-ipc")
         self._place = place
         self._datanodes = datanodes
-        self._folder = place.local / "hdfs" / self.name
         self.process = Process(self.name, place.local)
 
+    @property
+    def _folder(self) -> Path:
+        return self._place.folder("hdfs") / self.name
+
     def prepare(self, say: Say) -> Command:
+        self._place.make_folder("hdfs", say)
         start, configuration = _daemon(self._place, self._folder, self._site(), "-Xmx256m", say)
         return Command((*start, "org.apache.hadoop.hdfs.server.datanode.DataNode"), configuration=configuration)
 
@@ -161,21 +171,16 @@ def _daemon(
     place: Place, folder: Path, settings: dict[str, object], heap: str, say: Say
 ) -> tuple[tuple[str, ...], str]:
     """How a Hadoop process starts with these settings, and their text."""
-    if quote(str(place.local)) != str(place.local):
-        raise ConfigurationError(
-            f"a DataNode loses its data in a path like {str(place.local)!r}, with blanks or the like; "
-            "set ONCEOVER_LOCAL to a folder with a plain name"
-        )
     jars = class_path("hdfs", say)
     # Its web server looks for these by name on the class path and refuses to start without; they may be empty.
     for webapp in ("hdfs", "datanode"):
-        (place.local / "hdfs" / "webapps" / webapp / "WEB-INF").mkdir(parents=True, exist_ok=True)
+        (place.folder("hdfs") / "webapps" / webapp / "WEB-INF").mkdir(parents=True, exist_ok=True)
     core = hadoop_xml(_core(place, folder))
     site = hadoop_xml(settings)
     write_whole(folder / "conf" / "core-site.xml", core)
     write_whole(folder / "conf" / "hdfs-site.xml", site)
     write_whole(folder / "conf" / "log4j.properties", LOGGING)
-    path = f"{folder / 'conf'}:{place.local / 'hdfs'}:{jars}"
+    path = f"{folder / 'conf'}:{place.folder('hdfs')}:{jars}"
     return (*java(), "-Xms64m", heap, "-Djava.net.preferIPv4Stack=true", "-cp", path), core + site
 
 

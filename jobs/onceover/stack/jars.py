@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from onceover.errors import TerminalError, TransientError
-from onceover.stack.part import Say
+from onceover.stack.place import Say
 
 ROOTS: Final = {
     "kafka": ("org.apache.kafka:kafka_2.13:4.2.1", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"),
@@ -44,6 +44,7 @@ _NOT_NEEDED: Final = (
     "guice",
 )
 _AT_ONCE: Final = 8
+_SAY_EVERY: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ def _fetch(missing: list[Jar], places: dict[Jar, Path], say: Say, part: str) -> 
         try:
             for count, each in enumerate(as_completed(waiting), start=1):
                 each.result()
-                say(part, f"fetched jar {count} of {len(missing)}")
+                if count % _SAY_EVERY == 0 or count == len(missing):
+                    say(part, f"fetched {count} of {len(missing)} jars")
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -13,7 +13,8 @@ from confluent_kafka.admin import AdminClient
 
 from onceover.stack.files import made_whole, properties, write_whole
 from onceover.stack.jars import class_path
-from onceover.stack.part import Place, Say, java
+from onceover.stack.part import java
+from onceover.stack.place import Place, Say
 from onceover.stack.ports import LOOPBACK, answers
 from onceover.stack.process import Command, Process, run_once
 
@@ -41,15 +42,18 @@ class Kafka:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._folder = place.local / "kafka"
-        self._data = self._folder / "data"
         self.process = Process(self.name, place.local)
+
+    @property
+    def _data(self) -> Path:
+        return self._place.folder(self.name) / "data"
 
     def prepare(self, say: Say) -> Command:
         jars = class_path("kafka", say)
+        folder = self._place.make_folder(self.name, say)
         settings = properties(self.settings(self._data))
-        configuration = self._folder / "server.properties"
-        logging = self._folder / "log4j2.properties"
+        configuration = folder / "server.properties"
+        logging = folder / "log4j2.properties"
         write_whole(configuration, settings)
         write_whole(logging, _LOGGING)
         start = (
@@ -129,4 +133,4 @@ class Kafka:
             settings = scratch.with_suffix(".properties")
             write_whole(settings, properties(self.settings(scratch)))
             command = [*start, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
-            run_once(command, f"Kafka's formatting of {self._data}")
+            run_once(command, f"Kafka's formatting of {self._data}", self.process.log)

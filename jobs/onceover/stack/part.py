@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol
 from urllib.request import ProxyHandler, build_opener
 
 from onceover.errors import ConfigurationError
-from onceover.stack.ports import Ports
+from onceover.stack.place import Say
 from onceover.stack.process import Command, Process
 
 LOGGING: Final = """\
@@ -24,9 +24,6 @@ log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
 """How the servers that log by log4j 1 do it."""
-
-Say = Callable[[str, str], None]
-"""Told of progress: the part's name, and what it does now. May be called from several threads."""
 
 State = Literal["up", "unready", "dead", "down"]
 """Answers; runs but does not answer; was started and is gone; was not started."""
@@ -42,15 +39,6 @@ class PartStatus:
     pid: int | None
     address: str
     log: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a stack lives: its folder, the project it serves, its ports."""
-
-    local: Path
-    home: Path
-    ports: Ports
 
 
 class Part(Protocol):

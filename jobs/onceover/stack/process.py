@@ -23,6 +23,9 @@ from onceover.stack.files import write_whole
 from onceover.stack.launch import birth
 
 _LOG_LIMIT: Final = 20_000_000
+_LINES_OF_A_FAILURE: Final = 12
+_LOCALE: Final = {"LC_ALL": "C.UTF-8"}
+"""Java reads no path with a letter beyond ASCII unless the locale's encoding has it; containers often name none."""
 _children: list[subprocess.Popen[bytes]] = []
 """What this interpreter started itself: kept so that the dead among them are reaped, not left as zombies."""
 
@@ -47,6 +50,14 @@ class Record:
     pid: int
     birth: str
     fingerprint: str
+
+
+class ServerError(TransientError):
+    """A server, or the program that makes its folder, failed; `log_end` holds the last lines that it printed."""
+
+    def __init__(self, message: str, log_end: Sequence[str]) -> None:
+        super().__init__(message)
+        self.log_end = tuple(log_end)
 
 
 class Process:
@@ -103,7 +114,7 @@ class Process:
         with self.log.open("ab") as log:
             child = subprocess.Popen(
                 [*launcher, held, *command.argv],
-                env={**os.environ, "PATH": _path_with_this_python(), **command.environment},
+                env={**os.environ, **_LOCALE, "PATH": _path_with_this_python(), **command.environment},
                 cwd=self._local,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -139,12 +150,10 @@ class Process:
         self._record_file.unlink(missing_ok=True)
         return found
 
-    def last_words(self) -> str:
-        """The log's last line that says something, for an error message."""
-        try:
-            return _telling_line(self.log.read_text(errors="replace"))
-        except FileNotFoundError:
-            return "it wrote nothing"
+    def failed(self, how: str) -> ServerError:
+        """The error that says so, with the end of the log."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return ServerError(f"{self.name} {how}: {_telling_line(text)} (log: {self.log})", _end(text))
 
     def _left_behind(self, record: Record) -> list[psutil.Process]:
         """What still runs in the session of a leader that is gone; until then nobody else gets its number."""
@@ -158,11 +167,22 @@ class Process:
         return found
 
 
-def run_once(command: Sequence[str], what: str) -> None:
-    """Run a command to its end, in silence. Raises TransientError with its last words."""
-    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+def run_once(command: Sequence[str], what: str, log: Path) -> None:
+    """Run a command to its end; what it prints goes to the log. Raises ServerError with its last words."""
+    done = subprocess.run(
+        command, cwd="/", env={**os.environ, **_LOCALE}, capture_output=True, text=True, errors="replace", check=False
+    )
+    printed = done.stdout + done.stderr
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as opened:
+        opened.write(printed)
     if done.returncode != 0:
-        raise TransientError(f"{what} failed ({done.returncode}): {_telling_line(done.stdout + done.stderr)}")
+        message = f"{what} failed ({done.returncode}): {_telling_line(printed)} (log: {log})"
+        raise ServerError(message, _end(printed))
+
+
+def _end(text: str) -> list[str]:
+    return [line[:300] for line in text.splitlines() if line.strip()][-_LINES_OF_A_FAILURE:]
 
 
 def _telling_line(text: str) -> str:

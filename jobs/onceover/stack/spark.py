@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from onceover.stack.part import Place, Say, java, told
+from onceover.stack.part import java, told
+from onceover.stack.place import Place, Say
 from onceover.stack.ports import LOOPBACK
 from onceover.stack.process import Command, Process
 
@@ -43,7 +44,8 @@ class SparkMaster:
         port = self._place.ports
         options = f"-Dspark.deploy.defaultCores={CORES_OF_AN_APPLICATION} -Dspark.master.rest.enabled=false"
         where = ("--host", LOOPBACK, "--port", str(port[self.name]), "--webui-port", str(port[f"{self.name}-http"]))
-        return _command("master.Master", where, self._place, {"SPARK_MASTER_OPTS": options})
+        folder = self._place.make_folder("spark", say)
+        return _command("master.Master", where, folder, {"SPARK_MASTER_OPTS": options})
 
     def ready(self) -> bool:
         return bool(state(self._place).get("status") == "ALIVE")
@@ -74,14 +76,15 @@ class SparkWorker:
         port = self._place.ports
         where = ("--host", LOOPBACK, "--port", str(port[self.name]), "--webui-port", str(port[f"{self.name}-http"]))
         room = ("--cores", str(_CORES), "--memory", _MEMORY)
-        work = self._place.local / "spark" / self.name
-        work.mkdir(parents=True, exist_ok=True)
+        folder = self._place.make_folder("spark", say)
+        work = folder / self.name
+        work.mkdir(exist_ok=True)
         # What executors print stays for a day: who looks for why a repair failed finds it there.
         options = "-Dspark.worker.cleanup.enabled=true -Dspark.worker.cleanup.appDataTtl=86400"
         return _command(
             "worker.Worker",
             (*where, *room, "--work-dir", str(work), master_url(self._place)),
-            self._place,
+            folder,
             {"SPARK_WORKER_OPTS": options},
         )
 
@@ -105,11 +108,11 @@ def state(place: Place) -> dict[str, Any]:
     return told(f"http://{LOOPBACK}:{place.ports[f'{SparkMaster.name}-http']}/json/")
 
 
-def _command(what: str, arguments: tuple[str, ...], place: Place, options: Mapping[str, str]) -> Command:
+def _command(what: str, arguments: tuple[str, ...], folder: Path, options: Mapping[str, str]) -> Command:
     """By Spark's own script, which knows the modules that Spark opens in Java, under no configuration but ours."""
     _, *lean = java()
-    configuration = place.local / "spark" / "conf"
-    configuration.mkdir(parents=True, exist_ok=True)
+    configuration = folder / "conf"
+    configuration.mkdir(exist_ok=True)
     environment = {
         "SPARK_HOME": spark_home(),
         "SPARK_CONF_DIR": str(configuration),

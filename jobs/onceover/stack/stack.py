@@ -5,16 +5,17 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from onceover import endpoints
 from onceover.errors import TransientError, UsageError
@@ -23,10 +24,11 @@ from onceover.stack.files import write_whole
 from onceover.stack.hbase import HBase, HBaseThrift
 from onceover.stack.hdfs import DataNode, NameNode
 from onceover.stack.kafka import Kafka
-from onceover.stack.part import Part, PartStatus, Place, Say, State
+from onceover.stack.part import Part, PartStatus, State
+from onceover.stack.place import Place, Say, remove_elsewhere
 from onceover.stack.ports import Ports, answers
 from onceover.stack.postgres import Postgres
-from onceover.stack.process import Process, wait_for
+from onceover.stack.process import Process, ServerError, wait_for
 from onceover.stack.spark import SparkMaster, SparkWorker
 from onceover.stack.zookeeper import ZooKeeper
 
@@ -36,6 +38,7 @@ _DATANODES: Final = 3
 _WORKERS: Final = 2
 
 _TRIES: Final = 3
+_R = TypeVar("_R")
 Waves = tuple[tuple[Part, ...], ...]
 """Parts of one wave start together; the next wave starts when all of them are ready."""
 
@@ -86,7 +89,7 @@ class Stack:
 
         Groups are those of `groups` and endpoints.BY_NAME; airflow needs postgres, and spark on a cluster. None is
         none. Raises UsageError for an unknown group, TransientError, with the part's last words, for one that does not
-        come up.
+        come up; what this call has started is stopped then, and on Ctrl-C.
         """
         if unknown := sorted(set(groups) - set(self._waves)):
             more = "" if self._is_cluster else ", and spark on a cluster (`onceover stack up --cluster`)"
@@ -100,21 +103,24 @@ class Stack:
         with self._locked(say):
             if self._is_cluster:
                 self._mark.touch()
-            started = self._side_by_side(
-                [partial(self._climb, [g for g in chain if g in wanted], say) for chain in chains]
+            return self._start(
+                lambda started: self._side_by_side(
+                    [partial(self._climb, [g for g in chain if g in wanted], started, say) for chain in chains]
+                ),
+                say,
             )
-            self._write_endpoints()
-        return started
 
     def down(self, say: Say = lambda part, what: None) -> list[str]:
         """Stop everything that was started in this folder, whoever started it; data stays. Returns the names."""
         with self._locked(say):
             endpoints.endpoints_file(self.local).unlink(missing_ok=True)
-            parts = {part.name: part for part in self._parts()}
-            stopped: list[str] = []
-            for wave in _in_waves(sorted(file.stem for file in (self.local / "pid").glob("*.json"))):
-                stopped += self._side_by_side([partial(self._end, parts.get(name), name, say) for name in wave])
-        return stopped
+            return self._stop([file.stem for file in (self.local / "pid").glob("*.json")], say)
+
+    def remove(self) -> None:
+        """Stop everything, and delete the folder with all data, also what lies elsewhere for its sake."""
+        self.down()
+        remove_elsewhere(self.local)
+        shutil.rmtree(self.local, ignore_errors=True)
 
     def status(self) -> list[PartStatus]:
         """Every part as it is now, in the order in which they start; of BY_NAME only what was started."""
@@ -151,18 +157,41 @@ class Stack:
         """Start one process, on its kept port if that is free, and wait for it; returns whether it was down."""
         part = self._part(name)
         with self._locked(say):
-            started = bool(self._raise((part,), say))
-            self._write_endpoints()
-        return started
+            return bool(self._start(lambda started: self._raise((part,), started, say), say))
 
     # From here on: how.
 
-    def _climb(self, groups: list[str], say: Say) -> list[str]:
-        return [name for group in groups for wave in self._waves[group] for name in self._raise(wave, say)]
-
-    def _raise(self, wave: tuple[Part, ...], say: Say) -> list[str]:
-        """Start what of the wave does not run as it should; wait until all of it is ready."""
+    def _start(self, act: Callable[[list[str]], object], say: Say) -> list[str]:
+        """Let `act` start parts and list their names; returns those. If it fails, they are stopped again."""
         started: list[str] = []
+        try:
+            act(started)
+        except BaseException as error:
+            for line in error.log_end if isinstance(error, ServerError) else ():
+                say("", line)
+            if started:
+                say("stack", f"the start failed; stops what it started: {', '.join(started)}")
+            self._stop(started, say)
+            raise
+        finally:
+            self._write_endpoints()
+        return started
+
+    def _stop(self, names: Collection[str], say: Say) -> list[str]:
+        parts = {part.name: part for part in self._parts()}
+        stopped: list[str] = []
+        for wave in _in_waves(sorted(names)):
+            ran = self._side_by_side([partial(self._end, parts.get(name), name, say) for name in wave])
+            stopped += [name for name, did_run in zip(wave, ran, strict=True) if did_run]
+        return stopped
+
+    def _climb(self, groups: list[str], started: list[str], say: Say) -> None:
+        for group in groups:
+            for wave in self._waves[group]:
+                self._raise(wave, started, say)
+
+    def _raise(self, wave: tuple[Part, ...], started: list[str], say: Say) -> None:
+        """Start what of the wave does not run as it should, and add its names; wait until all of it is ready."""
         begun = time.monotonic()
         for part in wave:
             if part.process.pid() is None:
@@ -173,17 +202,14 @@ class Stack:
             if not part.process.runs_as(command):
                 say(part.name, "starts")
                 part.process.stop(part.stop_s)
-                part.process.start(command, self._lock)
                 started.append(part.name)
+                part.process.start(command, self._lock)
         self._wait_until_ready(wave, say)
         for part in wave:
-            if (
-                not part.process.is_finished()
-            ):  # also of one that ran already: its start may have been killed before this
+            if not part.process.is_finished():  # one that ran already may have lost its starter before this
                 part.finish(say)
                 part.process.set_finished()
             say(part.name, f"is up ({time.monotonic() - begun:.1f} s)" if part.name in started else "is up already")
-        return started
 
     def _wait_until_ready(self, wave: tuple[Part, ...], say: Say) -> None:
         begun = time.monotonic()
@@ -193,35 +219,36 @@ class Stack:
             if self._stopping.is_set():
                 raise TransientError("another part did not come up")
             for part in waiting:
-                said = f"{part.process.last_words()} (log: {part.process.log})"
                 if part.process.pid() is None:
                     ends[part.name] += 1
                     if ends[part.name] == _TRIES:
-                        raise TransientError(f"{part.name} ended while it was starting: {said}")
+                        raise part.process.failed("ended while it was starting")
                     # Somebody may have taken its port in between, or what it left behind was not gone yet.
                     say(part.name, "ended at once; tries again")
                     time.sleep(1)
                     self._ports.settle(part.ports)
                     part.process.start(part.prepare(say), self._lock)
                 elif time.monotonic() >= begun + part.start_s:
-                    raise TransientError(f"{part.name} runs but was not ready after {part.start_s:.0f} s: {said}")
+                    raise part.process.failed(f"runs but was not ready after {part.start_s:.0f} s")
             time.sleep(0.1)
 
-    def _end(self, part: Part | None, name: str, say: Say) -> list[str]:
+    def _end(self, part: Part | None, name: str, say: Say) -> bool:
         process = part.process if part else Process(name, self.local)
-        if not process.stop(part.stop_s if part else 20):
-            return []
-        say(name, "is down")
-        return [name]
+        did_run = process.stop(part.stop_s if part else 20)
+        if did_run:
+            say(name, "is down")
+        return did_run
 
-    def _side_by_side(self, tasks: list[Callable[[], list[str]]]) -> list[str]:
+    def _side_by_side(self, tasks: list[Callable[[], _R]]) -> list[_R]:
         """Run them in threads of their own; the first error, or Ctrl-C, ends the waiting of all of them."""
         if not tasks:
             return []
         with ThreadPoolExecutor(len(tasks)) as pool:
             waiting = [pool.submit(task) for task in tasks]
             try:
-                return [name for each in waiting for name in each.result()]
+                for each in wait(waiting, return_when=FIRST_EXCEPTION).done:
+                    each.result()
+                return [each.result() for each in waiting]
             except BaseException:
                 self._stopping.set()
                 raise

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from onceover.stack.files import properties, write_whole
 from onceover.stack.jars import class_path
-from onceover.stack.part import LOGGING, Place, Say, java
+from onceover.stack.part import LOGGING, java
+from onceover.stack.place import Place, Say
 from onceover.stack.ports import LOOPBACK, answers
 from onceover.stack.process import Command, Process
 
@@ -22,15 +23,15 @@ class ZooKeeper:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._folder = place.local / "zookeeper"
         self.process = Process(self.name, place.local)
 
     def prepare(self, say: Say) -> Command:
         jars = class_path("hdfs", say)
-        (self._folder / "data").mkdir(parents=True, exist_ok=True)
+        folder = self._place.make_folder(self.name, say)
+        (folder / "data").mkdir(exist_ok=True)
         settings = properties(
             {
-                "dataDir": self._folder / "data",
+                "dataDir": folder / "data",
                 "clientPort": self._place.ports["zookeeper"],
                 "clientPortAddress": LOOPBACK,
                 "tickTime": 1000,  # of milliseconds; sessions last between 2 and 20 of them
@@ -38,10 +39,10 @@ class ZooKeeper:
                 "4lw.commands.whitelist": "srvr",
             }
         )
-        configuration = self._folder / "zoo.cfg"
+        configuration = folder / "zoo.cfg"
         write_whole(configuration, settings)
-        write_whole(self._folder / "conf" / "log4j.properties", LOGGING)
-        path = f"{self._folder / 'conf'}:{jars}"
+        write_whole(folder / "conf" / "log4j.properties", LOGGING)
+        path = f"{folder / 'conf'}:{jars}"
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
         argv = (*java(), "-Xms32m", "-Xmx128m", "-Djava.net.preferIPv4Stack=true", "-cp", path, main)
         return Command((*argv, str(configuration)), configuration=settings)

@@ -115,4 +115,6 @@ def test_a_process_whose_first_thread_has_ended_still_runs(process: Process) -> 
 def test_the_last_line_that_tells_an_error_is_what_it_said(process: Process) -> None:
     process.start(Command(("printf", "starting\njava.lang.IllegalStateException: no\nbye\n")))
     wait_for(lambda: process.pid() is None, 10, "its end")
-    assert process.last_words() == "java.lang.IllegalStateException: no"
+    failed = process.failed("ended")
+    assert str(failed).startswith(f"{process.name} ended: java.lang.IllegalStateException: no (log: ")
+    assert failed.log_end == ("starting", "java.lang.IllegalStateException: no", "bye")
