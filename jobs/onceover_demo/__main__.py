@@ -10,26 +10,27 @@ from rich.table import Table
 
 from onceover.errors import OnceoverError
 from onceover.stack import Stack
-from onceover_demo.place import own_stack
+from onceover_demo.place import own_stack, print_early_end
 from onceover_demo.story import Story, Told, write_report
 
 
 def main() -> int:
     """Tell the story in `.local/demo`, a place of its own."""
-    console = Console()
+    console, place = Console(), None
     try:
         with own_stack("demo", console) as stack:
+            place = stack.local
             told = _tell(console, stack)
     except OnceoverError as error:
-        console.print(f"[red]{error}")
+        print_early_end(console, "demo", error, place)
         return error.exit_code
     show(console, told)
-    console.print(f"report: {stack.local / 'report.json'}")
+    console.print(f"report: {stack.local / 'report.json'}", highlight=False, soft_wrap=True)
     return 0 if told.is_right else 1
 
 
 def _tell(console: Console, stack: Stack) -> Told:
-    """The story and its report, whether or not it comes to its end."""
+    """The story, and its report, whether or not it comes to its end."""
     started = time.monotonic()
     story = Story(console, stack)
     end = "the story was told to its end"
@@ -37,8 +38,6 @@ def _tell(console: Console, stack: Stack) -> Told:
     try:
         story.tell()
         story.told.checks[end] = True
-    except OnceoverError as error:
-        console.print(f"[red]the demo ended early: {error}")
     finally:
         story.told.seconds["all"] = round(time.monotonic() - started, 1)
         write_report(story.told, stack.local / "report.json")
@@ -57,7 +56,7 @@ def show(console: Console, told: Told) -> None:
         "surplus_flights": "flights counted too many",
     }
     for name, label in labels.items():
-        table.add_row(label, f"{told.before.get(name, 0):,}", f"{told.after[name]:,}" if told.after else "?")
+        table.add_row(label, f"{told.before.get(name, 0):,}", f"{told.after[name]:,}")
     table.add_section()
     table.add_row("windows", "", f"{sum(told.states.values()):,}")
     for state, number in told.states.items():

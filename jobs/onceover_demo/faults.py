@@ -24,7 +24,7 @@ from onceover.ledger.database import migrate
 from onceover.pipelines import find
 from onceover.stack import Stack
 from onceover_demo import flights, ledger_facts, oracle
-from onceover_demo.place import own_stack
+from onceover_demo.place import own_stack, print_early_end, print_part
 from onceover_demo.supervised import SupervisedJob
 
 DAYS = 3
@@ -44,7 +44,7 @@ class Faults:
     def tell(self) -> None:
         """Every chapter in order."""
         self._rule("A day of flights, read as it should be")
-        self._stack.up(("kafka", "hdfs", "postgres"), say=lambda part, what: self._console.print(f"  {part} {what}"))
+        self._stack.up(("kafka", "hdfs", "postgres"), say=print_part(self._console))
         migrate(address("postgres"))
         flights.create_topic(address("kafka"))
         self._produce(0)
@@ -141,16 +141,18 @@ def _wait(done: Callable[[], bool], ingest: SupervisedJob) -> None:
 
 def main() -> int:
     """Tell it in `.local/demo-faults`, a place of its own."""
-    console, checks = Console(), dict[str, bool]()
+    console, checks, place = Console(), dict[str, bool](), None
     try:
         with own_stack("demo-faults", console) as stack:
+            place = stack.local
             story = Faults(console, stack)
             checks = story.checks
             checks["the story was told to its end"] = False
             story.tell()
             checks["the story was told to its end"] = True
     except OnceoverError as error:
-        console.print(f"[red]the demo ended early: {error}")
+        print_early_end(console, "demo", error, place)
+        return error.exit_code
     for check, right in checks.items():
         console.print(f"{'[green]yes[/]' if right else '[red]NO [/]'} {check}")
     return 0 if checks and all(checks.values()) else 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,16 +12,37 @@ from pathlib import Path
 from rich.console import Console
 
 from onceover.endpoints import home
-from onceover.errors import BusyError, UsageError
+from onceover.errors import BusyError, OnceoverError, TerminalError, UsageError
 from onceover.stack import Stack, surroundings
+from onceover.stack.files import write_whole
+from onceover.stack.place import Say
 from onceover_demo.supervised import end_left_behind
+
+
+def print_early_end(console: Console, what: str, error: OnceoverError, place: Path | None) -> None:
+    """What failed, and how to go on; `place` is the folder of the stack, if one was started."""
+    console.print(f"The {what} ended early: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+    if place is not None:
+        console.print(
+            f"All that it started is stopped. Each server's log is in {place / 'log'}. "
+            "When the cause is gone, run the same command again: it starts from nothing.",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def print_part(console: Console) -> Say:
+    """Prints what the stack says of its parts."""
+    return lambda part, what: console.print(f"  {part:10} {what}", markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
 def own_stack(name: str, console: Console) -> Iterator[Stack]:
     """The stack of `.local/NAME`, empty and down; down again at the end. What `make up` started is left alone.
 
-    Raises BusyError while another demo runs there, UsageError if the folder is nobody's that we know.
+    Raises BusyError while another demo runs there, UsageError if the folder is nobody's that we know; any other error
+    of the demo as an OnceoverError.
     """
     place = Path(os.environ.get("ONCEOVER_LOCAL") or home() / ".local") / name
     os.environ["ONCEOVER_LOCAL"] = str(place)
@@ -39,10 +60,16 @@ def own_stack(name: str, console: Console) -> Iterator[Stack]:
             raise BusyError(f"another demo is running in {place}; wait for its end, or set ONCEOVER_LOCAL") from None
         stack = Stack(place)
         end_left_behind(place)  # of an earlier demo that was killed
-        stack.down()
-        shutil.rmtree(place, ignore_errors=True)
+        stack.remove()
         try:
             yield stack
+        except OnceoverError:
+            raise
+        except Exception as error:
+            log = place / "log" / "traceback.log"
+            write_whole(log, traceback.format_exc())
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            raise TerminalError(f"{said} (the traceback is in {log})") from error
         finally:
             with console.status("stopping what was started ..."):
                 stack.down()

@@ -21,6 +21,7 @@ from onceover.stack.stack import Stack
 from onceover.steps import Step
 from onceover_airflow.rest import AirflowRest
 from onceover_demo import flights, ledger_facts, oracle
+from onceover_demo.place import print_part
 from onceover_demo.supervised import SupervisedJob
 
 DAG = "repair_failed_windows"
@@ -82,7 +83,7 @@ class Story:
         self._console.print(f"[dim]{self.told.seconds[name]:.1f} s")
 
     def _start(self) -> None:
-        self._stack.up(("kafka", "hdfs", "postgres"), say=self._say)
+        self._stack.up(("kafka", "hdfs", "postgres"), say=print_part(self._console))
         migrate(address("postgres"))
 
     def _replay(self) -> None:
@@ -145,7 +146,7 @@ class Story:
         self.told.checks["nothing was quarantined"] = self.told.ingest["quarantined"] == 0
 
     def _start_airflow(self) -> None:
-        self._stack.up(say=self._say)
+        self._stack.up(say=print_part(self._console))
 
     def _repair(self) -> None:
         airflow = self._airflow()
@@ -229,9 +230,6 @@ class Story:
             confirmation if isinstance(confirmation, dict) else {},
             round(took.total_seconds(), 1),
         )
-
-    def _say(self, part: str, what: str) -> None:
-        self._console.print(f"  [cyan]{part}[/] {what}")
 
 
 def write_report(told: Told, path: Path) -> None:

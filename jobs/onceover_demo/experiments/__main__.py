@@ -24,7 +24,7 @@ from onceover.stack import GROUPS, Stack
 from onceover.steps import Step
 from onceover_demo.experiments import auto_commit, late_commit, stores
 from onceover_demo.experiments.pipeline import Trial
-from onceover_demo.place import own_stack
+from onceover_demo.place import own_stack, print_early_end, print_part
 from onceover_demo.warm import WarmJobs
 
 TWENTY = ("kafka", "postgres")
@@ -48,16 +48,17 @@ Task = Callable[[stores.Make], Row]
 
 def main() -> int:
     """Run them in `.local/experiments`, a place of its own."""
-    console, rows, ended = Console(), list[Row](), False
+    console, rows, place, ended = Console(), list[Row](), None, False
     try:
         with own_stack("experiments", console) as stack:
+            place = stack.local
             for row in _run(console, stack):
                 rows.append(row)
                 console.print(f"  {row.experiment}, {row.setting}: lost {row.lost:,}, repeated {row.repeated:,}")
                 _write(stack, rows)
             ended = True
     except OnceoverError as error:
-        console.print(f"[red]the experiments ended early: {error}")
+        print_early_end(console, "run of the experiments", error, place)
     rows.sort(key=lambda row: (row.experiment, row.setting))
     console.print(_table(rows))
     for row in rows:
@@ -68,7 +69,7 @@ def main() -> int:
 
 def _run(console: Console, stack: Stack) -> Iterator[Row]:
     console.rule("[bold]Starting Kafka, HDFS, PostgreSQL, ZooKeeper and HBase", align="left")
-    stack.up({*GROUPS, "zookeeper", "hbase"} - {"airflow"}, say=lambda part, what: console.print(f"  {part} {what}"))
+    stack.up({*GROUPS, "zookeeper", "hbase"} - {"airflow"}, say=print_part(console))
     migrate(address("postgres"))
     console.rule("[bold]1. enable.auto.commit=true, stopped after 10 s", align="left")
     one = auto_commit.run()
