@@ -1,0 +1,155 @@
+"""What `requirements/check` says of machines that lack something; they are made of a PATH with stand-ins."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CHECK = Path(__file__).parents[2] / "requirements" / "check"
+_TOOLS = (
+    *("bash", "cat", "chmod", "df", "dirname", "flock", "getconf", "getent", "grep", "head", "mkdir", "rm"),
+    *("awk", "setpriv", "sha256sum", "tail"),
+)
+_JAVA = "echo 'openjdk version \"{}\" 2025-04-15' >&2"
+_PYTHON = "case $2 in *'version_info[:2] != (3, 11))'*) exit 0 ;; esac; echo '{}'"
+_LINUX = 'case $1 in -sm) echo "Linux x86_64" ;; esac'
+
+
+class Machine:
+    """A machine with a clone, on which everything is as it should be until a test changes it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clone, self.path = folder / "clone", folder / "bin"
+        (self.clone / "requirements").mkdir(parents=True)
+        shutil.copy(CHECK, self.clone / "requirements" / "check")
+        self.path.mkdir()
+        for tool in _TOOLS:
+            (self.path / tool).symlink_to(shutil.which(tool) or "/nowhere")
+        self.has("uname", _LINUX)
+        self.has("id", "echo 0")
+        self.has("java", _JAVA.format("17.0.15"))
+        self.has("python3.11", _PYTHON.format("ran"))
+
+    def has(self, program: str, script: str, folder: Path | None = None) -> None:
+        """A program on PATH that does that."""
+        file = (folder or self.path) / program
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
+        file.write_text(f"#!{shutil.which('bash')}\n{script}\n")
+        file.chmod(0o755)
+
+    def lacks(self, program: str) -> None:
+        (self.path / program).unlink()
+
+    def check(self, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run it there."""
+        return subprocess.run(
+            [self.clone / "requirements" / "check"],
+            env={"PATH": str(self.path), **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def problem(self, **environment: str) -> str:
+        """The one problem that it names, and its remedy, on one line."""
+        done = self.check(**environment)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "nothing was downloaded; 1 of the things" in done.stderr
+        return " ".join(" ".join(done.stderr.splitlines()[1:]).split()).removeprefix("- ")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_complete_machine_passes_and_names_its_python(machine: Machine) -> None:
+    done = machine.check()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "python3.11\n", "")
+    assert [each.name for each in (machine.clone / ".local").iterdir()] == []
+
+
+def test_real_machine_passes() -> None:
+    done = subprocess.run([CHECK], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_everything_missing_is_named_at_once_with_its_remedy(machine: Machine) -> None:
+    for program in ("python3.11", "java", "setpriv", "flock"):
+        machine.lacks(program)
+    machine.has("df", "echo head; echo '/dev/x 9 9 1000000 1% /'")
+    machine.has("cat", "echo 1000000000")
+    done = machine.check()
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert lines[0] == "onceover: nothing was downloaded; 6 of the things that are needed are missing:"
+    assert [line.split(";")[0] for line in lines[1::2]] == [
+        "  - Python 3.11 is needed",
+        "  - Java 17 is needed, no older and no newer one",
+        "  - the program flock is needed",
+        "  - root needs setpriv: PostgreSQL runs as nobody, never as root",
+        "  - 6 GB of free disk are needed",
+        "  - 4 GB of memory are needed",
+    ]
+    assert all(line.startswith("      ") for line in lines[2::2])
+    assert "apt-get install python3.11-venv" in lines[2]
+    assert re.search("apt-get install openjdk-17-jre-headless|there is one that PATH does not name first", lines[4])
+
+
+@pytest.mark.parametrize("version", ["21.0.2", "11.0.20", "1.8.0_392"])
+def test_other_java_is_refused_with_its_version(machine: Machine, version: str) -> None:
+    machine.has("java", _JAVA.format(version))
+    assert f'`java` is openjdk version "{version}"' in machine.problem()
+
+
+def test_java_17_that_is_not_first_on_path_is_the_remedy(machine: Machine, tmp_path: Path) -> None:
+    machine.has("java", _JAVA.format("21"))
+    machine.has("java", _JAVA.format("17.0.1"), tmp_path / "jdk" / "bin")
+    found = machine.problem(JAVA_HOME=str(tmp_path / "jdk"))
+    assert found.endswith(f'export PATH="{tmp_path}/jdk/bin:$PATH"')
+
+
+def test_java_home_of_another_version_is_refused(machine: Machine, tmp_path: Path) -> None:
+    machine.has("java", _JAVA.format("21"), tmp_path / "jdk" / "bin")
+    assert "Spark prefers it to PATH unset JAVA_HOME" in machine.problem(JAVA_HOME=str(tmp_path / "jdk"))
+
+
+@pytest.mark.parametrize(
+    ("says", "problem"),
+    [
+        ("venv ran", "python3.11 cannot make virtual environments"),
+        ("loopback ran", "no connection to 127.0.0.1 can be made"),
+        ("user ran", "has no name, and PostgreSQL and Hadoop ask for one"),
+    ],
+)
+def test_python_finds_what_it_would_fail_on(machine: Machine, says: str, problem: str) -> None:
+    machine.has("python3.11", _PYTHON.format(says))
+    assert problem in machine.problem()
+
+
+def test_named_python_of_another_version_is_refused(machine: Machine) -> None:
+    machine.has("python3.12", "exit 1")
+    assert machine.problem(PYTHON="python3.12").startswith(
+        "PYTHON=python3.12 is not a Python 3.11 name one: make PYTHON="
+    )
+
+
+def test_other_systems_are_refused(machine: Machine) -> None:
+    machine.has("uname", "echo Darwin arm64")
+    assert machine.problem().startswith("Linux on x86_64 or aarch64 is needed; this is Darwin arm64")
+
+
+def test_ordinary_user_needs_no_setpriv(machine: Machine) -> None:
+    machine.lacks("setpriv")
+    machine.has("id", "echo 1000")
+    assert machine.check().returncode == 0
+
+
+def test_folder_that_cannot_be_written_to_is_refused(machine: Machine) -> None:
+    (machine.clone / ".local").touch()
+    assert machine.problem().startswith(f"{machine.clone} cannot be written to")
