@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ _NOT_NEEDED: Final = (
 )
 _AT_ONCE: Final = 8
 _SAY_EVERY: Final = 20
+_PAUSES_S: Final = (1.0, 3.0, 9.0)
+"""Before the second and each later try of a download."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +99,28 @@ def _fetch_one(jar: Jar, place: Path) -> None:
     """Into a folder of its own first: jgo writes in place, and a kill would leave half a jar that looks whole."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetch-") as scratch:
-        try:
-            arrived = _artifact(_context(Path(scratch)), jar).resolve()
-        except Exception as error:  # whatever requests, jgo or the network have to say
-            raise TransientError(
-                f"could not fetch {jar.coordinate} ({type(error).__name__}: {error}); "
-                "check the network, or jgo's own settings for a mirror, and start again: what is fetched stays"
-            ) from error
+        arrived = _download(jar, Path(scratch))
         if (found := _sha256(arrived)) != jar.sha256:
             raise TerminalError(f"{jar.coordinate} arrived with SHA-256 {found}, locked is {jar.sha256}; do not run it")
         arrived.replace(place)
+
+
+def _download(jar: Jar, scratch: Path) -> Path:
+    """The jar in that folder; a network that fails for a moment is asked again. Raises TransientError."""
+    pauses = iter(_PAUSES_S)
+    while True:
+        try:
+            arrived: Path = _artifact(_context(scratch), jar).resolve()
+        except Exception as error:  # whatever requests, jgo or the network have to say
+            pause_s = next(pauses, None)
+            if pause_s is None:
+                raise TransientError(
+                    f"could not fetch {jar.coordinate} ({type(error).__name__}: {error}); "
+                    "check the network, or jgo's own settings for a mirror, and start again: what is fetched stays"
+                ) from error
+            time.sleep(pause_s)
+        else:
+            return arrived
 
 
 def _is_right(place: Path, jar: Jar) -> bool:

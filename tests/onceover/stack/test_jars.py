@@ -28,10 +28,11 @@ class Shop:
     def __init__(self, content: bytes | None) -> None:
         self.content = content
         self.asked = 0
+        self.away_for = 0
 
     def resolve(self, scratch: Path) -> Path:
         self.asked += 1
-        if self.content is None:
+        if self.content is None or self.asked <= self.away_for:
             raise ConnectionError("no route")
         (scratch / "it.jar").write_bytes(self.content)
         return scratch / "it.jar"
@@ -40,6 +41,7 @@ class Shop:
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     found = Shop(b"right")
+    monkeypatch.setattr(jars, "_PAUSES_S", (0.0, 0.0))
     monkeypatch.setattr(jars, "_context", lambda repository=None: repository)
     monkeypatch.setattr(jars, "_place", lambda context, jar: tmp_path / "m2" / jar.name)
     monkeypatch.setattr(jars, "locked", lambda part: [Jar("g:a:1", hashlib.sha256(b"right").hexdigest())])
@@ -74,6 +76,12 @@ def test_a_jar_that_is_not_what_was_locked_is_refused_and_not_kept(shop: Shop, t
     with pytest.raises(TerminalError, match="g:a:1 arrived with"):
         jars.class_path("kafka", silent)
     assert list((tmp_path / "m2").iterdir()) == []
+
+
+def test_network_that_fails_for_a_moment_is_asked_again(shop: Shop, tmp_path: Path) -> None:
+    shop.away_for = 2
+    assert jars.class_path("kafka", silent) == str(tmp_path / "m2" / "a-1.jar")
+    assert shop.asked == 3
 
 
 def test_without_a_network_the_error_names_the_jar_and_what_to_do(shop: Shop) -> None:
