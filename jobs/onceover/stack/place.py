@@ -46,7 +46,7 @@ class Place:
         link = self.local / part
         if link.is_symlink():
             _take_over(link)
-        elif reason := unfit(link, for_another_user=for_another_user):
+        elif reason := unfit(link.resolve(), for_another_user=for_another_user):
             if link.exists():
                 raise ConfigurationError(f"{link} holds the data of {part}, and {reason}; move it back to where it was")
             target = _make_elsewhere(part, for_another_user=for_another_user)

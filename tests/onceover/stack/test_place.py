@@ -122,3 +122,9 @@ def test_roots_of_an_ordinary_user_lie_in_their_home(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert roots({"HOME": "/home/a"})[0] == Path("/home/a/.local/state/onceover")
     assert roots({"HOME": "/home/a", "XDG_STATE_HOME": "/state"})[0] == Path("/state/onceover")
+
+
+def test_path_is_judged_where_its_links_lead(tmp_path: Path, elsewhere: Path) -> None:
+    (tmp_path / "with blank").mkdir()
+    (tmp_path / "plain").symlink_to(tmp_path / "with blank")
+    assert make(tmp_path / "plain").parent == elsewhere
