@@ -21,6 +21,7 @@ from bench.table import Row, alternate, middle, results, runs
 from onceover import operations
 from onceover.digest import Digest
 from onceover.endpoints import address
+from onceover.fault_points import Holding
 from onceover.ledger import audits, compactions, drivers
 from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection, connect
@@ -33,7 +34,6 @@ from onceover.spark.copy_text import copy_lines
 from onceover.spark.driving import driver, opened
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import COMPILED_FROM_BYTES, build, compiled_for
-from onceover.steps import Holding
 from onceover.window_files import Layout, WindowFiles
 from onceover_demo.flights import csv_rows
 

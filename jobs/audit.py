@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from onceover.endpoints import address
-from onceover.entry import run
+from onceover.entrypoint import run
 from onceover.errors import TransientError
 from onceover.ledger import audits
 from onceover.ledger.catalog import require_in_force, require_same_contract

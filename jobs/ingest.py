@@ -11,8 +11,9 @@ import threading
 from collections.abc import Sequence
 
 from onceover.endpoints import address
-from onceover.entry import run
+from onceover.entrypoint import run
 from onceover.errors import BusyError, TerminalError
+from onceover.fault_points import Holding
 from onceover.heart import Heart
 from onceover.ingest_report import show
 from onceover.kafka import Topic
@@ -23,7 +24,6 @@ from onceover.pipelines import find
 from onceover.spark.contract_check import check
 from onceover.spark.driving import driver, opened
 from onceover.spark.session import running
-from onceover.steps import Holding
 from onceover.window_files import Layout, WindowFiles
 
 

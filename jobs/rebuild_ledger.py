@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from onceover.endpoints import address
-from onceover.entry import run
+from onceover.entrypoint import run
 from onceover.errors import TerminalError, TransientError
 from onceover.heart import as_driver
 from onceover.kafka import Topic, TopicFacts

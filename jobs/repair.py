@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 
 from onceover.endpoints import address
-from onceover.entry import run
+from onceover.entrypoint import run
+from onceover.fault_points import Holding, RepairStep
 from onceover.ledger import refills, requests
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
@@ -15,7 +16,6 @@ from onceover.repair import Claimed
 from onceover.spark.refilling import refill
 from onceover.spark.repair_run import KeepClaims, RepairRun
 from onceover.spark.session import running
-from onceover.steps import Holding, RepairStep
 from onceover.window_files import Layout, WindowFiles
 
 

@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from onceover.cli.app import app
+from onceover.fault_points import Step
 from onceover.findings import Kind
 from onceover.metrics import METRICS, UP
 from onceover.pipeline_toml import read
-from onceover.steps import Step
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from onceover.batch import Increment, Landing, RangeRead
+from onceover.fault_points import Holding, Step
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.increments import increment, stage_name
-from onceover.steps import Holding, Step
 
 
 class BatchWork(Protocol):

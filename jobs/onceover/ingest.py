@@ -23,6 +23,7 @@ from onceover import retention
 from onceover.batch import Landing, RangeRead
 from onceover.batch_work import BatchWork, carried_out
 from onceover.errors import FencedError, OnceoverError, TransientError
+from onceover.fault_points import Holding, Step
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import batches, drivers, kafka_partitions, refills
 from onceover.ledger.catalog import Registered
@@ -31,7 +32,6 @@ from onceover.ledger.windows import open_windows
 from onceover.offsets import KafkaPartition, OffsetRange
 from onceover.pipeline import IngestPolicy
 from onceover.plan import Start, starting_offsets
-from onceover.steps import Holding, Step
 from onceover.stored_offsets import StoredOffsets
 from onceover.submission import Submissions
 

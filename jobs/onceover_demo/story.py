@@ -16,9 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from onceover.endpoints import address
 from onceover.errors import TransientError
+from onceover.fault_points import Step
 from onceover.ledger.database import migrate
 from onceover.stack.stack import Stack
-from onceover.steps import Step
 from onceover_airflow.rest import AirflowRest
 from onceover_demo import flights, ledger_facts, oracle
 from onceover_demo.place import print_part

@@ -15,7 +15,7 @@ import psutil
 
 from onceover.endpoints import home
 from onceover.errors import TransientError
-from onceover.steps import STOP_AFTER, AnyStep
+from onceover.fault_points import STOP_AFTER, AnyStep
 
 
 def end_left_behind(local: Path) -> None:

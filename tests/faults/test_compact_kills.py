@@ -8,7 +8,7 @@ import pytest
 from tests.faults.conftest import Jobs
 from tests.integration.lane import Lane, event
 
-from onceover.steps import CompactStep
+from onceover.fault_points import CompactStep
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
 

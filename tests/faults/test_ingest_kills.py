@@ -11,10 +11,10 @@ from tests.faults.conftest import Jobs
 from tests.integration.lane import Lane, event
 
 from onceover.endpoints import address
+from onceover.fault_points import Step
 from onceover.findings import Kind
 from onceover.kafka import KafkaOffsetStore
 from onceover.stack.process import wait_for
-from onceover.steps import Step
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
 Lanes = Callable[..., Lane]

@@ -11,7 +11,7 @@ from tests.integration.lane import Lane
 from tests.integration.planting import left_by_the_dead
 from tests.integration.test_release import expected, mixed, quarantined, take_the_nameless
 
-from onceover.steps import Step
+from onceover.fault_points import Step
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
 STEPS = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED)

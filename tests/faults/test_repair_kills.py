@@ -12,7 +12,7 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import replayed
 
 from onceover.endpoints import address
-from onceover.steps import RepairStep
+from onceover.fault_points import RepairStep
 from onceover.window import from_ms
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]

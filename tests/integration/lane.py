@@ -20,6 +20,7 @@ from tests.integration.program import run
 
 from onceover import line, operations
 from onceover.endpoints import address
+from onceover.fault_points import Holding
 from onceover.home import pipelines_folder
 from onceover.ingest import Ingest, Progress
 from onceover.ledger import audits, compactions, drivers, requests
@@ -37,7 +38,6 @@ from onceover.spark.repair_run import RepairRun
 from onceover.spark.session import build
 from onceover.spark.verify_run import verify_window
 from onceover.stack import Stack
-from onceover.steps import Holding
 from onceover.window import WindowRange, from_ms, written
 from onceover.window_files import Layout, WindowFiles
 from onceover_demo.warm import QUICKLY

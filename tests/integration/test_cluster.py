@@ -19,11 +19,11 @@ from tests.own_stack import ROOT, embedded
 from onceover import operations
 from onceover.endpoints import address
 from onceover.errors import TransientError
+from onceover.fault_points import Step
 from onceover.stack import Stack
 from onceover.stack.part import told
 from onceover.stack.ports import LOOPBACK
 from onceover.stack.process import wait_for
-from onceover.steps import Step
 from onceover_demo.supervised import SupervisedJob
 
 pytestmark = pytest.mark.stack

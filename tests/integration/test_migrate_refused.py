@@ -19,6 +19,7 @@ from tests.integration.planting import left_by_the_dead, replayed
 from onceover import operations
 from onceover.endpoints import address
 from onceover.errors import BusyError, ContractChangedError, UsageError
+from onceover.fault_points import Holding
 from onceover.heart import as_driver
 from onceover.ledger import requests
 from onceover.ledger.catalog import Registered
@@ -27,7 +28,6 @@ from onceover.ledger.windows import certify_from_ledger, snapshot
 from onceover.spark.driving import driver, opened
 from onceover.spark.repair_run import Outcome, RepairRun
 from onceover.stack.process import wait_for
-from onceover.steps import Holding
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

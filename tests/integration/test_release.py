@@ -19,6 +19,7 @@ from tests.integration.test_ledger_rebuild import certified
 
 from onceover.endpoints import address
 from onceover.errors import BusyError, FencedError
+from onceover.fault_points import Holding
 from onceover.heart import as_driver
 from onceover.ledger.database import connect
 from onceover.line import encode, frame
@@ -28,7 +29,6 @@ from onceover.offsets import OffsetRange
 from onceover.operations import plan_repair
 from onceover.spark.contract_change import check_change
 from onceover.spark.release_run import CONFLICT, EXPIRED, UNACCOUNTED, Found, ReleaseRun
-from onceover.steps import Holding
 from onceover.window import from_ms
 
 pytestmark = pytest.mark.stack

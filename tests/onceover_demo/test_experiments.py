@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from onceover.endpoints import address
+from onceover.fault_points import Step
 from onceover.home import pipelines_folder
 from onceover.ledger.database import migrate
 from onceover.offset_stores import OFFSET_STORES
 from onceover.stack import Stack
-from onceover.steps import Step
 from onceover_demo.experiments import auto_commit, late_commit, stores
 from onceover_demo.experiments.pipeline import Trial
 from onceover_demo.experiments.topic import Seen, seen

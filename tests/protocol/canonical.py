@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.protocol.mutant import Mutant
 from tests.protocol.state import Driver, Landing, Repair, Scenario, State
 
-from onceover.steps import Step
+from onceover.fault_points import Step
 
 
 def canonical(scenario: Scenario, state: State) -> State:

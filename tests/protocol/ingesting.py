@@ -10,8 +10,8 @@ from tests.protocol.mutant import Mutant
 from tests.protocol.state import TORN, Action, Batch, Driver, Event, Landing, Move, Scenario, Span, State, added, put
 from tests.protocol.state import without as left_out
 
+from onceover.fault_points import Step
 from onceover.plan import next_ranges
-from onceover.steps import Step
 
 ORDER = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED, Step.OFFSETS_COMMITTED, Step.COMMITTED)
 OFFSETS_FIRST = (Step.BEGUN, Step.OFFSETS_COMMITTED, Step.APPENDED, Step.INCREMENTED, Step.LANDED, Step.COMMITTED)

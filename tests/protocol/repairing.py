@@ -8,7 +8,7 @@ from tests.protocol import facts
 from tests.protocol.mutant import Mutant
 from tests.protocol.state import Action, Certificate, Event, Look, Move, Repair, Scenario, State, put, without
 
-from onceover.steps import RepairStep
+from onceover.fault_points import RepairStep
 
 MOST_REPAIRS_AT_ONCE = 2
 

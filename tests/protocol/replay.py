@@ -20,6 +20,7 @@ from tests.protocol.state import Landing as ModelLanding
 from onceover.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.columns import Column, Columns
 from onceover.errors import FencedError
+from onceover.fault_points import RepairStep, Step
 from onceover.findings import Evidence, is_right, judge
 from onceover.ledger import batches, catalog, drivers, kafka_partitions, publishing, refills, requests, windows
 from onceover.ledger.catalog import Registered
@@ -29,7 +30,6 @@ from onceover.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
 from onceover.plan import Start
 from onceover.repair import Claimed, Rebuilt, Verdict, verify
-from onceover.steps import RepairStep, Step
 
 QUARANTINED_ON = date(2013, 1, 1)
 COLUMNS = Columns((), (Column("records", "bigint", "count"), Column("code", "numeric", "sum")))

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from tests.protocol.mutant import Mutant
 
-from onceover.steps import RepairStep, Step
+from onceover.fault_points import RepairStep, Step
 
 TORN = -1
 T = TypeVar("T")

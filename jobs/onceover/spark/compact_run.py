@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from onceover.digest import Digest
 from onceover.errors import TerminalError
+from onceover.fault_points import CompactStep, Holding
 from onceover.ledger import audits, compactions
 from onceover.ledger.catalog import Registered
 from onceover.ledger.compactions import Due
@@ -26,7 +27,6 @@ from onceover.spark import parquet
 from onceover.spark.halves import in_halves
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import compiled_for
-from onceover.steps import CompactStep, Holding
 from onceover.window import to_ms, written
 from onceover.window_files import WindowFiles
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame, SparkSession
 
 from onceover.endpoints import address
+from onceover.fault_points import Holding
 from onceover.ingest import Ingest
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import Registered, require_in_force
@@ -24,7 +25,6 @@ from onceover.shards import sharded
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.micro_batch import MicroBatch
 from onceover.spark.source import KafkaSource, read_ranges
-from onceover.steps import Holding
 from onceover.stored_offsets import StoredOffsets
 from onceover.window_files import Layout, WindowFiles
 

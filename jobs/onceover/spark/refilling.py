@@ -10,13 +10,13 @@ import time
 from pyspark.sql import SparkSession
 
 from onceover.errors import BusyError
+from onceover.fault_points import Holding
 from onceover.heart import as_driver
 from onceover.ledger import refills, requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.pipeline import Pipeline
 from onceover.spark.driving import driver, opened
-from onceover.steps import Holding
 
 log = logging.getLogger(__name__)
 PATIENCE_SECONDS = 120.0

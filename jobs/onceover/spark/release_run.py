@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.batch_work import carried_out
+from onceover.fault_points import Holding, Step
 from onceover.ledger import batches, releases
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
@@ -32,7 +33,6 @@ from onceover.spark.micro_batch import MicroBatch, attempt
 from onceover.spark.range_join import looked_up
 from onceover.spark.source import SCHEMA
 from onceover.spark.text_files import QUARANTINE
-from onceover.steps import Holding, Step
 from onceover.window import from_ms
 from onceover.window_files import WindowFiles
 

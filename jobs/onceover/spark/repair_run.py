@@ -12,6 +12,7 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from onceover.errors import FencedError, OnceoverError
+from onceover.fault_points import Holding, RepairStep
 from onceover.ledger import publishing, requests
 from onceover.ledger.catalog import Registered, require_in_force
 from onceover.ledger.database import Connection, DatabaseError, connect
@@ -23,7 +24,6 @@ from onceover.spark.halves import in_halves
 from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import compiled_for
-from onceover.steps import Holding, RepairStep
 from onceover.window import written
 from onceover.window_files import WindowFiles
 

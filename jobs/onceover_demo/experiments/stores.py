@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from onceover.steps import Step
+from onceover.fault_points import Step
 from onceover_demo.experiments.pipeline import Trial
 from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Seen, produce
 
