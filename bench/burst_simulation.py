@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean
 
+from onceover.model.batch_plan import next_ranges
 from onceover.pace.controller import Pace, Timing
 from onceover.pace.estimator import PidEstimator
-from onceover.plan import next_ranges
 
 INTERVAL_MS = 1000
 Load = Callable[[int], float]

@@ -28,8 +28,8 @@ from bench.plot import Moment, plot
 from bench.table import Row
 from onceover.endpoints import address
 from onceover.kafka import Topic
+from onceover.model.pipeline import IngestPolicy
 from onceover.pace.controller import Pace, RateController
-from onceover.pipeline import IngestPolicy
 from onceover.submission import Submissions
 
 INTERVAL_MS = 1000

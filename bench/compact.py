@@ -19,15 +19,15 @@ from pyspark.sql import SparkSession
 
 from bench.table import Row, alternate, middle, results, runs
 from onceover import operations
-from onceover.digest import Digest
 from onceover.endpoints import address
 from onceover.fault_points import Holding
 from onceover.ledger import audits, compactions, drivers
 from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection, connect
-from onceover.pipeline import Pipeline
+from onceover.model.claim import Claimed, verify
+from onceover.model.digest import Digest
+from onceover.model.pipeline import Pipeline
 from onceover.pipelines import find
-from onceover.repair import Claimed, verify
 from onceover.spark.compact_run import CompactRun, Ended
 from onceover.spark.contract_check import check
 from onceover.spark.copy_text import copy_lines

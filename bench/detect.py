@@ -19,9 +19,9 @@ from bench.large_ledger import LargeLedger
 from bench.table import Row, alternate, middle, runs
 from onceover.detection import Look, look
 from onceover.endpoints import address, home
-from onceover.findings import Kind
 from onceover.ledger import signals
 from onceover.ledger.database import Connection, connect
+from onceover.model.finding import Kind
 from onceover.sweep import sweep
 from onceover.window_files import Layout, WindowFiles
 

@@ -16,14 +16,14 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from pyspark.sql import functions as F
 
 from bench.table import Row, alternate, middle, runs
-from onceover.batch import require_all_landed
 from onceover.endpoints import address
 from onceover.kafka import Topic
 from onceover.ledger.catalog import register
 from onceover.ledger.database import connect
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
-from onceover.shards import sharded
+from onceover.model.batch import require_all_landed
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
+from onceover.model.shards import sharded
 from onceover.spark.contract_check import check
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.micro_batch import MicroBatch

@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 from psycopg import sql
 
-from onceover.columns import Column, Columns
-from onceover.compacted import Compacted
-from onceover.findings import Kind
 from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection
-from onceover.pipeline import Contract, IngestPolicy, Key, Measure, Pipeline, RepairPolicy, StoragePolicy
+from onceover.model.columns import Column, Columns
+from onceover.model.compacted import Compacted
+from onceover.model.finding import Kind
+from onceover.model.pipeline import Contract, IngestPolicy, Key, Measure, Pipeline, RepairPolicy, StoragePolicy
 
 MINUTES = 5
 START = datetime(2025, 1, 1, tzinfo=UTC)

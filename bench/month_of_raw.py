@@ -13,10 +13,10 @@ import pyarrow as pa
 from hdfs import InsecureClient
 
 from bench.large_ledger import BEFORE, LINE, MINUTES, OWN, PARTITIONS, LargeLedger, generation, start_of
-from onceover import line
 from onceover.ledger.database import Connection
-from onceover.offsets import KafkaPartition
-from onceover.window import from_ms, to_ms
+from onceover.model import line
+from onceover.model.offsets import KafkaPartition
+from onceover.model.window import from_ms, to_ms
 from onceover.window_files import Layout
 
 _THREADS = 8

@@ -23,22 +23,22 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from kazoo.client import KazooClient
 
 from bench.table import Row
-from onceover.batch import RangeRead
-from onceover.digest import Digest
 from onceover.endpoints import address, local_folder
 from onceover.hdfs_files import connected
 from onceover.kafka import KafkaOffsetStore
 from onceover.ledger import batches, drivers, kafka_partitions
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.stored_offsets import LedgerOffsetStore
+from onceover.model.batch import RangeRead
+from onceover.model.batch_plan import Start
+from onceover.model.digest import Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.offset_stores import OffsetStore
 from onceover.offset_stores.checkpoint import CheckpointOffsetStore
 from onceover.offset_stores.hbase import TABLE, HBaseOffsetStore
 from onceover.offset_stores.hdfs import HdfsOffsetStore
 from onceover.offset_stores.local_file import LocalFileOffsetStore
 from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.plan import Start
 from onceover.stack import Stack
 
 PARTITIONS = range(64)

@@ -22,14 +22,14 @@ from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.anew import require_nothing_known, write_anew
 from onceover.ledger.catalog import register
 from onceover.ledger.database import connect, migrate
-from onceover.offsets import KafkaPartition
-from onceover.pipeline import Pipeline
+from onceover.model.offsets import KafkaPartition
+from onceover.model.pipeline import Pipeline
+from onceover.model.window import written
 from onceover.pipelines import find
 from onceover.spark.contract_check import check
 from onceover.spark.failure import one_line
 from onceover.spark.scan import scan
 from onceover.spark.session import running
-from onceover.window import written
 from onceover.window_files import Layout, WindowFiles
 
 

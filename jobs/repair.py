@@ -11,8 +11,8 @@ from onceover.fault_points import Holding, RepairStep
 from onceover.ledger import refills, requests
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
+from onceover.model.claim import Claimed
 from onceover.pipelines import find
-from onceover.repair import Claimed
 from onceover.spark.refilling import refill
 from onceover.spark.repair_run import KeepClaims, RepairRun
 from onceover.spark.session import running

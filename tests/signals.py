@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from onceover.findings import Kind
-from onceover.gaps import Reason
 from onceover.ledger.reading import WindowState
 from onceover.ledger.signals import DriverState, LastBatch, Progress, Signals
+from onceover.model.finding import Kind
+from onceover.model.gap import Reason
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FLIGHTS: Final = Signals(

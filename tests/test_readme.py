@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from onceover.cli.app import app
 from onceover.fault_points import Step
-from onceover.findings import Kind
 from onceover.metrics import METRICS, UP
+from onceover.model.finding import Kind
 from onceover.pipeline_toml import read
 
 ROOT = Path(__file__).parents[1]

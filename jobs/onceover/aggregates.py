@@ -12,9 +12,9 @@ from datetime import datetime
 
 from psycopg import sql
 
-from onceover.columns import Column, Columns
 from onceover.errors import TerminalError
 from onceover.ledger.database import Connection
+from onceover.model.columns import Column, Columns
 
 _MERGE = {
     "count": "coalesce({old}, 0) + coalesce({new}, 0)",

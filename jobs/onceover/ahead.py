@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from onceover.errors import OnceoverError
-from onceover.window import WindowRange
+from onceover.model.window import WindowRange
 
 
 def not_ahead(pipeline_name: str, asked: WindowRange) -> WindowRange:

@@ -7,8 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from onceover.digest import Digest
-from onceover.window import written
+from onceover.model.digest import Digest
+from onceover.model.window import written
 
 
 class Apart(StrEnum):

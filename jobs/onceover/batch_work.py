@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from onceover.batch import Increment, Landing, RangeRead
 from onceover.fault_points import Holding, Step
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.increments import increment, stage_name
+from onceover.model.batch import Increment, Landing, RangeRead
 
 
 class BatchWork(Protocol):

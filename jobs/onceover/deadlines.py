@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from onceover.window import written
+from onceover.model.window import written
 
 if TYPE_CHECKING:
     from onceover.ledger.deadlines import Overdue

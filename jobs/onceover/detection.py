@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
-from onceover.compacted import Compacted
-from onceover.findings import Evidence, Finding, is_right, judge
 from onceover.ledger import windows
 from onceover.ledger.database import Connection
-from onceover.offsets import OffsetRange
-from onceover.window import WindowRange
+from onceover.model.compacted import Compacted
+from onceover.model.finding import Evidence, Finding, is_right, judge
+from onceover.model.offsets import OffsetRange
+from onceover.model.window import WindowRange
 
 PATIENCE_SECONDS = 60.0
 

@@ -12,16 +12,16 @@ from datetime import datetime
 
 from onceover.endpoints import address
 from onceover.errors import OnceoverError, UsageError
-from onceover.findings import Finding, Kind
-from onceover.gaps import Gap, Reason
 from onceover.kafka.gaps import gaps_of
 from onceover.kafka.reading import KafkaSource
 from onceover.kafka.topic import Topic
 from onceover.ledger import kafka_partitions, losses
 from onceover.ledger.database import Connection
-from onceover.offsets import OffsetRange, coalesce
-from onceover.pipeline import Pipeline
-from onceover.window import WindowRange, written
+from onceover.model.finding import Finding, Kind
+from onceover.model.gap import Gap, Reason
+from onceover.model.offsets import OffsetRange, coalesce
+from onceover.model.pipeline import Pipeline
+from onceover.model.window import WindowRange, written
 
 MOST_LIKELY = 20  # windows named beside one gap
 

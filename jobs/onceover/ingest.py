@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from onceover import retention
-from onceover.batch import Landing, RangeRead
 from onceover.batch_work import BatchWork, carried_out
 from onceover.errors import FencedError, OnceoverError, TransientError
 from onceover.fault_points import Holding, Step
@@ -29,9 +28,10 @@ from onceover.ledger import batches, drivers, kafka_partitions, refills
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection, DatabaseError
 from onceover.ledger.windows import open_windows
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.pipeline import IngestPolicy
-from onceover.plan import Start, starting_offsets
+from onceover.model.batch import Landing, RangeRead
+from onceover.model.batch_plan import Start, starting_offsets
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.pipeline import IngestPolicy
 from onceover.stored_offsets import StoredOffsets
 from onceover.submission import Submissions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from onceover.ingest import Progress
-from onceover.window import written
+from onceover.model.window import written
 
 
 def show(pipeline: str) -> Callable[[Progress], None]:

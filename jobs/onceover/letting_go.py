@@ -16,7 +16,7 @@ from onceover.errors import BusyError, UsageError
 if TYPE_CHECKING:
     from onceover.ledger.database import Connection
     from onceover.ledger.expiries import Expiring
-    from onceover.pipeline import Pipeline
+    from onceover.model.pipeline import Pipeline
 
 PATIENCE_SECONDS = 60.0
 """How long to wait for an ingest that runs and moves the files away itself."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from onceover.offsets import OffsetRange
+from onceover.model.offsets import OffsetRange
 
 if TYPE_CHECKING:
     from onceover.ledger.lineage import Published

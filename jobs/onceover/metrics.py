@@ -13,10 +13,10 @@ from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from onceover.findings import Kind
-from onceover.gaps import Reason
 from onceover.ledger.reading import WindowState
 from onceover.ledger.signals import DriverState, LastBatch, Progress, Signals
+from onceover.model.finding import Kind
+from onceover.model.gap import Reason
 
 Values = Mapping[str, float | None]
 """By the value of the one label besides `pipeline`; "" where there is none. What nobody knows (None) is left out."""

@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onceover.columns import Columns
-from onceover.contract_changes import added, changed, refused
 from onceover.endpoints import address
 from onceover.errors import UsageError
 from onceover.heart import as_driver
 from onceover.ledger.catalog import registered
 from onceover.ledger.cutovers import cut_over, next_cutovers
 from onceover.ledger.database import connect, require_current
-from onceover.offsets import KafkaPartition
-from onceover.pipeline import Contract, Pipeline
+from onceover.model.columns import Columns
+from onceover.model.contract_changes import added, changed, refused
+from onceover.model.offsets import KafkaPartition
+from onceover.model.pipeline import Contract, Pipeline
 
 _OWNER = "onceover pipelines migrate"
 Check = Callable[[Contract, Contract], tuple[Columns, list[str]]]

@@ -18,8 +18,8 @@ from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import drivers, kafka_partitions, stored_offsets
 from onceover.ledger.catalog import registered
 from onceover.ledger.database import Connection, connect, require_current
+from onceover.model.pipeline import Pipeline
 from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored, opened_store
-from onceover.pipeline import Pipeline
 from onceover.pipeline_toml import offset_path_mistake
 from onceover.pipelines import names
 from onceover.stored_offsets import loaded, telling

@@ -12,14 +12,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from onceover.errors import UsageError
-from onceover.findings import Finding
-from onceover.reason import kept
-from onceover.window import Window, WindowRange, written
+from onceover.model.finding import Finding
+from onceover.model.reason import kept
+from onceover.model.window import Window, WindowRange, written
 
 if TYPE_CHECKING:
     from onceover.ledger.catalog import Registered
     from onceover.ledger.database import Connection
-    from onceover.pipeline import Pipeline
+    from onceover.model.pipeline import Pipeline
     from onceover.window_files import WindowFiles
 
 
@@ -151,7 +151,7 @@ def detect(
         from onceover.detection import look
         from onceover.ledger import found, refills, requests, windows
         from onceover.ledger.catalog import require_in_force
-        from onceover.offsets import split
+        from onceover.model.offsets import split
         from onceover.retention import refuse_expired
 
         refuse_expired(connection, known.name, window_range)

@@ -10,8 +10,7 @@ from typing import Any
 
 from onceover.kafka_properties import refusal
 from onceover.mistakes import Mistake, MistakesError
-from onceover.offset_stores import OFFSET_STORES
-from onceover.pipeline import (
+from onceover.model.pipeline import (
     NAME,
     NAME_RULE,
     Contract,
@@ -22,9 +21,10 @@ from onceover.pipeline import (
     RepairPolicy,
     StoragePolicy,
 )
-from onceover.shards import SHARDING
+from onceover.model.shards import SHARDING
+from onceover.model.window import DAY_MINUTES, is_window_length
+from onceover.offset_stores import OFFSET_STORES
 from onceover.toml_table import Table
-from onceover.window import DAY_MINUTES, is_window_length
 
 OPERATIONS = ("count", "sum", "min", "max")
 MAX_KEYS = 16  # with the window's start they are one index row of PostgreSQL

@@ -7,7 +7,7 @@ from pathlib import Path
 from onceover.errors import UsageError
 from onceover.home import pipelines_folder
 from onceover.mistakes import Mistake, MistakesError, did_you_mean
-from onceover.pipeline import Pipeline
+from onceover.model.pipeline import Pipeline
 from onceover.pipeline_toml import read
 
 

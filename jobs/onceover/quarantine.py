@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Protocol
 
-from onceover.line import Line, PlacedLine, decode_file, encode_id
-from onceover.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.line import Line, PlacedLine, decode_file, encode_id
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 
 class Files(Protocol):

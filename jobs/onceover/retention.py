@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from onceover.compacted import Compacted
 from onceover.errors import UsageError
 from onceover.ledger import compactions, drivers, expiries
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import Expiring
-from onceover.window import WindowRange, written
+from onceover.model.compacted import Compacted
+from onceover.model.window import WindowRange, written
 from onceover.window_files import Layout
 
 log = logging.getLogger(__name__)

@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from onceover.cutovers import Cutovers
 from onceover.errors import OnceoverError
 from onceover.kafka import Topic, TopicFacts
-from onceover.offsets import OffsetRange
+from onceover.model.batch_plan import next_ranges
+from onceover.model.cutovers import Cutovers
+from onceover.model.offsets import OffsetRange
+from onceover.model.pipeline import IngestPolicy
 from onceover.pace.controller import Pace, RateController, Timing
-from onceover.pipeline import IngestPolicy
-from onceover.plan import next_ranges
 
 MOST_WAITING = 100
 """More would wait for minutes while the log keeps their records just as well."""

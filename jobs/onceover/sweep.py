@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from onceover.findings import Finding, Kind, judge
-from onceover.window import WindowRange, written
+from onceover.model.finding import Finding, Kind, judge
+from onceover.model.window import WindowRange, written
 
 if TYPE_CHECKING:
     from onceover.detection import Files

@@ -16,11 +16,11 @@ from typing import Protocol
 import requests
 from hdfs import HdfsError
 
-from onceover.compacted import Compacted
-from onceover.digest import Digest
 from onceover.errors import BusyError, UnknownOutcomeError
 from onceover.hdfs_files import connected, exception_name, explained, explaining, first_line, listing
-from onceover.raw import RawFile
+from onceover.model.compacted import Compacted
+from onceover.model.digest import Digest
+from onceover.model.raw_file import RawFile
 
 _CHUNK = 1 << 20
 _LEASE_HELD = ("AlreadyBeingCreatedException", "RecoveryInProgressException")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from onceover.errors import UsageError
-from onceover.reason import kept
-from onceover.window import WindowRange
+from onceover.model.reason import kept
+from onceover.model.window import WindowRange
 from onceover_airflow.windows import DataInterval, resolve
 
 

@@ -16,7 +16,7 @@ from openlineage.client.facet_v2 import input_statistics_input_dataset, output_s
 
 from onceover import lineage
 from onceover.lineage import Lineage
-from onceover.window import written
+from onceover.model.window import written
 
 
 def of_repair(pipeline: str, request_id: int | None) -> OperatorLineage[Any, Any]:

@@ -25,7 +25,7 @@ from onceover_airflow.windows import DataInterval
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from onceover.window import WindowRange
+    from onceover.model.window import WindowRange
 
 Scope = Literal["ledger", "run"]
 """`ledger`: every window the ledger knows and has not certified. `run`: the windows this run was asked for."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from onceover.errors import UsageError
-from onceover.window import WindowRange
+from onceover.model.window import WindowRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ from airflow.dag_processing.dagbag import DagBag
 
 from onceover import letting_go, operations, sweep
 from onceover.errors import TerminalError
-from onceover.findings import Finding, Kind
 from onceover.letting_go import Due, LetGo
+from onceover.model.finding import Finding, Kind
+from onceover.model.pipeline import Pipeline
+from onceover.model.window import Window, WindowRange
 from onceover.operations import Confirmation, Detection, FailedWindow, PlannedRepair
-from onceover.pipeline import Pipeline
 from onceover.sweep import Swept
-from onceover.window import Window, WindowRange
 from onceover_airflow import operators
 
 # Airflow starts its own API inside this process, and its libraries warn each other there.

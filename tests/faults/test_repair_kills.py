@@ -13,7 +13,7 @@ from tests.integration.planting import replayed
 
 from onceover.endpoints import address
 from onceover.fault_points import RepairStep
-from onceover.window import from_ms
+from onceover.model.window import from_ms
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
 Lanes = Callable[..., Lane]

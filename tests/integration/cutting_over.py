@@ -9,9 +9,9 @@ from functools import partial
 from tests.integration.lane import NOON_MS, Lane, event
 
 from onceover.migrating import Migration, migrate
+from onceover.model.window import from_ms
 from onceover.spark.contract_change import check_change
 from onceover.sweep import sweep_pipeline
-from onceover.window import from_ms
 
 MINUTE_MS = 60_000
 

@@ -18,7 +18,7 @@ from hdfs import InsecureClient
 from pyspark.sql import SparkSession
 from tests.integration.program import run
 
-from onceover import line, operations
+from onceover import operations
 from onceover.endpoints import address
 from onceover.fault_points import Holding
 from onceover.home import pipelines_folder
@@ -26,8 +26,10 @@ from onceover.ingest import Ingest, Progress
 from onceover.ledger import audits, compactions, drivers, requests
 from onceover.ledger.catalog import Registered, keep_log_retention, register, registered
 from onceover.ledger.database import Connection, connect, migrate
+from onceover.model import line
+from onceover.model.pipeline import Pipeline
+from onceover.model.window import WindowRange, from_ms, written
 from onceover.operations import Confirmation, Detection
-from onceover.pipeline import Pipeline
 from onceover.pipelines import find
 from onceover.spark.audit_run import audit_log
 from onceover.spark.compact_run import CompactRun, Ended
@@ -38,7 +40,6 @@ from onceover.spark.repair_run import RepairRun
 from onceover.spark.session import build
 from onceover.spark.verify_run import verify_window
 from onceover.stack import Stack
-from onceover.window import WindowRange, from_ms, written
 from onceover.window_files import Layout, WindowFiles
 from onceover_demo.warm import QUICKLY
 

@@ -10,11 +10,12 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.integration.lane import NOON_MS, Lane
 
-from onceover import holes, line
+from onceover import holes
 from onceover.endpoints import address
 from onceover.errors import TransientError
+from onceover.model import line
+from onceover.model.window import WindowRange, from_ms
 from onceover.stack.process import wait_for
-from onceover.window import WindowRange, from_ms
 
 
 def minutes(start: float, end: float) -> WindowRange:

@@ -11,7 +11,7 @@ from tests.conftest import pause_when_all_have_ended
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import replayed
 
-from onceover.window import to_ms
+from onceover.model.window import to_ms
 from onceover_airflow.rest import AirflowRest, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow]

@@ -12,8 +12,8 @@ from tests.integration.planting import append, encoded, expire, minutes, replaye
 from onceover import operations
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.ledger import audits, revisions
+from onceover.model.window import from_ms
 from onceover.sweep import sweep_pipeline
-from onceover.window import from_ms
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

@@ -21,8 +21,8 @@ from tests.integration.program import as_json, run
 
 from onceover.errors import BusyError
 from onceover.ledger import compactions
-from onceover.line import escape_headers
-from onceover.window import to_ms
+from onceover.model.line import escape_headers
+from onceover.model.window import to_ms
 
 pytestmark = pytest.mark.stack
 

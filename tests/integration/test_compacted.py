@@ -24,10 +24,10 @@ from tests.integration.compacting import (
 from tests.integration.lane import Lane, event
 from tests.integration.planting import aged, append, copied, minutes, replayed
 
-from onceover.findings import Kind
 from onceover.home import home
 from onceover.ledger import drivers, expiries
 from onceover.lineage import of_repair
+from onceover.model.finding import Kind
 from onceover.retention import carry_out
 from onceover.sweep import sweep_pipeline
 

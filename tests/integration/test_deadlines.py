@@ -9,7 +9,7 @@ from tests.integration.lane import Lane, event
 from tests.integration.planting import replayed
 
 from onceover import deadlines
-from onceover.window import written
+from onceover.model.window import written
 
 pytestmark = pytest.mark.stack
 

@@ -12,14 +12,14 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import append, copied, encoded, fails, minutes, replayed
 
-from onceover import line
 from onceover.errors import TransientError, UsageError
-from onceover.findings import Kind
 from onceover.ledger import decisions
-from onceover.line import parse_id
-from onceover.repair import Claimed, Decision
+from onceover.model import line
+from onceover.model.claim import Claimed, Decision
+from onceover.model.finding import Kind
+from onceover.model.line import parse_id
+from onceover.model.window import from_ms
 from onceover.spark.repair_run import RepairRun
-from onceover.window import from_ms
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -224,7 +224,7 @@ def content_hash(lane: Lane, amount: int) -> str:
     """The hash that is shown for the content with that amount, from the conflict's own evidence and Spark's hash."""
     from pyspark.sql import functions as F
 
-    from onceover.digest import SEEDS
+    from onceover.model.digest import SEEDS
 
     record = next(x for _, x in lane.lines() if x.record.value and f'"amount": {amount}}}'.encode() in x.record.value)
     encoded_line = line.encode(record)

@@ -14,12 +14,12 @@ from tests.integration.planting import certified, expire, gaps, minutes, skip_to
 from onceover import holes
 from onceover.endpoints import address
 from onceover.errors import UsageError
-from onceover.findings import Kind
 from onceover.kafka import Topic
 from onceover.ledger import kafka_partitions, refills
 from onceover.ledger.database import connect
-from onceover.offsets import OffsetRange, parse_range
-from onceover.window import from_ms
+from onceover.model.finding import Kind
+from onceover.model.offsets import OffsetRange, parse_range
+from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

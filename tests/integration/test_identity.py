@@ -13,8 +13,8 @@ from tests.integration.test_holes import accept
 from onceover.endpoints import address
 from onceover.errors import TransientError
 from onceover.ledger import kafka_partitions
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.window import from_ms
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

@@ -16,7 +16,7 @@ from tests.integration.lane import Lane, event
 from tests.integration.planting import minutes, replayed
 
 from onceover.endpoints import address
-from onceover.window import written
+from onceover.model.window import written
 
 pytestmark = pytest.mark.stack
 Event = dict[str, Any]

@@ -10,9 +10,9 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import fails, minutes, replayed
 
 from onceover.errors import TransientError
-from onceover.findings import Kind
 from onceover.ledger import signals
-from onceover.line import escape_headers
+from onceover.model.finding import Kind
+from onceover.model.line import escape_headers
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from onceover.cli.app import app
 from onceover.endpoints import address
-from onceover.findings import Kind
 from onceover.ledger import drivers
+from onceover.model.finding import Kind
 from onceover.offset_stores import CorruptOffsetsError, opened_store
 from onceover.stack import Stack
 

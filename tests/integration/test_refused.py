@@ -11,9 +11,9 @@ from tests.integration.planting import minutes, replayed
 
 from onceover import operations
 from onceover.errors import ContractChangedError
-from onceover.findings import Kind
-from onceover.repair import verify
-from onceover.window import from_ms
+from onceover.model.claim import verify
+from onceover.model.finding import Kind
+from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

@@ -22,14 +22,14 @@ from onceover.errors import BusyError, FencedError
 from onceover.fault_points import Holding
 from onceover.heart import as_driver
 from onceover.ledger.database import connect
-from onceover.line import encode, frame
 from onceover.migrating import migrate
+from onceover.model.line import encode, frame
+from onceover.model.offsets import OffsetRange
+from onceover.model.window import from_ms
 from onceover.moving_offsets import set_offsets
-from onceover.offsets import OffsetRange
 from onceover.operations import plan_repair
 from onceover.spark.contract_change import check_change
 from onceover.spark.release_run import CONFLICT, EXPIRED, UNACCOUNTED, Found, ReleaseRun
-from onceover.window import from_ms
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

@@ -14,8 +14,8 @@ from tests.integration.program import as_json, run
 
 from onceover.errors import FencedError, TerminalError, UsageError
 from onceover.ledger import audits, drivers, expiries, revisions
+from onceover.model.window import WindowRange
 from onceover.retention import carry_out
-from onceover.window import WindowRange
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

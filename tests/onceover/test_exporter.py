@@ -13,13 +13,13 @@ from bench.large_ledger import pipeline
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from onceover.columns import Column, Columns
 from onceover.endpoints import address
 from onceover.errors import TransientError
 from onceover.exporter import LedgerCollector, serving
 from onceover.ledger.catalog import register
 from onceover.ledger.database import Connection
 from onceover.metrics import METRICS, UP
+from onceover.model.columns import Column, Columns
 
 HOUR = timedelta(hours=1)
 

@@ -11,10 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 from tests.signals import FLIGHTS, NOON
 
-from onceover.findings import Kind
 from onceover.ledger.reading import WindowState
 from onceover.ledger.signals import Signals
 from onceover.metrics import METRICS, UP, exposed
+from onceover.model.finding import Kind
 
 NOBODY_KNOWS = replace(FLIGHTS, pipeline="new", watermark=None, last_batch=None, kafka_partitions={}, windows={},
                        log_retention=None, log_until=None)  # fmt: skip

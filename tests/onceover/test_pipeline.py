@@ -11,7 +11,7 @@ import pytest
 from onceover.errors import ConfigurationError, UsageError
 from onceover.home import home
 from onceover.mistakes import MistakesError
-from onceover.pipeline import Contract, Key, Measure, Pipeline
+from onceover.model.pipeline import Contract, Key, Measure, Pipeline
 from onceover.pipeline_toml import read
 from onceover.pipelines import all_pipelines, find, names
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
-from onceover.line import Line, Record, encode, frame
-from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.model.line import Line, Record, encode, frame
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.quarantine import DayReasons, Released, by_reason, first_records
 
 FIRST, SECOND = date(2026, 3, 1), date(2026, 3, 2)

@@ -8,11 +8,11 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceover.compacted import Compacted
-from onceover.digest import Digest
-from onceover.findings import Kind
-from onceover.offsets import KafkaPartition, OffsetRange, coalesce
-from onceover.repair import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release, elementary_ranges, verify
+from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release, elementary_ranges, verify
+from onceover.model.compacted import Compacted
+from onceover.model.digest import Digest
+from onceover.model.finding import Kind
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 P0 = KafkaPartition("00000001", 0)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from onceover.cutovers import Cutovers
 from onceover.errors import UnreachableError
 from onceover.kafka import TopicFacts
-from onceover.offsets import KafkaPartition
+from onceover.model.cutovers import Cutovers
+from onceover.model.offsets import KafkaPartition
+from onceover.model.pipeline import IngestPolicy
 from onceover.pace.controller import Timing
-from onceover.pipeline import IngestPolicy
 from onceover.submission import MOST_WAITING, Submissions, Submitted
 
 INTERVAL_MS = 20

@@ -10,10 +10,10 @@ from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
 
 from onceover.detection import look
-from onceover.findings import Kind
 from onceover.ledger.database import Connection
+from onceover.model.finding import Kind
+from onceover.model.window import WindowRange
 from onceover.sweep import Swept, reopen, sweep
-from onceover.window import WindowRange
 
 pytestmark = pytest.mark.stack
 

@@ -14,7 +14,7 @@ from onceover import letting_go, operations
 from onceover.errors import UsageError
 from onceover.ledger.expiries import Expiring
 from onceover.letting_go import Due, LetGo, Say
-from onceover.pipeline import Pipeline
+from onceover.model.pipeline import Pipeline
 from onceover_airflow.expiring import ExpireOperator
 
 pytestmark = pytest.mark.airflow

@@ -12,9 +12,9 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover.errors import TerminalError, UsageError
-from onceover.findings import Finding, Kind
+from onceover.model.finding import Finding, Kind
+from onceover.model.window import Window, WindowRange
 from onceover.operations import Confirmation, Detection, FailedWindow, PlannedRepair
-from onceover.window import Window, WindowRange
 from onceover_airflow import operators
 from onceover_airflow.operators import ConfirmOperator, DetectOperator, RepairOperator, complaint, request_of
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from onceover.errors import UsageError
-from onceover.window import WindowRange
+from onceover.model.window import WindowRange
 from onceover_airflow.windows import DataInterval, resolve
 
 DAY = DataInterval(datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 2, tzinfo=UTC))

@@ -12,10 +12,10 @@ from airflow.sdk import Context
 
 from onceover import sweep
 from onceover.aggregates import Fingerprint
-from onceover.digest import Digest
 from onceover.errors import BusyError, TerminalError
-from onceover.findings import Finding, Kind
 from onceover.ledger.standing import Standing
+from onceover.model.digest import Digest
+from onceover.model.finding import Finding, Kind
 from onceover.sweep import Differing, Swept
 from onceover_airflow.sweeping import SweepOperator
 

@@ -8,10 +8,10 @@ from tests.protocol.facts import GENERATION, as_span, digest, source, window_sta
 from tests.protocol.replay import Replay, counted
 from tests.protocol.state import State
 
-from onceover.digest import Digest
-from onceover.findings import Kind, judge
 from onceover.ledger import kafka_partitions, refills, windows
 from onceover.ledger.digests import digest_of
+from onceover.model.digest import Digest
+from onceover.model.finding import Kind, judge
 
 
 def compare(replay: Replay, state: State) -> None:

@@ -11,7 +11,7 @@ from tests.protocol.state import TORN, Action, Batch, Driver, Event, Landing, Mo
 from tests.protocol.state import without as left_out
 
 from onceover.fault_points import Step
-from onceover.plan import next_ranges
+from onceover.model.batch_plan import next_ranges
 
 ORDER = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED, Step.OFFSETS_COMMITTED, Step.COMMITTED)
 OFFSETS_FIRST = (Step.BEGUN, Step.OFFSETS_COMMITTED, Step.APPENDED, Step.INCREMENTED, Step.LANDED, Step.COMMITTED)

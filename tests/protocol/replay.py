@@ -17,19 +17,19 @@ from tests.protocol.ingesting import delivered
 from tests.protocol.state import Action, Counts, Event, Scenario, State
 from tests.protocol.state import Landing as ModelLanding
 
-from onceover.batch import Increment, Landing, LandingPart, RangeRead
-from onceover.columns import Column, Columns
 from onceover.errors import FencedError
 from onceover.fault_points import RepairStep, Step
-from onceover.findings import Evidence, is_right, judge
 from onceover.ledger import batches, catalog, drivers, kafka_partitions, publishing, refills, requests, windows
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.increments import increment, stage_name
-from onceover.offsets import KafkaPartition, OffsetRange, coalesce
-from onceover.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
-from onceover.plan import Start
-from onceover.repair import Claimed, Rebuilt, Verdict, verify
+from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
+from onceover.model.batch_plan import Start
+from onceover.model.claim import Claimed, Rebuilt, Verdict, verify
+from onceover.model.columns import Column, Columns
+from onceover.model.finding import Evidence, is_right, judge
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
 
 QUARANTINED_ON = date(2013, 1, 1)
 COLUMNS = Columns((), (Column("records", "bigint", "count"), Column("code", "numeric", "sum")))

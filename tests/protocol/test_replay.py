@@ -17,8 +17,8 @@ from tests.protocol.scenarios import BLOCKED, CRASHES, HOLE, REPLAYED
 from tests.protocol.state import Action, Scenario, State
 
 from onceover.endpoints import address
-from onceover.findings import Kind
 from onceover.ledger.database import Connection, connect, migrate
+from onceover.model.finding import Kind
 from onceover.stack import Stack
 
 pytestmark = pytest.mark.stack

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from onceover.findings import Kind
-from onceover.window import Window, written
+from onceover.model.finding import Kind
+from onceover.model.window import Window, written
 
 OF_PIPELINE = frozenset({Kind.UNFINISHED_BATCH, Kind.HOLE, Kind.TRUNCATED})
 _LOST = {Kind.MISSING_FILE, Kind.CORRUPT_LINE, Kind.CONFLICT, Kind.MISDATED, Kind.MISPLACED_LINE}

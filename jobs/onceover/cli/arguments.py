@@ -10,10 +10,10 @@ import typer
 
 import onceover
 from onceover.errors import ConfigurationError, OnceoverError
-from onceover.window import Window, WindowRange, parse_window
+from onceover.model.window import Window, WindowRange, parse_window
 
 if TYPE_CHECKING:
-    from onceover.pipeline import Pipeline
+    from onceover.model.pipeline import Pipeline
 
 
 def pipeline_names(begun: str) -> list[str]:

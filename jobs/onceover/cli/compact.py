@@ -14,8 +14,8 @@ from onceover.cli.output import as_json, progress, say, table
 from onceover.cli.repair import given, who
 from onceover.cli.sentences import counted
 from onceover.errors import UsageError
+from onceover.model.window import WindowRange, written
 from onceover.toml_table import DURATION_RULE, milliseconds
-from onceover.window import WindowRange, written
 
 if TYPE_CHECKING:
     from onceover.ledger.compactions import Due

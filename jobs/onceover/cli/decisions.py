@@ -13,8 +13,8 @@ from onceover.cli.output import say
 from onceover.cli.repair import Reason, given, who
 from onceover.cli.sentences import counted, records
 from onceover.errors import UsageError
-from onceover.line import parse_id
-from onceover.window import written
+from onceover.model.line import parse_id
+from onceover.model.window import written
 
 Revision = Annotated[
     int | None, typer.Option("--revision", metavar="N", help="Which kept revision; the last one, if left out.")
@@ -71,8 +71,8 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
     from onceover.ledger import decisions
     from onceover.ledger.catalog import registered
     from onceover.ledger.database import connect, require_current
+    from onceover.model.claim import Decision
     from onceover.pipelines import find
-    from onceover.repair import Decision
 
     known = find(pipeline)
     chosen, why = window_of(known, window), given(reason, "a decision")

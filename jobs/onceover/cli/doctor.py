@@ -15,7 +15,7 @@ from onceover.cli.checks import Outcome
 from onceover.cli.codes import FAILED, epilog
 from onceover.cli.output import as_json, err, say, styled, table
 from onceover.errors import OnceoverError
-from onceover.pipeline import Pipeline
+from onceover.model.pipeline import Pipeline
 
 PATIENCE_SECONDS = 20.0
 Look = Callable[[], Iterator[Outcome]]

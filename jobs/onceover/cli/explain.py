@@ -10,7 +10,7 @@ from onceover.cli.arguments import AsJson, PipelineName, window_of
 from onceover.cli.codes import FAILED, epilog
 from onceover.cli.output import as_json
 from onceover.cli.sentences import tell
-from onceover.window import written
+from onceover.model.window import written
 
 if TYPE_CHECKING:
     from onceover.cli.known import Known

@@ -11,9 +11,9 @@ from onceover.cli.codes import FAILED, epilog
 from onceover.cli.output import as_json, progress, say, table
 from onceover.cli.repair import From, Reason, To, given, who
 from onceover.cli.sentences import counted
-from onceover.gaps import Reason as Gone
-from onceover.offsets import parse_range
-from onceover.window import written
+from onceover.model.gap import Reason as Gone
+from onceover.model.offsets import parse_range
+from onceover.model.window import written
 
 Range = Annotated[
     str,

@@ -11,12 +11,12 @@ from onceover.cli.advice import Step, next_steps
 from onceover.detection import look
 from onceover.endpoints import address
 from onceover.errors import OnceoverError, TerminalError
-from onceover.findings import Finding
 from onceover.ledger import compactions, reading
 from onceover.ledger.catalog import Registered, registered
 from onceover.ledger.database import Connection, connect, require_current
 from onceover.ledger.windows import snapshot
-from onceover.window import Window, WindowRange
+from onceover.model.finding import Finding
+from onceover.model.window import Window, WindowRange
 from onceover.window_files import Layout, WindowFiles
 
 _FROM_SCANS = ("misplaced line", "corrupt line", "misdated", "conflict")

@@ -14,9 +14,9 @@ from onceover.cli.pipelines import toml_of
 from onceover.cli.repair import Reason, given, who
 
 if TYPE_CHECKING:
-    from onceover.columns import Columns
     from onceover.migrating import Check, Migration
-    from onceover.pipeline import Contract
+    from onceover.model.columns import Columns
+    from onceover.model.pipeline import Contract
 
 DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what would change; write nothing.")]
 

@@ -15,13 +15,13 @@ from onceover.cli.output import as_json, say, table
 from onceover.cli.repair import Reason, given, who
 from onceover.cli.sentences import counted
 from onceover.errors import UsageError
+from onceover.model.offsets import MAX_KAFKA_PARTITION
 from onceover.offset_stores import OFFSET_STORES
 from onceover.offset_stores.store import MOST
-from onceover.offsets import MAX_KAFKA_PARTITION
 
 if TYPE_CHECKING:
+    from onceover.model.pipeline import Pipeline
     from onceover.moving_offsets import Looked
-    from onceover.pipeline import Pipeline
 
 
 class Action(StrEnum):

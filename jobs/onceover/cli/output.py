@@ -19,7 +19,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from onceover.window import written
+from onceover.model.window import written
 
 _UNWRAPPED = 100_000
 _LEAST = 16

@@ -17,8 +17,8 @@ from onceover.home import pipelines_folder
 from onceover.mistakes import Mistake, MistakesError
 
 if TYPE_CHECKING:
-    from onceover.columns import Columns
-    from onceover.pipeline import Pipeline
+    from onceover.model.columns import Columns
+    from onceover.model.pipeline import Pipeline
 
 app = typer.Typer(name="pipelines", no_args_is_help=True, help="List pipelines, check their TOMLs, change a contract.")
 Name = Annotated[

@@ -16,7 +16,7 @@ from onceover.cli.output import Occasionally, as_json, safe, say, table
 from onceover.cli.release import release
 from onceover.cli.sentences import counted
 from onceover.errors import UsageError
-from onceover.line import Line, encode_id
+from onceover.model.line import Line, encode_id
 
 if TYPE_CHECKING:
     from onceover.quarantine import Released

@@ -14,7 +14,7 @@ from onceover.cli.entry_process import run
 from onceover.cli.output import as_json, progress
 from onceover.cli.repair_report import Result, show_plan, show_result
 from onceover.errors import UsageError
-from onceover.reason import kept
+from onceover.model.reason import kept
 
 From = Annotated[str, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
 To = Annotated[str, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]

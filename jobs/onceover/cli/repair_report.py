@@ -10,8 +10,8 @@ from rich.filesize import decimal
 from onceover.cli.codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
 from onceover.cli.output import say, styled, table
 from onceover.cli.sentences import counted, tell
-from onceover.findings import Finding, Kind
-from onceover.gaps import Reason
+from onceover.model.finding import Finding, Kind
+from onceover.model.gap import Reason
 from onceover.operations import Confirmation, Detection, PlannedRepair
 
 _MOST_ROWS = 40

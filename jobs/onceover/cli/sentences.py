@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from onceover.findings import Kind
-from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.model.finding import Kind
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 _MOST_PAIRS = 3
 

@@ -13,8 +13,8 @@ from rich.text import Text
 from onceover.cli.known import Known
 from onceover.cli.output import STYLES, safe, say, table
 from onceover.cli.sentences import Told, counted, offset_ranges, records, tell
-from onceover.findings import Kind
-from onceover.window import written
+from onceover.model.finding import Kind
+from onceover.model.window import written
 
 _MOST_LANDINGS = 20
 

@@ -11,8 +11,8 @@ from onceover.cli.codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import Occasionally, as_json, say, table
 from onceover.cli.sentences import counted
 from onceover.errors import UsageError
+from onceover.model.window import written
 from onceover.sweep import Swept, sweep_pipeline
-from onceover.window import written
 
 From = Annotated[
     str | None, typer.Option("--from", metavar="TIME", help="Start of the first window; needs --to. Else all windows.")

@@ -16,7 +16,7 @@ from onceover.cli.sentences import counted
 from onceover.errors import UsageError
 
 if TYPE_CHECKING:
-    from onceover.pipeline import Pipeline
+    from onceover.model.pipeline import Pipeline
 
 _BEGINNING = "0001-01-01T00:00Z"
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from onceover.gaps import Gap, Reason, explained, within_log
 from onceover.kafka.reading import KafkaSource, read_range
 from onceover.kafka.topic import TopicFacts
-from onceover.offsets import OffsetRange
+from onceover.model.gap import Gap, Reason, explained, within_log
+from onceover.model.offsets import OffsetRange
 
 UNCOMMITTED = "read_uncommitted"
 

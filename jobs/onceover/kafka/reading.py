@@ -26,7 +26,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from onceover.errors import OffsetRangeError, TransientError, UnreachableError
 from onceover.kafka.client import Admin, LastComplaint, refused_properties
 from onceover.kafka_properties import client_properties
-from onceover.line import Header, escape_headers
+from onceover.model.line import Header, escape_headers
 
 SCHEMA = pa.schema(
     [

@@ -11,7 +11,7 @@ from confluent_kafka.admin import ConfigResource, OffsetSpec  # type: ignore[att
 
 from onceover.errors import UnreachableError
 from onceover.kafka.client import TIMEOUT_SECONDS, Admin
-from onceover.offsets import GENERATION_DIGITS
+from onceover.model.offsets import GENERATION_DIGITS
 
 ISOLATION_LEVELS = {
     "read_committed": IsolationLevel.READ_COMMITTED,

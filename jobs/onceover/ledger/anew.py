@@ -12,17 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
 
-from onceover.batch import Landing, LandingPart, RangeRead
-from onceover.digest import EMPTY, Digest
 from onceover.errors import UsageError
 from onceover.ledger import batches, kafka_partitions, releases
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.plan import Start
-from onceover.raw import RawFile, Run
-from onceover.window import Window
+from onceover.model.batch import Landing, LandingPart, RangeRead
+from onceover.model.batch_plan import Start
+from onceover.model.digest import EMPTY, Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.raw_file import RawFile, Run
+from onceover.model.window import Window
 
 _WHO = "onceover ledger rebuild"
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from onceover.compacted import Compacted
-from onceover.digest import Digest
 from onceover.errors import TerminalError, UsageError
 from onceover.ledger.certificates import FROZEN
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
@@ -18,8 +16,10 @@ from onceover.ledger.database import Connection
 from onceover.ledger.decisions import decided_in
 from onceover.ledger.digests import count_of, digest_of
 from onceover.ledger.landings import landings
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.repair import Claimed
+from onceover.model.claim import Claimed
+from onceover.model.compacted import Compacted
+from onceover.model.digest import Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onceover.batch import Landing, RangeRead, require_all_landed
 from onceover.errors import FencedError
 from onceover.ledger import totals
 from onceover.ledger.database import Connection
@@ -13,7 +12,8 @@ from onceover.ledger.drivers import Epoch, require_current
 from onceover.ledger.kafka_partitions import advance
 from onceover.ledger.locks import lock_windows
 from onceover.ledger.refills import mark_landed
-from onceover.offsets import OffsetRange
+from onceover.model.batch import Landing, RangeRead, require_all_landed
+from onceover.model.offsets import OffsetRange
 
 
 def supersede_own(connection: Connection, epoch: Epoch) -> int:

@@ -9,13 +9,13 @@ from datetime import datetime
 from psycopg.types.json import Jsonb
 
 from onceover.aggregates import AggregateTable
-from onceover.columns import Columns
-from onceover.contract_changes import changed
-from onceover.cutovers import Contracts, Cutovers
 from onceover.errors import ContractChangedError, UsageError
 from onceover.ledger.database import Connection
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.pipeline import Contract, Pipeline
+from onceover.model.columns import Columns
+from onceover.model.contract_changes import changed
+from onceover.model.cutovers import Contracts, Cutovers
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.pipeline import Contract, Pipeline
 
 
 @dataclass(frozen=True, slots=True)

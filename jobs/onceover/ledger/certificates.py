@@ -12,11 +12,11 @@ from psycopg.types.json import Jsonb
 
 from onceover import __version__
 from onceover.aggregates import Fingerprint
-from onceover.digest import Digest
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.digests import digest_columns
-from onceover.offsets import OffsetRange, frontier
+from onceover.model.digest import Digest
+from onceover.model.offsets import OffsetRange, frontier
 
 EXACT, BUT_FOR_LOSSES = "exact", "exact but for accepted losses"
 

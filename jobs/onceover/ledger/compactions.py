@@ -12,13 +12,13 @@ from datetime import datetime
 
 from psycopg.errors import LockNotAvailable
 
-from onceover.compacted import Compacted
-from onceover.digest import Digest
 from onceover.errors import BusyError
 from onceover.ledger.database import Connection
 from onceover.ledger.digests import digest_columns, digest_of
 from onceover.ledger.expiries import CERTIFIED, FREE, IS_COMPACTED
 from onceover.ledger.locks import lock_windows
+from onceover.model.compacted import Compacted
+from onceover.model.digest import Digest
 
 COMPACTED_COLUMNS = ", ".join(f"k.{name} AS k_{name}" for name in ("bytes", *digest_columns(Digest())))
 """Of the compaction k that stands in for a window's text."""

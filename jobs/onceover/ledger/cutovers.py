@@ -11,14 +11,14 @@ from collections.abc import Mapping
 
 from psycopg.errors import LockNotAvailable
 
-from onceover.columns import Columns
 from onceover.errors import BusyError, UsageError
 from onceover.ledger.catalog import Registered, keep_contract, require_in_force
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_current
 from onceover.ledger.refills import wanted
-from onceover.offsets import KafkaPartition
-from onceover.pipeline import Pipeline
+from onceover.model.columns import Columns
+from onceover.model.offsets import KafkaPartition
+from onceover.model.pipeline import Pipeline
 
 _PATIENCE_SECONDS = 5  # readers of the table queue up behind whoever waits to add a column
 

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from onceover.errors import UsageError
 from onceover.ledger.database import Connection
-from onceover.line import encode_id
-from onceover.offsets import KafkaPartition
-from onceover.repair import Decision
+from onceover.model.claim import Decision
+from onceover.model.line import encode_id
+from onceover.model.offsets import KafkaPartition
 
 
 def decide(

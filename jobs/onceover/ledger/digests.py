@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onceover.digest import Digest
+from onceover.model.digest import Digest
 
 
 def digest_columns(digest: Digest) -> dict[str, int]:

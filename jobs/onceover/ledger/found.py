@@ -7,8 +7,8 @@ from datetime import datetime
 
 from psycopg.types.json import Jsonb
 
-from onceover.findings import Finding
 from onceover.ledger.database import Connection
+from onceover.model.finding import Finding
 
 
 def note_finding(connection: Connection, pipeline: str, window_start: datetime | None, finding: Finding) -> None:

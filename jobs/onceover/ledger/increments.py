@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from onceover.aggregates import AggregateTable
-from onceover.batch import Increment
 from onceover.ledger.database import Connection
 from onceover.ledger.digests import digest_columns
 from onceover.ledger.drivers import Epoch, require_current
 from onceover.ledger.locks import lock_windows
+from onceover.model.batch import Increment
 
 
 def stage_name(batch_id: int) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from onceover.digest import Digest
 from onceover.ledger.database import Connection
 from onceover.ledger.digests import digest_of
 from onceover.ledger.releases import releases
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.repair import LandingOf
+from onceover.model.claim import LandingOf
+from onceover.model.digest import Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 def landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping[int, LandingOf]:

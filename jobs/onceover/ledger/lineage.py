@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.ledger.database import Connection
-from onceover.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 
 @dataclass(frozen=True, slots=True)

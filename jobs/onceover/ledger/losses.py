@@ -6,7 +6,7 @@ from datetime import datetime
 
 from onceover.ledger.database import Connection
 from onceover.ledger.kafka_partitions import advance
-from onceover.offsets import OffsetRange
+from onceover.model.offsets import OffsetRange
 
 
 def accept(

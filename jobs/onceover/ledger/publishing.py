@@ -8,15 +8,15 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from onceover.errors import FencedError
-from onceover.findings import Finding
 from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import Certificate, FromRaw, certify
 from onceover.ledger.database import Connection
 from onceover.ledger.digests import count_columns, count_of, digest_columns
 from onceover.ledger.found import note_finding, resolve
 from onceover.ledger.requests import Request
-from onceover.offsets import OffsetRange
-from onceover.repair import Claimed, Rebuilt
+from onceover.model.claim import Claimed, Rebuilt
+from onceover.model.finding import Finding
+from onceover.model.offsets import OffsetRange
 
 
 def publish(

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from onceover.ledger.database import Connection
-from onceover.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 
 class WindowState(StrEnum):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from onceover.ledger.database import Connection
-from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 def want(connection: Connection, pipeline: str, request_id: int, ranges: Iterable[OffsetRange]) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from onceover.batch import Landing, RangeRead
 from onceover.errors import FencedError, LandingMismatchError
 from onceover.ledger import batches
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.repair import Release
+from onceover.model.batch import Landing, RangeRead
+from onceover.model.claim import Release
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 def releases(connection: Connection, batch_ids: Collection[int]) -> dict[int, Release]:

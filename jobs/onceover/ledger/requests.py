@@ -11,7 +11,6 @@ from uuid import uuid4
 from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
-from onceover.findings import Finding, Kind
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import decided
@@ -21,8 +20,9 @@ from onceover.ledger.kafka_partitions import accounted
 from onceover.ledger.landings import landings
 from onceover.ledger.locks import lock_windows
 from onceover.ledger.reading import LOG_UNTIL
-from onceover.offsets import OffsetRange
-from onceover.repair import CLAIM_SECONDS, Claimed
+from onceover.model.claim import CLAIM_SECONDS, Claimed
+from onceover.model.finding import Finding, Kind
+from onceover.model.offsets import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)

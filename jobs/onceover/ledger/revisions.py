@@ -11,7 +11,7 @@ from onceover.errors import BusyError, UsageError
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.digests import count_columns, count_of
-from onceover.window import written
+from onceover.model.window import written
 
 
 @dataclass(frozen=True, slots=True)

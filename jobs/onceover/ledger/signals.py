@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from onceover.findings import Kind
-from onceover.gaps import Reason
 from onceover.ledger.database import Connection
 from onceover.ledger.reading import STATE, WindowState
+from onceover.model.finding import Kind
+from onceover.model.gap import Reason
 
 MOST_SECONDS = 8
 """For one statement: Prometheus gives up after 10 s, and a scrape that nobody waits for must not go on."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from onceover.batch import Landing
 from onceover.ledger.database import Connection
-from onceover.offsets import KafkaPartition
+from onceover.model.batch import Landing
+from onceover.model.offsets import KafkaPartition
 
 
 def add(connection: Connection, pipeline: str, landings: Sequence[Landing]) -> None:

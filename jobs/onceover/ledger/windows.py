@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from onceover.digest import Digest
-from onceover.findings import Evidence, Finding, Kind
 from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import FROZEN, Certificate, certify
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
@@ -15,7 +13,9 @@ from onceover.ledger.database import Connection
 from onceover.ledger.digests import count_of, digest_of
 from onceover.ledger.found import record_findings, resolve
 from onceover.ledger.kafka_partitions import accounted
-from onceover.offsets import OffsetRange
+from onceover.model.digest import Digest
+from onceover.model.finding import Evidence, Finding, Kind
+from onceover.model.offsets import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, Store
 
 if TYPE_CHECKING:
     from onceover.ledger.database import Connection
-    from onceover.pipeline import Pipeline
+    from onceover.model.pipeline import Pipeline
 
 __all__ = ["OFFSET_STORES", "CorruptOffsetsError", "OffsetStore", "Stored", "opened_store"]
 

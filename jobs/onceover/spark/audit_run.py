@@ -16,16 +16,16 @@ from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.expiries import expired
 from onceover.ledger.releases import releases_of
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.pipeline import Pipeline
-from onceover.shards import sharded
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.pipeline import Pipeline
+from onceover.model.shards import sharded
+from onceover.model.window import to_ms
 from onceover.spark.comparison import Comparison, from_log, from_raw
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.interpret import aggregate
 from onceover.spark.session import compiled_for
 from onceover.spark.source import KafkaSource
 from onceover.spark.text_files import QUARANTINE
-from onceover.window import to_ms
 from onceover.window_files import WindowFiles
 
 MOST_ROWS = 20

@@ -15,19 +15,19 @@ from itertools import chain
 
 from pyspark.sql import SparkSession
 
-from onceover.digest import Digest
 from onceover.errors import TerminalError
 from onceover.fault_points import CompactStep, Holding
 from onceover.ledger import audits, compactions
 from onceover.ledger.catalog import Registered
 from onceover.ledger.compactions import Due
 from onceover.ledger.database import Connection
-from onceover.repair import Rebuilt, verify
+from onceover.model.claim import Rebuilt, verify
+from onceover.model.digest import Digest
+from onceover.model.window import to_ms, written
 from onceover.spark import parquet
 from onceover.spark.halves import in_halves
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import compiled_for
-from onceover.window import to_ms, written
 from onceover.window_files import WindowFiles
 
 log = logging.getLogger(__name__)

@@ -16,18 +16,18 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.audit import Apart, Side, WindowAudit
-from onceover.cutovers import Contracts
-from onceover.digest import EMPTY, Digest
-from onceover.line import encode_id
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.repair import Release
+from onceover.model.claim import Release
+from onceover.model.cutovers import Contracts
+from onceover.model.digest import EMPTY, Digest
+from onceover.model.line import encode_id
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.window import from_ms
 from onceover.spark import lines, parquet, text_files
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
 from onceover.spark.source import KafkaSource, read_ranges
 from onceover.spark.text_files import QUARANTINE
 from onceover.spark.versions import with_measures_of
-from onceover.window import from_ms
 
 MOST_IDS = 20
 _HALVES = ("high1", "low1", "high2", "low2")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from onceover.columns import Columns
-from onceover.pipeline import Contract
+from onceover.model.columns import Columns
+from onceover.model.pipeline import Contract
 from onceover.spark.contract_check import check, checked
 
 

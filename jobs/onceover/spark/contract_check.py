@@ -30,10 +30,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from onceover.columns import Column, Columns
 from onceover.errors import TerminalError
 from onceover.mistakes import Mistake, MistakesError, did_you_mean
-from onceover.pipeline import Contract, Measure
+from onceover.model.columns import Column, Columns
+from onceover.model.pipeline import Contract, Measure
 from onceover.spark.json_value import document
 from onceover.spark.session import MEANING
 

@@ -18,10 +18,10 @@ from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import Registered, require_in_force
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
+from onceover.model.offsets import OffsetRange
+from onceover.model.pipeline import Pipeline
+from onceover.model.shards import sharded
 from onceover.offset_stores import opened_store
-from onceover.offsets import OffsetRange
-from onceover.pipeline import Pipeline
-from onceover.shards import sharded
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.micro_batch import MicroBatch
 from onceover.spark.source import KafkaSource, read_ranges

@@ -15,12 +15,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from onceover.batch import Landing, LandingPart
-from onceover.digest import Digest
 from onceover.errors import TransientError
-from onceover.offsets import KafkaPartition
+from onceover.model.batch import Landing, LandingPart
+from onceover.model.digest import Digest
+from onceover.model.offsets import KafkaPartition
+from onceover.model.window import from_ms
 from onceover.spark import lines
-from onceover.window import from_ms
 from onceover.window_files import Layout, LeaseHeldError, WindowFiles
 
 _HALVES = ("high1", "low1", "high2", "low2")

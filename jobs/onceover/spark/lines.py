@@ -1,6 +1,6 @@
 r"""Window file lines as Spark SQL: records to lines, lines to records, the digests of both. No Python touches a row.
 
-`onceover.line` is the reference. What may be used here on bytes that need not be UTF-8: `replace`, `substring_index`,
+`model.line` is the reference. What may be used here on bytes that need not be UTF-8: `replace`, `substring_index`,
 `contains` and `concat` work byte by byte, and casts between binary and string change no byte. `substring` is exact on
 binary only: on a string it counts characters by their first bytes and reads past the end of a truncated one.
 `translate`, `split` and `regexp_replace` decode and lose bytes.
@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from onceover import line
-from onceover.digest import SEEDS
+from onceover.model import line
+from onceover.model.digest import SEEDS
 
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))  # backslash first
 _UNESCAPES = (("\\\\", "\\x"), ("\\t", "\t"), ("\\n", "\n"), ("\\r", "\r"), ("\\x", "\\"))  # no escape is \x
@@ -86,7 +86,7 @@ def not_empty() -> Column:
 
 
 def digest_halves(record_id: Column, content: Column) -> tuple[Column, Column, Column, Column]:
-    """One record's share of a digest: unsigned 32-bit halves as bigints, in the order of `onceover.digest.Digest`."""
+    """One record's share of a digest: unsigned 32-bit halves as bigints, in the order of `model.digest.Digest`."""
     first, second = (F.xxhash64(F.lit(seed), record_id, content) for seed in SEEDS)
     return (
         F.shiftrightunsigned(first, 32).alias("high1"),

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from onceover.class_archive import ARCHIVE, OPTIONS
-from onceover.offsets import GENERATION_DIGITS, KafkaPartition, OffsetRange
-from onceover.pipeline import Contract, Key, Measure
+from onceover.model.offsets import GENERATION_DIGITS, KafkaPartition, OffsetRange
+from onceover.model.pipeline import Contract, Key, Measure
 from onceover.spark import lines
 from onceover.spark.comparison import Comparison, from_raw
 from onceover.spark.contract_check import check

@@ -12,19 +12,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from onceover import line
-from onceover.batch import Increment, Landing, RangeRead
-from onceover.digest import EMPTY, Digest
 from onceover.errors import SparkLostError, TransientError
 from onceover.ledger.catalog import Registered
-from onceover.offsets import OffsetRange
+from onceover.model import line
+from onceover.model.batch import Increment, Landing, RangeRead
+from onceover.model.digest import EMPTY, Digest
+from onceover.model.offsets import OffsetRange
+from onceover.model.window import Window, from_ms
 from onceover.spark import lines
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.failure import one_line
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.interpret import aggregate, interpret
 from onceover.spark.landing import AppendFailedError, append_batch
-from onceover.window import Window, from_ms
 from onceover.window_files import Layout
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from onceover.offsets import OffsetRange
+from onceover.model.offsets import OffsetRange
 
 _RANGES = "in_generation string, in_kafka_partition int, in_slot bigint, low bigint, high bigint"
 

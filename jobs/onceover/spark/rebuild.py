@@ -18,15 +18,15 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from onceover.cutovers import Contracts
-from onceover.digest import EMPTY, Digest
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.repair import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release, Suspect, elementary_ranges
+from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release, Suspect, elementary_ranges
+from onceover.model.cutovers import Contracts
+from onceover.model.digest import EMPTY, Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.window import from_ms, to_ms
 from onceover.spark import lines, parquet, text_files
 from onceover.spark.interpret import aggregate
 from onceover.spark.range_join import looked_up
 from onceover.spark.versions import interpret_each
-from onceover.window import from_ms, to_ms
 
 _HALVES = ("high1", "low1", "high2", "low2")
 _ID = ("apart", "state", "generation", "kafka_partition", "offset")  # of what counts, whichever window it stands in

@@ -15,7 +15,7 @@ from onceover.heart import as_driver
 from onceover.ledger import refills, requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
-from onceover.pipeline import Pipeline
+from onceover.model.pipeline import Pipeline
 from onceover.spark.driving import driver, opened
 
 log = logging.getLogger(__name__)

@@ -25,7 +25,8 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import expired
 from onceover.ledger.kafka_partitions import accounted
-from onceover.offsets import KafkaPartition, OffsetRange, split
+from onceover.model.offsets import KafkaPartition, OffsetRange, split
+from onceover.model.window import from_ms
 from onceover.spark import text_files
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.interpret import interpret
@@ -33,7 +34,6 @@ from onceover.spark.micro_batch import MicroBatch, attempt
 from onceover.spark.range_join import looked_up
 from onceover.spark.source import SCHEMA
 from onceover.spark.text_files import QUARANTINE
-from onceover.window import from_ms
 from onceover.window_files import WindowFiles
 
 log = logging.getLogger(__name__)

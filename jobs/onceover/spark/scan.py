@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
-from onceover.digest import Digest
 from onceover.errors import TerminalError
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.raw import RawFile, Run
+from onceover.model.digest import Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.raw_file import RawFile, Run
+from onceover.model.window import from_ms, to_ms
 from onceover.spark import lines
-from onceover.window import from_ms, to_ms
 
 _HALVES = ("high1", "low1", "high2", "low2")
 _SOURCE = ("generation", "kafka_partition")

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from onceover.errors import OffsetRangeError
 from onceover.kafka.reading import KafkaSource, read_range
 from onceover.kafka.topic import generation_of
-from onceover.offsets import OffsetRange
+from onceover.model.offsets import OffsetRange
 
 __all__ = ["SCHEMA", "KafkaSource", "read_ranges"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from onceover.digest import Digest
 from onceover.ledger import audits
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
-from onceover.repair import Claimed, Rebuilt, verify
+from onceover.model.claim import Claimed, Rebuilt, verify
+from onceover.model.digest import Digest
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.halves import in_halves
 from onceover.spark.rebuild import Rebuild

@@ -12,16 +12,16 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from onceover import endpoints
-from onceover.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.cli.app import app
-from onceover.columns import Column, Columns
-from onceover.digest import Digest
 from onceover.ledger import batches, drivers, increments, kafka_partitions
 from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection, connect, migrate
-from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
+from onceover.model.batch_plan import Start
+from onceover.model.columns import Column, Columns
+from onceover.model.digest import Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.pipelines import find
-from onceover.plan import Start
 from onceover.stack import Stack
 from onceover.window_files import Layout, WindowFiles
 

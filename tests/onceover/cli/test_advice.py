@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from onceover.cli.advice import next_steps
-from onceover.findings import Kind
-from onceover.window import Window
+from onceover.model.finding import Kind
+from onceover.model.window import Window
 
 WINDOW = Window.at(datetime(2013, 1, 1, 5, tzinfo=UTC), 60)
 REPAIR = 'onceover repair things --from 2013-01-01T05:00Z --to 2013-01-01T06:00Z --reason "..."'

@@ -15,10 +15,10 @@ from typer.testing import CliRunner, Result
 
 from onceover.cli import compact, entry_process
 from onceover.cli.repair import who
-from onceover.digest import Digest
 from onceover.errors import UsageError
 from onceover.ledger.compactions import Due
-from onceover.window import WindowRange
+from onceover.model.digest import Digest
+from onceover.model.window import WindowRange
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 DUE = [Due(START, Digest(10, 1, 2, 3, 4), 2_000), Due(START.replace(hour=6), Digest(20, 1, 2, 3, 4), 4_000)]

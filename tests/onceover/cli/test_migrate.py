@@ -10,8 +10,8 @@ import pytest
 
 from onceover import migrating
 from onceover.migrating import Check, Migration
-from onceover.offsets import KafkaPartition
-from onceover.pipeline import Pipeline
+from onceover.model.offsets import KafkaPartition
+from onceover.model.pipeline import Pipeline
 
 Asked = list[tuple[str, str, bool]]
 DONE = Migration(

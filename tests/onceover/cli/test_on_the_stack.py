@@ -15,8 +15,8 @@ from tests.frozen import frozen
 
 from onceover.cli.repair import who
 from onceover.ledger.database import HEAD
+from onceover.model.window import written
 from onceover.stack import Stack
-from onceover.window import written
 
 pytestmark = pytest.mark.stack
 ONCEOVER = str(Path(sys.executable).with_name("onceover"))

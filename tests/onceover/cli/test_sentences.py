@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from onceover.cli.sentences import listed, tell
-from onceover.digest import Digest
-from onceover.findings import Evidence, Finding, Kind, judge
+from onceover.model.digest import Digest
+from onceover.model.finding import Evidence, Finding, Kind, judge
 
 # What detection and repair write down, of each kind.
 EVIDENCE: dict[Kind, dict[str, Any]] = {

@@ -12,12 +12,12 @@ from typer.testing import CliRunner, Result
 
 from onceover.aggregates import Fingerprint
 from onceover.cli import sweep
-from onceover.digest import Digest
 from onceover.errors import UsageError
-from onceover.findings import Finding, Kind
 from onceover.ledger.standing import Standing
+from onceover.model.digest import Digest
+from onceover.model.finding import Finding, Kind
+from onceover.model.window import WindowRange
 from onceover.sweep import Differing, Say, Swept
-from onceover.window import WindowRange
 
 TOML = """
 [contract]

@@ -9,7 +9,7 @@ import pytest
 from onceover.errors import OffsetRangeError, OnceoverError, TerminalError, UnreachableError
 from onceover.kafka import reading
 from onceover.kafka.reading import SCHEMA, KafkaSource, read_range
-from onceover.line import escape_headers
+from onceover.model.line import escape_headers
 
 if TYPE_CHECKING:
     from tests.onceover.conftest import Broker

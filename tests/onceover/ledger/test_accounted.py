@@ -10,7 +10,7 @@ import pytest
 from onceover.endpoints import address
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.ledger.kafka_partitions import accounted, advance
-from onceover.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.stack import Stack
 
 pytestmark = pytest.mark.stack

@@ -15,10 +15,10 @@ from bench.large_ledger import LargeLedger, Planted
 
 from onceover.detection import Look, look
 from onceover.endpoints import address
-from onceover.findings import Kind
 from onceover.ledger import signals, windows
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.ledger.reading import WindowState
+from onceover.model.finding import Kind
 from onceover.stack import Stack
 
 pytestmark = pytest.mark.stack

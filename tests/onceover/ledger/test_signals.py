@@ -13,11 +13,6 @@ from bench.large_ledger import pipeline
 from psycopg.types.json import Jsonb
 
 from onceover.aggregates import NOTHING
-from onceover.batch import Landing, LandingPart, RangeRead
-from onceover.columns import Column, Columns
-from onceover.digest import Digest, total
-from onceover.findings import Finding, Kind
-from onceover.gaps import Gap, Reason
 from onceover.holes import finding
 from onceover.ledger import batches, drivers, kafka_partitions, requests, signals
 from onceover.ledger.catalog import keep_log_retention, register
@@ -27,8 +22,13 @@ from onceover.ledger.digests import count_columns
 from onceover.ledger.found import record_findings
 from onceover.ledger.reading import WindowState, list_windows
 from onceover.ledger.signals import DriverState, Progress, Signals
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.plan import Start
+from onceover.model.batch import Landing, LandingPart, RangeRead
+from onceover.model.batch_plan import Start
+from onceover.model.columns import Column, Columns
+from onceover.model.digest import Digest, total
+from onceover.model.finding import Finding, Kind
+from onceover.model.gap import Gap, Reason
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 pytestmark = pytest.mark.stack
 

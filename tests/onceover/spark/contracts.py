@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from onceover.pipeline import Contract, Key, Measure
+from onceover.model.pipeline import Contract, Key, Measure
 from onceover.pipeline_toml import read
 from onceover.pipelines import find
 from onceover.spark.interpret import interpret

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from onceover.mistakes import MistakesError
-from onceover.pipeline import Key, Measure
+from onceover.model.pipeline import Key, Measure
 from onceover.spark.contract_change import check_change
 
 from .contracts import plain

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from onceover.columns import Column
 from onceover.errors import TerminalError
 from onceover.mistakes import MistakesError
-from onceover.pipeline import Contract, Key, Measure
+from onceover.model.columns import Column
+from onceover.model.pipeline import Contract, Key, Measure
 from onceover.spark.contract_check import check, checked
 from onceover.spark.interpret import interpret
 

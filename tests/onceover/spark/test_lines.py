@@ -13,8 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from onceover.digest import SEEDS, Digest, total
-from onceover.line import (
+from onceover.model.digest import SEEDS, Digest, total
+from onceover.model.line import (
     CONTENT,
     ID,
     MAX_EVENT_MS,
@@ -27,7 +27,7 @@ from onceover.line import (
     escape_headers,
     frame,
 )
-from onceover.offsets import KafkaPartition
+from onceover.model.offsets import KafkaPartition
 from onceover.spark import lines, parquet
 
 pytestmark = pytest.mark.spark

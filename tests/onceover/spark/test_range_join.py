@@ -7,7 +7,7 @@ import random
 import pytest
 from pyspark.sql import SparkSession
 
-from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.spark.range_join import looked_up
 
 pytestmark = pytest.mark.spark

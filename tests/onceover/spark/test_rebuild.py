@@ -11,12 +11,12 @@ from unittest.mock import Mock
 import pytest
 from pyspark.sql import SparkSession
 
-from onceover.cutovers import Contracts, Cutovers
-from onceover.digest import Digest
-from onceover.line import Line, Record, encode
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.pipeline import Contract, Measure
-from onceover.repair import Claimed, LandingOf, Rebuilt
+from onceover.model.claim import Claimed, LandingOf, Rebuilt
+from onceover.model.cutovers import Contracts, Cutovers
+from onceover.model.digest import Digest
+from onceover.model.line import Line, Record, encode
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.pipeline import Contract, Measure
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import COMPILED_FROM_BYTES, compiled_for
 

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from onceover.errors import OffsetRangeError
 from onceover.kafka.topic import generation_of
-from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.spark.source import SCHEMA, KafkaSource, read_ranges
 
 if TYPE_CHECKING:

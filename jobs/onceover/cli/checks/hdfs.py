@@ -14,7 +14,7 @@ from onceover.cli.checks.outcome import SECONDS, Outcome, get_json
 from onceover.cli.sentences import counted
 from onceover.endpoints import address
 from onceover.errors import OnceoverError
-from onceover.pipeline import Pipeline
+from onceover.model.pipeline import Pipeline
 
 _CLIENT = "dfs.client.block.write.replace-datanode-on-failure"
 _MOST_ASKED = 3  # DataNodes of one cluster are set alike

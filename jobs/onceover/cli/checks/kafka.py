@@ -10,7 +10,7 @@ from onceover.cli.checks.outcome import SECONDS, Outcome
 from onceover.cli.sentences import counted
 from onceover.endpoints import address
 from onceover.errors import OnceoverError, TerminalError
-from onceover.pipeline import Pipeline
+from onceover.model.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from onceover.kafka import Topic

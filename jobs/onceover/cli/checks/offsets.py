@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from onceover.cli.checks.outcome import Outcome
 from onceover.errors import OnceoverError, UsageError
-from onceover.pipeline import Pipeline
+from onceover.model.pipeline import Pipeline
 
 
 def offsets(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:

@@ -9,9 +9,9 @@ from onceover.cli.checks.outcome import Outcome
 from onceover.cli.sentences import counted, listed, tell
 from onceover.endpoints import address
 from onceover.errors import OnceoverError, TransientError, UsageError
-from onceover.findings import Kind
-from onceover.pipeline import Pipeline
-from onceover.window import written
+from onceover.model.finding import Kind
+from onceover.model.pipeline import Pipeline
+from onceover.model.window import written
 
 if TYPE_CHECKING:
     from onceover.ledger.database import Connection
@@ -46,7 +46,7 @@ def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome
     from onceover.ledger.catalog import require_same_contract
     from onceover.ledger.reading import WindowState, list_windows
     from onceover.ledger.windows import snapshot
-    from onceover.window import from_ms
+    from onceover.model.window import from_ms
 
     name = pipeline.name
     try:

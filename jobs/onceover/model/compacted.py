@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onceover.digest import Digest
+from onceover.model.digest import Digest
 
 
 @dataclass(frozen=True, slots=True)

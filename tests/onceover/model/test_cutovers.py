@@ -3,9 +3,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceover.cutovers import Cutovers
-from onceover.offsets import KafkaPartition, OffsetRange, coalesce
-from onceover.plan import next_ranges
+from onceover.model.batch_plan import next_ranges
+from onceover.model.cutovers import Cutovers
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 GENERATION = "0badcafe"
 ONE, OTHER, ANEW = (KafkaPartition(g, p) for g, p in ((GENERATION, 0), (GENERATION, 1), ("0badcaff", 0)))

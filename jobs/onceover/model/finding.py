@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from onceover.compacted import Compacted
-from onceover.digest import Digest
+from onceover.model.compacted import Compacted
+from onceover.model.digest import Digest
 
 
 class Kind(StrEnum):

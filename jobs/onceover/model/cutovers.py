@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.pipeline import Contract
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.pipeline import Contract
 
 
 @dataclass(frozen=True, slots=True)

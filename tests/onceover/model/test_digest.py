@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from onceover.digest import EMPTY, Digest, total
 from onceover.errors import UsageError
+from onceover.model.digest import EMPTY, Digest, total
 
 SOME = [Digest(1, *(random.Random(n).randrange(1 << 32) for _ in range(4))) for n in range(50)]
 

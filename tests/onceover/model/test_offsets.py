@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceover.errors import UsageError
-from onceover.offsets import KafkaPartition, OffsetRange, coalesce, frontier, holes
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, frontier, holes
 
 P0, P1 = KafkaPartition("00000001", 0), KafkaPartition("00000001", 1)
 bounds = st.tuples(st.integers(0, 60), st.integers(0, 12))

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import accumulate, groupby, pairwise
 
-from onceover.compacted import Compacted
-from onceover.digest import EMPTY, Digest, total
-from onceover.findings import Finding, Kind
-from onceover.line import encode_id
-from onceover.offsets import KafkaPartition, OffsetRange
-from onceover.window import from_ms, written
+from onceover.model.compacted import Compacted
+from onceover.model.digest import EMPTY, Digest, total
+from onceover.model.finding import Finding, Kind
+from onceover.model.line import encode_id
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.window import from_ms, written
 
 CLAIM_SECONDS = 60.0
 

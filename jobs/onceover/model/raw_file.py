@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from onceover.digest import Digest, total
-from onceover.offsets import OffsetRange
+from onceover.model.digest import Digest, total
+from onceover.model.offsets import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from math import ceil, lcm
 from typing import Final
 
 from onceover.errors import UsageError
-from onceover.offsets import OffsetRange
+from onceover.model.offsets import OffsetRange
 
 PER_CORE: Final = 2
 """Shards that the skew-aware rule makes for each core: one is too few where ranges differ, and four took longer on two

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from onceover.errors import TerminalError, UsageError
-from onceover.offsets import KafkaPartition
+from onceover.model.offsets import KafkaPartition
 
 ID = slice(0, 34)
 GENERATION = slice(0, 8)

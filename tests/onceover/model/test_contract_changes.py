@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from onceover.contract_changes import added, changed, refused
-from onceover.pipeline import Contract, Key, Measure
+from onceover.model.contract_changes import added, changed, refused
+from onceover.model.pipeline import Contract, Key, Measure
 
 OLD = Contract(
     topic="events",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from onceover.offsets import OffsetRange
+from onceover.model.offsets import OffsetRange
 
 
 class Reason(StrEnum):

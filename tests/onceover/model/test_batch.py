@@ -4,10 +4,10 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from onceover.batch import Landing, LandingPart, RangeRead, require_all_landed
-from onceover.digest import Digest
 from onceover.errors import LandingMismatchError, TerminalError
-from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.model.batch import Landing, LandingPart, RangeRead, require_all_landed
+from onceover.model.digest import Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 HOUR = datetime(2013, 1, 1, 5, tzinfo=UTC)
 P0, P1 = KafkaPartition("00000001", 0), KafkaPartition("00000001", 1)

@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from onceover.digest import Digest
-from onceover.findings import Evidence, Kind, is_right, judge
+from onceover.model.digest import Digest
+from onceover.model.finding import Evidence, Kind, is_right, judge
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 # Landings 1 and 2 put 10 records and 1,000 bytes into the window, the aggregates count them.

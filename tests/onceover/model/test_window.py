@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceover.errors import UsageError
-from onceover.window import (
+from onceover.model.window import (
     Window,
     WindowRange,
     floor,

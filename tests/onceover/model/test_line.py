@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceover.errors import UsageError
-from onceover.line import (
+from onceover.model.line import (
     CRC,
     EVENT_TIME,
     ID,
@@ -29,7 +29,7 @@ from onceover.line import (
     parse_id,
     unescape_headers,
 )
-from onceover.offsets import KafkaPartition
+from onceover.model.offsets import KafkaPartition
 
 SOURCE = KafkaPartition("00c0ffee", 3)
 PLAIN = Line(Record(SOURCE, 42, 1_357_016_400_123, b"JFK", (("trace", b"7"),), b'{"delay":2}'), 1_357_016_400_000)

@@ -6,7 +6,7 @@ both versions must agree on where a window begins and ends, on what a row is, an
 
 from __future__ import annotations
 
-from onceover.pipeline import Contract
+from onceover.model.pipeline import Contract
 
 
 def changed(old: Contract, new: Contract) -> list[str]:

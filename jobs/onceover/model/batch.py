@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from onceover.digest import EMPTY, Digest, total
 from onceover.errors import LandingMismatchError, TerminalError
-from onceover.offsets import KafkaPartition, OffsetRange
+from onceover.model.digest import EMPTY, Digest, total
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 @dataclass(frozen=True, slots=True)

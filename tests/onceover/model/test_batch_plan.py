@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceover.plan import Start, next_ranges, starting_offsets
+from onceover.model.batch_plan import Start, next_ranges, starting_offsets
 
 backlogs = st.dictionaries(st.integers(0, 8), st.integers(0, 1000), min_size=1)
 
