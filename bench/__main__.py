@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from bench import bursts, compact, detect, ingest, offset_stores, partitioner, sharding
 from bench.table import Row, results, show
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.ledger.database import migrate
 from onceover.stack import Stack, surroundings
 

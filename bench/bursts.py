@@ -26,7 +26,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from bench.burst_simulation import FixedLimit, NoControl, SparksEstimator, batches_until_read
 from bench.plot import Moment, plot
 from bench.table import Row
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.kafka import Topic
 from onceover.model.pipeline import IngestPolicy
 from onceover.pace.controller import Pace, RateController

@@ -19,7 +19,8 @@ from pyspark.sql import SparkSession
 
 from bench.table import Row, alternate, middle, results, runs
 from onceover import operations
-from onceover.endpoints import address
+from onceover.config.endpoints import address
+from onceover.config.pipelines import find
 from onceover.fault_points import Holding
 from onceover.ledger import audits, compactions, drivers
 from onceover.ledger.catalog import Registered, register
@@ -27,7 +28,6 @@ from onceover.ledger.database import Connection, connect
 from onceover.model.claim import Claimed, verify
 from onceover.model.digest import Digest
 from onceover.model.pipeline import Pipeline
-from onceover.pipelines import find
 from onceover.spark.compact_run import CompactRun, Ended
 from onceover.spark.contract_check import check
 from onceover.spark.copy_text import copy_lines

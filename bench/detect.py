@@ -17,8 +17,8 @@ from hdfs import InsecureClient
 from bench import large_ledger, month_of_raw, planting
 from bench.large_ledger import LargeLedger
 from bench.table import Row, alternate, middle, runs
+from onceover.config.endpoints import address, home
 from onceover.detection import Look, look
-from onceover.endpoints import address, home
 from onceover.ledger import signals
 from onceover.ledger.database import Connection, connect
 from onceover.model.finding import Kind

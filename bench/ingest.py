@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from pyspark.sql import functions as F
 
 from bench.table import Row, alternate, middle, runs
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.kafka import Topic
 from onceover.ledger.catalog import register
 from onceover.ledger.database import connect

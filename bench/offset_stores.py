@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from kazoo.client import KazooClient
 
 from bench.table import Row
-from onceover.endpoints import address, local_folder
+from onceover.config.endpoints import address, local_folder
 from onceover.hdfs_files import connected
 from onceover.kafka import KafkaOffsetStore
 from onceover.ledger import batches, drivers, kafka_partitions

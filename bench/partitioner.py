@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from bench.table import Row, alternate, middle, runs
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.kafka import Topic
 from onceover.kafka.partitioner import Md5Producer, md5_partition
 from onceover_demo.flights import january

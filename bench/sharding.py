@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bench.table import Row
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.kafka import Topic
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.shards import sharded

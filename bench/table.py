@@ -12,7 +12,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from onceover.endpoints import home
+from onceover.config.endpoints import home
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
+from onceover.config.pipelines import find
 from onceover.entrypoint import run
 from onceover.errors import TransientError
 from onceover.ledger import audits
 from onceover.ledger.catalog import require_in_force, require_same_contract
 from onceover.ledger.database import connect, require_current
-from onceover.pipelines import find
 from onceover.spark.audit_run import audit_log
 from onceover.spark.failure import one_line
 from onceover.spark.session import running

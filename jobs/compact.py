@@ -6,14 +6,14 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
+from onceover.config.pipelines import find
 from onceover.entrypoint import run
 from onceover.fault_points import Holding
 from onceover.ledger import compactions
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.model.window import parse_moment
-from onceover.pipelines import find
 from onceover.spark.compact_run import CompactRun
 from onceover.spark.session import running
 from onceover.window_files import Layout, WindowFiles

@@ -10,7 +10,8 @@ import socket
 import threading
 from collections.abc import Sequence
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
+from onceover.config.pipelines import find
 from onceover.entrypoint import run
 from onceover.errors import BusyError, TerminalError
 from onceover.fault_points import Holding
@@ -20,7 +21,6 @@ from onceover.kafka import Topic
 from onceover.ledger import drivers
 from onceover.ledger.catalog import keep_log_retention, register
 from onceover.ledger.database import Connection, connect, migrate
-from onceover.pipelines import find
 from onceover.spark.contract_check import check
 from onceover.spark.driving import driver, opened
 from onceover.spark.session import running

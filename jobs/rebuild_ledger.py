@@ -14,7 +14,8 @@ from contextlib import closing
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
+from onceover.config.pipelines import find
 from onceover.entrypoint import run
 from onceover.errors import TerminalError, TransientError
 from onceover.heart import as_driver
@@ -25,7 +26,6 @@ from onceover.ledger.database import connect, migrate
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import written
-from onceover.pipelines import find
 from onceover.spark.contract_check import check
 from onceover.spark.failure import one_line
 from onceover.spark.scan import scan

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from datetime import date
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
+from onceover.config.pipelines import find
 from onceover.entrypoint import run
 from onceover.fault_points import Holding
 from onceover.heart import as_driver
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.model.window import written
-from onceover.pipelines import find
 from onceover.spark.release_run import Found, ReleaseRun
 from onceover.spark.session import running
 from onceover.window_files import Layout, WindowFiles

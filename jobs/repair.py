@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
+from onceover.config.pipelines import find
 from onceover.entrypoint import run
 from onceover.fault_points import Holding, RepairStep
 from onceover.ledger import refills, requests
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.model.claim import Claimed
-from onceover.pipelines import find
 from onceover.spark.refilling import refill
 from onceover.spark.repair_run import KeepClaims, RepairRun
 from onceover.spark.session import running

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from tests.own_stack import ROOT, embedded
 
-from onceover import endpoints
+from onceover.config import endpoints
 from onceover.stack import Stack
 from onceover_airflow.rest import AirflowRest
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 @contextmanager
 def embedded(*more: str, cluster: bool = False) -> Iterator[Stack]:
     """Kafka, HDFS, PostgreSQL and what else is named, empty; ONCEOVER_LOCAL names their folder, so that
-    `onceover.endpoints` and every child process find them. `make up`'s stack is left alone."""
+    `onceover.config.endpoints` and every child process find them. `make up`'s stack is left alone."""
     with folder_of_this_session() as local, pytest.MonkeyPatch.context() as environment:
         surroundings.leave()
         environment.setenv("ONCEOVER_LOCAL", str(local))

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from onceover.pipelines import names
+from onceover.config.pipelines import names
 from onceover.stack.airflow import POOL, AirflowProcess
 from onceover.stack.hdfs import DataNode, NameNode
 from onceover.stack.jars import ROOTS

@@ -14,7 +14,7 @@ def not_ahead(pipeline_name: str, asked: WindowRange) -> WindowRange:
 
     Raises UsageError otherwise, also where the ledger cannot be asked. What the clock has passed needs no ledger.
     """
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
     from onceover.ledger.database import connect, require_current
     from onceover.ledger.reading import last_end
 

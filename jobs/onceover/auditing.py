@@ -44,9 +44,9 @@ def result(pipeline_name: str, audit_id: int) -> Mapping[str, Any]:
 
 @contextmanager
 def _opened(name: str) -> Iterator[tuple[Connection, Any]]:
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
     from onceover.ledger.database import connect, require_current
-    from onceover.pipelines import find
 
     pipeline = find(name)
     with connect(address("postgres"), f"onceover audit {pipeline.name}") as connection:

@@ -16,11 +16,11 @@ _MOST_NAMED = 5
 def overdue(pipeline_name: str) -> list[Overdue]:
     """Windows that have missed the pipeline's deadline since this was asked last; none where it has no deadline, or has
     not run yet."""
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
     from onceover.ledger.catalog import is_registered
     from onceover.ledger.database import connect, require_current
     from onceover.ledger.deadlines import tell_overdue
-    from onceover.pipelines import find
 
     pipeline = find(pipeline_name)
     deadline_ms = pipeline.repair.deadline_ms

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import OnceoverError, TransientError
 from onceover.ledger import signals
 from onceover.ledger.database import DatabaseError, connect, require_current

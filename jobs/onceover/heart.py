@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import FencedError, OnceoverError
 from onceover.ledger import drivers
 from onceover.ledger.database import Connection, connect

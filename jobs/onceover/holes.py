@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import OnceoverError, UsageError
 from onceover.kafka.gaps import gaps_of
 from onceover.kafka.reading import KafkaSource

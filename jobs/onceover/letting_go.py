@@ -75,7 +75,7 @@ class LetGo:
 
 def due(pipeline: Pipeline) -> Due:
     """What would go now; writes nothing. Raises UsageError for a pipeline that keeps raw for ever or has not run."""
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
     from onceover.ledger import expiries
     from onceover.ledger.catalog import registered
     from onceover.ledger.database import connect, require_current
@@ -94,7 +94,7 @@ def due(pipeline: Pipeline) -> Due:
 def let_go(pipeline: Pipeline, listed: Due, who: str, why: str, say: Say = lambda text: None) -> LetGo:
     """Let go what was listed, each file only if it still is as it was listed, and have it moved away, with what earlier
     calls have left. Killed anywhere, or called by two at once, the next call goes on."""
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
     from onceover.ledger import expiries
     from onceover.ledger.database import connect, require_current
 
@@ -106,7 +106,7 @@ def let_go(pipeline: Pipeline, listed: Due, who: str, why: str, say: Say = lambd
 
 def _carried_out(connection: Connection, pipeline: Pipeline, who: str, say: Say) -> int:
     """Have it done by the driver: the ingest that runs, or this process. Returns how many files are left."""
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
     from onceover.heart import as_driver
     from onceover.ledger import expiries
     from onceover.retention import carry_out

@@ -41,10 +41,10 @@ class Lineage:
 
 def of_repair(pipeline_name: str, request_id: int) -> Lineage:
     """The lineage of a repair request, read back from the ledger; of one that is not there it is empty."""
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
     from onceover.ledger import compactions, lineage
     from onceover.ledger.database import connect, require_current, whereabouts
-    from onceover.pipelines import find
     from onceover.window_files import Layout
 
     pipeline = find(pipeline_name)

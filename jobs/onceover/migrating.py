@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import UsageError
 from onceover.heart import as_driver
 from onceover.ledger.catalog import registered

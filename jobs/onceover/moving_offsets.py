@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
+from onceover.config.pipeline_file import offset_path_mistake
+from onceover.config.pipelines import names
 from onceover.errors import TerminalError, UsageError
 from onceover.heart import as_driver
 from onceover.kafka import Topic, TopicFacts
@@ -20,8 +22,6 @@ from onceover.ledger.catalog import registered
 from onceover.ledger.database import Connection, connect, require_current
 from onceover.model.pipeline import Pipeline
 from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored, opened_store
-from onceover.pipeline_toml import offset_path_mistake
-from onceover.pipelines import names
 from onceover.stored_offsets import loaded, telling
 
 _OWNER = "onceover offsets"

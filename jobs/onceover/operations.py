@@ -255,10 +255,10 @@ def confirm(pipeline_name: str, request_id: int) -> Confirmation:
 
 def has_run(name: str) -> bool:
     """Whether an ingest of that pipeline was ever started."""
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
     from onceover.ledger.catalog import is_registered
     from onceover.ledger.database import connect, require_current
-    from onceover.pipelines import find
 
     pipeline = find(name)
     with connect(address("postgres"), f"onceover detect {pipeline.name}") as connection:
@@ -268,10 +268,10 @@ def has_run(name: str) -> bool:
 
 @contextmanager
 def _opened(name: str, *, write: bool) -> Iterator[tuple[Connection, Pipeline, Registered, WindowFiles]]:
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
     from onceover.ledger.catalog import require_same_contract
     from onceover.ledger.database import connect, require_current
-    from onceover.pipelines import find
     from onceover.window_files import Layout, WindowFiles
 
     pipeline = find(name)

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
+from onceover.config.pipelines import names
 from onceover.ledger import stored_offsets as ledger
 from onceover.ledger.database import Connection
 from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored
-from onceover.pipelines import names
 
 log = logging.getLogger(__name__)
 

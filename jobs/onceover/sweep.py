@@ -77,10 +77,10 @@ def sweep_pipeline(
 
     A pipeline that never ran has none.
     """
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
     from onceover.ledger.catalog import is_registered, require_same_contract
     from onceover.ledger.database import connect, require_current
-    from onceover.pipelines import find
     from onceover.window_files import Layout, WindowFiles
 
     pipeline = find(name)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from onceover.endpoints import home
+from onceover.config.endpoints import home
 from onceover.errors import BusyError, OnceoverError, TerminalError, UsageError
 from onceover.stack import Stack, surroundings
 from onceover.stack.files import write_whole

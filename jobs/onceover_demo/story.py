@@ -14,7 +14,7 @@ from rich.columns import Columns
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.fault_points import Step
 from onceover.ledger.database import migrate

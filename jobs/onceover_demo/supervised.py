@@ -13,7 +13,7 @@ from typing import Protocol
 
 import psutil
 
-from onceover.endpoints import home
+from onceover.config.endpoints import home
 from onceover.errors import TransientError
 from onceover.fault_points import STOP_AFTER, AnyStep
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import psutil
 
-from onceover.endpoints import home
+from onceover.config.endpoints import home
 from onceover.errors import OnceoverError, TransientError
 
 QUICKLY = "--conf spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"

@@ -11,8 +11,8 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover import auditing
 from onceover.ahead import not_ahead
+from onceover.config.pipelines import find
 from onceover.errors import TerminalError
-from onceover.pipelines import find
 from onceover_airflow.asked import Asked, chosen_name
 from onceover_airflow.spark_job import SparkJobOperator
 from onceover_airflow.tables import shortened, table

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Context
 
 from onceover import letting_go, operations
+from onceover.config.pipelines import find
 from onceover.model.window import written
-from onceover.pipelines import find
 from onceover_airflow.asked import Asked, chosen_name
 from onceover_airflow.tables import XCOM_ROWS, table
 from onceover_airflow.who import who_asked

@@ -10,9 +10,9 @@ from typing import Any
 
 from airflow.sdk import Param
 
+from onceover.config.pipelines import names
 from onceover.errors import UsageError
 from onceover.model.reason import REASON_LENGTH
-from onceover.pipelines import names
 from onceover_airflow.asked import chosen_name
 
 EVERY = "every pipeline"

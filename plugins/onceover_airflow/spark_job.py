@@ -12,7 +12,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
 
-from onceover.home import home
+from onceover.config.home import home
 from onceover_airflow.asked import chosen_name
 from onceover_airflow.spark import POOL, driver_environment, kill_family, meaning_of_exit, spark_connection
 

@@ -10,7 +10,7 @@ import pytest
 from tests.faults.conftest import Jobs
 from tests.integration.lane import Lane, event
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.fault_points import Step
 from onceover.kafka import KafkaOffsetStore
 from onceover.model.finding import Kind

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.integration.lane import Lane, event
 
-from onceover.endpoints import address, home
+from onceover.config.endpoints import address, home
 from onceover.stack import Stack
 from onceover.stack.jars import class_path
 from onceover.stack.part import java

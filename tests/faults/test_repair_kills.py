@@ -11,7 +11,7 @@ from tests.faults.conftest import Jobs
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import replayed
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.fault_points import RepairStep
 from onceover.model.window import from_ms
 

@@ -19,9 +19,10 @@ from pyspark.sql import SparkSession
 from tests.integration.program import run
 
 from onceover import operations
-from onceover.endpoints import address
+from onceover.config.endpoints import address
+from onceover.config.home import pipelines_folder
+from onceover.config.pipelines import find
 from onceover.fault_points import Holding
-from onceover.home import pipelines_folder
 from onceover.ingest import Ingest, Progress
 from onceover.ledger import audits, compactions, drivers, requests
 from onceover.ledger.catalog import Registered, keep_log_retention, register, registered
@@ -30,7 +31,6 @@ from onceover.model import line
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import WindowRange, from_ms, written
 from onceover.operations import Confirmation, Detection
-from onceover.pipelines import find
 from onceover.spark.audit_run import audit_log
 from onceover.spark.compact_run import CompactRun, Ended
 from onceover.spark.contract_check import check

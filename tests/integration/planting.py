@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from tests.integration.lane import NOON_MS, Lane
 
 from onceover import holes
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.model import line
 from onceover.model.window import WindowRange, from_ms

@@ -13,7 +13,7 @@ import pytest
 from tests.integration.lane import Lane, event
 from tests.integration.planting import gaps
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.hdfs_files import SmallFiles
 from onceover.offset_stores import opened_store
 from onceover.stack.jars import class_path

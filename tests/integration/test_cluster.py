@@ -17,7 +17,7 @@ from tests.integration.lane import Lane, event
 from tests.own_stack import ROOT, embedded
 
 from onceover import operations
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.fault_points import Step
 from onceover.stack import Stack

@@ -12,7 +12,7 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import certified, expire, gaps, minutes, skip_to, transactionally
 
 from onceover import holes
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import UsageError
 from onceover.kafka import Topic
 from onceover.ledger import kafka_partitions, refills

@@ -10,7 +10,7 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import certified, gaps
 from tests.integration.test_holes import accept
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.ledger import kafka_partitions
 from onceover.model.offsets import KafkaPartition, OffsetRange

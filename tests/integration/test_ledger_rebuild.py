@@ -12,7 +12,7 @@ from tests.integration.lane import Lane, event
 from tests.integration.planting import replayed
 from tests.integration.program import run
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.ledger.database import connect, migrate
 
 pytestmark = pytest.mark.stack

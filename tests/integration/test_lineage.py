@@ -15,7 +15,7 @@ import pytest
 from tests.integration.lane import Lane, event
 from tests.integration.planting import minutes, replayed
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.model.window import written
 
 pytestmark = pytest.mark.stack

@@ -17,7 +17,7 @@ from tests.integration.lane import Lane, event
 from tests.integration.planting import left_by_the_dead, replayed
 
 from onceover import operations
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import BusyError, ContractChangedError, UsageError
 from onceover.fault_points import Holding
 from onceover.heart import as_driver

@@ -16,7 +16,7 @@ from tests.integration.test_identity import recreate
 from typer.testing import CliRunner
 
 from onceover.cli.app import app
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.ledger import drivers
 from onceover.model.finding import Kind
 from onceover.offset_stores import CorruptOffsetsError, opened_store

@@ -17,7 +17,7 @@ from tests.integration.planting import minutes, replayed
 from tests.integration.program import as_json, run
 from tests.integration.test_ledger_rebuild import certified
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import BusyError, FencedError
 from onceover.fault_points import Holding
 from onceover.heart import as_driver

@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.integration.lane import EVENTS, event
 from tests.integration.secure_kafka import PASSWORD, USER, SecureKafka, secure_kafka
 
-from onceover.endpoints import address
-from onceover.home import pipelines_folder
+from onceover.config.endpoints import address
+from onceover.config.home import pipelines_folder
 from onceover.ledger.database import connect
 from onceover.stack import Stack
 from onceover.stack.process import wait_for

@@ -16,7 +16,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.frozen import frozen
 
-from onceover import endpoints
+from onceover.config import endpoints
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.reading import KafkaSource
 from onceover.ledger.database import Connection, connect, migrate

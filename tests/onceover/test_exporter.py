@@ -13,7 +13,7 @@ from bench.large_ledger import pipeline
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.exporter import LedgerCollector, serving
 from onceover.ledger.catalog import register

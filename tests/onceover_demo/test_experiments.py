@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
+from onceover.config.home import pipelines_folder
 from onceover.fault_points import Step
-from onceover.home import pipelines_folder
 from onceover.ledger.database import migrate
 from onceover.offset_stores import OFFSET_STORES
 from onceover.stack import Stack

@@ -16,7 +16,7 @@ from tests.protocol.replay import Replay
 from tests.protocol.scenarios import BLOCKED, CRASHES, HOLE, REPLAYED
 from tests.protocol.state import Action, Scenario, State
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.model.finding import Kind
 from onceover.stack import Stack

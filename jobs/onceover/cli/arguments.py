@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pipeline_names(begun: str) -> list[str]:
-    from onceover.pipelines import names
+    from onceover.config.pipelines import names
 
     try:
         return [name for name in names() if name.startswith(begun)]

@@ -45,7 +45,7 @@ def verify(pipeline: PipelineName, window: WindowStart, json: AsJson = False) ->
     Reads the window file whole, with Spark; changes nothing. The result is kept in the ledger, in `onceover.audit`.
     """
     from onceover import auditing
-    from onceover.pipelines import find
+    from onceover.config.pipelines import find
 
     known = find(pipeline)
     chosen = window_of(known, window)
@@ -78,7 +78,7 @@ def audit(pipeline: PipelineName, start: From = None, end: To = None, json: AsJs
     landed from. Changes nothing. The result is kept in the ledger, in `onceover.audit`.
     """
     from onceover import auditing
-    from onceover.pipelines import find
+    from onceover.config.pipelines import find
 
     known = find(pipeline)
     if (start is None) != (end is None):

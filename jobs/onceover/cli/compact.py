@@ -13,9 +13,9 @@ from onceover.cli.entry_process import told
 from onceover.cli.output import as_json, progress, say, table
 from onceover.cli.repair import given, who
 from onceover.cli.sentences import counted
+from onceover.config.toml_table import DURATION_RULE, milliseconds
 from onceover.errors import UsageError
 from onceover.model.window import WindowRange, written
-from onceover.toml_table import DURATION_RULE, milliseconds
 
 if TYPE_CHECKING:
     from onceover.ledger.compactions import Due
@@ -66,7 +66,7 @@ def compact(
     go, the Parquet file stands in for it, and the window is verified, audited and repaired as before. It may be
     killed, run twice, or run by two at once.
     """
-    from onceover.pipelines import find
+    from onceover.config.pipelines import find
 
     known = find(pipeline)
     if (start is None) != (end is None):
@@ -89,11 +89,11 @@ def compact(
 
 
 def _due(pipeline: str, longer: int, asked: WindowRange | None) -> list[Due]:
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
     from onceover.ledger import compactions
     from onceover.ledger.catalog import require_same_contract
     from onceover.ledger.database import connect, require_current
-    from onceover.pipelines import find
 
     start, end = (asked.start, asked.end) if asked else (None, None)
     with connect(address("postgres"), f"onceover compact {pipeline}") as connection:

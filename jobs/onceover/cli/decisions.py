@@ -44,11 +44,11 @@ def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = No
     Nothing proves such rows: the window is certified no longer, and it is blocked, so that no scheduled repair undoes
     what you decided. `onceover repair` over its range lifts that.
     """
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
     from onceover.ledger import revisions
     from onceover.ledger.catalog import registered
     from onceover.ledger.database import connect, require_current
-    from onceover.pipelines import find
 
     known = find(pipeline)
     chosen, why = window_of(known, window), given(reason, "a restore")
@@ -67,12 +67,12 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
     A conflict comes from a log that was cut and written anew. The other contents stay in raw, and the certificate
     names the decision. A later decision about the same ID replaces it.
     """
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
     from onceover.ledger import decisions
     from onceover.ledger.catalog import registered
     from onceover.ledger.database import connect, require_current
     from onceover.model.claim import Decision
-    from onceover.pipelines import find
 
     known = find(pipeline)
     chosen, why = window_of(known, window), given(reason, "a decision")

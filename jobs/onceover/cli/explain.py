@@ -39,7 +39,7 @@ def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -
     Reads the ledger and the length of the window file, nothing else, and changes nothing.
     """
     from onceover.cli.known import gather
-    from onceover.pipelines import find
+    from onceover.config.pipelines import find
 
     known = find(pipeline)
     chosen = window_of(known, window)

@@ -53,10 +53,10 @@ def holes(pipeline: PipelineName, json: AsJson = False) -> None:
     compacted, control marker: nobody will ever be given a record there; no finding.
     """
     from onceover import holes as asked
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
     from onceover.ledger.catalog import registered
     from onceover.ledger.database import connect, require_current
-    from onceover.pipelines import find
 
     known = find(pipeline)
     with connect(address("postgres"), f"onceover holes {known.name}") as connection:
@@ -98,10 +98,10 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
     their certificates state the loss for ever. There is no way back: what was lost stays lost.
     """
     from onceover import holes as asked
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
     from onceover.ledger.catalog import require_same_contract
     from onceover.ledger.database import connect, require_current
-    from onceover.pipelines import find
 
     known = find(pipeline)
     lost = parse_range(offsets)

@@ -30,7 +30,7 @@ def ingest(pipeline: PipelineName) -> None:
     SIGTERM or Ctrl-C: it finishes the batch under way, commits it and exits 0. It may be killed at any time; whatever
     that leaves wrong is found and repaired.
     """
-    from onceover.pipelines import find
+    from onceover.config.pipelines import find
 
     command = entry("ingest.py", "--pipeline", find(pipeline).name)
     sys.stdout.flush()

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from onceover.cli.advice import Step, next_steps
+from onceover.config.endpoints import address
 from onceover.detection import look
-from onceover.endpoints import address
 from onceover.errors import OnceoverError, TerminalError
 from onceover.ledger import compactions, reading
 from onceover.ledger.catalog import Registered, registered

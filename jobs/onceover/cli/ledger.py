@@ -18,7 +18,7 @@ app = typer.Typer(name="ledger", no_args_is_help=True, help="Look after the ledg
 @app.command(epilog=epilog("onceover ledger migrate"))
 def migrate() -> None:
     """Bring the ledger's schema to this version of the code. Twice, or by two at once, is the same as once."""
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
     from onceover.ledger import database
 
     database.migrate(address("postgres"))
@@ -38,7 +38,7 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
     known afterwards: the next repair rebuilds and certifies every window. Certificates, reasons and decisions of before
     are lost with the ledger; offsets that raw does not hold are holes, which the next detection judges.
     """
-    from onceover.pipelines import find
+    from onceover.config.pipelines import find
 
     known = find(pipeline)
     progress("starting Spark, which reads all of raw")

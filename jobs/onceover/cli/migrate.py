@@ -42,8 +42,8 @@ def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = Fal
     read under, in every replay, repair and audit. A new measure is null in rows that hold only such records. The topic,
     the window's length, keys and the measures that there are must stay: for other ones make a pipeline of its own.
     """
+    from onceover.config.pipelines import find
     from onceover.migrating import migrate as cut_over
-    from onceover.pipelines import find
 
     known = find(pipeline)
     why = "a dry run" if dry_run else given(reason, "a migration", ", or --dry-run")

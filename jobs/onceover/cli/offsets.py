@@ -71,7 +71,7 @@ def offsets(
     skips nothing for ever, the next repair reads the hole again; one set back lands records twice, and the next repair
     counts them once. After a copy, name the new store in the pipeline's TOML before ingest starts again.
     """
-    from onceover.pipelines import find
+    from onceover.config.pipelines import find
 
     known = find(pipeline)
     if values and action is not Action.SET:

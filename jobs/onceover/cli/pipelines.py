@@ -12,9 +12,9 @@ from onceover.cli.arguments import AsJson, pipeline_names
 from onceover.cli.codes import WRONG_TOML, epilog
 from onceover.cli.output import as_json, err, safe, say, styled, table
 from onceover.cli.sentences import counted
+from onceover.config.home import pipelines_folder
+from onceover.config.mistakes import Mistake, MistakesError
 from onceover.errors import ConfigurationError
-from onceover.home import pipelines_folder
-from onceover.mistakes import Mistake, MistakesError
 
 if TYPE_CHECKING:
     from onceover.model.columns import Columns
@@ -84,7 +84,7 @@ def check(name: Name = None, no_spark: NoSpark = False, json: AsJson = False) ->
 
 def read(name: str | None) -> tuple[list[Pipeline], list[Mistake]]:
     """The pipelines whose TOML alone is right, and all mistakes of the others."""
-    from onceover.pipelines import all_pipelines, find, names
+    from onceover.config.pipelines import all_pipelines, find, names
 
     if name is not None:
         try:

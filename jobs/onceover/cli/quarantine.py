@@ -88,8 +88,8 @@ def quarantine(
     stopped. What has a place lands there, its windows are judged again, and it is no longer in quarantine, for good.
     It may be killed or run twice.
     """
-    from onceover.endpoints import address
-    from onceover.pipelines import find
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
     from onceover.window_files import Layout, WindowFiles
 
     known = find(pipeline)
@@ -126,7 +126,7 @@ def _date(day: str | None) -> date | None:
 
 
 def _released(name: str) -> Released:
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
     from onceover.ledger.database import connect, require_current
     from onceover.ledger.releases import releases_of
     from onceover.quarantine import Released

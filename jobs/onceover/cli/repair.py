@@ -59,7 +59,7 @@ def repair(
     and revoked if it differs. It may be killed, run twice, or run by two at once: the result is the same.
     """
     from onceover import operations
-    from onceover.pipelines import find
+    from onceover.config.pipelines import find
 
     known = find(pipeline)
     asked = range_of(known, start, end)

@@ -40,7 +40,7 @@ def retention(
     is refused. Files are moved to ROOT/PIPELINE/expired, by ingest if it runs, and deleted a day later by ingest or by
     the next run of this. It may be killed, run twice, or run by two at once.
     """
-    from onceover.pipelines import find
+    from onceover.config.pipelines import find
 
     known = find(pipeline)
     why = given(reason, "retention")

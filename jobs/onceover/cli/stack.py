@@ -39,7 +39,7 @@ def up(parts: Parts = None, cluster: Cluster = False) -> None:
 
     With --cluster, jobs and Airflow use that Spark from then on; .local stays a cluster.
     """
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
     from onceover.stack import Stack, surroundings
 
     surroundings.leave()
@@ -112,7 +112,7 @@ def status(json: AsJson = False) -> None:
 
 
 def _show_addresses() -> None:
-    from onceover import endpoints
+    from onceover.config import endpoints
 
     found = endpoints.read(endpoints.endpoints_file())
     say(table(["part", "address"], found.items()))

@@ -45,7 +45,7 @@ def sweep(
     file is noticed only here. Windows that differ are judged again by the next detection, which repairs them from raw.
     Raw itself is not read.
     """
-    from onceover.pipelines import find
+    from onceover.config.pipelines import find
 
     known = find(pipeline)
     if (start is None) != (end is None):

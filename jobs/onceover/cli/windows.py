@@ -50,11 +50,11 @@ def windows(
     its raw is gone by the pipeline's retention. Where the topic has a retention, "Kafka until" says how long its log
     holds the records too.
     """
-    from onceover.endpoints import address
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
     from onceover.ledger.catalog import registered
     from onceover.ledger.database import connect, require_current
     from onceover.ledger.reading import WindowState, list_windows
-    from onceover.pipelines import find
 
     known = find(pipeline)
     if state is not None and state not in list(WindowState):

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, TopicDescription  # type: ignore[attr-defined]
 
+from onceover.config.kafka_properties import client_properties
 from onceover.errors import ConfigurationError, OnceoverError, TerminalError, TransientError, UnreachableError
-from onceover.kafka_properties import client_properties
 
 TIMEOUT_SECONDS = 10.0
 _GRACE_SECONDS = 2.0  # librdkafka's own deadline comes first, and says more

@@ -8,9 +8,9 @@ from time import monotonic, sleep
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from onceover.config.kafka_properties import client_properties
 from onceover.errors import BusyError, OnceoverError
 from onceover.kafka.client import TIMEOUT_SECONDS, LastComplaint, explain, refused_properties
-from onceover.kafka_properties import client_properties
 from onceover.offset_stores.store import Stored
 
 _MOVING = {  # the group's coordinator is: after a broker's restart, or in a cluster that never had a group

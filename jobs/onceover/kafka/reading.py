@@ -23,9 +23,9 @@ from typing import cast
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from onceover.config.kafka_properties import client_properties
 from onceover.errors import OffsetRangeError, TransientError, UnreachableError
 from onceover.kafka.client import Admin, LastComplaint, refused_properties
-from onceover.kafka_properties import client_properties
 from onceover.model.line import Header, escape_headers
 
 SCHEMA = pa.schema(

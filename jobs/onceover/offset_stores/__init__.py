@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onceover.endpoints import address, local_folder
+from onceover.config.endpoints import address, local_folder
 from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, Stored
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from onceover.audit import Apart, WindowAudit
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.kafka.topic import Topic
 from onceover.ledger import audits
 from onceover.ledger.catalog import Registered

@@ -30,8 +30,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from onceover.config.mistakes import Mistake, MistakesError, did_you_mean
 from onceover.errors import TerminalError
-from onceover.mistakes import Mistake, MistakesError, did_you_mean
 from onceover.model.columns import Column, Columns
 from onceover.model.pipeline import Contract, Measure
 from onceover.spark.json_value import document

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.fault_points import Holding
 from onceover.ingest import Ingest
 from onceover.kafka import Topic, TopicFacts

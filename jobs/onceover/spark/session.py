@@ -15,7 +15,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from onceover import class_archive, endpoints
+from onceover import class_archive
+from onceover.config import endpoints
 from onceover.errors import ConfigurationError
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -51,7 +52,7 @@ _MASTER = re.compile(r"[A-Za-z0-9:/.,_*\[\]-]+")
 
 def build(app_name: str) -> SparkSession:
     """A session of that name; the master is spark-submit's. Under a plain `python` it is the cluster that
-    `onceover.endpoints` knows, else `local[*]`.
+    `onceover.config.endpoints` knows, else `local[*]`.
 
     What spark-submit or spark-defaults.conf say about the UI and shuffle partitions holds; the rest is set here.
     Raises ConfigurationError if what names the cluster is no master.

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from onceover import endpoints
+from onceover.config import endpoints
 from onceover.errors import TransientError, UsageError
 from onceover.stack.airflow import AirflowProcess
 from onceover.stack.files import write_whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from onceover.endpoints import PARTS
+from onceover.config.endpoints import PARTS
 
 _OTHERS = ("SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "HADOOP_HOME", "HADOOP_CLASSPATH")
 

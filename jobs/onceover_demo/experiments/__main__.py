@@ -16,7 +16,7 @@ from queue import Queue
 from rich.console import Console
 from rich.table import Table
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
 from onceover.fault_points import Step
 from onceover.ledger.database import migrate

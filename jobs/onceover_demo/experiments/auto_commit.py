@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, TopicPartition
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Seen, create, number_in, produce, seen
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 from confluent_kafka import Consumer, TopicPartition
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.stack.process import wait_for
 from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Seen, create, number_in, produce, seen
 

@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 
 KAFKA_PARTITIONS = 4
 NOON_MS = 1_772_366_400_000  # 2026-03-01T12:00Z

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from onceover import endpoints
 from onceover.cli.app import app
+from onceover.config import endpoints
+from onceover.config.pipelines import find
 from onceover.ledger import batches, drivers, increments, kafka_partitions
 from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection, connect, migrate
@@ -21,7 +22,6 @@ from onceover.model.batch_plan import Start
 from onceover.model.columns import Column, Columns
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.pipelines import find
 from onceover.stack import Stack
 from onceover.window_files import Layout, WindowFiles
 

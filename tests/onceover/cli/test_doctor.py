@@ -20,9 +20,9 @@ from onceover.cli.checks.clocks import apart
 from onceover.cli.checks.hdfs import Writer, survival
 from onceover.cli.checks.kafka import settings
 from onceover.cli.doctor import side_by_side
+from onceover.config.pipelines import find
 from onceover.errors import UnreachableError
 from onceover.kafka.topic import TopicPolicy
-from onceover.pipelines import find
 
 
 def fine() -> Iterator[Outcome]:

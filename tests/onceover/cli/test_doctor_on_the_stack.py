@@ -19,12 +19,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from onceover import endpoints
 from onceover.cli import checks
 from onceover.cli.checks import Outcome, machine
 from onceover.cli.checks.hdfs import hdfs
+from onceover.config import endpoints
+from onceover.config.pipelines import find
 from onceover.ledger.catalog import keep_log_retention
-from onceover.pipelines import find
 from onceover.stack import Stack
 from onceover.stack import hdfs as embedded_hdfs
 from onceover_airflow.rest import AirflowRest, wait_for

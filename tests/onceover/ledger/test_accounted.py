@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.ledger.kafka_partitions import accounted, advance
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce

@@ -13,8 +13,8 @@ import pytest
 from bench import large_ledger, planting
 from bench.large_ledger import LargeLedger, Planted
 
+from onceover.config.endpoints import address
 from onceover.detection import Look, look
-from onceover.endpoints import address
 from onceover.ledger import signals, windows
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.ledger.reading import WindowState

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.kafka import KafkaOffsetStore
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.stored_offsets import LedgerOffsetStore

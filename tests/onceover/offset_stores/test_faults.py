@@ -12,7 +12,7 @@ import happybase
 import pytest
 from kazoo.client import KazooClient
 
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import BusyError, ConfigurationError, UnreachableError
 from onceover.hdfs_files import SmallFiles
 from onceover.ledger.database import connect

@@ -9,9 +9,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from onceover.config.pipeline_file import read
+from onceover.config.pipelines import find
 from onceover.model.pipeline import Contract, Key, Measure
-from onceover.pipeline_toml import read
-from onceover.pipelines import find
 from onceover.spark.interpret import interpret
 
 FLIGHTS = find("flights", Path(__file__).parents[3]).contract

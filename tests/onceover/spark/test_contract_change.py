@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import SparkSession
 
-from onceover.mistakes import MistakesError
+from onceover.config.mistakes import MistakesError
 from onceover.model.pipeline import Key, Measure
 from onceover.spark.contract_change import check_change
 

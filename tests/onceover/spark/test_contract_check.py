@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from onceover.config.mistakes import MistakesError
 from onceover.errors import TerminalError
-from onceover.mistakes import MistakesError
 from onceover.model.columns import Column
 from onceover.model.pipeline import Contract, Key, Measure
 from onceover.spark.contract_check import check, checked

@@ -8,7 +8,7 @@ import psutil
 import pytest
 import requests
 
-from onceover import endpoints
+from onceover.config import endpoints
 from onceover.errors import TerminalError
 from onceover.stack import Stack
 from onceover.stack.airflow import POOL

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.error import URLError
 from urllib.parse import quote, unquote, urlsplit
 
-from onceover import endpoints
 from onceover.cli.checks.outcome import SECONDS, Outcome, get_json
-from onceover.endpoints import address
+from onceover.config import endpoints
+from onceover.config.endpoints import address
 from onceover.errors import UnreachableError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from onceover.cli.checks.outcome import Outcome, date_of
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
 
 SKEW_SECONDS = 5.0

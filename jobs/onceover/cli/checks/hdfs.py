@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from onceover.cli.checks.machine import room
 from onceover.cli.checks.outcome import SECONDS, Outcome, get_json
 from onceover.cli.sentences import counted
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
 from onceover.model.pipeline import Pipeline
 

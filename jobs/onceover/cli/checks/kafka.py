@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from onceover.cli.checks.outcome import SECONDS, Outcome
 from onceover.cli.sentences import counted
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import OnceoverError, TerminalError
 from onceover.model.pipeline import Pipeline
 

@@ -10,9 +10,9 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from onceover import endpoints
 from onceover.cli.checks.outcome import SECONDS, Outcome
 from onceover.cli.sentences import listed
+from onceover.config import endpoints
 
 JAVA = 17
 MOVE_TOGETHER = ("pyspark", "pyspark-client", "apache-airflow-providers-apache-spark")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from onceover.cli.checks.outcome import Outcome
 from onceover.cli.sentences import counted, listed, tell
-from onceover.endpoints import address
+from onceover.config.endpoints import address
 from onceover.errors import OnceoverError, TransientError, UsageError
 from onceover.model.finding import Kind
 from onceover.model.pipeline import Pipeline

@@ -6,8 +6,8 @@ import socket
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from onceover import endpoints
 from onceover.cli.checks.outcome import SECONDS, Outcome
+from onceover.config import endpoints
 
 _STANDALONE = "spark://"
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from onceover.config.home import home
+from onceover.config.mistakes import MistakesError
+from onceover.config.pipeline_file import read
+from onceover.config.pipelines import all_pipelines, find, names
 from onceover.errors import ConfigurationError, UsageError
-from onceover.home import home
-from onceover.mistakes import MistakesError
 from onceover.model.pipeline import Contract, Key, Measure, Pipeline
-from onceover.pipeline_toml import read
-from onceover.pipelines import all_pipelines, find, names
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 SMALLEST = """
 [contract]
 topic = "orders"
@@ -278,7 +278,9 @@ def test_home_is_the_variables_folder_or_the_packages(tmp_path: Path) -> None:
 
 
 def test_a_pipeline_is_read_without_spark(tmp_path: Path) -> None:
-    code = "import sys, onceover.pipelines as p; p.find('flights'); print([m for m in sys.modules if 'spark' in m])"
+    code = (
+        "import sys, onceover.config.pipelines as p; p.find('flights'); print([m for m in sys.modules if 'spark' in m])"
+    )
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

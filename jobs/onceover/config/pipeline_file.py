@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from onceover.kafka_properties import refusal
-from onceover.mistakes import Mistake, MistakesError
+from onceover.config.kafka_properties import refusal
+from onceover.config.mistakes import Mistake, MistakesError
+from onceover.config.toml_table import Table
 from onceover.model.pipeline import (
     NAME,
     NAME_RULE,
@@ -24,7 +25,6 @@ from onceover.model.pipeline import (
 from onceover.model.shards import SHARDING
 from onceover.model.window import DAY_MINUTES, is_window_length
 from onceover.offset_stores import OFFSET_STORES
-from onceover.toml_table import Table
 
 OPERATIONS = ("count", "sum", "min", "max")
 MAX_KEYS = 16  # with the window's start they are one index row of PostgreSQL

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from onceover import endpoints
+from onceover.config import endpoints
 from onceover.errors import ConfigurationError, UnreachableError
 
 

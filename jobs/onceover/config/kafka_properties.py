@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from onceover.config.secret import secret
 from onceover.errors import ConfigurationError
-from onceover.secret import secret
 
 ALLOWED = frozenset(
     """

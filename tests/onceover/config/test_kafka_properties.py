@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from onceover.config.kafka_properties import ALLOWED, SECRET, client_properties, refusal
 from onceover.errors import ConfigurationError
-from onceover.kafka_properties import ALLOWED, SECRET, client_properties, refusal
 
 
 def test_an_allowed_property_reaches_the_client() -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from onceover.mistakes import Mistake, did_you_mean
+from onceover.config.mistakes import Mistake, did_you_mean
 
 _T = TypeVar("_T")
 _DURATION = re.compile(r"(\d{1,9})(ms|s|m|h|d)")

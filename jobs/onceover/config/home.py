@@ -10,7 +10,7 @@ from onceover.errors import ConfigurationError
 
 VARIABLE = "ONCEOVER_HOME"
 PIPELINES = "ONCEOVER_PIPELINES"
-_AROUND_PACKAGE = Path(__file__).resolve().parents[2]  # jobs/onceover/home.py
+_AROUND_PACKAGE = Path(__file__).resolve().parents[3]  # jobs/onceover/config/home.py
 
 
 def home(environ: Mapping[str, str] = os.environ) -> Path:

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Final, Literal, get_args
 
+from onceover.config.home import home as home
 from onceover.errors import ConfigurationError, UnreachableError
-from onceover.home import home as home
 
 PartName = Literal["kafka", "webhdfs", "hdfs", "postgres", "airflow", "zookeeper", "hbase", "spark"]
 PARTS: Final[tuple[PartName, ...]] = get_args(PartName)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from onceover.config.home import pipelines_folder
+from onceover.config.mistakes import Mistake, MistakesError, did_you_mean
+from onceover.config.pipeline_file import read
 from onceover.errors import UsageError
-from onceover.home import pipelines_folder
-from onceover.mistakes import Mistake, MistakesError, did_you_mean
 from onceover.model.pipeline import Pipeline
-from onceover.pipeline_toml import read
 
 
 def names(root: Path | None = None) -> tuple[str, ...]:

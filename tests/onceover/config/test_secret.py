@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from onceover.config.secret import secret
 from onceover.errors import ConfigurationError
-from onceover.secret import secret
 
 
 @pytest.fixture

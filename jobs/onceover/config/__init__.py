@@ -1,0 +1,1 @@
+"""What an operator wrote: pipelines' TOML files, the environment, addresses and secrets."""
