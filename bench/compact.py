@@ -28,13 +28,13 @@ from onceover.ledger.database import Connection, connect
 from onceover.model.claim import Claimed, verify
 from onceover.model.digest import Digest
 from onceover.model.pipeline import Pipeline
+from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.compact_run import CompactRun, Ended
 from onceover.spark.contract_check import check
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.driving import driver, opened
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import COMPILED_FROM_BYTES, build, compiled_for
-from onceover.window_files import Layout, WindowFiles
 from onceover_demo.flights import csv_rows
 
 NAME = "compacted"

@@ -22,8 +22,8 @@ from onceover.detection import Look, look
 from onceover.ledger import signals
 from onceover.ledger.database import Connection, connect
 from onceover.model.finding import Kind
+from onceover.raw.window_files import Layout, WindowFiles
 from onceover.sweep import sweep
-from onceover.window_files import Layout, WindowFiles
 
 FAILURES = 100
 MONTH = 31 * 24 * 60 // large_ledger.MINUTES

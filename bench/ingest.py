@@ -24,12 +24,12 @@ from onceover.model.batch import require_all_landed
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
 from onceover.model.shards import sharded
+from onceover.raw.window_files import Layout
 from onceover.spark.contract_check import check
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.micro_batch import MicroBatch
 from onceover.spark.session import build
 from onceover.spark.source import KafkaSource, read_ranges
-from onceover.window_files import Layout
 
 RECORDS = 1_000_000
 PARTITIONS = 4

@@ -24,7 +24,6 @@ from kazoo.client import KazooClient
 
 from bench.table import Row
 from onceover.config.endpoints import address, local_folder
-from onceover.hdfs_files import connected
 from onceover.kafka import KafkaOffsetStore
 from onceover.ledger import batches, drivers, kafka_partitions
 from onceover.ledger.database import Connection, connect
@@ -39,6 +38,7 @@ from onceover.offset_stores.hbase import TABLE, HBaseOffsetStore
 from onceover.offset_stores.hdfs import HdfsOffsetStore
 from onceover.offset_stores.local_file import LocalFileOffsetStore
 from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
+from onceover.raw.hdfs import connected
 from onceover.stack import Stack
 
 PARTITIONS = range(64)

@@ -15,11 +15,11 @@ from onceover.errors import TransientError
 from onceover.ledger import audits
 from onceover.ledger.catalog import require_in_force, require_same_contract
 from onceover.ledger.database import connect, require_current
+from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.audit_run import audit_log
 from onceover.spark.failure import one_line
 from onceover.spark.session import running
 from onceover.spark.verify_run import verify_window
-from onceover.window_files import Layout, WindowFiles
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -14,9 +14,9 @@ from onceover.ledger import compactions
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.model.window import parse_moment
+from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.compact_run import CompactRun
 from onceover.spark.session import running
-from onceover.window_files import Layout, WindowFiles
 
 
 def main(arguments: Sequence[str]) -> int:

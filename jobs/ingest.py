@@ -21,10 +21,10 @@ from onceover.kafka import Topic
 from onceover.ledger import drivers
 from onceover.ledger.catalog import keep_log_retention, register
 from onceover.ledger.database import Connection, connect, migrate
+from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.contract_check import check
 from onceover.spark.driving import driver, opened
 from onceover.spark.session import running
-from onceover.window_files import Layout, WindowFiles
 
 
 def main(arguments: Sequence[str]) -> int:

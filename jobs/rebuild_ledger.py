@@ -26,11 +26,11 @@ from onceover.ledger.database import connect, migrate
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import written
+from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.contract_check import check
 from onceover.spark.failure import one_line
 from onceover.spark.scan import scan
 from onceover.spark.session import running
-from onceover.window_files import Layout, WindowFiles
 
 
 def main(arguments: Sequence[str]) -> int:

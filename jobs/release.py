@@ -18,9 +18,9 @@ from onceover.heart import as_driver
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.model.window import written
+from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.release_run import Found, ReleaseRun
 from onceover.spark.session import running
-from onceover.window_files import Layout, WindowFiles
 
 
 def main(arguments: Sequence[str]) -> int:

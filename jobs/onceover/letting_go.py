@@ -109,8 +109,8 @@ def _carried_out(connection: Connection, pipeline: Pipeline, who: str, say: Say)
     from onceover.config.endpoints import address
     from onceover.heart import as_driver
     from onceover.ledger import expiries
+    from onceover.raw.window_files import Layout, WindowFiles
     from onceover.retention import carry_out
-    from onceover.window_files import Layout, WindowFiles
 
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:

@@ -45,7 +45,7 @@ def of_repair(pipeline_name: str, request_id: int) -> Lineage:
     from onceover.config.pipelines import find
     from onceover.ledger import compactions, lineage
     from onceover.ledger.database import connect, require_current, whereabouts
-    from onceover.window_files import Layout
+    from onceover.raw.window_files import Layout
 
     pipeline = find(pipeline_name)
     layout = Layout(pipeline.storage.raw_root, pipeline.name)

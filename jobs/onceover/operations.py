@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onceover.ledger.catalog import Registered
     from onceover.ledger.database import Connection
     from onceover.model.pipeline import Pipeline
-    from onceover.window_files import WindowFiles
+    from onceover.raw.window_files import WindowFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +272,7 @@ def _opened(name: str, *, write: bool) -> Iterator[tuple[Connection, Pipeline, R
     from onceover.config.pipelines import find
     from onceover.ledger.catalog import require_same_contract
     from onceover.ledger.database import connect, require_current
-    from onceover.window_files import Layout, WindowFiles
+    from onceover.raw.window_files import Layout, WindowFiles
 
     pipeline = find(name)
     with connect(address("postgres"), f"onceover {'detect' if write else 'plan'} {pipeline.name}") as connection:

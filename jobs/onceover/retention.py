@@ -17,7 +17,7 @@ from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import Expiring
 from onceover.model.compacted import Compacted
 from onceover.model.window import WindowRange, written
-from onceover.window_files import Layout
+from onceover.raw.window_files import Layout
 
 log = logging.getLogger(__name__)
 MOST_AT_ONCE = 200

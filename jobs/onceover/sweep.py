@@ -81,7 +81,7 @@ def sweep_pipeline(
     from onceover.config.pipelines import find
     from onceover.ledger.catalog import is_registered, require_same_contract
     from onceover.ledger.database import connect, require_current
-    from onceover.window_files import Layout, WindowFiles
+    from onceover.raw.window_files import Layout, WindowFiles
 
     pipeline = find(name)
     with connect(address("postgres"), f"onceover sweep {pipeline.name}") as connection:

@@ -31,6 +31,7 @@ from onceover.model import line
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import WindowRange, from_ms, written
 from onceover.operations import Confirmation, Detection
+from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.audit_run import audit_log
 from onceover.spark.compact_run import CompactRun, Ended
 from onceover.spark.contract_check import check
@@ -40,7 +41,6 @@ from onceover.spark.repair_run import RepairRun
 from onceover.spark.session import build
 from onceover.spark.verify_run import verify_window
 from onceover.stack import Stack
-from onceover.window_files import Layout, WindowFiles
 from onceover_demo.warm import QUICKLY
 
 EVENTS = """

@@ -14,8 +14,8 @@ from tests.integration.lane import Lane, event
 from tests.integration.planting import gaps
 
 from onceover.config.endpoints import address
-from onceover.hdfs_files import SmallFiles
 from onceover.offset_stores import opened_store
+from onceover.raw.hdfs import SmallFiles
 from onceover.stack.jars import class_path
 
 pytestmark = pytest.mark.stack

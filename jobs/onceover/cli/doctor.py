@@ -99,8 +99,8 @@ def _import_first() -> None:
     meet half. psycopg is such a one."""
     import onceover.moving_offsets
     import onceover.operations
-    import onceover.stack
-    import onceover.window_files  # noqa: F401
+    import onceover.raw.window_files
+    import onceover.stack  # noqa: F401
 
 
 def _pipelines() -> tuple[list[Pipeline], list[Outcome]]:

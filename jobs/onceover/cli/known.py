@@ -17,7 +17,7 @@ from onceover.ledger.database import Connection, connect, require_current
 from onceover.ledger.windows import snapshot
 from onceover.model.finding import Finding
 from onceover.model.window import Window, WindowRange
-from onceover.window_files import Layout, WindowFiles
+from onceover.raw.window_files import Layout, WindowFiles
 
 _FROM_SCANS = ("misplaced line", "corrupt line", "misdated", "conflict")
 

@@ -20,7 +20,7 @@ from onceover.model.line import Line, encode_id
 
 if TYPE_CHECKING:
     from onceover.quarantine import Released
-    from onceover.window_files import WindowFiles
+    from onceover.raw.window_files import WindowFiles
 
 _MOST_SHOWN = 200  # characters of a key or value, for people
 
@@ -90,7 +90,7 @@ def quarantine(
     """
     from onceover.config.endpoints import address
     from onceover.config.pipelines import find
-    from onceover.window_files import Layout, WindowFiles
+    from onceover.raw.window_files import Layout, WindowFiles
 
     known = find(pipeline)
     if reason is not None and action is Action.LIST:

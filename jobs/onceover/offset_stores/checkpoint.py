@@ -17,8 +17,8 @@ from contextlib import suppress
 from typing import Any
 
 from onceover.errors import ConfigurationError
-from onceover.hdfs_files import SmallFiles
 from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
+from onceover.raw.hdfs import SmallFiles
 
 _VERSION = b"v1"
 _KEPT = 100  # batches of history, as many as Spark keeps

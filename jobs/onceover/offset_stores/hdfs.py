@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from onceover.errors import BusyError
-from onceover.hdfs_files import SmallFiles
 from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
+from onceover.raw.hdfs import SmallFiles
 
 VERSION = 1
 _NAME = re.compile(r"offsets-(\d{20})\.json")

@@ -20,13 +20,13 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import Pipeline
 from onceover.model.shards import sharded
 from onceover.model.window import to_ms
+from onceover.raw.window_files import WindowFiles
 from onceover.spark.comparison import Comparison, from_log, from_raw
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.interpret import aggregate
 from onceover.spark.session import compiled_for
 from onceover.spark.source import KafkaSource
 from onceover.spark.text_files import QUARANTINE
-from onceover.window_files import WindowFiles
 
 MOST_ROWS = 20
 MOST_WINDOWS = 5_000  # kept one by one; of more windows only those that differ are

@@ -24,11 +24,11 @@ from onceover.ledger.database import Connection
 from onceover.model.claim import Rebuilt, verify
 from onceover.model.digest import Digest
 from onceover.model.window import to_ms, written
+from onceover.raw.window_files import WindowFiles
 from onceover.spark import parquet
 from onceover.spark.halves import in_halves
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import compiled_for
-from onceover.window_files import WindowFiles
 
 log = logging.getLogger(__name__)
 BYTES_AT_ONCE = 512 << 20

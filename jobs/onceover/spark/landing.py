@@ -20,8 +20,8 @@ from onceover.model.batch import Landing, LandingPart
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
+from onceover.raw.window_files import Layout, LeaseHeldError, WindowFiles
 from onceover.spark import lines
-from onceover.window_files import Layout, LeaseHeldError, WindowFiles
 
 _HALVES = ("high1", "low1", "high2", "low2")
 _RESULT = (

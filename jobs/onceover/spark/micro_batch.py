@@ -19,13 +19,13 @@ from onceover.model.batch import Increment, Landing, RangeRead
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window, from_ms
+from onceover.raw.window_files import Layout
 from onceover.spark import lines
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.failure import one_line
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.interpret import aggregate, interpret
 from onceover.spark.landing import AppendFailedError, append_batch
-from onceover.window_files import Layout
 
 
 class MicroBatch:

@@ -27,6 +27,7 @@ from onceover.ledger.expiries import expired
 from onceover.ledger.kafka_partitions import accounted
 from onceover.model.offsets import KafkaPartition, OffsetRange, split
 from onceover.model.window import from_ms
+from onceover.raw.window_files import WindowFiles
 from onceover.spark import text_files
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.interpret import interpret
@@ -34,7 +35,6 @@ from onceover.spark.micro_batch import MicroBatch, attempt
 from onceover.spark.range_join import looked_up
 from onceover.spark.source import SCHEMA
 from onceover.spark.text_files import QUARANTINE
-from onceover.window_files import WindowFiles
 
 log = logging.getLogger(__name__)
 CONFLICT = "quarantined with several contents"

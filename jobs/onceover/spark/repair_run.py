@@ -20,12 +20,12 @@ from onceover.ledger.windows import in_flight
 from onceover.model.claim import CLAIM_SECONDS, Claimed, Rebuilt, Verdict, verify
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import written
+from onceover.raw.window_files import WindowFiles
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.halves import in_halves
 from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import compiled_for
-from onceover.window_files import WindowFiles
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.model.claim import Claimed, Rebuilt, verify
 from onceover.model.digest import Digest
+from onceover.raw.window_files import WindowFiles
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.halves import in_halves
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import compiled_for
-from onceover.window_files import WindowFiles
 
 MOST_ROWS = 20
 _Raw = tuple[Rebuilt, tuple[int, list[str]]]  # and how many rows differ from it, with the first of them

@@ -15,10 +15,10 @@ from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.errors import TransientError
 from onceover.fault_points import Step
-from onceover.hdfs_files import SmallFiles
 from onceover.kafka import Topic
 from onceover.ledger.database import connect
 from onceover.model.window import WindowRange, from_ms
+from onceover.raw.hdfs import SmallFiles
 from onceover_demo.experiments.topic import KAFKA_PARTITIONS, NOON_MS, Seen, create, seen
 from onceover_demo.supervised import Launch, SupervisedJob, launch_job
 

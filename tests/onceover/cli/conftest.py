@@ -22,8 +22,8 @@ from onceover.model.batch_plan import Start
 from onceover.model.columns import Column, Columns
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.raw.window_files import Layout, WindowFiles
 from onceover.stack import Stack
-from onceover.window_files import Layout, WindowFiles
 
 TOML = """
 [contract]

@@ -14,11 +14,11 @@ from kazoo.client import KazooClient
 
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, ConfigurationError, UnreachableError
-from onceover.hdfs_files import SmallFiles
 from onceover.ledger.database import connect
 from onceover.ledger.stored_offsets import LedgerOffsetStore
 from onceover.offset_stores import CorruptOffsetsError
 from onceover.offset_stores.hbase import TABLE
+from onceover.raw.hdfs import SmallFiles
 from onceover.stack import Stack
 
 if TYPE_CHECKING:

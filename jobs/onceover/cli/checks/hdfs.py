@@ -33,7 +33,7 @@ class Writer:
 def hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     """Whether both doors of HDFS answer, what the NameNode says of safe mode, DataNodes and room, and how DataNodes
     write. Writes nothing."""
-    from onceover.window_files import Layout, WindowFiles
+    from onceover.raw.window_files import Layout, WindowFiles
 
     where = address("webhdfs")
     yield from _namenode_rpc()

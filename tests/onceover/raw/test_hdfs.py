@@ -10,7 +10,7 @@ import requests
 from hdfs import InsecureClient
 
 from onceover.errors import ConfigurationError
-from onceover.hdfs_files import connected
+from onceover.raw.hdfs import connected
 
 WHERE = "http://127.0.0.1:1"
 

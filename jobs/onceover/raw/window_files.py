@@ -17,10 +17,10 @@ import requests
 from hdfs import HdfsError
 
 from onceover.errors import BusyError, UnknownOutcomeError
-from onceover.hdfs_files import connected, exception_name, explained, explaining, first_line, listing
 from onceover.model.compacted import Compacted
 from onceover.model.digest import Digest
 from onceover.model.raw_file import RawFile
+from onceover.raw.hdfs import connected, exception_name, explained, explaining, first_line, listing
 
 _CHUNK = 1 << 20
 _LEASE_HELD = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
