@@ -12,8 +12,8 @@ from datetime import datetime
 
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError, UsageError
-from onceover.kafka.gaps import gaps_of
-from onceover.kafka.reading import KafkaSource
+from onceover.kafka.hole_probe import gaps_of
+from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import Topic
 from onceover.ledger import kafka_partitions, losses
 from onceover.ledger.database import Connection

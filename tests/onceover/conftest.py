@@ -18,7 +18,7 @@ from tests.frozen import frozen
 
 from onceover.config import endpoints
 from onceover.kafka import Topic, TopicFacts
-from onceover.kafka.reading import KafkaSource
+from onceover.kafka.reader import KafkaSource
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.stack import Stack
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from onceover.errors import OffsetRangeError
-from onceover.kafka.reading import KafkaSource, read_range
+from onceover.kafka.reader import KafkaSource, read_range
 from onceover.kafka.topic import generation_of
 from onceover.model.offsets import OffsetRange
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from onceover.kafka.reading import KafkaSource, read_range
+from onceover.kafka.reader import KafkaSource, read_range
 from onceover.kafka.topic import TopicFacts
 from onceover.model.gap import Gap, Reason, explained, within_log
 from onceover.model.offsets import OffsetRange

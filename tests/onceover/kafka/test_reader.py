@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onceover.errors import OffsetRangeError, OnceoverError, TerminalError, UnreachableError
-from onceover.kafka import reading
-from onceover.kafka.reading import SCHEMA, KafkaSource, read_range
+from onceover.kafka import reader
+from onceover.kafka.reader import SCHEMA, KafkaSource, read_range
 from onceover.model.line import escape_headers
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def test_a_header_name_that_is_not_utf8_does_not_block_its_record(broker: Broker
     broker.produce_header_name(topic, b"caf\xe9", b"1")
     broker.produce(topic, [b"next"], headers=[("ok", b"2")])
     assert [(r["headers"], r["value"]) for r in rows(broker.source(topic), 1000, 1002)] == [
-        (escape_headers(reading.UNREADABLE_HEADERS), b"v"),
+        (escape_headers(reader.UNREADABLE_HEADERS), b"v"),
         (rb"ok\=2", b"next"),
     ]
 
@@ -110,7 +110,7 @@ def test_many_records_come_in_order_without_a_gap(broker: Broker, topic: str) ->
     broker.produce(topic, (b"%d" % i for i in range(25_000)))
     batches = list(read_range(broker.source(topic), 0, 0, 25_000))
     assert [offset for batch in batches for offset in batch["offset"].to_pylist()] == list(range(25_000))
-    assert max(batch.num_rows for batch in batches) < 3 * reading.BATCH_RECORDS
+    assert max(batch.num_rows for batch in batches) < 3 * reader.BATCH_RECORDS
 
 
 def test_a_range_that_expired_is_an_error_and_no_jump(broker: Broker, topic: str) -> None:
@@ -144,7 +144,7 @@ def test_a_topic_recreated_while_it_is_read_is_noticed_after_the_last_record(
 ) -> None:
     broker.produce(topic, [b"old"])
     source = broker.source(topic)
-    check = reading._check_incarnation
+    check = reader._check_incarnation
     told: list[str] = []
 
     def check_then_recreate(admin: Any, of: KafkaSource) -> None:
@@ -154,7 +154,7 @@ def test_a_topic_recreated_while_it_is_read_is_noticed_after_the_last_record(
             broker.recreate(topic)
             broker.produce(topic, [b"new"])
 
-    monkeypatch.setattr(reading, "_check_incarnation", check_then_recreate)
+    monkeypatch.setattr(reader, "_check_incarnation", check_then_recreate)
     with pytest.raises(OffsetRangeError, match="was recreated"):
         seen(source, 0, 1)
 
