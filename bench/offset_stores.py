@@ -25,7 +25,7 @@ from kazoo.client import KazooClient
 from bench.table import Row
 from onceover.config.endpoints import address, local_folder
 from onceover.kafka import KafkaOffsetStore
-from onceover.ledger import batches, drivers, kafka_partitions
+from onceover.ledger import batches, drivers, frontiers
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.stored_offsets import LedgerOffsetStore
 from onceover.model.batch import RangeRead
@@ -77,7 +77,7 @@ def _empty_batches(connection: Connection, pair: Pair, times: int) -> float:
     epoch = drivers.acquire(connection, name, "bench")
     sources = [KafkaPartition("0badcafe", p) for p in PARTITIONS]
     ends = dict.fromkeys(sources, times)
-    kafka_partitions.register(connection, epoch, "bench", dict.fromkeys(sources, Start(0, 0)), ends)
+    frontiers.register(connection, epoch, "bench", dict.fromkeys(sources, Start(0, 0)), ends)
     started = time.perf_counter()
     for n in range(times):
         ranges = [OffsetRange(source, n, n + 1) for source in sources]

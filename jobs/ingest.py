@@ -15,12 +15,12 @@ from onceover.config.pipelines import find
 from onceover.entrypoint import run
 from onceover.errors import BusyError, TerminalError
 from onceover.fault_points import Holding
-from onceover.heart import Heart
 from onceover.ingest_report import show
 from onceover.kafka import Topic
 from onceover.ledger import drivers
 from onceover.ledger.catalog import keep_log_retention, register
 from onceover.ledger.database import Connection, connect, migrate
+from onceover.ledger.heart import Heart
 from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.contract_check import check
 from onceover.spark.driving import driver, opened

@@ -18,11 +18,11 @@ from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.entrypoint import run
 from onceover.errors import TerminalError, TransientError
-from onceover.heart import as_driver
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.anew import require_nothing_known, write_anew
 from onceover.ledger.catalog import register
 from onceover.ledger.database import connect, migrate
+from onceover.ledger.heart import as_driver
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import written

@@ -14,9 +14,9 @@ from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.entrypoint import run
 from onceover.fault_points import Holding
-from onceover.heart import as_driver
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
+from onceover.ledger.heart import as_driver
 from onceover.model.window import written
 from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.release_run import Found, ReleaseRun

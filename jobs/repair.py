@@ -9,7 +9,7 @@ from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.entrypoint import run
 from onceover.fault_points import Holding, RepairStep
-from onceover.ledger import refills, requests
+from onceover.ledger import refills, repair_requests
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.model.claim import Claimed
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     with connect(postgres, f"onceover repair {pipeline.name}") as connection:
         require_current(connection)
         known = require_same_contract(connection, pipeline)
-        wanted = requests.read_request(connection, pipeline.name, chosen.request)
+        wanted = repair_requests.read_request(connection, pipeline.name, chosen.request)
         if not wanted.window_starts and not refills.wanted(connection, pipeline.name, wanted.request_id):
             print(f"request {wanted.request_id}: nothing left to repair")
             return 0
@@ -40,15 +40,15 @@ def main(arguments: Sequence[str]) -> int:
         with running(f"onceover repair {pipeline.name}") as spark:
             try:
                 refill(spark, connection, pipeline, known, wanted.request_id)
-                wanted = requests.read_request(connection, pipeline.name, wanted.request_id)
-                claimed, accounted = requests.claim(connection, wanted)
+                wanted = repair_requests.read_request(connection, pipeline.name, wanted.request_id)
+                claimed, accounted = repair_requests.claim(connection, wanted)
                 with KeepClaims(postgres, pipeline.name, claimed):
                     holding.reached(RepairStep.CLAIMED)
                     tries = pipeline.repair.max_tries
                     repairing = RepairRun(spark, connection, known, wanted, files, hdfs, tries, holding)
                     outcome = repairing.run(claimed, accounted)
             finally:
-                requests.release(connection, pipeline.name, claimed)
+                repair_requests.release(connection, pipeline.name, claimed)
     print(
         f"request {wanted.request_id}: {len(wanted.window_starts)} windows, {outcome.published} repaired, "
         f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from onceover.ledger.reading import WindowState
+from onceover.ledger.queries import WindowState
 from onceover.ledger.signals import DriverState, LastBatch, Progress, Signals
 from onceover.model.finding import Kind
 from onceover.model.gap import Reason

@@ -16,7 +16,7 @@ def not_ahead(pipeline_name: str, asked: WindowRange) -> WindowRange:
     """
     from onceover.config.endpoints import address
     from onceover.ledger.database import connect, require_current
-    from onceover.ledger.reading import last_end
+    from onceover.ledger.queries import last_end
 
     clock = datetime.now(UTC)
     if asked.end <= clock:

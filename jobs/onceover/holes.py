@@ -15,7 +15,7 @@ from onceover.errors import OnceoverError, UsageError
 from onceover.kafka.hole_probe import gaps_of
 from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import Topic
-from onceover.ledger import kafka_partitions, losses
+from onceover.ledger import frontiers, losses
 from onceover.ledger.database import Connection
 from onceover.model.finding import Finding, Kind
 from onceover.model.gap import Gap, Reason
@@ -28,7 +28,7 @@ MOST_LIKELY = 20  # windows named beside one gap
 
 def ask(connection: Connection, pipeline: Pipeline) -> tuple[Gap, ...]:
     """Every hole of the pipeline, cut into gaps by what the broker says now. Asks nobody where there is no hole."""
-    holes = kafka_partitions.holes(connection, pipeline.name)
+    holes = frontiers.holes(connection, pipeline.name)
     if not holes:
         return ()
     bootstrap, policy = address("kafka"), pipeline.ingest

@@ -24,7 +24,8 @@ from onceover.batch_work import BatchWork, carried_out
 from onceover.errors import FencedError, OnceoverError, TransientError
 from onceover.fault_points import Holding, Step
 from onceover.kafka import Topic, TopicFacts
-from onceover.ledger import batches, drivers, kafka_partitions, refills
+from onceover.ledger import batches, drivers, refills
+from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection, DatabaseError
 from onceover.ledger.windows import open_windows
@@ -188,17 +189,17 @@ class Ingest:
 
     def _stands(self, facts: TopicFacts) -> Mapping[int, int]:
         """Where reading goes on in each Kafka partition; the ledger and the offset store know it from here on."""
-        seen = kafka_partitions.generations(self._connection, self._epoch.pipeline)
+        seen = ledger_frontiers.generations(self._connection, self._epoch.pipeline)
         if seen and facts.generation not in seen:
             log.warning(
                 "topic %s was created anew: generation %s is read from its start", facts.topic, facts.generation
             )
-            kafka_partitions.retire(self._connection, self._epoch, facts.generation)
+            ledger_frontiers.retire(self._connection, self._epoch, facts.generation)
         stored = self._offsets.load(facts.topic_id, facts.end.keys())
         remembers = self._policy.offset_store != "none"
         # A store may forget (Kafka drops the offsets of a group that is quiet for a week); the ledger does not.
         if remembers and facts.end.keys() - stored.keys():
-            held = kafka_partitions.committed_offsets(self._connection, self._epoch.pipeline, facts.generation)
+            held = ledger_frontiers.committed_offsets(self._connection, self._epoch.pipeline, facts.generation)
             stored = {**held, **stored}
         # Only a first start may be at the end: a new incarnation or Kafka partition is read from its beginning.
         first = not stored and not self._planned and not (seen and remembers)
@@ -207,7 +208,7 @@ class Ingest:
         if seen:  # of what is new to the ledger nothing may go unaccounted, whatever somebody set
             starts = {p: replace(start, origin=min(start.origin, facts.earliest[p])) for p, start in starts.items()}
         self._planned = True
-        kafka_partitions.register(
+        ledger_frontiers.register(
             self._connection,
             self._epoch,
             facts.topic_id,
@@ -244,7 +245,7 @@ class Ingest:
         read_seconds: float = 0.0,
         append_seconds: float = 0.0,
     ) -> Progress:
-        moment, every = kafka_partitions.advance_watermark(
+        moment, every = ledger_frontiers.advance_watermark(
             self._connection,
             self._epoch,
             facts.generation,
@@ -252,7 +253,7 @@ class Ingest:
             timedelta(milliseconds=self._policy.idle_after_ms),
             seen_ago=timedelta(seconds=time.monotonic() - self._looked),
         )
-        frontiers = kafka_partitions.progress(self._connection, self._epoch.pipeline, facts.generation)
+        frontiers = ledger_frontiers.progress(self._connection, self._epoch.pipeline, facts.generation)
         return Progress(
             batch_id=batch_id,
             records=sum(piece.digest.records for piece in read),

@@ -107,8 +107,8 @@ def let_go(pipeline: Pipeline, listed: Due, who: str, why: str, say: Say = lambd
 def _carried_out(connection: Connection, pipeline: Pipeline, who: str, say: Say) -> int:
     """Have it done by the driver: the ingest that runs, or this process. Returns how many files are left."""
     from onceover.config.endpoints import address
-    from onceover.heart import as_driver
     from onceover.ledger import expiries
+    from onceover.ledger.heart import as_driver
     from onceover.raw.window_files import Layout, WindowFiles
     from onceover.retention import carry_out
 

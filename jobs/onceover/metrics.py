@@ -13,7 +13,7 @@ from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from onceover.ledger.reading import WindowState
+from onceover.ledger.queries import WindowState
 from onceover.ledger.signals import DriverState, LastBatch, Progress, Signals
 from onceover.model.finding import Kind
 from onceover.model.gap import Reason

@@ -12,10 +12,10 @@ from typing import Any
 
 from onceover.config.endpoints import address
 from onceover.errors import UsageError
-from onceover.heart import as_driver
 from onceover.ledger.catalog import registered
 from onceover.ledger.cutovers import cut_over, next_cutovers
 from onceover.ledger.database import connect, require_current
+from onceover.ledger.heart import as_driver
 from onceover.model.columns import Columns
 from onceover.model.contract_changes import added, changed, refused
 from onceover.model.offsets import KafkaPartition

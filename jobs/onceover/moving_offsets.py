@@ -15,11 +15,11 @@ from onceover.config.endpoints import address
 from onceover.config.pipeline_file import offset_path_mistake
 from onceover.config.pipelines import names
 from onceover.errors import TerminalError, UsageError
-from onceover.heart import as_driver
 from onceover.kafka import Topic, TopicFacts
-from onceover.ledger import drivers, kafka_partitions, stored_offsets
+from onceover.ledger import drivers, frontiers, stored_offsets
 from onceover.ledger.catalog import registered
 from onceover.ledger.database import Connection, connect, require_current
+from onceover.ledger.heart import as_driver
 from onceover.model.pipeline import Pipeline
 from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored, opened_store
 from onceover.stored_offsets import loaded, telling
@@ -56,7 +56,7 @@ class Looked:
 def look(pipeline: Pipeline) -> Looked:
     """Where the pipeline's topic, its store and its ledger stand. Changes nothing."""
     with _opened(pipeline) as (ledger, facts):
-        held, kind = kafka_partitions.progress(ledger, pipeline.name, facts.generation), pipeline.ingest.offset_store
+        held, kind = frontiers.progress(ledger, pipeline.name, facts.generation), pipeline.ingest.offset_store
         known = {source.kafka_partition: both for source, both in held.items()}
         stored, trouble = Stored(), None
         with closing(opened_store(kind, pipeline, ledger)) as store:

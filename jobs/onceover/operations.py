@@ -149,7 +149,8 @@ def detect(
     with _opened(pipeline_name, write=True) as (connection, pipeline, known, files):
         from onceover import holes
         from onceover.detection import look
-        from onceover.ledger import found, refills, requests, windows
+        from onceover.ledger import findings as ledger_findings
+        from onceover.ledger import refills, repair_requests, windows
         from onceover.ledger.catalog import require_in_force
         from onceover.model.offsets import split
         from onceover.retention import refuse_expired
@@ -168,7 +169,7 @@ def detect(
             reason,
         )
         of_pipeline, missing = holes.judge(connection, pipeline, judged.findings)
-        found.record_findings(connection, known.name, None, of_pipeline)
+        ledger_findings.record_findings(connection, known.name, None, of_pipeline)
         failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
         free = {start: findings for start, findings in failed.items() if start not in judged.claimed}
         # A scheduled detection takes over what an earlier repair has left; others ask only for what nobody asked for.
@@ -180,7 +181,9 @@ def detect(
         if again:
             require_in_force(connection, known)  # else they are cut where the contract of before was
         if free or again:
-            request_id = requests.request(connection, known.name, who, reason, free, unblock=window_range is not None)
+            request_id = repair_requests.request(
+                connection, known.name, who, reason, free, unblock=window_range is not None
+            )
             refills.want(connection, known.name, request_id, again)
         return Detection(
             pipeline=known.name,
@@ -203,7 +206,7 @@ def plan_repair(pipeline_name: str, *, window_range: WindowRange, force: bool = 
     """What `detect` with the same range would have repaired: windows, reasons, lines, bytes, change. Writes nothing."""
     with _opened(pipeline_name, write=False) as (connection, _, known, files):
         from onceover.detection import look
-        from onceover.ledger.reading import distinct_records, landed_lines
+        from onceover.ledger.queries import distinct_records, landed_lines
         from onceover.retention import refuse_expired
 
         refuse_expired(connection, known.name, window_range)
@@ -227,9 +230,9 @@ def plan_repair(pipeline_name: str, *, window_range: WindowRange, force: bool = 
 def confirm(pipeline_name: str, request_id: int) -> Confirmation:
     """Re-read what a request published, revoke what differs, and say what became of each of its windows."""
     with _opened(pipeline_name, write=True) as (connection, _, known, _):
-        from onceover.ledger import publishing, requests
+        from onceover.ledger import publishing, repair_requests
 
-        requests.read_request(connection, known.name, request_id)
+        repair_requests.read_request(connection, known.name, request_id)
         rows = publishing.confirm(connection, known, request_id)
 
         def of(state: str) -> list[tuple[str, str]]:

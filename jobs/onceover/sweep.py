@@ -140,7 +140,7 @@ def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) ->
     Where the rows themselves differ the certificate is revoked: detection compares the control row with the ledger, and
     only a repair looks at rows.
     """
-    from onceover.ledger.found import note_finding
+    from onceover.ledger.findings import note_finding
     from onceover.ledger.locks import lock_windows
     from onceover.ledger.publishing import revoke
     from onceover.ledger.standing import have_judged_again, versions_standing

@@ -24,7 +24,7 @@ from onceover.config.home import pipelines_folder
 from onceover.config.pipelines import find
 from onceover.fault_points import Holding
 from onceover.ingest import Ingest, Progress
-from onceover.ledger import audits, compactions, drivers, requests
+from onceover.ledger import audits, compactions, drivers, repair_requests
 from onceover.ledger.catalog import Registered, keep_log_retention, register, registered
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.model import line
@@ -136,8 +136,8 @@ class Lane:
         with self.ledger() as ledger:
             known = registered(ledger, self.name)
             refill(self.spark, ledger, self.pipeline, known, request_id, patience=5.0)
-            wanted = requests.read_request(ledger, self.name, request_id)
-            claimed, accounted = requests.claim(ledger, wanted)
+            wanted = repair_requests.read_request(ledger, self.name, request_id)
+            claimed, accounted = repair_requests.claim(ledger, wanted)
             run = RepairRun(
                 self.spark,
                 ledger,
@@ -149,7 +149,7 @@ class Lane:
                 Holding(),
             )
             run.run(claimed, accounted)
-            requests.release(ledger, self.name, claimed)
+            repair_requests.release(ledger, self.name, claimed)
         return operations.confirm(self.name, request_id)
 
     def compact(self) -> list[Ended]:

@@ -15,7 +15,7 @@ from onceover import holes
 from onceover.config.endpoints import address
 from onceover.errors import UsageError
 from onceover.kafka import Topic
-from onceover.ledger import kafka_partitions, refills
+from onceover.ledger import frontiers, refills
 from onceover.ledger.database import connect
 from onceover.model.finding import Kind
 from onceover.model.offsets import OffsetRange, parse_range
@@ -103,7 +103,7 @@ def test_expired_offsets_wait_for_a_decision_that_stands_in_the_certificates(lan
         with pytest.raises(UsageError, match="not a loss that can be accepted"):
             accept(lane, parse_range(f"{generation}-0:5-13"))
         assert accept(lane, lost) == [from_ms(NOON_MS + 10 * 60_000)]
-        assert kafka_partitions.holes(ledger, lane.name) == []
+        assert frontiers.holes(ledger, lane.name) == []
     lane.ingest()
     lane.detect()
     with lane.ledger() as ledger:
@@ -177,7 +177,7 @@ def test_compacted_records_raise_no_alarm_and_what_is_left_is_read_again(lanes: 
 
 def lane_generation(lane: Lane) -> str:
     with lane.ledger() as ledger:
-        return kafka_partitions.generations(ledger, lane.name)[-1]
+        return frontiers.generations(ledger, lane.name)[-1]
 
 
 def accept(lane: Lane, lost: OffsetRange) -> list[object]:

@@ -12,7 +12,7 @@ from tests.integration.test_holes import accept
 
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
-from onceover.ledger import kafka_partitions
+from onceover.ledger import frontiers
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms
 
@@ -91,7 +91,7 @@ def test_kafka_partitions_that_are_added_count_from_their_first_record(lanes: La
                 break
     lane.ingest()
     with lane.ledger() as ledger:
-        known = kafka_partitions.progress(ledger, lane.name, lane.lines()[0][1].record.source.generation)
+        known = frontiers.progress(ledger, lane.name, lane.lines()[0][1].record.source.generation)
     assert sorted(known.values()) == [(5, 5)] * 3
     assert lane.aggregates() == {(0.0, "a"): (15, 15, 1)}
     assert lane.detect().certified == 1

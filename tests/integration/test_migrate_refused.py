@@ -20,10 +20,10 @@ from onceover import operations
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, ContractChangedError, UsageError
 from onceover.fault_points import Holding
-from onceover.heart import as_driver
-from onceover.ledger import requests
+from onceover.ledger import repair_requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.cutovers import cut_over
+from onceover.ledger.heart import as_driver
 from onceover.ledger.windows import certify_from_ledger, snapshot
 from onceover.spark.driving import driver, opened
 from onceover.spark.repair_run import Outcome, RepairRun
@@ -36,13 +36,13 @@ Lanes = Callable[..., Lane]
 def repaired_as(lane: Lane, known: Registered, request_id: int) -> Outcome:
     """A repair by what its process knew of the pipeline when it started."""
     with lane.ledger() as ledger:
-        wanted = requests.read_request(ledger, lane.name, request_id)
-        claimed, accounted = requests.claim(ledger, wanted)
+        wanted = repair_requests.read_request(ledger, lane.name, request_id)
+        claimed, accounted = repair_requests.claim(ledger, wanted)
         run = RepairRun(lane.spark, ledger, known, wanted, lane.files(), address("hdfs"), 3, Holding())
         try:
             return run.run(claimed, accounted)
         finally:
-            requests.release(ledger, lane.name, claimed)
+            repair_requests.release(ledger, lane.name, claimed)
 
 
 def test_what_needs_a_pipeline_of_its_own_is_refused_and_so_is_a_migration_beside_an_ingest(lanes: Lanes) -> None:

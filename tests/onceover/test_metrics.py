@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 from tests.signals import FLIGHTS, NOON
 
-from onceover.ledger.reading import WindowState
+from onceover.ledger.queries import WindowState
 from onceover.ledger.signals import Signals
 from onceover.metrics import METRICS, UP, exposed
 from onceover.model.finding import Kind

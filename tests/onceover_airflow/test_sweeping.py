@@ -11,8 +11,8 @@ import pytest
 from airflow.sdk import Context
 
 from onceover import sweep
-from onceover.aggregates import Fingerprint
 from onceover.errors import BusyError, TerminalError
+from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.standing import Standing
 from onceover.model.digest import Digest
 from onceover.model.finding import Finding, Kind

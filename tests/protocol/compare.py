@@ -8,8 +8,9 @@ from tests.protocol.facts import GENERATION, as_span, digest, source, window_sta
 from tests.protocol.replay import Replay, counted
 from tests.protocol.state import State
 
-from onceover.ledger import kafka_partitions, refills, windows
-from onceover.ledger.digests import digest_of
+from onceover.ledger import frontiers as ledger_frontiers
+from onceover.ledger import refills, windows
+from onceover.ledger.digest_columns import digest_of
 from onceover.model.digest import Digest
 from onceover.model.finding import Kind, judge
 
@@ -32,10 +33,10 @@ def _batches(replay: Replay, state: State) -> None:
 
 def _offsets(replay: Replay, state: State) -> None:
     frontiers = facts.progress(replay.scenario, state).frontiers
-    assert kafka_partitions.progress(replay.connection, replay.name, GENERATION) == {
+    assert ledger_frontiers.progress(replay.connection, replay.name, GENERATION) == {
         source(p): (frontier, reach) for p, (frontier, reach) in enumerate(zip(frontiers, state.reach, strict=True))
     }
-    assert tuple(map(as_span, kafka_partitions.holes(replay.connection, replay.name))) == facts.holes(state)
+    assert tuple(map(as_span, ledger_frontiers.holes(replay.connection, replay.name))) == facts.holes(state)
     assert tuple(map(as_span, refills.wanted(replay.connection, replay.name))) == state.wanted
 
 

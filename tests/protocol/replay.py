@@ -19,7 +19,7 @@ from tests.protocol.state import Landing as ModelLanding
 
 from onceover.errors import FencedError
 from onceover.fault_points import RepairStep, Step
-from onceover.ledger import batches, catalog, drivers, kafka_partitions, publishing, refills, requests, windows
+from onceover.ledger import batches, catalog, drivers, frontiers, publishing, refills, repair_requests, windows
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.increments import increment, stage_name
@@ -47,7 +47,7 @@ def pipeline_named(name: str) -> Pipeline:
 class Held:
     """One claim, with what its repairer holds."""
 
-    request: requests.Request
+    request: repair_requests.Request
     claimed: Claimed
     accounted: tuple[OffsetRange, ...]
     rebuilt: Rebuilt | None = None
@@ -78,7 +78,7 @@ class Replay:
 
     def register(self, state: State) -> None:
         """As a plan does: where reading goes on, and where the log ends."""
-        kafka_partitions.register(
+        frontiers.register(
             self.connection,
             self.epoch(state.epoch),
             "topic",
@@ -89,7 +89,7 @@ class Replay:
     def watermark(self, state: State) -> None:
         """As every turn's report does."""
         no_time = facts.WINDOW - facts.WINDOW
-        kafka_partitions.advance_watermark(self.connection, self.epoch(state.epoch), GENERATION, no_time, no_time)
+        frontiers.advance_watermark(self.connection, self.epoch(state.epoch), GENERATION, no_time, no_time)
 
     def follow(self, before: State, action: Action, after: State) -> None:
         """Do to the ledger what the action does to the model."""
@@ -115,9 +115,9 @@ class Replay:
                 done = self._certified(*self.looks.pop(action.at))
                 assert bool(done) == (action.did is Event.LOOK_WRITTEN)
             case Event.REFILL_WANTED:
-                missing = kafka_partitions.holes(self.connection, self.name)
+                missing = frontiers.holes(self.connection, self.name)
                 assert tuple(map(as_span, missing)) == facts.holes(before)
-                request_id = requests.request(self.connection, self.name, "model", "a hole", {})
+                request_id = repair_requests.request(self.connection, self.name, "model", "a hole", {})
                 refills.want(self.connection, self.name, request_id, missing)
             case Event.TRY_FAILED | Event.PUBLISH_REFUSED:
                 self._not_published(action, before, after)
@@ -252,11 +252,11 @@ class Replay:
             "WHERE pipeline = %s AND window_start = %s AND claimed_until IS NOT NULL",
             [self.name, start],
         )
-        request_id = requests.request(
+        request_id = repair_requests.request(
             self.connection, self.name, "model", "a claim", {start: ()}, unblock=bool(action.note)
         )
-        request = requests.read_request(self.connection, self.name, request_id)
-        (claimed,), accounted = requests.claim(self.connection, request)
+        request = repair_requests.read_request(self.connection, self.name, request_id)
+        (claimed,), accounted = repair_requests.claim(self.connection, request)
         modelled = after.repairs[-1]
         expected = facts.claimed_of(self.scenario, after, modelled)
         assert claimed.token == modelled.token

@@ -11,7 +11,7 @@ from onceover.cli.advice import Step, next_steps
 from onceover.config.endpoints import address
 from onceover.detection import look
 from onceover.errors import OnceoverError, TerminalError
-from onceover.ledger import compactions, reading
+from onceover.ledger import compactions, queries
 from onceover.ledger.catalog import Registered, registered
 from onceover.ledger.database import Connection, connect, require_current
 from onceover.ledger.windows import snapshot
@@ -72,7 +72,7 @@ def gather(pipeline: str, raw_root: str, window: Window) -> Known:
     with connect(address("postgres"), f"onceover explain {pipeline}") as connection:
         require_current(connection)
         known = registered(connection, pipeline)
-        rows: Mapping[str, Any] = reading.explain(connection, pipeline, window.start)
+        rows: Mapping[str, Any] = queries.explain(connection, pipeline, window.start)
         if rows["window"] is None:
             raise TerminalError(
                 f"nothing is known of window {window} of {pipeline}: no record with an event time in it was ever read; "

@@ -54,7 +54,7 @@ def windows(
     from onceover.config.pipelines import find
     from onceover.ledger.catalog import registered
     from onceover.ledger.database import connect, require_current
-    from onceover.ledger.reading import WindowState, list_windows
+    from onceover.ledger.queries import WindowState, list_windows
 
     known = find(pipeline)
     if state is not None and state not in list(WindowState):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby, zip_longest
 
 from onceover.errors import UsageError
-from onceover.ledger import batches, kafka_partitions, releases
+from onceover.ledger import batches, frontiers, releases
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
@@ -84,7 +84,7 @@ def write_anew(
         )
         for source, of_it in by_source.items():
             first, last = of_it[0].offsets.start, of_it[-1].offsets.end
-            kafka_partitions.register(
+            frontiers.register(
                 connection,
                 epoch,
                 topic_ids.get(source.generation, f"unknown, of generation {source.generation}"),
@@ -107,7 +107,7 @@ def write_anew(
             landings=sum(map(len, landings)),
             windows=len(starts),
             records=sum(run.digest.records for run in runs),
-            holes=tuple(kafka_partitions.holes(connection, known.name)),
+            holes=tuple(frontiers.holes(connection, known.name)),
             beyond_reading=sum(len(run.offsets) - run.digest.records for run in runs),
         )
 

@@ -14,7 +14,7 @@ from onceover.ledger.certificates import FROZEN
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import decided_in
-from onceover.ledger.digests import count_of, digest_of
+from onceover.ledger.digest_columns import count_of, digest_of
 from onceover.ledger.landings import landings
 from onceover.model.claim import Claimed
 from onceover.model.compacted import Compacted

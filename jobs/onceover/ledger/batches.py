@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from onceover.errors import FencedError
 from onceover.ledger import totals
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import digest_columns
+from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.drivers import Epoch, require_current
-from onceover.ledger.kafka_partitions import advance
+from onceover.ledger.frontiers import advance
 from onceover.ledger.locks import lock_windows
 from onceover.ledger.refills import mark_landed
 from onceover.model.batch import Landing, RangeRead, require_all_landed

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from psycopg.types.json import Jsonb
 
-from onceover.aggregates import AggregateTable
 from onceover.errors import ContractChangedError, UsageError
+from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.database import Connection
 from onceover.model.columns import Columns
 from onceover.model.contract_changes import changed

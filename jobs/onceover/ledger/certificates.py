@@ -11,10 +11,10 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from onceover import __version__
-from onceover.aggregates import Fingerprint
+from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import digest_columns
+from onceover.ledger.digest_columns import digest_columns
 from onceover.model.digest import Digest
 from onceover.model.offsets import OffsetRange, frontier
 

@@ -14,7 +14,7 @@ from psycopg.errors import LockNotAvailable
 
 from onceover.errors import BusyError
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import digest_columns, digest_of
+from onceover.ledger.digest_columns import digest_columns, digest_of
 from onceover.ledger.expiries import CERTIFIED, FREE, IS_COMPACTED
 from onceover.ledger.locks import lock_windows
 from onceover.model.compacted import Compacted

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import same_digest
+from onceover.ledger.digest_columns import same_digest
 from onceover.ledger.drivers import Epoch, require_current
 from onceover.ledger.locks import lock_windows
 

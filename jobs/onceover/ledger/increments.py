@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from onceover.aggregates import AggregateTable
+from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import digest_columns
+from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.drivers import Epoch, require_current
 from onceover.ledger.locks import lock_windows
 from onceover.model.batch import Increment

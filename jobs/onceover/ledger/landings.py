@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import digest_of
+from onceover.ledger.digest_columns import digest_of
 from onceover.ledger.releases import releases
 from onceover.model.claim import LandingOf
 from onceover.model.digest import Digest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from onceover.ledger.database import Connection
-from onceover.ledger.kafka_partitions import advance
+from onceover.ledger.frontiers import advance
 from onceover.model.offsets import OffsetRange
 
 

@@ -11,9 +11,9 @@ from onceover.errors import FencedError
 from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import Certificate, FromRaw, certify
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import count_columns, count_of, digest_columns
-from onceover.ledger.found import note_finding, resolve
-from onceover.ledger.requests import Request
+from onceover.ledger.digest_columns import count_columns, count_of, digest_columns
+from onceover.ledger.findings import note_finding, resolve
+from onceover.ledger.repair_requests import Request
 from onceover.model.claim import Claimed, Rebuilt
 from onceover.model.finding import Finding
 from onceover.model.offsets import OffsetRange

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from onceover.errors import BusyError, UsageError
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import count_columns, count_of
+from onceover.ledger.digest_columns import count_columns, count_of
 from onceover.model.window import written
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from onceover.aggregates import Fingerprint
+from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import FROZEN
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import count_of, digest_of
+from onceover.ledger.digest_columns import count_of, digest_of
 from onceover.model.compacted import Compacted
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence

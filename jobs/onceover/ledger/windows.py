@@ -10,9 +10,9 @@ from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import FROZEN, Certificate, certify
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import count_of, digest_of
-from onceover.ledger.found import record_findings, resolve
-from onceover.ledger.kafka_partitions import accounted
+from onceover.ledger.digest_columns import count_of, digest_of
+from onceover.ledger.findings import record_findings, resolve
+from onceover.ledger.frontiers import accounted
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence, Finding, Kind
 from onceover.model.offsets import OffsetRange

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from onceover.errors import BusyError
 from onceover.fault_points import Holding
-from onceover.heart import as_driver
-from onceover.ledger import refills, requests
+from onceover.ledger import refills, repair_requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
+from onceover.ledger.heart import as_driver
 from onceover.model.pipeline import Pipeline
 from onceover.spark.driving import driver, opened
 
@@ -49,6 +49,6 @@ def refill(
                 log.warning("ingest runs and has not read again what is missing; the next repair looks after it")
                 break
             time.sleep(0.5)
-    requests.add_refilled(
+    repair_requests.add_refilled(
         connection, known.name, request_id, refills.closed_windows(connection, known.name, request_id)
     )

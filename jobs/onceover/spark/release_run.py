@@ -24,7 +24,7 @@ from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import expired
-from onceover.ledger.kafka_partitions import accounted
+from onceover.ledger.frontiers import accounted
 from onceover.model.offsets import KafkaPartition, OffsetRange, split
 from onceover.model.window import from_ms
 from onceover.raw.window_files import WindowFiles

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from onceover.errors import FencedError, OnceoverError
 from onceover.fault_points import Holding, RepairStep
-from onceover.ledger import publishing, requests
+from onceover.ledger import publishing, repair_requests
 from onceover.ledger.catalog import Registered, require_in_force
 from onceover.ledger.database import Connection, DatabaseError, connect
 from onceover.ledger.windows import in_flight
@@ -68,7 +68,7 @@ class KeepClaims:
         while not self._stop.wait(CLAIM_SECONDS / 4):
             try:
                 with connect(self._address, "onceover claims") as connection:
-                    requests.renew(connection, self._pipeline, self._claimed)
+                    repair_requests.renew(connection, self._pipeline, self._claimed)
             except (OnceoverError, DatabaseError) as error:
                 log.warning("claims not renewed: %s", error)  # publishing checks the token, so this costs work only
 
@@ -81,7 +81,7 @@ class RepairRun:
         spark: SparkSession,
         connection: Connection,
         known: Registered,
-        wanted: requests.Request,
+        wanted: repair_requests.Request,
         files: WindowFiles,
         hdfs: str,
         max_tries: int,

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from onceover.cli.app import app
 from onceover.config import endpoints
 from onceover.config.pipelines import find
-from onceover.ledger import batches, drivers, increments, kafka_partitions
+from onceover.ledger import batches, drivers, frontiers, increments
 from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
@@ -80,7 +80,7 @@ class Planted:
         self.name, self.connection, self.known, self.files = name, connection, known, files
         self.epoch = drivers.acquire(connection, name, "test:1")
         origin = {SOURCE: Start(0, 0)}
-        kafka_partitions.register(connection, self.epoch, "XzoLHAAAAAAAAAAAAAAAAA", origin, {SOURCE: 1_000})
+        frontiers.register(connection, self.epoch, "XzoLHAAAAAAAAAAAAAAAAA", origin, {SOURCE: 1_000})
 
     def batch(self, start: int, hours: Mapping[int, int], *, counts: bool = True, lands: bool = True) -> int:
         """A batch of offsets from `start` on, with so many records for each hour of the day."""

@@ -10,9 +10,9 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from onceover.aggregates import Fingerprint
 from onceover.cli import sweep
 from onceover.errors import UsageError
+from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.standing import Standing
 from onceover.model.digest import Digest
 from onceover.model.finding import Finding, Kind

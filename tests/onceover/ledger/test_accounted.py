@@ -9,7 +9,7 @@ import pytest
 
 from onceover.config.endpoints import address
 from onceover.ledger.database import Connection, connect, migrate
-from onceover.ledger.kafka_partitions import accounted, advance
+from onceover.ledger.frontiers import accounted, advance
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.stack import Stack
 

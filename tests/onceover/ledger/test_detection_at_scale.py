@@ -17,7 +17,7 @@ from onceover.config.endpoints import address
 from onceover.detection import Look, look
 from onceover.ledger import signals, windows
 from onceover.ledger.database import Connection, connect, migrate
-from onceover.ledger.reading import WindowState
+from onceover.ledger.queries import WindowState
 from onceover.model.finding import Kind
 from onceover.stack import Stack
 

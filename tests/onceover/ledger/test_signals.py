@@ -12,15 +12,15 @@ import pytest
 from bench.large_ledger import pipeline
 from psycopg.types.json import Jsonb
 
-from onceover.aggregates import NOTHING
 from onceover.holes import finding
-from onceover.ledger import batches, drivers, kafka_partitions, requests, signals
+from onceover.ledger import batches, drivers, frontiers, repair_requests, signals
+from onceover.ledger.aggregates import NOTHING
 from onceover.ledger.catalog import keep_log_retention, register
 from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection
-from onceover.ledger.digests import count_columns
-from onceover.ledger.found import record_findings
-from onceover.ledger.reading import WindowState, list_windows
+from onceover.ledger.digest_columns import count_columns
+from onceover.ledger.findings import record_findings
+from onceover.ledger.queries import WindowState, list_windows
 from onceover.ledger.signals import DriverState, Progress, Signals
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
@@ -50,7 +50,7 @@ class Written:
 
     def see_ends(self, zero: int, one: int) -> None:
         starts = {ZERO: Start(0, 0), ONE: Start(0, 0)}
-        kafka_partitions.register(self.connection, self.epoch, "topic", starts, {ZERO: zero, ONE: one})
+        frontiers.register(self.connection, self.epoch, "topic", starts, {ZERO: zero, ONE: one})
 
     def land(self, ranges: dict[KafkaPartition, tuple[int, int]], minute: int = 0, *, quarantined: int = 0,
              waited: float | None = 0.0, oldest: datetime | None = None) -> int:  # fmt: skip
@@ -127,9 +127,9 @@ def test_records_are_counted_by_kafka_partition_quarantine_included_and_replays_
 
 def test_an_earlier_generation_counts_but_does_not_lag(written: Written) -> None:
     written.land({ZERO: (0, 100), ONE: (0, 50)})
-    kafka_partitions.retire(written.connection, written.epoch, "ffffffff")
+    frontiers.retire(written.connection, written.epoch, "ffffffff")
     anew = KafkaPartition("ffffffff", 0)
-    kafka_partitions.register(written.connection, written.epoch, "anew", {anew: Start(0, 0)}, {anew: 30})
+    frontiers.register(written.connection, written.epoch, "anew", {anew: Start(0, 0)}, {anew: 30})
     written.land({anew: (0, 10)})
 
     found = written.read().kafka_partitions
@@ -174,7 +174,7 @@ def test_windows_are_counted_in_the_states_that_their_list_shows(written: Writte
     written.certify(0)
     written.certify(5)
     written.land({ONE: (0, 10)}, 5)
-    requests.request(
+    repair_requests.request(
         written.connection, written.name, "test", "a test", {NOON + timedelta(minutes=10): [Finding(Kind.LATE)]}
     )
     written.set_window(15, "blocked_at = now(), blocked_why = 'a test'")
@@ -255,7 +255,7 @@ def test_findings_are_counted_while_they_are_open_and_holes_by_their_offsets(wri
 
 def test_the_error_before_repair_is_summed_by_its_direction(written: Written) -> None:
     asked = {NOON + timedelta(minutes=5 * n): [Finding(Kind.LATE)] for n in range(5)}
-    request = requests.request(written.connection, written.name, "test", "a test", asked)
+    request = repair_requests.request(written.connection, written.name, "test", "a test", asked)
     counts = ((120, 100, "confirmed"), (105, 100, "published"), (93, 100, "revoked"), (None, 100, "confirmed"),
               (500, 100, "restored"))  # fmt: skip
     for start, (before, after, state) in zip(sorted(asked), counts, strict=True):

@@ -44,7 +44,7 @@ def postgres(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
 
 def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome]:
     from onceover.ledger.catalog import require_same_contract
-    from onceover.ledger.reading import WindowState, list_windows
+    from onceover.ledger.queries import WindowState, list_windows
     from onceover.ledger.windows import snapshot
     from onceover.model.window import from_ms
 
@@ -78,7 +78,7 @@ def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome
 
 def _log(connection: Connection, name: str) -> Iterator[Outcome]:
     """Whether Kafka drops records of a window before anybody has proved that raw holds them."""
-    from onceover.ledger.reading import first_to_leave_the_log
+    from onceover.ledger.queries import first_to_leave_the_log
 
     first = first_to_leave_the_log(connection, name)
     if first is None:

@@ -14,12 +14,12 @@ from onceover.errors import UsageError
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import decided
-from onceover.ledger.digests import digest_of
-from onceover.ledger.found import record_findings
-from onceover.ledger.kafka_partitions import accounted
+from onceover.ledger.digest_columns import digest_of
+from onceover.ledger.findings import record_findings
+from onceover.ledger.frontiers import accounted
 from onceover.ledger.landings import landings
 from onceover.ledger.locks import lock_windows
-from onceover.ledger.reading import LOG_UNTIL
+from onceover.ledger.queries import LOG_UNTIL
 from onceover.model.claim import CLAIM_SECONDS, Claimed
 from onceover.model.finding import Finding, Kind
 from onceover.model.offsets import OffsetRange
