@@ -26,7 +26,7 @@ from onceover.model.pipeline import Contract, IngestPolicy, Measure, Pipeline, R
 from onceover.model.shards import sharded
 from onceover.raw.window_files import Layout
 from onceover.spark.contract_check import check
-from onceover.spark.hdfs_leases import Leases
+from onceover.spark.leases import Leases
 from onceover.spark.micro_batch import MicroBatch
 from onceover.spark.session import build
 from onceover.spark.source import KafkaSource, read_ranges

@@ -12,8 +12,8 @@ import psutil
 from airflow.sdk import BaseHook, Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from onceover import class_archive
 from onceover.errors import ConfigurationError, OnceoverError, TerminalError, TransientError, UsageError
+from onceover.spark import class_archive
 
 POOL = "onceover_spark"
 """One place: one Spark application at a time on this deployment. Whoever starts Airflow creates it."""

@@ -28,7 +28,7 @@ from onceover.model.offsets import OffsetRange
 from onceover.model.window import from_ms
 from onceover.moving_offsets import set_offsets
 from onceover.operations import plan_repair
-from onceover.spark.contract_change import check_change
+from onceover.spark.contract_diff import check_change
 from onceover.spark.release_run import CONFLICT, EXPIRED, UNACCOUNTED, Found, ReleaseRun
 
 pytestmark = pytest.mark.stack

@@ -56,7 +56,7 @@ def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = Fal
 
 def _with_spark(file: str) -> Check:
     def check(old: Contract, new: Contract) -> tuple[Columns, list[str]]:
-        from onceover.spark.contract_change import check_change
+        from onceover.spark.contract_diff import check_change
         from onceover.spark.session import build
 
         with err().status("Spark checks the SQL ..."):

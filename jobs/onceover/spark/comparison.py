@@ -23,11 +23,11 @@ from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms
 from onceover.spark import lines, parquet, text_files
+from onceover.spark.contract_versions import with_measures_of
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
 from onceover.spark.source import KafkaSource, read_ranges
 from onceover.spark.text_files import QUARANTINE
-from onceover.spark.versions import with_measures_of
 
 MOST_IDS = 20
 _HALVES = ("high1", "low1", "high2", "low2")

@@ -23,7 +23,7 @@ from onceover.model.pipeline import Pipeline
 from onceover.model.shards import sharded
 from onceover.offset_stores import opened_store
 from onceover.raw.window_files import Layout, WindowFiles
-from onceover.spark.hdfs_leases import Leases
+from onceover.spark.leases import Leases
 from onceover.spark.micro_batch import MicroBatch
 from onceover.spark.source import KafkaSource, read_ranges
 from onceover.stored_offsets import StoredOffsets

@@ -23,9 +23,9 @@ from onceover.raw.window_files import Layout
 from onceover.spark import lines
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.failure import one_line
-from onceover.spark.hdfs_leases import Leases
 from onceover.spark.interpret import aggregate, interpret
 from onceover.spark.landing import AppendFailedError, append_batch
+from onceover.spark.leases import Leases
 
 
 class MicroBatch:

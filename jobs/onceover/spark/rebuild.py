@@ -24,9 +24,9 @@ from onceover.model.digest import EMPTY, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms, to_ms
 from onceover.spark import lines, parquet, text_files
+from onceover.spark.contract_versions import interpret_each
 from onceover.spark.interpret import aggregate
 from onceover.spark.range_join import looked_up
-from onceover.spark.versions import interpret_each
 
 _HALVES = ("high1", "low1", "high2", "low2")
 _ID = ("apart", "state", "generation", "kafka_partition", "offset")  # of what counts, whichever window it stands in

@@ -23,7 +23,7 @@ from onceover.model.window import written
 from onceover.raw.window_files import WindowFiles
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.halves import in_halves
-from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
+from onceover.spark.leases import SOFT_LIMIT_SECONDS, Leases
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import compiled_for
 

@@ -15,9 +15,9 @@ from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from onceover import class_archive
 from onceover.config import endpoints
 from onceover.errors import ConfigurationError
+from onceover.spark import class_archive
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 MEANING = {  # the same SQL must mean the same when a window is ingested and when it is rebuilt, years later

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onceover.class_archive import ARCHIVE, OPTIONS, driver_options
+from onceover.spark.class_archive import ARCHIVE, OPTIONS, driver_options
 
 MAPPED = """
 from pathlib import Path

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.onceover.spark.contracts import plain
 
 from onceover.config.mistakes import MistakesError
 from onceover.model.pipeline import Key, Measure
-from onceover.spark.contract_change import check_change
-
-from .contracts import plain
+from onceover.spark.contract_diff import check_change
 
 pytestmark = pytest.mark.spark
 OLD = plain(
