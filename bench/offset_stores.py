@@ -24,19 +24,19 @@ from kazoo.client import KazooClient
 
 from bench.table import Row
 from onceover.config.endpoints import address, local_folder
-from onceover.kafka import KafkaOffsetStore
 from onceover.ledger import batches, drivers, frontiers
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.stored_offsets import LedgerOffsetStore
 from onceover.model.batch import RangeRead
 from onceover.model.batch_plan import Start
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.offset_stores import OffsetStore
 from onceover.offset_stores.checkpoint import CheckpointOffsetStore
+from onceover.offset_stores.file import LocalFileOffsetStore
 from onceover.offset_stores.hbase import TABLE, HBaseOffsetStore
 from onceover.offset_stores.hdfs import HdfsOffsetStore
-from onceover.offset_stores.local_file import LocalFileOffsetStore
+from onceover.offset_stores.kafka import KafkaOffsetStore
+from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
 from onceover.raw.hdfs import connected
 from onceover.stack import Stack

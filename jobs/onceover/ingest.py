@@ -33,7 +33,7 @@ from onceover.model.batch import Landing, RangeRead
 from onceover.model.batch_plan import Start, starting_offsets
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import IngestPolicy
-from onceover.stored_offsets import StoredOffsets
+from onceover.offset_stores.tracker import StoredOffsets
 from onceover.submission import Submissions
 
 log = logging.getLogger(__name__)

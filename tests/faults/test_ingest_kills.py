@@ -12,8 +12,8 @@ from tests.integration.lane import Lane, event
 
 from onceover.config.endpoints import address
 from onceover.fault_points import Step
-from onceover.kafka import KafkaOffsetStore
 from onceover.model.finding import Kind
+from onceover.offset_stores.kafka import KafkaOffsetStore
 from onceover.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]

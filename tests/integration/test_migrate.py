@@ -10,7 +10,7 @@ from tests.integration.lane import Lane, event
 from tests.integration.planting import certified, fails, gaps, replayed, skip_to
 
 from onceover.errors import ContractChangedError, TransientError, UsageError
-from onceover.moving_offsets import set_offsets
+from onceover.offset_stores.admin import set_offsets
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

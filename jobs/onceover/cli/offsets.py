@@ -21,7 +21,7 @@ from onceover.offset_stores.store import MOST
 
 if TYPE_CHECKING:
     from onceover.model.pipeline import Pipeline
-    from onceover.moving_offsets import Looked
+    from onceover.offset_stores.admin import Looked
 
 
 class Action(StrEnum):
@@ -90,7 +90,7 @@ def offsets(
 
 
 def _show(pipeline: Pipeline, json: bool) -> None:
-    from onceover.moving_offsets import look
+    from onceover.offset_stores.admin import look
 
     seen = look(pipeline)
     if json:
@@ -120,7 +120,7 @@ def _draw(name: str, seen: Looked) -> None:
 
 
 def _set(pipeline: Pipeline, values: Sequence[str], reason: str | None, json: bool) -> None:
-    from onceover.moving_offsets import set_offsets
+    from onceover.offset_stores.admin import set_offsets
 
     wanted = dict(map(_pair, values))
     if not wanted or len(wanted) != len(values):
@@ -134,7 +134,7 @@ def _set(pipeline: Pipeline, values: Sequence[str], reason: str | None, json: bo
 
 
 def _copy(pipeline: Pipeline, to: str | None, path: str, reason: str | None, json: bool) -> None:
-    from onceover.moving_offsets import copy_offsets
+    from onceover.offset_stores.admin import copy_offsets
 
     if to is None or to not in OFFSET_STORES:
         raise UsageError(f"copy needs --to with one of {', '.join(OFFSET_STORES)}" + (f", not {to!r}" if to else ""))

@@ -25,14 +25,14 @@ def opened_store(name: str, pipeline: Pipeline, ledger: Connection) -> OffsetSto
 
 
 def _file(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    from onceover.offset_stores.local_file import LocalFileOffsetStore
+    from onceover.offset_stores.file import LocalFileOffsetStore
 
     root = Path(pipeline.ingest.offset_path) if pipeline.ingest.offset_path else local_folder() / "offsets"
     return LocalFileOffsetStore(root, pipeline.ingest.group, pipeline.contract.topic)
 
 
 def _kafka(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    from onceover.kafka import KafkaOffsetStore
+    from onceover.offset_stores.kafka import KafkaOffsetStore
 
     return KafkaOffsetStore(address("kafka"), pipeline.contract.topic, pipeline.ingest.group, pipeline.kafka)
 
@@ -63,13 +63,13 @@ def _checkpoint(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
 
 
 def _postgres(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    from onceover.ledger.stored_offsets import LedgerOffsetStore
+    from onceover.offset_stores.postgres import LedgerOffsetStore
 
     return LedgerOffsetStore(ledger, pipeline.name)
 
 
 def _none(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    from onceover.offset_stores.nowhere import NoOffsetStore
+    from onceover.offset_stores.none import NoOffsetStore
 
     return NoOffsetStore(pipeline.ingest.group, pipeline.contract.topic)
 

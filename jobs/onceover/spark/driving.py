@@ -22,11 +22,11 @@ from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import Pipeline
 from onceover.model.shards import sharded
 from onceover.offset_stores import opened_store
+from onceover.offset_stores.tracker import StoredOffsets
 from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.leases import Leases
 from onceover.spark.micro_batch import MicroBatch
 from onceover.spark.source import KafkaSource, read_ranges
-from onceover.stored_offsets import StoredOffsets
 
 
 @contextmanager

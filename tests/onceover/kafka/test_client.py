@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from onceover.errors import ConfigurationError, UnreachableError
-from onceover.kafka import KafkaOffsetStore, Topic
+from onceover.kafka import Topic
+from onceover.offset_stores.kafka import KafkaOffsetStore
 
 
 @pytest.fixture

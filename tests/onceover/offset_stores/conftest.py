@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onceover.config.endpoints import address
-from onceover.kafka import KafkaOffsetStore
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.stored_offsets import LedgerOffsetStore
 from onceover.offset_stores import OFFSET_STORES, OffsetStore
 from onceover.offset_stores.checkpoint import CheckpointOffsetStore
+from onceover.offset_stores.file import LocalFileOffsetStore
 from onceover.offset_stores.hbase import HBaseOffsetStore
 from onceover.offset_stores.hdfs import HdfsOffsetStore
-from onceover.offset_stores.local_file import LocalFileOffsetStore
+from onceover.offset_stores.kafka import KafkaOffsetStore
+from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
 from onceover.stack import Stack
 

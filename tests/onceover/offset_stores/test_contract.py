@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onceover.offset_stores import OFFSET_STORES, OffsetStore
-from onceover.offset_stores.nowhere import NoOffsetStore
+from onceover.offset_stores.none import NoOffsetStore
 
 if TYPE_CHECKING:
     from tests.onceover.offset_stores.conftest import Place

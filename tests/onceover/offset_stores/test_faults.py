@@ -15,9 +15,9 @@ from kazoo.client import KazooClient
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, ConfigurationError, UnreachableError
 from onceover.ledger.database import connect
-from onceover.ledger.stored_offsets import LedgerOffsetStore
 from onceover.offset_stores import CorruptOffsetsError
 from onceover.offset_stores.hbase import TABLE
+from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.raw.hdfs import SmallFiles
 from onceover.stack import Stack
 

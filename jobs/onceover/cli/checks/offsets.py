@@ -11,7 +11,7 @@ from onceover.model.pipeline import Pipeline
 
 def offsets(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     """Whether the stored offsets of each pipeline that has run can be read, and are of its topic."""
-    from onceover.moving_offsets import look
+    from onceover.offset_stores.admin import look
 
     for pipeline in pipelines:
         check, store = f"offsets of {pipeline.name}", pipeline.ingest.offset_store

@@ -16,13 +16,13 @@ from onceover.config.pipeline_file import offset_path_mistake
 from onceover.config.pipelines import names
 from onceover.errors import TerminalError, UsageError
 from onceover.kafka import Topic, TopicFacts
-from onceover.ledger import drivers, frontiers, stored_offsets
+from onceover.ledger import drivers, frontiers
 from onceover.ledger.catalog import registered
 from onceover.ledger.database import Connection, connect, require_current
 from onceover.ledger.heart import as_driver
 from onceover.model.pipeline import Pipeline
-from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored, opened_store
-from onceover.stored_offsets import loaded, telling
+from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored, opened_store, postgres
+from onceover.offset_stores.tracker import loaded, telling
 
 _OWNER = "onceover offsets"
 
@@ -135,7 +135,7 @@ def copy_offsets(pipeline: Pipeline, to: str, path: str, who: str, why: str) -> 
 
 
 def _stored(ledger: Connection, kind: str, store: OffsetStore, facts: TopicFacts) -> Stored:
-    return loaded(store, stored_offsets.topic_in(ledger, kind, store.place), facts.topic_id, facts.end.keys())
+    return loaded(store, postgres.topic_in(ledger, kind, store.place), facts.topic_id, facts.end.keys())
 
 
 def _readable(ledger: Connection, kind: str, store: OffsetStore, facts: TopicFacts) -> Mapping[int, int] | None:
@@ -158,11 +158,11 @@ def _save(
     why: str,
 ) -> Mapping[int, int]:
     """The note comes first, so that nothing is ever changed that nobody has signed."""
-    stored_offsets.take_place(ledger, epoch.pipeline, kind, store.place, names())
-    stored_offsets.note_change(ledger, epoch.pipeline, kind, who, why, before, after)
+    postgres.take_place(ledger, epoch.pipeline, kind, store.place, names())
+    postgres.note_change(ledger, epoch.pipeline, kind, who, why, before, after)
     drivers.beat(ledger, epoch)
     store.save(after, facts.topic_id)
-    stored_offsets.note_topic(ledger, kind, store.place, facts.topic_id)
+    postgres.note_topic(ledger, kind, store.place, facts.topic_id)
     found = store.load(facts.end).offsets
     if any(found.get(p) != offset for p, offset in after.items()):
         raise TerminalError(

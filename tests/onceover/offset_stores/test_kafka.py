@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions
 
 from onceover.errors import BusyError, TerminalError, UnreachableError
-from onceover.kafka import KafkaOffsetStore
+from onceover.offset_stores.kafka import KafkaOffsetStore
 
 if TYPE_CHECKING:
     from tests.onceover.conftest import Broker

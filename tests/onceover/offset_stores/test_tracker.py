@@ -13,8 +13,8 @@ from onceover.errors import UsageError
 from onceover.ledger import drivers
 from onceover.ledger.database import Connection
 from onceover.offset_stores import CorruptOffsetsError
-from onceover.offset_stores.nowhere import NoOffsetStore
-from onceover.stored_offsets import StoredOffsets
+from onceover.offset_stores.none import NoOffsetStore
+from onceover.offset_stores.tracker import StoredOffsets
 
 pytestmark = pytest.mark.stack
 A, B = "topic-a", "topic-b"
@@ -123,11 +123,11 @@ def test_a_log_that_was_cut_is_the_one_reason_to_go_back(
 def test_two_pipelines_never_share_a_place(
     connection: Connection, pipeline: str, other: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onceover.stored_offsets.names", lambda: [pipeline, other])
+    monkeypatch.setattr("onceover.offset_stores.tracker.names", lambda: [pipeline, other])
     StoredOffsets(connection, other, "kafka", store).load(A, [0])
     with pytest.raises(UsageError, match=f"pipeline {other} keeps its offsets there; give {pipeline} a group"):
         StoredOffsets(connection, pipeline, "kafka", store).load(A, [0])
-    monkeypatch.setattr("onceover.stored_offsets.names", lambda: [pipeline])
+    monkeypatch.setattr("onceover.offset_stores.tracker.names", lambda: [pipeline])
     epoch = drivers.acquire(connection, other, "an ingest of another host")
     with pytest.raises(UsageError, match="keeps its offsets there"):
         StoredOffsets(connection, pipeline, "kafka", store).load(A, [0])
@@ -138,7 +138,7 @@ def test_two_pipelines_never_share_a_place(
 def test_a_place_that_was_left_is_free_and_its_values_keep_their_topic(
     connection: Connection, pipeline: str, other: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onceover.stored_offsets.names", lambda: [pipeline, other])
+    monkeypatch.setattr("onceover.offset_stores.tracker.names", lambda: [pipeline, other])
     there = StoredOffsets(connection, other, "kafka", store)
     there.load(A, [0])
     there.begin(A, {0: 7})

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from onceover.config.pipelines import names
-from onceover.ledger import stored_offsets as ledger
 from onceover.ledger.database import Connection
 from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored
+from onceover.offset_stores import postgres as ledger
 
 log = logging.getLogger(__name__)
 
