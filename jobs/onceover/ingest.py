@@ -19,7 +19,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from onceover import retention
 from onceover.batch_work import BatchWork, carried_out
 from onceover.errors import FencedError, OnceoverError, TransientError
 from onceover.fault_points import Holding, Step
@@ -34,6 +33,7 @@ from onceover.model.batch_plan import Start, starting_offsets
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import IngestPolicy
 from onceover.offset_stores.tracker import StoredOffsets
+from onceover.retention import expire
 from onceover.submission import Submissions
 
 log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ class Ingest:
         topic: Topic,
         offsets: StoredOffsets,
         work: Callable[[Registered, Sequence[OffsetRange], TopicFacts], BatchWork],
-        files: retention.Files,
+        files: expire.Files,
         holding: Holding,
     ) -> None:
         self._connection, self._epoch, self._known, self._policy = connection, epoch, known, policy
@@ -130,7 +130,7 @@ class Ingest:
 
     def _let_raw_go(self) -> None:
         try:
-            retention.carry_out(self._connection, self._epoch, self._files)
+            expire.carry_out(self._connection, self._epoch, self._files)
         except FencedError:
             raise
         except OnceoverError as error:  # no reason not to read: it is tried again next turn

@@ -153,7 +153,7 @@ def detect(
         from onceover.ledger import refills, repair_requests, windows
         from onceover.ledger.catalog import require_in_force
         from onceover.model.offsets import split
-        from onceover.retention import refuse_expired
+        from onceover.retention.expire import refuse_expired
 
         refuse_expired(connection, known.name, window_range)
         judged = look(connection, known.name, files, window_range, force)
@@ -207,7 +207,7 @@ def plan_repair(pipeline_name: str, *, window_range: WindowRange, force: bool = 
     with _opened(pipeline_name, write=False) as (connection, _, known, files):
         from onceover.detection import look
         from onceover.ledger.queries import distinct_records, landed_lines
-        from onceover.retention import refuse_expired
+        from onceover.retention.expire import refuse_expired
 
         refuse_expired(connection, known.name, window_range)
         judged = look(connection, known.name, files, window_range, force)

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Context
 
-from onceover import letting_go, operations
+from onceover import operations
 from onceover.config.pipelines import find
 from onceover.model.window import written
+from onceover.retention import service as retention_service
 from onceover_airflow.asked import Asked, chosen_name
 from onceover_airflow.tables import XCOM_ROWS, table
 from onceover_airflow.who import who_asked
 
 if TYPE_CHECKING:
-    from onceover.letting_go import Due
+    from onceover.retention.service import Due
 
 
 class ExpireOperator(BaseOperator):
@@ -42,7 +43,7 @@ class ExpireOperator(BaseOperator):
             return None
         asked, run = Asked.of_form(context["params"]), context["dag_run"]
         who, why = who_asked(run), asked.reason or f"{run.dag_id}, run {run.run_id}"
-        listed = letting_go.due(pipeline)
+        listed = retention_service.due(pipeline)
         self.log.info(
             "%s, %s, for %s, because: %s\n%s",
             pipeline.name,
@@ -53,7 +54,7 @@ class ExpireOperator(BaseOperator):
         )
         if asked.dry_run:
             return {**listed.as_dict(), "dry_run": True}
-        went = letting_go.let_go(pipeline, listed, who, why, self._say)
+        went = retention_service.let_go(pipeline, listed, who, why, self._say)
         result = {**listed.as_dict(), "let_go": went.let_go, "left": went.left, "who": who, "why": why}
         self.log.info("%s: %s files let go", pipeline.name, f"{went.let_go:,}")
         if went.left:

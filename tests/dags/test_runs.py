@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from onceover import letting_go, operations, sweep
+from onceover import operations, sweep
 from onceover.errors import TerminalError
-from onceover.letting_go import Due, LetGo
 from onceover.model.finding import Finding, Kind
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import Window, WindowRange
 from onceover.operations import Confirmation, Detection, FailedWindow, PlannedRepair
+from onceover.retention import service as retention_service
+from onceover.retention.service import Due, LetGo
 from onceover.sweep import Swept
 from onceover_airflow import operators
 
@@ -220,12 +221,12 @@ def test_raw_expires_only_where_a_pipeline_says_so_and_ones_red_does_not_hold_up
 ) -> None:
     went: list[tuple[str, str, str]] = []
 
-    def let_go(pipeline: Pipeline, listed: Due, who: str, why: str, say: letting_go.Say) -> LetGo:
+    def let_go(pipeline: Pipeline, listed: Due, who: str, why: str, say: retention_service.Say) -> LetGo:
         went.append((pipeline.name, who, why))
         return LetGo(0, 0)
 
-    monkeypatch.setattr(letting_go, "due", lambda pipeline: Due(pipeline.name, 1, (), 0))
-    monkeypatch.setattr(letting_go, "let_go", let_go)
+    monkeypatch.setattr(retention_service, "due", lambda pipeline: Due(pipeline.name, 1, (), 0))
+    monkeypatch.setattr(retention_service, "let_go", let_go)
     monkeypatch.setattr(operations, "has_run", lambda name: True)
     toml = home / "pipelines" / "orders.toml"
     before = toml.read_text()

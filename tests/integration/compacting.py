@@ -11,7 +11,7 @@ from tests.integration.planting import aged, replayed
 
 from onceover.ledger import drivers, expiries
 from onceover.ledger.queries import list_windows
-from onceover.retention import carry_out
+from onceover.retention.expire import carry_out
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FIVE_PAST = NOON + timedelta(minutes=5)

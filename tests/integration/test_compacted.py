@@ -28,7 +28,7 @@ from onceover.config.home import home
 from onceover.ledger import drivers, expiries
 from onceover.lineage import of_repair
 from onceover.model.finding import Kind
-from onceover.retention import carry_out
+from onceover.retention.expire import carry_out
 from onceover.sweep import sweep_pipeline
 
 pytestmark = pytest.mark.stack

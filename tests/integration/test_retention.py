@@ -15,7 +15,7 @@ from tests.integration.program import as_json, run
 from onceover.errors import FencedError, TerminalError, UsageError
 from onceover.ledger import audits, drivers, expiries, revisions
 from onceover.model.window import WindowRange
-from onceover.retention import carry_out
+from onceover.retention.expire import carry_out
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

@@ -10,11 +10,12 @@ from typing import Any, cast
 import pytest
 from airflow.sdk import Context
 
-from onceover import letting_go, operations
+from onceover import operations
 from onceover.errors import UsageError
 from onceover.ledger.expiries import Expiring
-from onceover.letting_go import Due, LetGo, Say
 from onceover.model.pipeline import Pipeline
+from onceover.retention import service as retention_service
+from onceover.retention.service import Due, LetGo, Say
 from onceover_airflow.expiring import ExpireOperator
 
 pytestmark = pytest.mark.airflow
@@ -29,7 +30,7 @@ FILES = (
 
 @dataclass
 class Library:
-    """Stands in for the two calls of onceover.letting_go, and remembers them."""
+    """Stands in for the two calls of onceover.retention.service, and remembers them."""
 
     has_run: bool = True
     left: int = 0
@@ -57,8 +58,8 @@ class Run:
 @pytest.fixture
 def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
-    monkeypatch.setattr(letting_go, "due", stand_in.due)
-    monkeypatch.setattr(letting_go, "let_go", stand_in.let_go)
+    monkeypatch.setattr(retention_service, "due", stand_in.due)
+    monkeypatch.setattr(retention_service, "let_go", stand_in.let_go)
     monkeypatch.setattr(operations, "has_run", lambda name: stand_in.has_run)
     with (project / "pipelines" / "events.toml").open("a") as toml:
         toml.write('\n[storage]\nretention = "30d"\n')

@@ -11,7 +11,7 @@ from onceover.cli.codes import TRY_LATER, epilog
 from onceover.cli.output import Occasionally, as_json, say, table
 from onceover.cli.repair import given, who
 from onceover.cli.sentences import counted
-from onceover.letting_go import Due, LetGo, due, let_go
+from onceover.retention.service import Due, LetGo, due, let_go
 
 _MOST_SHOWN = 40
 

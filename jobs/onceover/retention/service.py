@@ -110,7 +110,7 @@ def _carried_out(connection: Connection, pipeline: Pipeline, who: str, say: Say)
     from onceover.ledger import expiries
     from onceover.ledger.heart import as_driver
     from onceover.raw.window_files import Layout, WindowFiles
-    from onceover.retention import carry_out
+    from onceover.retention.expire import carry_out
 
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
