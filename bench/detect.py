@@ -19,9 +19,9 @@ from bench.large_ledger import LargeLedger
 from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address, home
 from onceover.detection import Look, look
-from onceover.ledger import signals
 from onceover.ledger.database import Connection, connect
 from onceover.model.finding import Kind
+from onceover.observability import snapshot
 from onceover.raw.window_files import Layout, WindowFiles
 from onceover.sweep import sweep
 
@@ -79,7 +79,7 @@ def _year(connection: Connection) -> tuple[list[Row], list[str]]:
 
 def _scrape(connection: Connection) -> float:
     started = time.monotonic()
-    signals.read(connection, timedelta(hours=1))
+    snapshot.read(connection, timedelta(hours=1))
     return time.monotonic() - started
 
 

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from onceover.ledger.queries import WindowState
-from onceover.ledger.signals import DriverState, LastBatch, Progress, Signals
 from onceover.model.finding import Kind
 from onceover.model.gap import Reason
+from onceover.observability.snapshot import DriverState, LastBatch, Progress, Signals
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FLIGHTS: Final = Signals(

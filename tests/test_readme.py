@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from onceover.cli.app import app
 from onceover.config.pipeline_file import read
 from onceover.fault_points import Step
-from onceover.metrics import METRICS, UP
 from onceover.model.finding import Kind
+from onceover.observability.metrics import METRICS, UP
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -14,9 +14,9 @@ from openlineage.client.event_v2 import InputDataset, OutputDataset
 from openlineage.client.facet_v2 import base_subset_dataset as subset
 from openlineage.client.facet_v2 import input_statistics_input_dataset, output_statistics_output_dataset
 
-from onceover import lineage
-from onceover.lineage import Lineage
 from onceover.model.window import written
+from onceover.observability import lineage
+from onceover.observability.lineage import Lineage
 
 
 def of_repair(pipeline: str, request_id: int | None) -> OperatorLineage[Any, Any]:

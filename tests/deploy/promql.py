@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.signals import FLIGHTS
 
-from onceover.metrics import METRICS, UP
+from onceover.observability.metrics import METRICS, UP
 
 EXPOSED: Final = {UP: ()} | {each.name: each.labels for each in METRICS}
 VALUES: Final = {(each.name, each.label): set(map(str, each.values(FLIGHTS))) for each in METRICS}

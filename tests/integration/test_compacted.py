@@ -26,8 +26,8 @@ from tests.integration.planting import aged, append, copied, minutes, replayed
 
 from onceover.config.home import home
 from onceover.ledger import drivers, expiries
-from onceover.lineage import of_repair
 from onceover.model.finding import Kind
+from onceover.observability.lineage import of_repair
 from onceover.retention.expire import carry_out
 from onceover.sweep import sweep_pipeline
 

@@ -10,9 +10,9 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import fails, minutes, replayed
 
 from onceover.errors import TransientError
-from onceover.ledger import signals
 from onceover.model.finding import Kind
 from onceover.model.line import escape_headers
+from onceover.observability import snapshot
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -67,7 +67,7 @@ def test_what_was_landed_twice_is_found_repaired_and_proved(lanes: Lanes) -> Non
     again = lane.detect()
     assert (again.judged, again.request_id) == (0, None)
     with lane.ledger() as ledger:
-        (seen,) = (s for s in signals.read(ledger, timedelta(hours=1)) if s.pipeline == lane.name)
+        (seen,) = (s for s in snapshot.read(ledger, timedelta(hours=1)) if s.pipeline == lane.name)
     assert (seen.too_many, seen.too_few, seen.kafka_partitions[0].landed) == (20, 0, 41)
 
 

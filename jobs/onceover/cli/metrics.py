@@ -42,7 +42,7 @@ def metrics(port: Port = 9464, once: Once = False, overdue_minutes: OverdueMinut
     Every scrape reads the ledger, so that one process serves all pipelines and may be started anew at any time. Where
     the ledger does not answer, a scrape says `onceover_up 0` and nothing else.
     """
-    from onceover.exporter import LedgerCollector, registry, serving
+    from onceover.observability.exporter import LedgerCollector, registry, serving
 
     overdue_after = timedelta(minutes=overdue_minutes)
     if once:

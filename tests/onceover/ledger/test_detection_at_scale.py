@@ -15,10 +15,11 @@ from bench.large_ledger import LargeLedger, Planted
 
 from onceover.config.endpoints import address
 from onceover.detection import Look, look
-from onceover.ledger import signals, windows
+from onceover.ledger import windows
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.ledger.queries import WindowState
 from onceover.model.finding import Kind
+from onceover.observability import snapshot
 from onceover.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -101,7 +102,7 @@ def test_detection_reads_neither_landings_nor_lengths_of_certified_windows(
 def test_a_scrape_reads_landings_of_no_certified_window(connection: Connection, ledger: LargeLedger) -> None:
     connection.execute("UPDATE onceover.pipeline SET log_retention = '7 days' WHERE name = %s", [ledger.known.name])
     before = rows_read(connection)
-    (seen,) = (s for s in signals.read(connection, timedelta(hours=1)) if s.pipeline == ledger.known.name)
+    (seen,) = (s for s in snapshot.read(connection, timedelta(hours=1)) if s.pipeline == ledger.known.name)
     scanned, looked_up = (now - then for now, then in zip(rows_read(connection), before, strict=True))
 
     assert seen.windows == {WindowState.CERTIFIED: WINDOWS - FAILURES, WindowState.CLOSED: FAILURES}

@@ -15,11 +15,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
-from onceover.exporter import LedgerCollector, serving
 from onceover.ledger.catalog import register
 from onceover.ledger.database import Connection
-from onceover.metrics import METRICS, UP
 from onceover.model.columns import Column, Columns
+from onceover.observability.exporter import LedgerCollector, serving
+from onceover.observability.metrics import METRICS, UP
 
 HOUR = timedelta(hours=1)
 

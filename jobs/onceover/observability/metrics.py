@@ -14,9 +14,9 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from onceover.ledger.queries import WindowState
-from onceover.ledger.signals import DriverState, LastBatch, Progress, Signals
 from onceover.model.finding import Kind
 from onceover.model.gap import Reason
+from onceover.observability.snapshot import DriverState, LastBatch, Progress, Signals
 
 Values = Mapping[str, float | None]
 """By the value of the one label besides `pipeline`; "" where there is none. What nobody knows (None) is left out."""

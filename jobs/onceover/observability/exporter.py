@@ -13,9 +13,9 @@ from prometheus_client.registry import Collector
 
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError, TransientError
-from onceover.ledger import signals
 from onceover.ledger.database import DatabaseError, connect, require_current
-from onceover.metrics import exposed, up
+from onceover.observability import snapshot
+from onceover.observability.metrics import exposed, up
 
 HOST: Final = "127.0.0.1"
 
@@ -40,11 +40,11 @@ class LedgerCollector(Collector):
         self.problem = None
         yield from exposed(found)
 
-    def _read(self) -> tuple[signals.Signals, ...]:
+    def _read(self) -> tuple[snapshot.Signals, ...]:
         try:
             with connect(address("postgres"), "onceover metrics") as connection:
                 require_current(connection)
-                return signals.read(connection, self._overdue_after)
+                return snapshot.read(connection, self._overdue_after)
         except DatabaseError as error:
             raise TransientError(f"the ledger could not be read for its metrics: {error}") from error
 

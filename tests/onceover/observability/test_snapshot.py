@@ -13,7 +13,7 @@ from bench.large_ledger import pipeline
 from psycopg.types.json import Jsonb
 
 from onceover.holes import finding
-from onceover.ledger import batches, drivers, frontiers, repair_requests, signals
+from onceover.ledger import batches, drivers, frontiers, repair_requests
 from onceover.ledger.aggregates import NOTHING
 from onceover.ledger.catalog import keep_log_retention, register
 from onceover.ledger.certificates import Certificate, certify
@@ -21,7 +21,6 @@ from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns
 from onceover.ledger.findings import record_findings
 from onceover.ledger.queries import WindowState, list_windows
-from onceover.ledger.signals import DriverState, Progress, Signals
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
 from onceover.model.columns import Column, Columns
@@ -29,6 +28,8 @@ from onceover.model.digest import Digest, total
 from onceover.model.finding import Finding, Kind
 from onceover.model.gap import Gap, Reason
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.observability import snapshot
+from onceover.observability.snapshot import DriverState, Progress, Signals
 
 pytestmark = pytest.mark.stack
 
@@ -101,7 +102,7 @@ class Written:
         )
 
     def read(self, overdue_after: timedelta = HOUR) -> Signals:
-        return next(s for s in signals.read(self.connection, overdue_after) if s.pipeline == self.name)
+        return next(s for s in snapshot.read(self.connection, overdue_after) if s.pipeline == self.name)
 
 
 @pytest.fixture

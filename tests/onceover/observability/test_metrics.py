@@ -12,9 +12,9 @@ from prometheus_client.registry import Collector
 from tests.signals import FLIGHTS, NOON
 
 from onceover.ledger.queries import WindowState
-from onceover.ledger.signals import Signals
-from onceover.metrics import METRICS, UP, exposed
 from onceover.model.finding import Kind
+from onceover.observability.metrics import METRICS, UP, exposed
+from onceover.observability.snapshot import Signals
 
 NOBODY_KNOWS = replace(FLIGHTS, pipeline="new", watermark=None, last_batch=None, kafka_partitions={}, windows={},
                        log_retention=None, log_until=None)  # fmt: skip

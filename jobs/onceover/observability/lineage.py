@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from onceover.model.offsets import OffsetRange
 
 if TYPE_CHECKING:
-    from onceover.ledger.lineage import Published
+    from onceover.observability.lineage_store import Published
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,9 @@ def of_repair(pipeline_name: str, request_id: int) -> Lineage:
     """The lineage of a repair request, read back from the ledger; of one that is not there it is empty."""
     from onceover.config.endpoints import address
     from onceover.config.pipelines import find
-    from onceover.ledger import compactions, lineage
+    from onceover.ledger import compactions
     from onceover.ledger.database import connect, require_current, whereabouts
+    from onceover.observability import lineage_store
     from onceover.raw.window_files import Layout
 
     pipeline = find(pipeline_name)
@@ -52,7 +53,7 @@ def of_repair(pipeline_name: str, request_id: int) -> Lineage:
     with connect(address("postgres"), f"onceover lineage {pipeline.name}") as connection:
         require_current(connection)
         host, port, database = whereabouts(connection)
-        windows, offsets = lineage.of_request(connection, pipeline.name, request_id)
+        windows, offsets = lineage_store.of_request(connection, pipeline.name, request_id)
         standing_in = compactions.standing_in(connection, pipeline.name, [one.window_start for one in windows])
     parquet = {start: compacted for start, compacted in standing_in.items() if compacted}
     files: list[str] = []

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from onceover.lineage import DatasetName, on_hdfs, on_kafka
+from onceover.observability.lineage import DatasetName, on_hdfs, on_kafka
 
 
 @pytest.mark.parametrize(
