@@ -18,12 +18,12 @@ from bench import large_ledger, month_of_raw, planting
 from bench.large_ledger import LargeLedger
 from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address, home
-from onceover.detection import Look, look
+from onceover.detection.look import Look, look
+from onceover.detection.sweep import sweep
 from onceover.ledger.database import Connection, connect
 from onceover.model.finding import Kind
 from onceover.observability import snapshot
 from onceover.raw.window_files import Layout, WindowFiles
-from onceover.sweep import sweep
 
 FAILURES = 100
 MONTH = 31 * 24 * 60 // large_ledger.MINUTES

@@ -147,10 +147,10 @@ def detect(
         # A schedule looks at every pipeline there is; one that was only just written is no failure.
         return Detection(pipeline_name, 0, 0, (), 0, 0, 0, (), None)
     with _opened(pipeline_name, write=True) as (connection, pipeline, known, files):
-        from onceover import holes
-        from onceover.detection import look
+        from onceover.detection import evidence, holes
+        from onceover.detection.look import look
         from onceover.ledger import findings as ledger_findings
-        from onceover.ledger import refills, repair_requests, windows
+        from onceover.ledger import refills, repair_requests
         from onceover.ledger.catalog import require_in_force
         from onceover.model.offsets import split
         from onceover.retention.expire import refuse_expired
@@ -160,7 +160,7 @@ def detect(
         keep = [
             j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked
         ]
-        certified = windows.certify_from_ledger(
+        certified = evidence.certify_from_ledger(
             connection,
             known,
             [(j.evidence, j.findings) for j in keep if j.is_right and not j.evidence.is_certified],
@@ -205,7 +205,7 @@ def detect(
 def plan_repair(pipeline_name: str, *, window_range: WindowRange, force: bool = False) -> tuple[PlannedRepair, ...]:
     """What `detect` with the same range would have repaired: windows, reasons, lines, bytes, change. Writes nothing."""
     with _opened(pipeline_name, write=False) as (connection, _, known, files):
-        from onceover.detection import look
+        from onceover.detection.look import look
         from onceover.ledger.queries import distinct_records, landed_lines
         from onceover.retention.expire import refuse_expired
 

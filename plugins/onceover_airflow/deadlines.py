@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from onceover import deadlines
+from onceover.detection import deadlines
 from onceover.errors import TerminalError
 from onceover_airflow.asked import chosen_name
 

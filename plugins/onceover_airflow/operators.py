@@ -12,8 +12,8 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover import operations
-from onceover.ahead import not_ahead
 from onceover.config.pipelines import find
+from onceover.detection.future_range import not_ahead
 from onceover.errors import TerminalError
 from onceover_airflow.asked import Asked, chosen_name
 from onceover_airflow.counting import count

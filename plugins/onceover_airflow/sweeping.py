@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from onceover import sweep
+from onceover.detection import sweep
 from onceover.errors import BusyError, TerminalError
 from onceover_airflow.asked import chosen_name
 from onceover_airflow.tables import evidence_table, shortened, table

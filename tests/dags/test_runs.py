@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from onceover import operations, sweep
+from onceover import operations
+from onceover.detection import sweep
+from onceover.detection.sweep import Swept
 from onceover.errors import TerminalError
 from onceover.model.finding import Finding, Kind
 from onceover.model.pipeline import Pipeline
@@ -20,7 +22,6 @@ from onceover.model.window import Window, WindowRange
 from onceover.operations import Confirmation, Detection, FailedWindow, PlannedRepair
 from onceover.retention import service as retention_service
 from onceover.retention.service import Due, LetGo
-from onceover.sweep import Swept
 from onceover_airflow import operators
 
 # Airflow starts its own API inside this process, and its libraries warn each other there.

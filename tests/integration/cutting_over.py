@@ -8,10 +8,10 @@ from functools import partial
 
 from tests.integration.lane import NOON_MS, Lane, event
 
+from onceover.detection.sweep import sweep_pipeline
 from onceover.migrating import Migration, migrate
 from onceover.model.window import from_ms
 from onceover.spark.contract_diff import check_change
-from onceover.sweep import sweep_pipeline
 
 MINUTE_MS = 60_000
 

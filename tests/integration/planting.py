@@ -10,8 +10,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.integration.lane import NOON_MS, Lane
 
-from onceover import holes
 from onceover.config.endpoints import address
+from onceover.detection import holes
 from onceover.errors import TransientError
 from onceover.model import line
 from onceover.model.window import WindowRange, from_ms

@@ -10,10 +10,10 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import append, encoded, expire, minutes, replayed, transactionally
 
 from onceover import operations
+from onceover.detection.sweep import sweep_pipeline
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.ledger import audits, revisions
 from onceover.model.window import from_ms
-from onceover.sweep import sweep_pipeline
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

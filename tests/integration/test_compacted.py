@@ -25,11 +25,11 @@ from tests.integration.lane import Lane, event
 from tests.integration.planting import aged, append, copied, minutes, replayed
 
 from onceover.config.home import home
+from onceover.detection.sweep import sweep_pipeline
 from onceover.ledger import drivers, expiries
 from onceover.model.finding import Kind
 from onceover.observability.lineage import of_repair
 from onceover.retention.expire import carry_out
-from onceover.sweep import sweep_pipeline
 
 pytestmark = pytest.mark.stack
 DAMAGED = "its Parquet file, for which its text was let go, is missing or damaged:"

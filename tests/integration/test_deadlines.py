@@ -8,7 +8,7 @@ import pytest
 from tests.integration.lane import Lane, event
 from tests.integration.planting import replayed
 
-from onceover import deadlines
+from onceover.detection import deadlines
 from onceover.model.window import written
 
 pytestmark = pytest.mark.stack

@@ -11,8 +11,8 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import certified, expire, gaps, minutes, skip_to, transactionally
 
-from onceover import holes
 from onceover.config.endpoints import address
+from onceover.detection import holes
 from onceover.errors import UsageError
 from onceover.kafka import Topic
 from onceover.ledger import frontiers, refills

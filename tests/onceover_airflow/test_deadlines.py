@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 from airflow.sdk import BaseNotifier, Context
 
-from onceover import deadlines
+from onceover.detection import deadlines
+from onceover.detection.overdue import Overdue
 from onceover.errors import ConfigurationError, TerminalError
-from onceover.ledger.deadlines import Overdue
 from onceover_airflow.deadlines import DeadlineOperator
 from onceover_airflow.notifier import on_failure
 

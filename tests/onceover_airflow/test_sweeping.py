@@ -10,13 +10,13 @@ from typing import cast
 import pytest
 from airflow.sdk import Context
 
-from onceover import sweep
+from onceover.detection import sweep
+from onceover.detection.certified import Standing
+from onceover.detection.sweep import Differing, Swept
 from onceover.errors import BusyError, TerminalError
 from onceover.ledger.aggregates import Fingerprint
-from onceover.ledger.standing import Standing
 from onceover.model.digest import Digest
 from onceover.model.finding import Finding, Kind
-from onceover.sweep import Differing, Swept
 from onceover_airflow.sweeping import SweepOperator
 
 pytestmark = pytest.mark.airflow

@@ -17,9 +17,10 @@ from tests.protocol.ingesting import delivered
 from tests.protocol.state import Action, Counts, Event, Scenario, State
 from tests.protocol.state import Landing as ModelLanding
 
+from onceover.detection import evidence as detection_evidence
 from onceover.errors import FencedError
 from onceover.fault_points import RepairStep, Step
-from onceover.ledger import batches, catalog, drivers, frontiers, publishing, refills, repair_requests, windows
+from onceover.ledger import batches, catalog, drivers, frontiers, publishing, refills, repair_requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.increments import increment, stage_name
@@ -216,7 +217,9 @@ class Replay:
         tries[driver.step]()
 
     def _judged(self, action: Action, state: State) -> None:
-        seen = windows.snapshot(self.connection, self.name, window_start(action.at), window_start(action.at + 1), False)
+        seen = detection_evidence.snapshot(
+            self.connection, self.name, window_start(action.at), window_start(action.at + 1), False
+        )
         (evidence,) = seen.evidence
         assert is_right(judge(evidence, len(state.raw[action.at])))
         if action.did is Event.LOOKED:
@@ -226,7 +229,9 @@ class Replay:
 
     def _certified(self, evidence: Evidence, accounted: tuple[OffsetRange, ...]) -> list[object]:
         return list(
-            windows.certify_from_ledger(self.connection, self.known, [(evidence, ())], accounted, "model", "a look")
+            detection_evidence.certify_from_ledger(
+                self.connection, self.known, [(evidence, ())], accounted, "model", "a look"
+            )
         )
 
     def _repair(self, action: Action, before: State, after: State) -> None:

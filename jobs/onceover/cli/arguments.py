@@ -47,7 +47,7 @@ def range_of(pipeline: Pipeline, start: str, end: str) -> WindowRange:
 
 
 def _not_ahead(pipeline: Pipeline, asked: WindowRange) -> WindowRange:
-    from onceover.ahead import not_ahead
+    from onceover.detection.future_range import not_ahead
 
     return not_ahead(pipeline.name, asked)
 

@@ -52,9 +52,9 @@ def holes(pipeline: PipelineName, json: AsJson = False) -> None:
     lost: Kafka still has records there; the next repair reads them again. expired: Kafka has them no more. aborted,
     compacted, control marker: nobody will ever be given a record there; no finding.
     """
-    from onceover import holes as asked
     from onceover.config.endpoints import address
     from onceover.config.pipelines import find
+    from onceover.detection import holes as asked
     from onceover.ledger.catalog import registered
     from onceover.ledger.database import connect, require_current
 
@@ -97,9 +97,9 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
     The frontier moves over them, so that windows beyond close again. The windows of the range are judged again, and
     their certificates state the loss for ever. There is no way back: what was lost stays lost.
     """
-    from onceover import holes as asked
     from onceover.config.endpoints import address
     from onceover.config.pipelines import find
+    from onceover.detection import holes as asked
     from onceover.ledger.catalog import require_same_contract
     from onceover.ledger.database import connect, require_current
 

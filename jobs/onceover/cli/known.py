@@ -9,12 +9,12 @@ from typing import Any
 
 from onceover.cli.advice import Step, next_steps
 from onceover.config.endpoints import address
-from onceover.detection import look
+from onceover.detection.evidence import snapshot
+from onceover.detection.look import look
 from onceover.errors import OnceoverError, TerminalError
 from onceover.ledger import compactions, queries
 from onceover.ledger.catalog import Registered, registered
 from onceover.ledger.database import Connection, connect, require_current
-from onceover.ledger.windows import snapshot
 from onceover.model.finding import Finding
 from onceover.model.window import Window, WindowRange
 from onceover.raw.window_files import Layout, WindowFiles

@@ -10,9 +10,9 @@ from onceover.cli.arguments import AsJson, PipelineName, range_of
 from onceover.cli.codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import Occasionally, as_json, say, table
 from onceover.cli.sentences import counted
+from onceover.detection.sweep import Swept, sweep_pipeline
 from onceover.errors import UsageError
 from onceover.model.window import written
-from onceover.sweep import Swept, sweep_pipeline
 
 From = Annotated[
     str | None, typer.Option("--from", metavar="TIME", help="Start of the first window; needs --to. Else all windows.")

@@ -11,12 +11,12 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
+from onceover.detection.evidence import in_flight
 from onceover.errors import FencedError, OnceoverError
 from onceover.fault_points import Holding, RepairStep
 from onceover.ledger import publishing, repair_requests
 from onceover.ledger.catalog import Registered, require_in_force
 from onceover.ledger.database import Connection, DatabaseError, connect
-from onceover.ledger.windows import in_flight
 from onceover.model.claim import CLAIM_SECONDS, Claimed, Rebuilt, Verdict, verify
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import written

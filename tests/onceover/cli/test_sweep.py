@@ -11,13 +11,13 @@ import typer
 from typer.testing import CliRunner, Result
 
 from onceover.cli import sweep
+from onceover.detection.certified import Standing
+from onceover.detection.sweep import Differing, Say, Swept
 from onceover.errors import UsageError
 from onceover.ledger.aggregates import Fingerprint
-from onceover.ledger.standing import Standing
 from onceover.model.digest import Digest
 from onceover.model.finding import Finding, Kind
 from onceover.model.window import WindowRange
-from onceover.sweep import Differing, Say, Swept
 
 TOML = """
 [contract]

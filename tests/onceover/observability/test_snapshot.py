@@ -12,7 +12,7 @@ import pytest
 from bench.large_ledger import pipeline
 from psycopg.types.json import Jsonb
 
-from onceover.holes import finding
+from onceover.detection.holes import finding
 from onceover.ledger import batches, drivers, frontiers, repair_requests
 from onceover.ledger.aggregates import NOTHING
 from onceover.ledger.catalog import keep_log_retention, register

@@ -43,9 +43,9 @@ def postgres(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
 
 
 def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome]:
+    from onceover.detection.evidence import snapshot
     from onceover.ledger.catalog import require_same_contract
     from onceover.ledger.queries import WindowState, list_windows
-    from onceover.ledger.windows import snapshot
     from onceover.model.window import from_ms
 
     name = pipeline.name

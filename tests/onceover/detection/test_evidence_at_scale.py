@@ -14,8 +14,8 @@ from bench import large_ledger, planting
 from bench.large_ledger import LargeLedger, Planted
 
 from onceover.config.endpoints import address
-from onceover.detection import Look, look
-from onceover.ledger import windows
+from onceover.detection import evidence
+from onceover.detection.look import Look, look
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.ledger.queries import WindowState
 from onceover.model.finding import Kind
@@ -125,7 +125,7 @@ def test_a_first_day_of_windows_is_judged_and_right(connection: Connection, ledg
 def test_no_uncertified_window_is_nothing_to_judge(connection: Connection, ledger: LargeLedger) -> None:
     before, after = large_ledger.START, min(ledger.planted)
 
-    seen = windows.snapshot(connection, ledger.known.name, before, after, False)
+    seen = evidence.snapshot(connection, ledger.known.name, before, after, False)
 
     assert seen.evidence == ()
 

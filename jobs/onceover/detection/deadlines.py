@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from onceover.model.window import written
 
 if TYPE_CHECKING:
-    from onceover.ledger.deadlines import Overdue
+    from onceover.detection.overdue import Overdue
 
 _MOST_NAMED = 5
 
@@ -18,9 +18,9 @@ def overdue(pipeline_name: str) -> list[Overdue]:
     not run yet."""
     from onceover.config.endpoints import address
     from onceover.config.pipelines import find
+    from onceover.detection.overdue import tell_overdue
     from onceover.ledger.catalog import is_registered
     from onceover.ledger.database import connect, require_current
-    from onceover.ledger.deadlines import tell_overdue
 
     pipeline = find(pipeline_name)
     deadline_ms = pipeline.repair.deadline_ms

@@ -9,11 +9,11 @@ import pytest
 from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
 
-from onceover.detection import look
+from onceover.detection.look import look
+from onceover.detection.sweep import Swept, reopen, sweep
 from onceover.ledger.database import Connection
 from onceover.model.finding import Kind
 from onceover.model.window import WindowRange
-from onceover.sweep import Swept, reopen, sweep
 
 pytestmark = pytest.mark.stack
 

@@ -16,10 +16,10 @@ from onceover.model.finding import Finding, Kind, judge
 from onceover.model.window import WindowRange, written
 
 if TYPE_CHECKING:
-    from onceover.detection import Files
+    from onceover.detection.certified import Standing
+    from onceover.detection.look import Files
     from onceover.ledger.catalog import Registered
     from onceover.ledger.database import Connection
-    from onceover.ledger.standing import Standing
 
 PATIENCE_SECONDS = 60.0
 _AT_ONCE = 2016  # windows between two looks at the ledger; a week of those of 5 minutes
@@ -105,8 +105,8 @@ def sweep(
 ) -> Swept:
     """Compare every window whose certificate stands. What a batch in flight may explain counts only if it is still
     there, at the same version, once that batch has ended."""
-    from onceover.ledger.standing import how_many, standing, standing_of
-    from onceover.ledger.windows import in_flight
+    from onceover.detection.certified import how_many, standing, standing_of
+    from onceover.detection.evidence import in_flight
 
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
@@ -140,10 +140,10 @@ def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) ->
     Where the rows themselves differ the certificate is revoked: detection compares the control row with the ledger, and
     only a repair looks at rows.
     """
+    from onceover.detection.certified import have_judged_again, versions_standing
     from onceover.ledger.findings import note_finding
     from onceover.ledger.locks import lock_windows
     from onceover.ledger.publishing import revoke
-    from onceover.ledger.standing import have_judged_again, versions_standing
 
     wanted = {each.window_start: each for each in found}
     if not wanted:
@@ -175,7 +175,7 @@ def compare(window: Standing, file_length: int | None, *, parquet_is_gone: bool 
 
 
 def _judged(windows: Sequence[Standing], files: Files) -> dict[datetime, Differing]:
-    from onceover.detection import parquet_gone
+    from onceover.detection.look import parquet_gone
 
     lengths = files.lengths(window.window_start for window in windows)
     gone = parquet_gone(files, [window.evidence for window in windows])
