@@ -1,4 +1,4 @@
-"""A real broker, topics of one test each, and the producers that fill them: plain, transactional, aborted."""
+"""A real broker, topics of one test each, producers that fill them (plain, transactional, aborted), and Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -21,6 +21,9 @@ from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.stack import Stack
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Value = bytes | None
 
@@ -159,3 +162,18 @@ def connection(stack: Stack) -> Iterator[Connection]:
     migrate(endpoints.address("postgres"))
     with connect(endpoints.address("postgres"), "test") as connection:
         yield connection
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One local Spark session for all tests of a run: made as the jobs make theirs, on two cores."""
+    from onceover.spark.session import build  # a second, which the quick tier need not wait
+
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYSPARK_SUBMIT_ARGS", "--master local[2] pyspark-shell")
+        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        session = build("tests")
+        try:
+            yield session
+        finally:
+            session.stop()
