@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean
 
+from onceover.ingest.rate_control import Pace, Timing
+from onceover.ingest.rate_estimator import PidEstimator
 from onceover.model.batch_plan import next_ranges
-from onceover.pace.controller import Pace, Timing
-from onceover.pace.estimator import PidEstimator
 
 INTERVAL_MS = 1000
 Load = Callable[[int], float]

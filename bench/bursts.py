@@ -27,10 +27,10 @@ from bench.burst_simulation import FixedLimit, NoControl, SparksEstimator, batch
 from bench.plot import Moment, plot
 from bench.table import Row
 from onceover.config.endpoints import address
+from onceover.ingest.rate_control import Pace, RateController
+from onceover.ingest.scheduler import Submissions
 from onceover.kafka import Topic
 from onceover.model.pipeline import IngestPolicy
-from onceover.pace.controller import Pace, RateController
-from onceover.submission import Submissions
 
 INTERVAL_MS = 1000
 START_RATE = 500

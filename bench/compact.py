@@ -22,6 +22,7 @@ from onceover import operations
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.fault_points import Holding
+from onceover.ingest.job import driver, opened
 from onceover.ledger import audits, compactions, drivers
 from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection, connect
@@ -32,7 +33,6 @@ from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.compact_run import CompactRun, Ended
 from onceover.spark.contract_check import check
 from onceover.spark.copy_text import copy_lines
-from onceover.spark.driving import driver, opened
 from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import COMPILED_FROM_BYTES, build, compiled_for
 from onceover_demo.flights import csv_rows

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address
+from onceover.ingest.micro_batch import MicroBatch
 from onceover.kafka import Topic
 from onceover.ledger.catalog import register
 from onceover.ledger.database import connect
@@ -27,7 +28,6 @@ from onceover.model.shards import sharded
 from onceover.raw.window_files import Layout
 from onceover.spark.contract_check import check
 from onceover.spark.leases import Leases
-from onceover.spark.micro_batch import MicroBatch
 from onceover.spark.session import build
 from onceover.spark.source import KafkaSource, read_ranges
 

@@ -15,7 +15,8 @@ from onceover.config.pipelines import find
 from onceover.entrypoint import run
 from onceover.errors import BusyError, TerminalError
 from onceover.fault_points import Holding
-from onceover.ingest_report import show
+from onceover.ingest.job import driver, opened
+from onceover.ingest.report import show
 from onceover.kafka import Topic
 from onceover.ledger import drivers
 from onceover.ledger.catalog import keep_log_retention, register
@@ -23,7 +24,6 @@ from onceover.ledger.database import Connection, connect, migrate
 from onceover.ledger.heart import Heart
 from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.contract_check import check
-from onceover.spark.driving import driver, opened
 from onceover.spark.session import running
 
 

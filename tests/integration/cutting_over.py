@@ -9,7 +9,7 @@ from functools import partial
 from tests.integration.lane import NOON_MS, Lane, event
 
 from onceover.detection.sweep import sweep_pipeline
-from onceover.migrating import Migration, migrate
+from onceover.ingest.cutover import Migration, migrate
 from onceover.model.window import from_ms
 from onceover.spark.contract_diff import check_change
 

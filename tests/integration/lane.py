@@ -23,7 +23,8 @@ from onceover.config.endpoints import address
 from onceover.config.home import pipelines_folder
 from onceover.config.pipelines import find
 from onceover.fault_points import Holding
-from onceover.ingest import Ingest, Progress
+from onceover.ingest.driver import Ingest, Progress
+from onceover.ingest.job import driver, opened
 from onceover.ledger import audits, compactions, drivers, repair_requests
 from onceover.ledger.catalog import Registered, keep_log_retention, register, registered
 from onceover.ledger.database import Connection, connect, migrate
@@ -35,7 +36,6 @@ from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.audit_run import audit_log
 from onceover.spark.compact_run import CompactRun, Ended
 from onceover.spark.contract_check import check
-from onceover.spark.driving import driver, opened
 from onceover.spark.refilling import refill
 from onceover.spark.repair_run import RepairRun
 from onceover.spark.session import build

@@ -148,7 +148,7 @@ def test_an_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) ->
     lane = lanes()
     lane.produce(FIVE)
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.spark.micro_batch.MicroBatch.read", fails)
+        patch.setattr("onceover.ingest.micro_batch.MicroBatch.read", fails)
         with pytest.raises(TransientError):
             driver.turn()
     assert [f.kind for f in lane.detect().findings] == [Kind.UNFINISHED_BATCH]

@@ -135,7 +135,7 @@ def test_lines_of_a_failed_attempt_are_unaccounted_bytes_and_count_for_nothing(l
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.batch_work.increment", fails)
+        patch.setattr("onceover.ingest.batch_steps.increment", fails)
         with pytest.raises(TransientError):
             driver.turn()
     assert len(lane.lines()) == 5, "the attempt's lines are there"

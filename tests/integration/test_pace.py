@@ -9,7 +9,7 @@ import pytest
 from tests.integration.lane import EVENTS, Lane, event
 
 from onceover.errors import TransientError
-from onceover.ingest import Ingest, Progress
+from onceover.ingest.driver import Ingest, Progress
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

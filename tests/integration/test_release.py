@@ -20,9 +20,9 @@ from tests.integration.test_ledger_rebuild import certified
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, FencedError
 from onceover.fault_points import Holding
+from onceover.ingest.cutover import migrate
 from onceover.ledger.database import connect
 from onceover.ledger.heart import as_driver
-from onceover.migrating import migrate
 from onceover.model.line import encode, frame
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import from_ms

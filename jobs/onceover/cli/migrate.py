@@ -14,7 +14,7 @@ from onceover.cli.pipelines import toml_of
 from onceover.cli.repair import Reason, given, who
 
 if TYPE_CHECKING:
-    from onceover.migrating import Check, Migration
+    from onceover.ingest.cutover import Check, Migration
     from onceover.model.columns import Columns
     from onceover.model.pipeline import Contract
 
@@ -43,7 +43,7 @@ def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = Fal
     the window's length, keys and the measures that there are must stay: for other ones make a pipeline of its own.
     """
     from onceover.config.pipelines import find
-    from onceover.migrating import migrate as cut_over
+    from onceover.ingest.cutover import migrate as cut_over
 
     known = find(pipeline)
     why = "a dry run" if dry_run else given(reason, "a migration", ", or --dry-run")

@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 
 from onceover.errors import BusyError
 from onceover.fault_points import Holding
+from onceover.ingest.job import driver, opened
 from onceover.ledger import refills, repair_requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.heart import as_driver
 from onceover.model.pipeline import Pipeline
-from onceover.spark.driving import driver, opened
 
 log = logging.getLogger(__name__)
 PATIENCE_SECONDS = 120.0

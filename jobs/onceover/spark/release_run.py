@@ -17,8 +17,9 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from onceover.batch_work import carried_out
 from onceover.fault_points import Holding, Step
+from onceover.ingest.batch_steps import carried_out
+from onceover.ingest.micro_batch import MicroBatch, attempt
 from onceover.ledger import batches, releases
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
@@ -31,7 +32,6 @@ from onceover.raw.window_files import WindowFiles
 from onceover.spark import text_files
 from onceover.spark.interpret import interpret
 from onceover.spark.leases import Leases
-from onceover.spark.micro_batch import MicroBatch, attempt
 from onceover.spark.range_join import looked_up
 from onceover.spark.source import SCHEMA
 from onceover.spark.text_files import QUARANTINE

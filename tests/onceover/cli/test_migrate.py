@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from onceover import migrating
-from onceover.migrating import Check, Migration
+from onceover.ingest import cutover
+from onceover.ingest.cutover import Check, Migration
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
 
@@ -27,7 +27,7 @@ def asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
         found.append((pipeline.name, why, write))
         return DONE
 
-    monkeypatch.setattr(migrating, "migrate", migrate)
+    monkeypatch.setattr(cutover, "migrate", migrate)
     return found
 
 
@@ -58,7 +58,7 @@ def test_a_dry_run_needs_no_reason_and_writes_nothing(run: Any, asked: Asked) ->
 def test_a_contract_that_has_not_changed_is_said_and_no_failure(
     run: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrating, "migrate", lambda pipeline, *_, **__: Migration(pipeline.name, 2, 2))
+    monkeypatch.setattr(cutover, "migrate", lambda pipeline, *_, **__: Migration(pipeline.name, 2, 2))
     done = run("pipelines", "migrate", "things", "--reason", "again")
     assert (done.exit_code, done.stdout) == (
         0, "nothing to migrate: things's TOML says what version 2 of its contract says\n"

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from onceover.errors import UnreachableError
+from onceover.ingest.rate_control import Timing
+from onceover.ingest.scheduler import MOST_WAITING, Submissions, Submitted
 from onceover.kafka import TopicFacts
 from onceover.model.cutovers import Cutovers
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import IngestPolicy
-from onceover.pace.controller import Timing
-from onceover.submission import MOST_WAITING, Submissions, Submitted
 
 INTERVAL_MS = 20
 

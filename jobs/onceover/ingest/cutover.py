@@ -12,8 +12,8 @@ from typing import Any
 
 from onceover.config.endpoints import address
 from onceover.errors import UsageError
+from onceover.ingest.cutover_table import cut_over, next_cutovers
 from onceover.ledger.catalog import registered
-from onceover.ledger.cutovers import cut_over, next_cutovers
 from onceover.ledger.database import connect, require_current
 from onceover.ledger.heart import as_driver
 from onceover.model.columns import Columns

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from onceover.errors import OnceoverError
+from onceover.ingest.rate_control import Pace, RateController, Timing
 from onceover.kafka import Topic, TopicFacts
 from onceover.model.batch_plan import next_ranges
 from onceover.model.cutovers import Cutovers
 from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import IngestPolicy
-from onceover.pace.controller import Pace, RateController, Timing
 
 MOST_WAITING = 100
 """More would wait for minutes while the log keeps their records just as well."""

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from onceover.errors import UsageError
-from onceover.pace.controller import RateController, Timing
-from onceover.pace.estimator import PidEstimator
+from onceover.ingest.rate_control import RateController, Timing
+from onceover.ingest.rate_estimator import PidEstimator
 
 LEAST, MOST = 100.0, 1e6
 

@@ -8,7 +8,7 @@ from math import inf, isfinite, nan
 from typing import Protocol
 
 from onceover.errors import UsageError
-from onceover.pace.estimator import PidEstimator
+from onceover.ingest.rate_estimator import PidEstimator
 
 
 @dataclass(frozen=True, slots=True)

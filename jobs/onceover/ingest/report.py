@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from onceover.ingest import Progress
+from onceover.ingest.driver import Progress
 from onceover.model.window import written
 
 

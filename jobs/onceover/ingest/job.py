@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from onceover.config.endpoints import address
 from onceover.fault_points import Holding
-from onceover.ingest import Ingest
+from onceover.ingest.driver import Ingest
+from onceover.ingest.micro_batch import MicroBatch
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import Registered, require_in_force
 from onceover.ledger.database import Connection
@@ -25,7 +26,6 @@ from onceover.offset_stores import opened_store
 from onceover.offset_stores.tracker import StoredOffsets
 from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.leases import Leases
-from onceover.spark.micro_batch import MicroBatch
 from onceover.spark.source import KafkaSource, read_ranges
 
 

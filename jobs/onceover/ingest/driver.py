@@ -19,10 +19,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from onceover.batch_work import BatchWork, carried_out
 from onceover.detection.evidence import open_windows
 from onceover.errors import FencedError, OnceoverError, TransientError
 from onceover.fault_points import Holding, Step
+from onceover.ingest.batch_steps import BatchWork, carried_out
+from onceover.ingest.scheduler import Submissions
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import batches, drivers, refills
 from onceover.ledger import frontiers as ledger_frontiers
@@ -34,7 +35,6 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import IngestPolicy
 from onceover.offset_stores.tracker import StoredOffsets
 from onceover.retention import expire
-from onceover.submission import Submissions
 
 log = logging.getLogger(__name__)
 MOST_FAILED_ATTEMPTS = 5

@@ -20,7 +20,7 @@ from bench.burst_simulation import (
     step,
 )
 
-from onceover.pace.controller import Pace, RateController
+from onceover.ingest.rate_control import Pace, RateController
 
 MEAN, SECONDS = 60_000, 120
 

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from onceover.errors import SparkLostError, TransientError
+from onceover.ingest.landing import AppendFailedError, append_batch
 from onceover.ledger.catalog import Registered
 from onceover.model import line
 from onceover.model.batch import Increment, Landing, RangeRead
@@ -24,7 +25,6 @@ from onceover.spark import lines
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.failure import one_line
 from onceover.spark.interpret import aggregate, interpret
-from onceover.spark.landing import AppendFailedError, append_batch
 from onceover.spark.leases import Leases
 
 
