@@ -19,7 +19,6 @@ from onceover.config.pipelines import find
 from onceover.entrypoint import run
 from onceover.errors import TerminalError, TransientError
 from onceover.kafka import Topic, TopicFacts
-from onceover.ledger.anew import require_nothing_known, write_anew
 from onceover.ledger.catalog import register
 from onceover.ledger.database import connect, migrate
 from onceover.ledger.heart import as_driver
@@ -27,9 +26,10 @@ from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import written
 from onceover.raw.window_files import Layout, WindowFiles
+from onceover.recovery.rebuild_ledger import require_nothing_known, write_anew
+from onceover.recovery.scan import scan
 from onceover.spark.contract_check import check
 from onceover.spark.failure import one_line
-from onceover.spark.scan import scan
 from onceover.spark.session import running
 
 
