@@ -18,7 +18,6 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from pyspark.sql import SparkSession
 
 from bench.table import Row, alternate, middle, results, runs
-from onceover import operations
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.fault_points import Holding
@@ -30,10 +29,11 @@ from onceover.model.claim import Claimed, verify
 from onceover.model.digest import Digest
 from onceover.model.pipeline import Pipeline
 from onceover.raw.window_files import Layout, WindowFiles
+from onceover.repair import service as repair_service
+from onceover.repair.rebuild import Rebuild
 from onceover.spark.compact_run import CompactRun, Ended
 from onceover.spark.contract_check import check
 from onceover.spark.copy_text import copy_lines
-from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import COMPILED_FROM_BYTES, build, compiled_for
 from onceover_demo.flights import csv_rows
 
@@ -75,7 +75,7 @@ def run() -> tuple[list[Row], list[str]]:
     files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, NAME))
     with connect(address("postgres"), "onceover bench") as ledger:
         known = _ingested(spark, ledger, pipeline)
-        operations.detect(NAME, who="bench", why="bench")
+        repair_service.detect(NAME, who="bench", why="bench")
         started = time.monotonic()
         due = compactions.due(ledger, NAME, 0, None, None)
         ended = CompactRun(spark, ledger, known, files, address("hdfs"), "bench", "bench", Holding()).run(due)

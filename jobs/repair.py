@@ -14,8 +14,8 @@ from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.model.claim import Claimed
 from onceover.raw.window_files import Layout, WindowFiles
-from onceover.spark.refilling import refill
-from onceover.spark.repair_run import KeepClaims, RepairRun
+from onceover.repair.job import KeepClaims, RepairRun
+from onceover.repair.refill import refill
 from onceover.spark.session import running
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from airflow.sdk.observability import stats
 
-from onceover.operations import Confirmation
+from onceover.repair.service import Confirmation
 
 
 def count(confirmation: Confirmation) -> None:

@@ -1,6 +1,6 @@
 """The three tasks of every repair: detect, repair in one Spark application, confirm by reading back.
 
-They hold no logic about windows. `onceover.operations` decides; these pass in who asked and show what came out.
+They hold no logic about windows. `onceover.repair.service` decides; these pass in who asked and show what came out.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
-from onceover import operations
 from onceover.config.pipelines import find
 from onceover.detection.future_range import not_ahead
 from onceover.errors import TerminalError
+from onceover.repair import service as repair_service
 from onceover_airflow.asked import Asked, chosen_name
 from onceover_airflow.counting import count
 from onceover_airflow.spark_job import SparkJobOperator
@@ -62,7 +62,7 @@ class DetectOperator(BaseOperator):
             not_ahead(name, asked.window_range)
         if asked.dry_run and asked.window_range is not None:
             return self._plan(name, asked.window_range, asked.force)
-        detection = operations.detect(
+        detection = repair_service.detect(
             name,
             who=who_asked(run),
             why=asked.reason or f"{run.dag_id}, run {run.run_id}",
@@ -72,7 +72,7 @@ class DetectOperator(BaseOperator):
         return self._found(name, detection.as_dict())
 
     def _plan(self, name: str, window_range: WindowRange, force: bool) -> dict[str, Any]:
-        planned = operations.plan_repair(name, window_range=window_range, force=force)
+        planned = repair_service.plan_repair(name, window_range=window_range, force=force)
         rows: list[dict[str, Any]] = [row.as_dict() for row in planned]
         shown = [{**row, "findings": [finding["kind"] for finding in row["findings"]]} for row in rows]
         self.log.info("dry run, nothing was written; a repair of %s would do this:\n%s", name, table(shown))
@@ -136,7 +136,7 @@ class ConfirmOperator(BaseOperator):
         request = request_of(self.detection)
         if request is None:
             raise AirflowSkipException(f"nothing was repaired in {self.pipeline}")
-        confirmation = operations.confirm(self.pipeline, request)
+        confirmation = repair_service.confirm(self.pipeline, request)
         count(confirmation)
         result: dict[str, Any] = confirmation.as_dict()
         counts = {key: len(value) if isinstance(value, list) else value for key, value in result.items()}

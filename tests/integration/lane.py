@@ -18,7 +18,6 @@ from hdfs import InsecureClient
 from pyspark.sql import SparkSession
 from tests.integration.program import run
 
-from onceover import operations
 from onceover.config.endpoints import address
 from onceover.config.home import pipelines_folder
 from onceover.config.pipelines import find
@@ -31,13 +30,14 @@ from onceover.ledger.database import Connection, connect, migrate
 from onceover.model import line
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import WindowRange, from_ms, written
-from onceover.operations import Confirmation, Detection
 from onceover.raw.window_files import Layout, WindowFiles
+from onceover.repair import service as repair_service
+from onceover.repair.job import RepairRun
+from onceover.repair.refill import refill
+from onceover.repair.service import Confirmation, Detection
 from onceover.spark.audit_run import audit_log
 from onceover.spark.compact_run import CompactRun, Ended
 from onceover.spark.contract_check import check
-from onceover.spark.refilling import refill
-from onceover.spark.repair_run import RepairRun
 from onceover.spark.session import build
 from onceover.spark.verify_run import verify_window
 from onceover.stack import Stack
@@ -129,7 +129,7 @@ class Lane:
         raise AssertionError(f"windows are still open after {turns} turns: {done[-1]}")
 
     def detect(self, window_range: WindowRange | None = None, *, force: bool = False) -> Detection:
-        return operations.detect(self.name, who="test", why="a test", window_range=window_range, force=force)
+        return repair_service.detect(self.name, who="test", why="a test", window_range=window_range, force=force)
 
     def repair(self, request_id: int) -> Confirmation:
         """What `jobs/repair.py` does, on this process's session, and then what the DAG's confirm does."""
@@ -150,7 +150,7 @@ class Lane:
             )
             run.run(claimed, accounted)
             repair_requests.release(ledger, self.name, claimed)
-        return operations.confirm(self.name, request_id)
+        return repair_service.confirm(self.name, request_id)
 
     def compact(self) -> list[Ended]:
         """What `jobs/compact.py` does, on this process's session."""

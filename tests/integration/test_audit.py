@@ -9,11 +9,12 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import append, encoded, expire, minutes, replayed, transactionally
 
-from onceover import operations
 from onceover.detection.sweep import sweep_pipeline
 from onceover.errors import BusyError, TerminalError, UsageError
-from onceover.ledger import audits, revisions
+from onceover.ledger import audits
 from onceover.model.window import from_ms
+from onceover.repair import revisions
+from onceover.repair import service as repair_service
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -129,7 +130,7 @@ def test_rows_changed_by_hand_are_of_unknown_count_until_a_repair_and_may_come_b
     told = lane.told(0)
     assert "The aggregates count an unknown number of records." in told
     assert "Rows of the aggregates were changed after they were certified." in told
-    (planned,) = operations.plan_repair(lane.name, window_range=minutes(0, 5))
+    (planned,) = repair_service.plan_repair(lane.name, window_range=minutes(0, 5))
     assert (planned.counted, planned.distinct, planned.change) == (None, 5, None)
     (row,) = lane.audited()["rows"]
     assert (row["equal"], row["aggregates"], row["rows_differing"]) == (False, None, 1)

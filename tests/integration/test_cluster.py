@@ -16,10 +16,10 @@ import pytest
 from tests.integration.lane import Lane, event
 from tests.own_stack import ROOT, embedded
 
-from onceover import operations
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.fault_points import Step
+from onceover.repair import service as repair_service
 from onceover.stack import Stack
 from onceover.stack.part import told
 from onceover.stack.ports import LOOPBACK
@@ -110,7 +110,7 @@ def test_ingest_and_repair_outlive_a_worker_and_a_datanode(
     repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(detection.request_id))
     repair.start()
     assert repair.wait(PATIENCE) == 0, repair.everything_said()
-    confirmation = operations.confirm(lane.name, detection.request_id or 0)
+    confirmation = repair_service.confirm(lane.name, detection.request_id or 0)
     assert len(confirmation.confirmed) == WINDOWS
     assert confirmation.duplicates > 0
     assert lane.aggregates() == right

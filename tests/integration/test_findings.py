@@ -19,7 +19,7 @@ from onceover.model.claim import Claimed, Decision
 from onceover.model.finding import Kind
 from onceover.model.line import parse_id
 from onceover.model.window import from_ms
-from onceover.spark.repair_run import RepairRun
+from onceover.repair.job import RepairRun
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

@@ -16,7 +16,6 @@ from tests.integration.cutting_over import change, cut, expected, migrated
 from tests.integration.lane import Lane, event
 from tests.integration.planting import left_by_the_dead, replayed
 
-from onceover import operations
 from onceover.config.endpoints import address
 from onceover.detection.evidence import certify_from_ledger, snapshot
 from onceover.errors import BusyError, ContractChangedError, UsageError
@@ -26,7 +25,8 @@ from onceover.ingest.job import driver, opened
 from onceover.ledger import repair_requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.heart import as_driver
-from onceover.spark.repair_run import Outcome, RepairRun
+from onceover.repair import service as repair_service
+from onceover.repair.job import Outcome, RepairRun
 from onceover.stack.process import wait_for
 
 pytestmark = pytest.mark.stack
@@ -82,7 +82,7 @@ def test_who_began_before_the_migration_does_nothing_by_the_contract_it_knew(lan
     assert repaired_as(lane, knew, first) == Outcome(published=1)
     change(lane)
     cutovers = cut(migrated(lane))
-    assert len(operations.confirm(lane.name, first).confirmed) == 1, "read back by the columns that there were"
+    assert len(repair_service.confirm(lane.name, first).confirmed) == 1, "read back by the columns that there were"
     lane.produce([event(n, amount=n) for n in range(4)])
     replayed(lane)
     lane.ingest()

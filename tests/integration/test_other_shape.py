@@ -10,7 +10,7 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane
 from tests.integration.planting import replayed
 
-from onceover.spark.rebuild import Rebuild
+from onceover.repair.rebuild import Rebuild
 
 pytestmark = pytest.mark.stack
 PAYMENTS = """

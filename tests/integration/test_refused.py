@@ -9,11 +9,11 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import minutes, replayed
 
-from onceover import operations
 from onceover.errors import ContractChangedError
 from onceover.model.claim import verify
 from onceover.model.finding import Kind
 from onceover.model.window import from_ms
+from onceover.repair import service as repair_service
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -61,7 +61,7 @@ def test_a_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) 
             lane.ingest()
             return verify(*arguments)
 
-        patch.setattr("onceover.spark.repair_run.verify", land_first)
+        patch.setattr("onceover.repair.job.verify", land_first)
         assert lane.repair(request).confirmed == ()
     assert lane.aggregates() == {(0.0, "a"): (11, 11, 1)}, "nothing was overwritten"
     assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 1
@@ -154,7 +154,7 @@ def test_a_dry_run_names_what_would_change_and_writes_nothing(lanes: Lanes) -> N
         counts = "SELECT (SELECT count(*) FROM onceover.finding) AS f, (SELECT count(*) FROM onceover.repair) AS r, " \
                  "(SELECT count(*) FROM onceover.certificate) AS c"  # fmt: skip
         before = ledger.execute(counts).fetchone()
-        (row,) = operations.plan_repair(lane.name, window_range=minutes(0, 5))
+        (row,) = repair_service.plan_repair(lane.name, window_range=minutes(0, 5))
         assert ledger.execute(counts).fetchone() == before
     assert (row.lines, row.counted, row.distinct) == (10, 10, 5)
     assert row.bytes == len(lane.raw()["2026-03-01/1200.log"])

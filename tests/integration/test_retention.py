@@ -13,8 +13,9 @@ from tests.integration.planting import aged, replayed
 from tests.integration.program import as_json, run
 
 from onceover.errors import FencedError, TerminalError, UsageError
-from onceover.ledger import audits, drivers, expiries, revisions
+from onceover.ledger import audits, drivers, expiries
 from onceover.model.window import WindowRange
+from onceover.repair import revisions
 from onceover.retention.expire import carry_out
 
 pytestmark = pytest.mark.stack

@@ -17,7 +17,7 @@ CONFIRM = """
 from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics import stats_utils
 from onceover import operations
-from onceover.operations import Confirmation
+from onceover.repair.service import Confirmation
 from onceover_airflow.operators import ConfirmOperator
 
 stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=False)  # as Airflow's task runner does

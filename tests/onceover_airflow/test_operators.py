@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from onceover.errors import TerminalError, UsageError
 from onceover.model.finding import Finding, Kind
 from onceover.model.window import Window, WindowRange
-from onceover.operations import Confirmation, Detection, FailedWindow, PlannedRepair
+from onceover.repair.service import Confirmation, Detection, FailedWindow, PlannedRepair
 from onceover_airflow import operators
 from onceover_airflow.operators import ConfirmOperator, DetectOperator, RepairOperator, complaint, request_of
 
@@ -39,7 +39,7 @@ DUPLICATED = Finding(Kind.DUPLICATED, {"landings": [1, 2]})
 
 @dataclass
 class Library:
-    """Stands in for onceover.operations, with its own result types."""
+    """Stands in for onceover.repair.service, with its own result types."""
 
     request_id: int | None = 7
     failed: tuple[tuple[str, str], ...] = ()
@@ -64,7 +64,7 @@ class Library:
 @pytest.fixture
 def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
-    monkeypatch.setattr(operators, "operations", stand_in)
+    monkeypatch.setattr(operators, "repair_service", stand_in)
     return stand_in
 
 

@@ -20,7 +20,7 @@ from tests.protocol.state import Landing as ModelLanding
 from onceover.detection import evidence as detection_evidence
 from onceover.errors import FencedError
 from onceover.fault_points import RepairStep, Step
-from onceover.ledger import batches, catalog, drivers, frontiers, publishing, refills, repair_requests
+from onceover.ledger import batches, catalog, drivers, frontiers, refills, repair_requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.increments import increment, stage_name
@@ -31,6 +31,7 @@ from onceover.model.columns import Column, Columns
 from onceover.model.finding import Evidence, is_right, judge
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
+from onceover.repair import publish
 
 QUARANTINED_ON = date(2013, 1, 1)
 COLUMNS = Columns((), (Column("records", "bigint", "count"), Column("code", "numeric", "sum")))
@@ -278,7 +279,7 @@ class Replay:
         assert held.verdict.is_proved
         frozen = repair.frozen or 0
         try:
-            return publishing.publish(
+            return publish.publish(
                 self.connection, self.known, held.request, held.claimed, held.rebuilt, (), held.accounted, frozen
             )
         finally:
@@ -289,7 +290,7 @@ class Replay:
         is_held = repair.token == before.token[repair.window]
         if action.did is Event.TRY_FAILED:
             held = self.repairs.pop(action.at)
-            blocked = publishing.fail(self.connection, self.known, held.claimed, action.note, self.scenario.max_tries)
+            blocked = publish.fail(self.connection, self.known, held.claimed, action.note, self.scenario.max_tries)
             assert blocked == (is_held and after.blocked[repair.window])
         elif is_held:
             assert not self._publish(action.at, before)

@@ -46,9 +46,9 @@ def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = No
     """
     from onceover.config.endpoints import address
     from onceover.config.pipelines import find
-    from onceover.ledger import revisions
     from onceover.ledger.catalog import registered
     from onceover.ledger.database import connect, require_current
+    from onceover.repair import revisions
 
     known = find(pipeline)
     chosen, why = window_of(known, window), given(reason, "a restore")

@@ -98,8 +98,8 @@ def _import_first() -> None:
     """What looks need, before they run side by side: of a package that two threads import at once, one of them can
     meet half. psycopg is such a one."""
     import onceover.offset_stores.admin
-    import onceover.operations
     import onceover.raw.window_files
+    import onceover.repair.service
     import onceover.stack  # noqa: F401
 
 

@@ -58,20 +58,20 @@ def repair(
     Right ones are certified from the ledger; Spark starts only if a window is wrong. What was published is read back,
     and revoked if it differs. It may be killed, run twice, or run by two at once: the result is the same.
     """
-    from onceover import operations
     from onceover.config.pipelines import find
+    from onceover.repair import service as repair_service
 
     known = find(pipeline)
     asked = range_of(known, start, end)
     if dry_run:
-        planned = operations.plan_repair(known.name, window_range=asked, force=force)
+        planned = repair_service.plan_repair(known.name, window_range=asked, force=force)
         if json:
             as_json([row.as_dict() for row in planned])
         else:
             show_plan(planned)
         return
     why = given(reason, "a repair", ", or --dry-run")
-    detection = operations.detect(known.name, who=who(), why=why, window_range=asked, force=force)
+    detection = repair_service.detect(known.name, who=who(), why=why, window_range=asked, force=force)
     result = Result(detection)
     if detection.request_id is not None:
         progress(
@@ -81,7 +81,7 @@ def repair(
         )
         ended = run(entry("repair.py", "--pipeline", known.name, "--request", str(detection.request_id)))
         # Even if it ended early: what it has published is read back, so that nothing stands unconfirmed.
-        result = Result(detection, operations.confirm(known.name, detection.request_id), ended)
+        result = Result(detection, repair_service.confirm(known.name, detection.request_id), ended)
     if json:
         as_json(result.as_dict())
     else:

@@ -12,7 +12,7 @@ from onceover.cli.output import say, styled, table
 from onceover.cli.sentences import counted, tell
 from onceover.model.finding import Finding, Kind
 from onceover.model.gap import Reason
-from onceover.operations import Confirmation, Detection, PlannedRepair
+from onceover.repair.service import Confirmation, Detection, PlannedRepair
 
 _MOST_ROWS = 40
 

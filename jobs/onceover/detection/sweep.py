@@ -143,7 +143,7 @@ def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) ->
     from onceover.detection.certified import have_judged_again, versions_standing
     from onceover.ledger.findings import note_finding
     from onceover.ledger.locks import lock_windows
-    from onceover.ledger.publishing import revoke
+    from onceover.repair.publish import revoke
 
     wanted = {each.window_start: each for each in found}
     if not wanted:

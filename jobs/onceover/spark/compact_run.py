@@ -25,9 +25,9 @@ from onceover.model.claim import Rebuilt, verify
 from onceover.model.digest import Digest
 from onceover.model.window import to_ms, written
 from onceover.raw.window_files import WindowFiles
+from onceover.repair.rebuild import Rebuild
 from onceover.spark import parquet
 from onceover.spark.halves import in_halves
-from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import compiled_for
 
 log = logging.getLogger(__name__)

@@ -14,9 +14,9 @@ from onceover.ledger.database import Connection
 from onceover.model.claim import Claimed, Rebuilt, verify
 from onceover.model.digest import Digest
 from onceover.raw.window_files import WindowFiles
+from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.halves import in_halves
-from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import compiled_for
 
 MOST_ROWS = 20

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from onceover import operations
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.errors import TransientError
@@ -19,6 +18,7 @@ from onceover.kafka import Topic
 from onceover.ledger.database import connect
 from onceover.model.window import WindowRange, from_ms
 from onceover.raw.hdfs import SmallFiles
+from onceover.repair import service as repair_service
 from onceover_demo.experiments.topic import KAFKA_PARTITIONS, NOON_MS, Seen, create, seen
 from onceover_demo.supervised import Launch, SupervisedJob, launch_job
 
@@ -97,10 +97,10 @@ class Trial:
             ).fetchone()
         return (row["n"], row["t"]) if row else (0, 0)
 
-    def repair(self) -> operations.Detection:
+    def repair(self) -> repair_service.Detection:
         """Detect, rebuild what is wrong, confirm; what was found."""
         start = from_ms(NOON_MS)
-        found = operations.detect(self.name, who="experiment", why="an experiment",
+        found = repair_service.detect(self.name, who="experiment", why="an experiment",
                                   window_range=WindowRange(start, start + timedelta(minutes=10), 5))  # fmt: skip
         if found.request_id is not None:
             arguments = ["--pipeline", self.name, "--request", str(found.request_id)]
@@ -108,7 +108,7 @@ class Trial:
             job.start()
             if code := job.wait(PATIENCE_SECONDS):
                 raise TransientError(f"the repair of {self.name} ended with {code}: {job.last_words()}")
-            operations.confirm(self.name, found.request_id)
+            repair_service.confirm(self.name, found.request_id)
         return found
 
     def lag(self) -> int:

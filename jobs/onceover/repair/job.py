@@ -14,17 +14,18 @@ from pyspark.sql import SparkSession
 from onceover.detection.evidence import in_flight
 from onceover.errors import FencedError, OnceoverError
 from onceover.fault_points import Holding, RepairStep
-from onceover.ledger import publishing, repair_requests
+from onceover.ledger import repair_requests
 from onceover.ledger.catalog import Registered, require_in_force
 from onceover.ledger.database import Connection, DatabaseError, connect
 from onceover.model.claim import CLAIM_SECONDS, Claimed, Rebuilt, Verdict, verify
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import written
 from onceover.raw.window_files import WindowFiles
+from onceover.repair import publish
+from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.halves import in_halves
 from onceover.spark.leases import SOFT_LIMIT_SECONDS, Leases
-from onceover.spark.rebuild import Rebuild
 from onceover.spark.session import compiled_for
 
 log = logging.getLogger(__name__)
@@ -157,7 +158,7 @@ class RepairRun:
     def _judge(self, one: Claimed, rebuilt: Rebuilt, frozen: int, accounted: Sequence[OffsetRange]) -> Outcome:
         if rebuilt.planned_length > frozen:
             log.warning("window %s: appended to between freezing and reading", written(one.window_start))
-            publishing.give_up(self._connection, one, "the window changed during the repair; it is judged again")
+            publish.give_up(self._connection, one, "the window changed during the repair; it is judged again")
             return Outcome(changed=1)
         verdict = verify(one, rebuilt, frozen)
         if not verdict.is_proved:
@@ -165,12 +166,12 @@ class RepairRun:
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
             return self._failed(one, reason, rebuilt, frozen, verdict)
         try:
-            published = publishing.publish(
+            published = publish.publish(
                 self._connection, self._known, self._wanted, one, rebuilt, verdict.findings, accounted, frozen
             )
         except FencedError as error:
             log.warning("%s", error)
-            publishing.give_up(self._connection, one, str(error))
+            publish.give_up(self._connection, one, str(error))
             return Outcome(changed=1)
         except DatabaseError as error:
             if self._connection.broken:
@@ -192,7 +193,5 @@ class RepairRun:
     ) -> Outcome:
         log.error("window %s: %s", written(one.window_start), reason)
         findings = verdict.findings if verdict else ()
-        blocked = publishing.fail(
-            self._connection, self._known, one, reason, self._max_tries, findings, rebuilt, frozen
-        )
+        blocked = publish.fail(self._connection, self._known, one, reason, self._max_tries, findings, rebuilt, frozen)
         return Outcome(failed=1, blocked=int(blocked))

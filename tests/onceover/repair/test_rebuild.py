@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.onceover.spark.contracts import NOON, payments, plain
 
 from onceover.model.claim import Claimed, LandingOf, Rebuilt
 from onceover.model.cutovers import Contracts, Cutovers
@@ -17,10 +18,8 @@ from onceover.model.digest import Digest
 from onceover.model.line import Line, Record, encode
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import Contract, Measure
-from onceover.spark.rebuild import Rebuild
+from onceover.repair.rebuild import Rebuild
 from onceover.spark.session import COMPILED_FROM_BYTES, compiled_for
-
-from .contracts import NOON, payments, plain
 
 pytestmark = pytest.mark.spark
 SOURCE = KafkaPartition("0badcafe", 3)

@@ -230,10 +230,11 @@ def plan_repair(pipeline_name: str, *, window_range: WindowRange, force: bool = 
 def confirm(pipeline_name: str, request_id: int) -> Confirmation:
     """Re-read what a request published, revoke what differs, and say what became of each of its windows."""
     with _opened(pipeline_name, write=True) as (connection, _, known, _):
-        from onceover.ledger import publishing, repair_requests
+        from onceover.ledger import repair_requests
+        from onceover.repair import publish
 
         repair_requests.read_request(connection, known.name, request_id)
-        rows = publishing.confirm(connection, known, request_id)
+        rows = publish.confirm(connection, known, request_id)
 
         def of(state: str) -> list[tuple[str, str]]:
             return [(written(row["window_start"]), row["reason"] or "") for row in rows if row["state"] == state]

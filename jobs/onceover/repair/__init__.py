@@ -1,0 +1,1 @@
+"""Repairs windows: claims them, rebuilds them from raw, proves and publishes the result."""
