@@ -18,8 +18,8 @@ from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.ledger.heart import as_driver
 from onceover.model.window import written
+from onceover.quarantine.release_job import Found, ReleaseRun
 from onceover.raw.window_files import Layout, WindowFiles
-from onceover.spark.release_run import Found, ReleaseRun
 from onceover.spark.session import running
 
 

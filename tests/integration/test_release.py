@@ -27,9 +27,9 @@ from onceover.model.line import encode, frame
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import from_ms
 from onceover.offset_stores.admin import set_offsets
+from onceover.quarantine.release_job import CONFLICT, EXPIRED, UNACCOUNTED, Found, ReleaseRun
 from onceover.repair.service import plan_repair
 from onceover.spark.contract_diff import check_change
-from onceover.spark.release_run import CONFLICT, EXPIRED, UNACCOUNTED, Found, ReleaseRun
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

@@ -19,7 +19,7 @@ from onceover.errors import UsageError
 from onceover.model.line import Line, encode_id
 
 if TYPE_CHECKING:
-    from onceover.quarantine import Released
+    from onceover.quarantine.reader import Released
     from onceover.raw.window_files import WindowFiles
 
 _MOST_SHOWN = 200  # characters of a key or value, for people
@@ -129,7 +129,7 @@ def _released(name: str) -> Released:
     from onceover.config.endpoints import address
     from onceover.ledger.database import connect, require_current
     from onceover.ledger.releases import releases_of
-    from onceover.quarantine import Released
+    from onceover.quarantine.reader import Released
 
     with connect(address("postgres"), f"onceover quarantine {name}") as connection:
         require_current(connection)
@@ -137,7 +137,7 @@ def _released(name: str) -> Released:
 
 
 def _list(name: str, files: WindowFiles, days: Mapping[date, int], gone: Released, json: bool) -> None:
-    from onceover.quarantine import by_reason
+    from onceover.quarantine.reader import by_reason
 
     told = Occasionally()
     found = list(
@@ -179,7 +179,7 @@ def _list(name: str, files: WindowFiles, days: Mapping[date, int], gone: Release
 def _show(
     files: WindowFiles, days: Mapping[date, int], gone: Released, reason: str | None, limit: int, json: bool
 ) -> None:
-    from onceover.quarantine import first_records
+    from onceover.quarantine.reader import first_records
 
     def wanted(line: Line) -> bool:
         return reason is None or reason in (line.reason or "")

@@ -7,7 +7,7 @@ from datetime import date
 
 from onceover.model.line import Line, Record, encode, frame
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.quarantine import DayReasons, Released, by_reason, first_records
+from onceover.quarantine.reader import DayReasons, Released, by_reason, first_records
 
 FIRST, SECOND = date(2026, 3, 1), date(2026, 3, 2)
 
