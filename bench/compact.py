@@ -18,11 +18,12 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from pyspark.sql import SparkSession
 
 from bench.table import Row, alternate, middle, results, runs
+from onceover.audit import store as audit_store
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.fault_points import Holding
 from onceover.ingest.job import driver, opened
-from onceover.ledger import audits, compactions, drivers
+from onceover.ledger import compactions, drivers
 from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection, connect
 from onceover.model.claim import Claimed, verify
@@ -80,7 +81,7 @@ def run() -> tuple[list[Row], list[str]]:
         due = compactions.due(ledger, NAME, 0, None, None)
         ended = CompactRun(spark, ledger, known, files, address("hdfs"), "bench", "bench", Holding()).run(due)
         compacted_s = time.monotonic() - started
-        claimed = [audits.certified(ledger, NAME, one.due.window_start).claimed for one in ended]
+        claimed = [audit_store.certified(ledger, NAME, one.due.window_start).claimed for one in ended]
     rows = _compared(spark, known, files, claimed, ended)
     spark.stop()
     return rows, [f"written, read back and noted in {compacted_s:.0f} s, on a Spark that was warm"]

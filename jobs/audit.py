@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from onceover.audit import store as audit_store
+from onceover.audit.log_job import audit_log
+from onceover.audit.verify_job import verify_window
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.entrypoint import run
 from onceover.errors import TransientError
-from onceover.ledger import audits
 from onceover.ledger.catalog import require_in_force, require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.raw.window_files import Layout, WindowFiles
-from onceover.spark.audit_run import audit_log
 from onceover.spark.failure import one_line
 from onceover.spark.session import running
-from onceover.spark.verify_run import verify_window
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     with connect(address("postgres"), f"onceover audit {pipeline.name}") as connection:
         require_current(connection)
         known = require_same_contract(connection, pipeline)
-        audit, _ = audits.read(connection, pipeline.name, chosen.audit)
+        audit, _ = audit_store.read(connection, pipeline.name, chosen.audit)
         files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
         files.check()
         with running(f"onceover audit {pipeline.name}") as spark:
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
             except (PySparkException, Py4JError) as error:
                 raise TransientError(f"Spark failed, nothing was changed: {one_line(error)}") from error
         require_in_force(connection, known)
-        audits.finish(connection, audit.audit_id, result)
+        audit_store.finish(connection, audit.audit_id, result)
     print(f"audit {audit.audit_id}: {'equal' if result['equal'] else 'not equal'}")
     return 0
 

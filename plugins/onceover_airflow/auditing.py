@@ -9,7 +9,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
-from onceover import auditing
+from onceover.audit import service as audit_service
 from onceover.config.pipelines import find
 from onceover.detection.future_range import not_ahead
 from onceover.errors import TerminalError
@@ -44,7 +44,7 @@ class AskAuditOperator(BaseOperator):
             if asked.window_range is not None:
                 not_ahead(name, asked.window_range)
                 start, end = asked.window_range.start, asked.window_range.end
-        audit_id = auditing.ask(name, "log", start=start, end=end, who=who_asked(run))
+        audit_id = audit_service.ask(name, "log", start=start, end=end, who=who_asked(run))
         if audit_id is None:
             raise AirflowSkipException(f"pipeline {name} has not run yet")
         return audit_id
@@ -63,7 +63,7 @@ class AuditOperator(SparkJobOperator):
         audit_id = int(str(self.audit_id))
         self.arguments("audit", audit_id)
         super().execute(context)
-        found = dict(auditing.result(chosen_name(self.pipeline), audit_id))
+        found = dict(audit_service.result(chosen_name(self.pipeline), audit_id))
         differing = [row for row in found["rows"] if not row["equal"]]
         counts = {name: found[name] for name in ("windows", "differing", "offsets", "records")}
         self.log.info("Kafka, raw and aggregates of %s:\n%s", self.pipeline, table([counts]))

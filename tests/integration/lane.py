@@ -18,13 +18,16 @@ from hdfs import InsecureClient
 from pyspark.sql import SparkSession
 from tests.integration.program import run
 
+from onceover.audit import store as audit_store
+from onceover.audit.log_job import audit_log
+from onceover.audit.verify_job import verify_window
 from onceover.config.endpoints import address
 from onceover.config.home import pipelines_folder
 from onceover.config.pipelines import find
 from onceover.fault_points import Holding
 from onceover.ingest.driver import Ingest, Progress
 from onceover.ingest.job import driver, opened
-from onceover.ledger import audits, compactions, drivers, repair_requests
+from onceover.ledger import compactions, drivers, repair_requests
 from onceover.ledger.catalog import Registered, keep_log_retention, register, registered
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.model import line
@@ -35,11 +38,9 @@ from onceover.repair import service as repair_service
 from onceover.repair.job import RepairRun
 from onceover.repair.refill import refill
 from onceover.repair.service import Confirmation, Detection
-from onceover.spark.audit_run import audit_log
 from onceover.spark.compact_run import CompactRun, Ended
 from onceover.spark.contract_check import check
 from onceover.spark.session import build
-from onceover.spark.verify_run import verify_window
 from onceover.stack import Stack
 from onceover_demo.warm import QUICKLY
 
@@ -162,15 +163,17 @@ class Lane:
     def verified(self, window_start: datetime) -> Mapping[str, Any]:
         """What `jobs/audit.py` says of the window's certificate."""
         with self.ledger() as ledger:
-            audit_id = audits.ask(ledger, self.name, "window", window_start, None, "test")
-            audit, _ = audits.read(ledger, self.name, audit_id)
+            audit_id = audit_store.ask(ledger, self.name, "window", window_start, None, "test")
+            audit, _ = audit_store.read(ledger, self.name, audit_id)
             return verify_window(self.spark, ledger, self.known(), self.files(), address("hdfs"), audit)
 
     def audited(self, window_range: WindowRange | None = None) -> Mapping[str, Any]:
         """What `jobs/audit.py` says of Kafka's log, raw and the aggregates."""
         start, end = (window_range.start, window_range.end) if window_range else (None, None)
         with self.ledger() as ledger:
-            audit, _ = audits.read(ledger, self.name, audits.ask(ledger, self.name, "log", start, end, "test"))
+            audit, _ = audit_store.read(
+                ledger, self.name, audit_store.ask(ledger, self.name, "log", start, end, "test")
+            )
             return audit_log(self.spark, ledger, self.pipeline, self.known(), self.files(), address("hdfs"), audit)
 
     def explained(self, minute: float) -> Mapping[str, Any]:

@@ -9,9 +9,9 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import append, encoded, expire, minutes, replayed, transactionally
 
+from onceover.audit import store as audit_store
 from onceover.detection.sweep import sweep_pipeline
 from onceover.errors import BusyError, TerminalError, UsageError
-from onceover.ledger import audits
 from onceover.model.window import from_ms
 from onceover.repair import revisions
 from onceover.repair import service as repair_service
@@ -79,7 +79,7 @@ def test_what_the_log_no_longer_holds_is_left_out_and_said(lanes: Lanes) -> None
     assert found["12:05Z"]["equal"]
     assert lane.verified(NOON)["equal"], "raw and the certificate need no log"
     with lane.ledger() as ledger, pytest.raises(TerminalError, match="no certificate"):
-        audits.certified(ledger, lane.name, from_ms(NOON_MS + 600_000))
+        audit_store.certified(ledger, lane.name, from_ms(NOON_MS + 600_000))
 
 
 def test_rows_that_were_replaced_come_back_as_a_new_revision_and_stay_until_a_repair(lanes: Lanes) -> None:

@@ -12,8 +12,9 @@ from tests.integration.lane import Lane, event
 from tests.integration.planting import aged, replayed
 from tests.integration.program import as_json, run
 
+from onceover.audit import store as audit_store
 from onceover.errors import FencedError, TerminalError, UsageError
-from onceover.ledger import audits, drivers, expiries
+from onceover.ledger import drivers, expiries
 from onceover.model.window import WindowRange
 from onceover.repair import revisions
 from onceover.retention.expire import carry_out
@@ -91,7 +92,7 @@ def test_certified_windows_go_and_are_expired_from_then_on(lane: Lane) -> None:
         ).fetchall()
         assert {(row["why"], row["state"]) for row in kept} == {("room", "deleted")}
         with pytest.raises(TerminalError, match="has expired"):
-            audits.certified(ledger, lane.name, NOON)
+            audit_store.certified(ledger, lane.name, NOON)
         with pytest.raises(UsageError, match="has expired"):
             revisions.restore(ledger, lane.known(), NOON, None, "me", "why")
     with pytest.raises(UsageError, match="cannot be repaired"):

@@ -44,12 +44,12 @@ def verify(pipeline: PipelineName, window: WindowStart, json: AsJson = False) ->
 
     Reads the window file whole, with Spark; changes nothing. The result is kept in the ledger, in `onceover.audit`.
     """
-    from onceover import auditing
+    from onceover.audit import service as audit_service
     from onceover.config.pipelines import find
 
     known = find(pipeline)
     chosen = window_of(known, window)
-    audit_id = auditing.ask(known.name, "window", start=chosen.start, end=chosen.end, who=who())
+    audit_id = audit_service.ask(known.name, "window", start=chosen.start, end=chosen.end, who=who())
     found = _carried_out(known.name, audit_id)
     if json:
         as_json({"pipeline": known.name, "window": str(chosen), "audit_id": audit_id, **found})
@@ -77,14 +77,14 @@ def audit(pipeline: PipelineName, start: From = None, end: To = None, json: AsJs
     Without a range: everything that the log still holds, quarantine too. With one: the offsets that its windows were
     landed from. Changes nothing. The result is kept in the ledger, in `onceover.audit`.
     """
-    from onceover import auditing
+    from onceover.audit import service as audit_service
     from onceover.config.pipelines import find
 
     known = find(pipeline)
     if (start is None) != (end is None):
         raise UsageError("give both --from and --to, or neither for all windows")
     chosen = range_of(known, start, end) if start and end else None
-    audit_id = auditing.ask(
+    audit_id = audit_service.ask(
         known.name, "log", start=chosen.start if chosen else None, end=chosen.end if chosen else None, who=who()
     )
     if audit_id is None:
@@ -137,13 +137,13 @@ def _verdict(row: Mapping[str, Any]) -> str:
 
 
 def _carried_out(pipeline: str, audit_id: int | None) -> Mapping[str, Any]:
-    from onceover import auditing
+    from onceover.audit import service as audit_service
 
     progress("starting Spark")
     ended = run(entry("audit.py", "--pipeline", pipeline, "--audit", str(audit_id)))
     if ended:
         raise typer.Exit(ended)
-    return auditing.result(pipeline, audit_id or 0)
+    return audit_service.result(pipeline, audit_id or 0)
 
 
 def _end(found: Mapping[str, Any]) -> None:

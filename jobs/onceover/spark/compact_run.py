@@ -15,9 +15,10 @@ from itertools import chain
 
 from pyspark.sql import SparkSession
 
+from onceover.audit import store as audit_store
 from onceover.errors import TerminalError
 from onceover.fault_points import CompactStep, Holding
-from onceover.ledger import audits, compactions
+from onceover.ledger import compactions
 from onceover.ledger.catalog import Registered
 from onceover.ledger.compactions import Due
 from onceover.ledger.database import Connection
@@ -85,10 +86,12 @@ class CompactRun:
         return list(self._each(group))
 
     def _each(self, group: Sequence[Due]) -> Iterator[Ended]:
-        certified: dict[datetime, audits.Certified] = {}
+        certified: dict[datetime, audit_store.Certified] = {}
         for one in group:
             try:
-                certified[one.window_start] = audits.certified(self._connection, self._known.name, one.window_start)
+                certified[one.window_start] = audit_store.certified(
+                    self._connection, self._known.name, one.window_start
+                )
             except TerminalError as error:  # it went, or its certificate did, since it was listed
                 yield Ended(one, why=str(error))
         lengths = self._files.lengths(certified)
@@ -134,7 +137,7 @@ def _failed(one: Due, reason: str) -> list[Ended]:
     return [Ended(one, why=f"Spark failed: {reason}")]
 
 
-def _difference(one: Due, certified: audits.Certified, rebuilt: Rebuilt) -> str | None:
+def _difference(one: Due, certified: audit_store.Certified, rebuilt: Rebuilt) -> str | None:
     """Why the window's text is not what its certificate says; None where it is."""
     reasons = verify(certified.claimed, rebuilt, rebuilt.planned_length).reasons
     if reasons:

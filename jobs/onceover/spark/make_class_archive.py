@@ -14,11 +14,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from onceover.audit.comparison import Comparison, from_raw
 from onceover.model.offsets import GENERATION_DIGITS, KafkaPartition, OffsetRange
 from onceover.model.pipeline import Contract, Key, Measure
 from onceover.spark import lines
 from onceover.spark.class_archive import ARCHIVE, OPTIONS
-from onceover.spark.comparison import Comparison, from_raw
 from onceover.spark.contract_check import check
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.interpret import aggregate, interpret

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from onceover.ledger import audits
+from onceover.audit import store as audit_store
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.model.claim import Claimed, Rebuilt, verify
@@ -24,7 +24,12 @@ _Raw = tuple[Rebuilt, tuple[int, list[str]]]  # and how many rows differ from it
 
 
 def verify_window(
-    spark: SparkSession, connection: Connection, known: Registered, files: WindowFiles, hdfs: str, audit: audits.Audit
+    spark: SparkSession,
+    connection: Connection,
+    known: Registered,
+    files: WindowFiles,
+    hdfs: str,
+    audit: audit_store.Audit,
 ) -> dict[str, Any]:
     """Whether raw and the aggregates still say what the window's certificate says; `differences` say where not.
 
@@ -34,7 +39,7 @@ def verify_window(
     start = audit.start
     if start is None:
         raise ValueError(f"audit {audit.audit_id} names no window")
-    certified = audits.certified(connection, known.name, start)
+    certified = audit_store.certified(connection, known.name, start)
     compacted, root = certified.claimed.compacted, hdfs.rstrip("/")
     length = files.lengths([start]).get(start, 0)
     path = {start: root + files.layout.window_file(start)} if length else {}
@@ -63,7 +68,7 @@ def verify_window(
     return _compared(certified, length, raw)
 
 
-def _compared(certified: audits.Certified, length: int, raw: _Raw | str) -> dict[str, Any]:
+def _compared(certified: audit_store.Certified, length: int, raw: _Raw | str) -> dict[str, Any]:
     """What differs; `raw` may be why it could not be read."""
     rebuilt, apart = (None, (0, [])) if isinstance(raw, str) else raw
     differences: list[str] = []

@@ -8,10 +8,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from onceover.audit import Apart, WindowAudit
+from onceover.audit import store as audit_store
+from onceover.audit.comparison import Comparison, from_log, from_raw
+from onceover.audit.result import Apart, WindowAudit
 from onceover.config.endpoints import address
 from onceover.kafka.topic import Topic
-from onceover.ledger import audits
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.expiries import expired
@@ -21,7 +22,6 @@ from onceover.model.pipeline import Pipeline
 from onceover.model.shards import sharded
 from onceover.model.window import to_ms
 from onceover.raw.window_files import WindowFiles
-from onceover.spark.comparison import Comparison, from_log, from_raw
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.interpret import aggregate
 from onceover.spark.session import compiled_for
@@ -39,7 +39,7 @@ def audit_log(
     known: Registered,
     files: WindowFiles,
     hdfs: str,
-    audit: audits.Audit,
+    audit: audit_store.Audit,
 ) -> dict[str, Any]:
     """A three-way comparison of the windows of the audit's range, of all windows and quarantine without one.
 
@@ -48,10 +48,12 @@ def audit_log(
     policy = pipeline.ingest
     with closing(Topic(address("kafka"), pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
         facts, compacted = topic.facts(), topic.policy().compacted
-    before = audits.standing(connection, known.name, audit.start, audit.end)
+    before = audit_store.standing(connection, known.name, audit.start, audit.end)
     ranges = [
         OffsetRange(KafkaPartition(facts.generation, p), max(start, facts.earliest[p]), min(end, facts.end[p]))
-        for p, (start, end) in audits.read_for(connection, known.name, facts.generation, audit.start, audit.end).items()
+        for p, (start, end) in audit_store.read_for(
+            connection, known.name, facts.generation, audit.start, audit.end
+        ).items()
         if max(start, facts.earliest[p]) < min(end, facts.end[p])
     ]
     if not ranges:
@@ -84,13 +86,13 @@ def audit_log(
                 windows[None].apart.pop(Apart.NOT_IN_RAW, None)
             counted = log.where("window_ms IS NOT NULL").transform(aggregate(known.contract))
             known.table.stage(connection, stage, copy_lines(counted, known.columns.names))
-        gone = audits.reaching_back(connection, known.name, facts.generation, facts.earliest)
+        gone = audit_store.reaching_back(connection, known.name, facts.generation, facts.earliest)
         _compare_aggregates(connection, known, stage, before, gone, windows, compacted)
     finally:
         log.unpersist()
         if not connection.broken:
             known.table.unstage(connection, stage)
-    after = audits.standing(connection, known.name, audit.start, audit.end)
+    after = audit_store.standing(connection, known.name, audit.start, audit.end)
     for start, one in windows.items():
         if start is not None and start in before and before[start].version != after[start].version:
             one.not_compared, one.counted, one.rows = "it changed during the audit", None, None
@@ -101,7 +103,7 @@ def _compare_aggregates(
     connection: Connection,
     known: Registered,
     stage: str,
-    before: dict[datetime, audits.Standing],
+    before: dict[datetime, audit_store.Standing],
     gone: frozenset[datetime],
     windows: dict[datetime | None, WindowAudit],
     compacted: bool,

@@ -19,7 +19,7 @@ def ask(
 ) -> int | None:
     """Write an audit down, for `jobs/audit.py` to carry out; its id. None for a pipeline that has not run yet, where a
     schedule asks for all of its windows. A window without a certificate is refused here, before Spark starts."""
-    from onceover.ledger import audits
+    from onceover.audit import store as audit_store
     from onceover.ledger.catalog import is_registered, require_same_contract
 
     with _opened(pipeline_name) as (connection, pipeline):
@@ -27,16 +27,16 @@ def ask(
             return None
         known: Registered = require_same_contract(connection, pipeline)
         if kind == "window" and start is not None:
-            audits.certified(connection, known.name, start)
-        return audits.ask(connection, known.name, kind, start, end, who)
+            audit_store.certified(connection, known.name, start)
+        return audit_store.ask(connection, known.name, kind, start, end, who)
 
 
 def result(pipeline_name: str, audit_id: int) -> Mapping[str, Any]:
     """What came out of it; TransientError if nothing has yet."""
-    from onceover.ledger import audits
+    from onceover.audit import store as audit_store
 
     with _opened(pipeline_name) as (connection, pipeline):
-        _, found = audits.read(connection, pipeline.name, audit_id)
+        _, found = audit_store.read(connection, pipeline.name, audit_id)
     if found is None:
         raise TransientError(f"audit {audit_id} of {pipeline_name} ended without a result; run it again")
     return found

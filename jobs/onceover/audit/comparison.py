@@ -15,7 +15,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
-from onceover.audit import Apart, Side, WindowAudit
+from onceover.audit.result import Apart, Side, WindowAudit
 from onceover.model.claim import Release
 from onceover.model.cutovers import Contracts
 from onceover.model.digest import EMPTY, Digest

@@ -1,0 +1,1 @@
+"""Proves certified windows again: from raw, from the rows that readers query, and from Kafka's log."""
