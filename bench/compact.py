@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from bench.table import Row, alternate, middle, results, runs
 from onceover.audit import store as audit_store
+from onceover.compaction.job import CompactRun, Ended
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.fault_points import Holding
@@ -32,7 +33,6 @@ from onceover.model.pipeline import Pipeline
 from onceover.raw.window_files import Layout, WindowFiles
 from onceover.repair import service as repair_service
 from onceover.repair.rebuild import Rebuild
-from onceover.spark.compact_run import CompactRun, Ended
 from onceover.spark.contract_check import check
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.session import COMPILED_FROM_BYTES, build, compiled_for

@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 
+from onceover.compaction.job import CompactRun
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.entrypoint import run
@@ -15,7 +16,6 @@ from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.model.window import parse_moment
 from onceover.raw.window_files import Layout, WindowFiles
-from onceover.spark.compact_run import CompactRun
 from onceover.spark.session import running
 
 

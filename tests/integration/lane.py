@@ -21,6 +21,7 @@ from tests.integration.program import run
 from onceover.audit import store as audit_store
 from onceover.audit.log_job import audit_log
 from onceover.audit.verify_job import verify_window
+from onceover.compaction.job import CompactRun, Ended
 from onceover.config.endpoints import address
 from onceover.config.home import pipelines_folder
 from onceover.config.pipelines import find
@@ -38,7 +39,6 @@ from onceover.repair import service as repair_service
 from onceover.repair.job import RepairRun
 from onceover.repair.refill import refill
 from onceover.repair.service import Confirmation, Detection
-from onceover.spark.compact_run import CompactRun, Ended
 from onceover.spark.contract_check import check
 from onceover.spark.session import build
 from onceover.stack import Stack

@@ -1,0 +1,1 @@
+"""Compacts certified windows to Parquet beside their text."""
