@@ -234,7 +234,7 @@ def content_hash(lane: Lane, amount: int) -> str:
 
 
 def tell_again(finding: dict[str, Any]) -> str:
-    from onceover.cli.sentences import tell
+    from onceover.explain.finding_text import tell
 
     return tell(finding["kind"], finding["evidence"]).what
 

@@ -13,8 +13,8 @@ from onceover.cli.entry_process import run
 from onceover.cli.explain import WindowStart
 from onceover.cli.output import as_json, progress, say, table
 from onceover.cli.repair import who
-from onceover.cli.sentences import counted
 from onceover.errors import UsageError
+from onceover.explain.finding_text import counted
 
 From = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
 To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]

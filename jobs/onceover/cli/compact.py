@@ -12,9 +12,9 @@ from onceover.cli.codes import FAILED, TRY_LATER, epilog
 from onceover.cli.entry_process import told
 from onceover.cli.output import as_json, progress, say, table
 from onceover.cli.repair import given, who
-from onceover.cli.sentences import counted
 from onceover.config.toml_table import DURATION_RULE, milliseconds
 from onceover.errors import UsageError
+from onceover.explain.finding_text import counted
 from onceover.model.window import WindowRange, written
 
 if TYPE_CHECKING:

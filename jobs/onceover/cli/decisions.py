@@ -11,8 +11,8 @@ from onceover.cli.codes import TRY_LATER, epilog
 from onceover.cli.explain import WindowStart
 from onceover.cli.output import say
 from onceover.cli.repair import Reason, given, who
-from onceover.cli.sentences import counted, records
 from onceover.errors import UsageError
+from onceover.explain.finding_text import counted, records
 from onceover.model.line import parse_id
 from onceover.model.window import written
 

@@ -9,11 +9,11 @@ import typer
 from onceover.cli.arguments import AsJson, PipelineName, window_of
 from onceover.cli.codes import FAILED, epilog
 from onceover.cli.output import as_json
-from onceover.cli.sentences import tell
+from onceover.explain.finding_text import tell
 from onceover.model.window import written
 
 if TYPE_CHECKING:
-    from onceover.cli.known import Known
+    from onceover.explain.gather import Known
 
 WindowStart = Annotated[
     str, typer.Argument(metavar="WINDOW", help="Start of a window with its zone, like 2013-01-01T05:00Z.")
@@ -38,8 +38,8 @@ def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -
 
     Reads the ledger and the length of the window file, nothing else, and changes nothing.
     """
-    from onceover.cli.known import gather
     from onceover.config.pipelines import find
+    from onceover.explain.gather import gather
 
     known = find(pipeline)
     chosen = window_of(known, window)
@@ -47,7 +47,7 @@ def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -
     if json:
         as_json(_as_values(story))
     else:
-        from onceover.cli.story import show
+        from onceover.explain.view import show
 
         show(story)
 

@@ -10,7 +10,7 @@ from onceover.cli.arguments import AsJson, PipelineName, range_of
 from onceover.cli.codes import FAILED, epilog
 from onceover.cli.output import as_json, progress, say, table
 from onceover.cli.repair import From, Reason, To, given, who
-from onceover.cli.sentences import counted
+from onceover.explain.finding_text import counted
 from onceover.model.gap import Reason as Gone
 from onceover.model.offsets import parse_range
 from onceover.model.window import written

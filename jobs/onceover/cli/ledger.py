@@ -10,7 +10,7 @@ import typer
 from onceover.cli.arguments import AsJson, PipelineName, entry
 from onceover.cli.codes import TRY_LATER, epilog
 from onceover.cli.output import as_json, progress, say
-from onceover.cli.sentences import counted
+from onceover.explain.finding_text import counted
 
 app = typer.Typer(name="ledger", no_args_is_help=True, help="Look after the ledger.")
 

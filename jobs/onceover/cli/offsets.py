@@ -13,8 +13,8 @@ from onceover.cli.arguments import AsJson, PipelineName
 from onceover.cli.codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import as_json, say, table
 from onceover.cli.repair import Reason, given, who
-from onceover.cli.sentences import counted
 from onceover.errors import UsageError
+from onceover.explain.finding_text import counted
 from onceover.model.offsets import MAX_KAFKA_PARTITION
 from onceover.offset_stores import OFFSET_STORES
 from onceover.offset_stores.store import MOST

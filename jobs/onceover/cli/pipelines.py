@@ -11,10 +11,10 @@ import typer
 from onceover.cli.arguments import AsJson, pipeline_names
 from onceover.cli.codes import WRONG_TOML, epilog
 from onceover.cli.output import as_json, err, safe, say, styled, table
-from onceover.cli.sentences import counted
 from onceover.config.home import pipelines_folder
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.errors import ConfigurationError
+from onceover.explain.finding_text import counted
 
 if TYPE_CHECKING:
     from onceover.model.columns import Columns

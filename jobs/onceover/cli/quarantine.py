@@ -14,8 +14,8 @@ from onceover.cli.arguments import AsJson, PipelineName
 from onceover.cli.codes import TRY_LATER, epilog
 from onceover.cli.output import Occasionally, as_json, safe, say, table
 from onceover.cli.release import release
-from onceover.cli.sentences import counted
 from onceover.errors import UsageError
+from onceover.explain.finding_text import counted
 from onceover.model.line import Line, encode_id
 
 if TYPE_CHECKING:

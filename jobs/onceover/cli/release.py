@@ -10,7 +10,7 @@ from onceover.cli.arguments import entry
 from onceover.cli.entry_process import told
 from onceover.cli.output import as_json, progress, say, table
 from onceover.cli.repair import given, who
-from onceover.cli.sentences import counted
+from onceover.explain.finding_text import counted
 
 _MOST_SHOWN = 40
 

@@ -9,7 +9,7 @@ from rich.filesize import decimal
 
 from onceover.cli.codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
 from onceover.cli.output import say, styled, table
-from onceover.cli.sentences import counted, tell
+from onceover.explain.finding_text import counted, tell
 from onceover.model.finding import Finding, Kind
 from onceover.model.gap import Reason
 from onceover.repair.service import Confirmation, Detection, PlannedRepair

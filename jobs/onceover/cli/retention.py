@@ -10,7 +10,7 @@ from onceover.cli.arguments import AsJson, PipelineName
 from onceover.cli.codes import TRY_LATER, epilog
 from onceover.cli.output import Occasionally, as_json, say, table
 from onceover.cli.repair import given, who
-from onceover.cli.sentences import counted
+from onceover.explain.finding_text import counted
 from onceover.retention.service import Due, LetGo, due, let_go
 
 _MOST_SHOWN = 40

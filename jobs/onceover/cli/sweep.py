@@ -9,9 +9,9 @@ import typer
 from onceover.cli.arguments import AsJson, PipelineName, range_of
 from onceover.cli.codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import Occasionally, as_json, say, table
-from onceover.cli.sentences import counted
 from onceover.detection.sweep import Swept, sweep_pipeline
 from onceover.errors import UsageError
+from onceover.explain.finding_text import counted
 from onceover.model.window import written
 
 From = Annotated[

@@ -12,8 +12,8 @@ import typer
 from onceover.cli.arguments import AsJson, PipelineName, range_of, window_of
 from onceover.cli.codes import epilog
 from onceover.cli.output import as_json, say, styled, table
-from onceover.cli.sentences import counted
 from onceover.errors import UsageError
+from onceover.explain.finding_text import counted
 
 if TYPE_CHECKING:
     from onceover.model.pipeline import Pipeline

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from onceover.cli.checks.machine import room
 from onceover.cli.checks.outcome import SECONDS, Outcome, get_json
-from onceover.cli.sentences import counted
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
+from onceover.explain.finding_text import counted
 from onceover.model.pipeline import Pipeline
 
 _CLIENT = "dfs.client.block.write.replace-datanode-on-failure"

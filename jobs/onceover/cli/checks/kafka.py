@@ -7,9 +7,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from onceover.cli.checks.outcome import SECONDS, Outcome
-from onceover.cli.sentences import counted
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError, TerminalError
+from onceover.explain.finding_text import counted
 from onceover.model.pipeline import Pipeline
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from onceover.cli.checks.outcome import SECONDS, Outcome
-from onceover.cli.sentences import listed
 from onceover.config import endpoints
+from onceover.explain.finding_text import listed
 
 JAVA = 17
 MOVE_TOGETHER = ("pyspark", "pyspark-client", "apache-airflow-providers-apache-spark")

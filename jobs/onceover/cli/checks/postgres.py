@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from onceover.cli.checks.outcome import Outcome
-from onceover.cli.sentences import counted, listed, tell
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError, TransientError, UsageError
+from onceover.explain.finding_text import counted, listed, tell
 from onceover.model.finding import Kind
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import written

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from onceover.cli.sentences import listed, tell
+from onceover.explain.finding_text import listed, tell
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence, Finding, Kind, judge
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from onceover.cli.advice import Step, next_steps
 from onceover.config.endpoints import address
 from onceover.detection.evidence import snapshot
 from onceover.detection.look import look
 from onceover.errors import OnceoverError, TerminalError
+from onceover.explain.next_steps import Step, next_steps
 from onceover.ledger import compactions, queries
 from onceover.ledger.catalog import Registered, registered
 from onceover.ledger.database import Connection, connect, require_current

@@ -10,9 +10,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from onceover.cli.known import Known
 from onceover.cli.output import STYLES, safe, say, table
-from onceover.cli.sentences import Told, counted, offset_ranges, records, tell
+from onceover.explain.finding_text import Told, counted, offset_ranges, records, tell
+from onceover.explain.gather import Known
 from onceover.model.finding import Kind
 from onceover.model.window import written
 

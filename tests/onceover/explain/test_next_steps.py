@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from onceover.cli.advice import next_steps
+from onceover.explain.next_steps import next_steps
 from onceover.model.finding import Kind
 from onceover.model.window import Window
 

@@ -1,0 +1,1 @@
+"""Tells what is known of a window, in words and as values."""
