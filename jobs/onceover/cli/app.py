@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from onceover import __version__
-from onceover.cli import (
+from onceover.cli.commands import (
     audit,
     compact,
     decisions,
@@ -31,7 +31,7 @@ from onceover.cli import (
     sweep,
     windows,
 )
-from onceover.cli.codes import epilog
+from onceover.cli.exit_codes import epilog
 from onceover.cli.output import fail
 from onceover.errors import OnceoverError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rich.filesize import decimal
 
-from onceover.cli.codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
+from onceover.cli.exit_codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
 from onceover.cli.output import say, styled, table
 from onceover.explain.finding_text import counted, tell
 from onceover.model.finding import Finding, Kind

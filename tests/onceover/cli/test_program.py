@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from onceover.cli.app import app
-from onceover.cli.codes import EVERYWHERE
+from onceover.cli.exit_codes import EVERYWHERE
 from onceover.errors import BusyError, ConfigurationError, UnreachableError, UsageError
 
 COMMANDS = (
@@ -160,7 +160,7 @@ def test_an_entry_that_is_interrupted_lets_go_before_the_command_ends(tmp_path: 
         "try:\n    marks.write_text('holds')\n    time.sleep(60)\n"
         "finally:\n    time.sleep(0.3)\n    marks.write_text('let go')\n"
     )
-    code = f"import sys; from onceover.cli.entry_process import run; run([sys.executable, {str(child)!r}])"
+    code = f"import sys; from onceover.cli.spark_entry import run; run([sys.executable, {str(child)!r}])"
     for number, expected in ((signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM)):
         process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
         _wait_for(lambda: marks.exists() and marks.read_text() == "holds")
@@ -180,7 +180,7 @@ def test_an_entry_ends_when_the_command_is_killed(tmp_path: Path) -> None:
         "try:\n    marks.write_text('holds')\n    time.sleep(60)\n"
         "finally:\n    marks.write_text('let go')\n"
     )
-    code = f"import sys; from onceover.cli.entry_process import run; run([sys.executable, {str(child)!r}])"
+    code = f"import sys; from onceover.cli.spark_entry import run; run([sys.executable, {str(child)!r}])"
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     _wait_for(lambda: marks.exists() and marks.read_text() == "holds")
     process.kill()

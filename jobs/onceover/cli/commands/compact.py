@@ -1,0 +1,144 @@
+"""`onceover compact`: certified windows as Parquet beside their text, smaller, and each record once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from onceover.cli.arguments import AsJson, PipelineName, entry, range_of
+from onceover.cli.commands.repair import given, who
+from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
+from onceover.cli.output import as_json, progress, say, table
+from onceover.cli.spark_entry import told
+from onceover.config.toml_table import DURATION_RULE, milliseconds
+from onceover.errors import UsageError
+from onceover.explain.finding_text import counted
+from onceover.model.window import WindowRange, written
+
+if TYPE_CHECKING:
+    from onceover.ledger.compactions import Due
+
+_MOST_SHOWN = 40
+
+OlderThan = Annotated[
+    str,
+    typer.Option(
+        "--older-than", metavar="DURATION", help="Only windows that nothing has come to for so long: 90d, 0s."
+    ),
+]
+From = Annotated[
+    str | None, typer.Option("--from", metavar="TIME", help="Start of the first window; needs --to. Else all windows.")
+]
+To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what would be written; write nothing.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Kept with each file, and with who said so.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(
+        epilog=epilog(
+            "onceover compact flights --dry-run",
+            "onceover compact flights --older-than 90d",
+            "onceover compact flights --from 2013-01-01T00:00Z --to 2013-02-01T00:00Z --json",
+            codes={
+                0: "every window is compacted, or there was none",
+                FAILED: "a window's raw is not what its certificate says, or it changed meanwhile, and was named",
+                TRY_LATER: "a part does not answer, or another process compacts this pipeline",
+            },
+        )
+    )(compact)
+
+
+def compact(
+    pipeline: PipelineName,
+    older_than: OlderThan = "30d",
+    start: From = None,
+    end: To = None,
+    dry_run: DryRun = False,
+    reason: Reason = "to save room",
+    json: AsJson = False,
+) -> None:
+    """Write certified windows as Parquet beside their text: the records that count, each once.
+
+    A file is read back, and kept only if its digest is the certificate's. Text is not deleted: once retention lets it
+    go, the Parquet file stands in for it, and the window is verified, audited and repaired as before. It may be
+    killed, run twice, or run by two at once.
+    """
+    from onceover.config.pipelines import find
+
+    known = find(pipeline)
+    if (start is None) != (end is None):
+        raise UsageError("--from and --to belong together; leave both out for every certified window")
+    asked = range_of(known, start, end) if start and end else None
+    longer = milliseconds(older_than)
+    if longer is None:
+        raise UsageError(f"--older-than: {older_than[:40]!r} is no duration; {DURATION_RULE}")
+    why = given(reason, "a compaction")
+    due = _due(known.name, longer, asked)
+    ended = [] if dry_run or not due else _carried_out(known.name, longer, asked, why)
+    failed = [each for each in ended if each["why"]]
+    if json:
+        as_json({"pipeline": known.name, "dry_run": dry_run, "older_than_ms": longer, **_totals(due, ended),
+                 "failed": len(failed), "windows": ended or list(map(_as_dict, due))})  # fmt: skip
+    else:
+        _show(ended or list(map(_as_dict, due)), dry_run, _totals(due, ended))
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _due(pipeline: str, longer: int, asked: WindowRange | None) -> list[Due]:
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
+    from onceover.ledger import compactions
+    from onceover.ledger.catalog import require_same_contract
+    from onceover.ledger.database import connect, require_current
+
+    start, end = (asked.start, asked.end) if asked else (None, None)
+    with connect(address("postgres"), f"onceover compact {pipeline}") as connection:
+        require_current(connection)
+        require_same_contract(connection, find(pipeline))
+        return compactions.due(connection, pipeline, longer, start, end)
+
+
+def _carried_out(pipeline: str, longer: int, asked: WindowRange | None, why: str) -> list[Mapping[str, Any]]:
+    """What `jobs/compact.py` says became of each window."""
+    progress("starting Spark")
+    within = ("--from", written(asked.start), "--to", written(asked.end)) if asked else ()
+    command = entry("compact.py", "--pipeline", pipeline, "--older-than-ms", str(longer), *within,
+                    f"--who={who()}", f"--why={why}")  # fmt: skip
+    found: list[Mapping[str, Any]] = told(command)
+    return found
+
+
+def _as_dict(due: Due) -> Mapping[str, Any]:
+    return {"window": written(due.window_start), "records": due.digest.records, "text_bytes": due.text_bytes,
+            "bytes": None, "why": None}  # fmt: skip
+
+
+def _totals(due: Sequence[Due], ended: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    done = [each for each in ended if each["bytes"] is not None]
+    return {
+        "due": len(due),
+        "compacted": len(done),
+        "records": sum(each["records"] for each in done),
+        "text_bytes": sum(each["text_bytes"] for each in done),
+        "bytes": sum(each["bytes"] for each in done),
+    }
+
+
+def _show(rows: Sequence[Mapping[str, Any]], dry_run: bool, totals: Mapping[str, int]) -> None:
+    shown = [row for row in rows if row["why"]] or rows
+    if shown:
+        cells = ((row["window"], row["records"], row["text_bytes"], row["bytes"], row["why"]) for row in shown)
+        say(table(["window", ">records", ">bytes of text", ">of Parquet", "failed"], list(cells)[:_MOST_SHOWN]))
+    if len(shown) > _MOST_SHOWN:
+        say(f"and {len(shown) - _MOST_SHOWN:,} more; all of them with --json")
+    if dry_run:
+        say(f"{counted(totals['due'], 'certified window')} would be compacted")
+        return
+    say(
+        f"{counted(totals['compacted'], 'window')} compacted, {counted(totals['records'], 'record')}: "
+        f"{totals['text_bytes']:,} bytes of text, {totals['bytes']:,} of Parquet"
+    )

@@ -1,0 +1,77 @@
+"""`onceover explain`: all that is known of one window, told to a person or as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from onceover.cli.arguments import AsJson, PipelineName, window_of
+from onceover.cli.exit_codes import FAILED, epilog
+from onceover.cli.output import as_json
+from onceover.explain.finding_text import tell
+from onceover.model.window import written
+
+if TYPE_CHECKING:
+    from onceover.explain.gather import Known
+
+WindowStart = Annotated[
+    str, typer.Argument(metavar="WINDOW", help="Start of a window with its zone, like 2013-01-01T05:00Z.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(
+        epilog=epilog(
+            "onceover explain flights 2013-01-05T14:00Z",
+            "onceover explain flights 2013-01-05T14:00Z --json",
+            codes={
+                0: "the window is known; whether it is right is in what is printed",
+                FAILED: "nobody knows that window",
+            },
+        )
+    )(explain)
+
+
+def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -> None:
+    """Tell all that is known of one window: what is wrong, how it is known, what was done, what to do next.
+
+    Reads the ledger and the length of the window file, nothing else, and changes nothing.
+    """
+    from onceover.config.pipelines import find
+    from onceover.explain.gather import gather
+
+    known = find(pipeline)
+    chosen = window_of(known, window)
+    story = gather(known.name, known.storage.raw_root, chosen)
+    if json:
+        as_json(_as_values(story))
+    else:
+        from onceover.explain.view import show
+
+        show(story)
+
+
+def _as_values(known: Known) -> dict[str, object]:
+    """What is known, JSON-able; sentences included, so that a program may pass them on."""
+    landings = known.rows["landings"]
+    return {
+        "pipeline": known.pipeline,
+        "window": str(known.window),
+        "end": written(known.window.end),
+        "state": known.state,
+        "findings": [
+            {**row, "what": (told := tell(row["kind"], row["evidence"], landings)).what, "how": told.how}
+            for row in known.findings
+        ],
+        "findings_of_pipeline": [{"kind": str(f.kind), "evidence": dict(f.evidence)} for f in known.of_pipeline],
+        "judged_now": known.judged is not None,
+        "not_judged_because": known.not_judged,
+        "file": {"path": known.window_file, "length": known.file_length},
+        "parquet": known.parquet,
+        "aggregates": known.aggregates,
+        "watermark": known.watermark,
+        "every_window_closed": known.every_window_closed,
+        "next_steps": [{"text": step.text, "command": step.command} for step in known.steps],
+        "ledger": dict(known.rows),
+    }

@@ -1,0 +1,60 @@
+"""`onceover metrics`: what the ledger says of all pipelines, for Prometheus to scrape."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from onceover.cli.exit_codes import TRY_LATER, epilog
+from onceover.cli.output import fail, progress
+
+Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="On loopback; 0 is any free one.")]
+Once = Annotated[bool, typer.Option("--once", metavar="", help="Print the metrics and exit.")]
+OverdueMinutes = Annotated[
+    int,
+    typer.Option(
+        "--overdue-minutes", metavar="N", min=1, help="How long a closed window may wait for its certificate."
+    ),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(
+        epilog=epilog(
+            "onceover metrics",
+            "onceover metrics --port 9500 --overdue-minutes 30",
+            "onceover metrics --once | grep onceover_windows",
+            codes={
+                0: "it was told to stop; with --once, the ledger answered",
+                TRY_LATER: "the port is taken; with --once, the ledger does not answer",
+            },
+        )
+    )(metrics)
+
+
+def metrics(port: Port = 9464, once: Once = False, overdue_minutes: OverdueMinutes = 60) -> None:
+    """Serve metrics of all pipelines at /metrics, in Prometheus' format, until SIGTERM or Ctrl-C.
+
+    Every scrape reads the ledger, so that one process serves all pipelines and may be started anew at any time. Where
+    the ledger does not answer, a scrape says `onceover_up 0` and nothing else.
+    """
+    from onceover.observability.exporter import LedgerCollector, registry, serving
+
+    overdue_after = timedelta(minutes=overdue_minutes)
+    if once:
+        from prometheus_client import generate_latest
+
+        collector = LedgerCollector(overdue_after, say=lambda _: None)  # it is raised below
+        typer.echo(generate_latest(registry(collector)), nl=False)
+        if collector.problem:
+            raise collector.problem
+        return
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    with serving(LedgerCollector(overdue_after, say=fail), port) as where:
+        progress(f"metrics are at {where}")
+        stop.wait()

@@ -1,0 +1,85 @@
+"""`onceover pipelines migrate`: a changed contract, put into force from an offset on."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from onceover.cli.arguments import AsJson, PipelineName
+from onceover.cli.commands.pipelines import toml_of
+from onceover.cli.commands.repair import Reason, given, who
+from onceover.cli.exit_codes import TRY_LATER, WRONG_TOML, epilog
+from onceover.cli.output import as_json, err, say, table
+
+if TYPE_CHECKING:
+    from onceover.ingest.cutover import Check, Migration
+    from onceover.model.columns import Columns
+    from onceover.model.pipeline import Contract
+
+DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what would change; write nothing.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(
+        epilog=epilog(
+            "onceover pipelines migrate flights --dry-run",
+            'onceover pipelines migrate flights --reason "INC-42: also count cancelled flights"',
+            codes={
+                0: "the contract of the TOML is in force, or nothing had changed",
+                TRY_LATER: "ingest runs, stop it; or somebody reads the aggregates for long",
+                WRONG_TOML: "the TOML has a mistake",
+            },
+        )
+    )(migrate)
+
+
+def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = False, json: AsJson = False) -> None:
+    """Put a pipeline's changed contract into force for all records from now on.
+
+    Stop ingest, change the TOML, migrate, start ingest. Records before the cutover keep the contract that they were
+    read under, in every replay, repair and audit. A new measure is null in rows that hold only such records. The topic,
+    the window's length, keys and the measures that there are must stay: for other ones make a pipeline of its own.
+    """
+    from onceover.config.pipelines import find
+    from onceover.ingest.cutover import migrate as cut_over
+
+    known = find(pipeline)
+    why = "a dry run" if dry_run else given(reason, "a migration", ", or --dry-run")
+    done = cut_over(known, _with_spark(toml_of(known.name)), who(), why, write=not dry_run)
+    if json:
+        as_json({**done.as_dict(), "dry_run": dry_run})
+    else:
+        _show(done, dry_run)
+
+
+def _with_spark(file: str) -> Check:
+    def check(old: Contract, new: Contract) -> tuple[Columns, list[str]]:
+        from onceover.spark.contract_diff import check_change
+        from onceover.spark.session import build
+
+        with err().status("Spark checks the SQL ..."):
+            spark = build("onceover pipelines migrate")
+            try:
+                return check_change(spark, old, new, file)
+            finally:
+                with suppress(Exception):  # a JVM that was interrupted has nothing left to stop
+                    spark.stop()
+
+    return check
+
+
+def _show(done: Migration, dry_run: bool) -> None:
+    if done.old == done.new:
+        say(f"nothing to migrate: {done.pipeline}'s TOML says what version {done.new} of its contract says")
+        return
+    follows = "would follow" if dry_run else "follows"
+    say(f"version {done.new} of {done.pipeline}'s contract {follows} version {done.old}")
+    say(f"changed: {', '.join(done.changed)}")
+    if done.added:
+        say(f"new measures: {', '.join(done.added)}")
+    if done.cutovers:
+        rows = ((s.generation, str(s.kafka_partition), at) for s, at in done.cutovers)
+        say(table(["generation", ">partition", f">first offset of version {done.new}"], rows))
+    say("Nothing was written." if dry_run else f"Start ingest again: `onceover ingest {done.pipeline}`")

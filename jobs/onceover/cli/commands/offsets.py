@@ -1,0 +1,164 @@
+"""`onceover offsets`: where reading goes on, said by the store, by Kafka and by the ledger; set, or moved elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from onceover.cli.arguments import AsJson, PipelineName
+from onceover.cli.commands.repair import Reason, given, who
+from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
+from onceover.cli.output import as_json, say, table
+from onceover.errors import UsageError
+from onceover.explain.finding_text import counted
+from onceover.model.offsets import MAX_KAFKA_PARTITION
+from onceover.offset_stores import OFFSET_STORES
+from onceover.offset_stores.store import MOST
+
+if TYPE_CHECKING:
+    from onceover.model.pipeline import Pipeline
+    from onceover.offset_stores.admin import Looked
+
+
+class Action(StrEnum):
+    """What to do with the offsets."""
+
+    SHOW = "show"
+    SET = "set"
+    COPY = "copy"
+
+
+Do = Annotated[Action, typer.Argument(metavar="ACTION", help="show, set or copy.")]
+Values = Annotated[
+    list[str] | None, typer.Argument(metavar="PARTITION=OFFSET", help="With set: the next offset to read, each.")
+]
+To = Annotated[
+    str | None, typer.Option("--to", metavar="STORE", help=f"With copy: {', '.join(s for s in OFFSET_STORES)}.")
+]
+At = Annotated[
+    str, typer.Option("--path", metavar="PATH", help="With copy: where the offsets of a file, hdfs or checkpoint lie.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(
+        epilog=epilog(
+            "onceover offsets flights show",
+            'onceover offsets flights set 0=1200 3=950 --reason "INC-42: read the afternoon again"',
+            'onceover offsets flights copy --to postgres --reason "one store less to look after"',
+            'onceover offsets flights copy --to checkpoint --path /checkpoints/flights --reason "back to the query"',
+            codes={FAILED: "what is stored cannot be read, or is another topic's", TRY_LATER: "ingest runs, stop it"},
+        )
+    )(offsets)
+
+
+def offsets(
+    pipeline: PipelineName,
+    action: Do,
+    values: Values = None,
+    to: To = None,
+    path: At = "",
+    reason: Reason = None,
+    json: AsJson = False,
+) -> None:
+    """Show where a pipeline's reading goes on, set it, or copy it to another offset store.
+
+    show reads only. set and copy need a reason, which is kept, and an ingest that does not run. An offset set ahead
+    skips nothing for ever, the next repair reads the hole again; one set back lands records twice, and the next repair
+    counts them once. After a copy, name the new store in the pipeline's TOML before ingest starts again.
+    """
+    from onceover.config.pipelines import find
+
+    known = find(pipeline)
+    if values and action is not Action.SET:
+        raise UsageError(f"{action} takes no PARTITION=OFFSET; that is for set")
+    if to is not None and action is not Action.COPY:
+        raise UsageError(f"{action} takes no --to; that is for copy")
+    if path and action is not Action.COPY:
+        raise UsageError(f"{action} takes no --path; that is for copy")
+    match action:
+        case Action.SHOW:
+            _show(known, json)
+        case Action.SET:
+            _set(known, values or (), reason, json)
+        case Action.COPY:
+            _copy(known, to, path, reason, json)
+
+
+def _show(pipeline: Pipeline, json: bool) -> None:
+    from onceover.offset_stores.admin import look
+
+    seen = look(pipeline)
+    if json:
+        as_json({"pipeline": pipeline.name, **asdict(seen)})
+    else:
+        _draw(pipeline.name, seen)
+    if seen.trouble:
+        raise typer.Exit(FAILED)
+
+
+def _draw(name: str, seen: Looked) -> None:
+    say(f"{name} keeps its offsets in {seen.store}: {seen.place}; topic ID {seen.topic_id}", whole=True)
+    say(
+        table(
+            [">partition", ">log starts", ">stored", ">log ends", ">to read", ">frontier", ">reach"],
+            (
+                (
+                    str(p.kafka_partition), p.earliest, p.stored, p.end,
+                    None if p.stored is None else max(0, p.end - p.stored), p.frontier, p.reach,
+                )
+                for p in seen.kafka_partitions
+            ),
+        )
+    )  # fmt: skip
+    if seen.trouble:
+        say(f"What is stored does not count: {seen.trouble}")
+
+
+def _set(pipeline: Pipeline, values: Sequence[str], reason: str | None, json: bool) -> None:
+    from onceover.offset_stores.admin import set_offsets
+
+    wanted = dict(map(_pair, values))
+    if not wanted or len(wanted) != len(values):
+        raise UsageError("set takes PARTITION=OFFSET, each Kafka partition once, like 0=1200 3=950")
+    stored = set_offsets(pipeline, wanted, who(), given(reason, "setting offsets"))
+    if json:
+        as_json({"pipeline": pipeline.name, "store": pipeline.ingest.offset_store, "stored": stored})
+    else:
+        shown = ", ".join(f"{p}={offset}" for p, offset in sorted(stored.items()))
+        say(f"stored now: {shown}; the next `onceover ingest {pipeline.name}` reads from there")
+
+
+def _copy(pipeline: Pipeline, to: str | None, path: str, reason: str | None, json: bool) -> None:
+    from onceover.offset_stores.admin import copy_offsets
+
+    if to is None or to not in OFFSET_STORES:
+        raise UsageError(f"copy needs --to with one of {', '.join(OFFSET_STORES)}" + (f", not {to!r}" if to else ""))
+    stored = copy_offsets(pipeline, to, path, who(), given(reason, "copying offsets"))
+    if json:
+        as_json({"pipeline": pipeline.name, "store": to, "stored": stored})
+    else:
+        at = f' and offset_path = "{path}"' if path else ""
+        say(
+            f"{counted(len(stored), 'offset')} copied from {pipeline.ingest.offset_store} to {to} and read back. Now "
+            f'write offset_store = "{to}"{at} under [ingest] in pipelines/{pipeline.name}.toml, then start ingest'
+        )
+
+
+def _pair(text: str) -> tuple[int, int]:
+    kafka_partition, equals, offset = text.partition("=")
+    if not equals or not all(part.isascii() and part.isdigit() for part in (kafka_partition, offset)):
+        raise UsageError(f"{text[:40]!r} is not PARTITION=OFFSET, like 0=1200")
+    return _number(kafka_partition, MAX_KAFKA_PARTITION), _number(offset, MOST)
+
+
+def _number(digits: str, most: int) -> int:
+    """Of thousands of digits Python would make no number at all."""
+    significant = digits.lstrip("0") or "0"
+    if len(significant) > len(str(most)) or int(significant) > most:
+        raise UsageError(f"{significant[:40]} is too much; the most that can be is {most}")
+    return int(significant)

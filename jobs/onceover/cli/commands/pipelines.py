@@ -1,0 +1,153 @@
+"""`onceover pipelines`: which there are, and whether their TOMLs are right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from onceover.cli.arguments import AsJson, pipeline_names
+from onceover.cli.exit_codes import WRONG_TOML, epilog
+from onceover.cli.output import as_json, err, safe, say, styled, table
+from onceover.config.home import pipelines_folder
+from onceover.config.mistakes import Mistake, MistakesError
+from onceover.errors import ConfigurationError
+from onceover.explain.finding_text import counted
+
+if TYPE_CHECKING:
+    from onceover.model.columns import Columns
+    from onceover.model.pipeline import Pipeline
+
+app = typer.Typer(name="pipelines", no_args_is_help=True, help="List pipelines, check their TOMLs, change a contract.")
+Name = Annotated[
+    str | None,
+    typer.Argument(metavar="PIPELINE", help="Only this one; else all of them.", autocompletion=pipeline_names),
+]
+NoSpark = Annotated[bool, typer.Option("--no-spark", metavar="", help="Leave out the SQL, which only Spark can check.")]
+
+
+@app.command("list", epilog=epilog("onceover pipelines list", "onceover pipelines list --json"))
+def list_(json: AsJson = False) -> None:
+    """List the pipelines under pipelines/, those with mistakes too."""
+    good, mistakes = read(None)
+    wrong = sorted({mistake.file for mistake in mistakes})
+    if json:
+        rows: list[dict[str, Any]] = [
+            {"name": p.name, "topic": p.contract.topic, "window_minutes": p.contract.window_minutes} for p in good
+        ]
+        as_json({"pipelines": rows, "wrong": wrong})
+        return
+    if not good and not wrong:
+        say("there is no pipeline; write a TOML into pipelines/, its name is the pipeline's")
+        return
+    shown = [(p.name, p.contract.topic, f"{p.contract.window_minutes} min", p.storage.raw_root) for p in good]
+    say(table(["pipeline", "topic", "window", "raw root"], shown))
+    for file in wrong:
+        say(f"{safe(file)} has mistakes; see `onceover pipelines check`")
+
+
+@app.command(
+    epilog=epilog(
+        "onceover pipelines check",
+        "onceover pipelines check flights",
+        "onceover pipelines check --no-spark --json",
+        codes={0: "all of them are right", WRONG_TOML: "a TOML has a mistake"},
+    )
+)
+def check(name: Name = None, no_spark: NoSpark = False, json: AsJson = False) -> None:
+    """Check TOMLs: every mistake is named, with file, key and remedy.
+
+    First the file alone, then with Spark that its SQL can be run and what types its columns get. Reads no data.
+    """
+    good, mistakes = read(name)
+    columns: dict[str, Columns] = {}
+    if good and not no_spark:
+        with err().status("Spark checks the SQL ..."):
+            columns, more = _check_sql(good)
+        mistakes = [*mistakes, *more]
+    if json:
+        as_json(
+            {
+                "pipelines": [
+                    {"name": p.name, "columns": columns[p.name].as_json() if p.name in columns else None} for p in good
+                ],
+                "mistakes": [{"file": m.file, "key": m.key, "what": m.what, "remedy": m.remedy} for m in mistakes],
+            }
+        )
+    else:
+        _show(good, columns, mistakes, no_spark)
+    if mistakes:
+        raise typer.Exit(WRONG_TOML)
+
+
+def read(name: str | None) -> tuple[list[Pipeline], list[Mistake]]:
+    """The pipelines whose TOML alone is right, and all mistakes of the others."""
+    from onceover.config.pipelines import all_pipelines, find, names
+
+    if name is not None:
+        try:
+            return [find(name)], []
+        except MistakesError as error:
+            return [], list(error.mistakes)
+    try:
+        return list(all_pipelines()), []
+    except MistakesError as error:
+        mistakes = list(error.mistakes)
+    wrong = {mistake.file for mistake in mistakes}
+    return [find(each) for each in names() if toml_of(each) not in wrong], mistakes
+
+
+def _check_sql(pipelines: Sequence[Pipeline]) -> tuple[dict[str, Columns], list[Mistake]]:
+    from onceover.spark.contract_check import check as check_contract
+    from onceover.spark.session import build
+
+    columns: dict[str, Columns] = {}
+    mistakes: list[Mistake] = []
+    spark = build("onceover pipelines check")
+    try:
+        for pipeline in pipelines:
+            try:
+                columns[pipeline.name] = check_contract(spark, pipeline.contract, toml_of(pipeline.name))
+            except MistakesError as error:
+                mistakes += error.mistakes
+            except ConfigurationError as error:
+                mistakes.append(Mistake(toml_of(pipeline.name), "contract", str(error), "correct it"))
+    finally:
+        with suppress(Exception):  # a JVM that was interrupted has nothing left to stop
+            spark.stop()
+    return columns, mistakes
+
+
+def _show(good: Sequence[Pipeline], columns: dict[str, Columns], mistakes: Sequence[Mistake], no_spark: bool) -> None:
+    wrong = {mistake.file for mistake in mistakes}
+    rows = [
+        (
+            pipeline.name,
+            styled("wrong" if toml_of(pipeline.name) in wrong else "fine"),
+            pipeline.contract.topic,
+            f"{pipeline.contract.window_minutes} min",
+            _columns(columns.get(pipeline.name), no_spark),
+        )
+        for pipeline in good
+    ]
+    if rows:
+        say(table(["pipeline", "check", "topic", "window", "columns"], rows))
+    if not rows and not mistakes:
+        say("there is no pipeline; write a TOML into pipelines/, its name is the pipeline's")
+    for mistake in mistakes:
+        say(safe(str(mistake)), whole=True)
+    if mistakes:
+        say(f"{counted(len(mistakes), 'mistake')}")
+
+
+def _columns(columns: Columns | None, no_spark: bool) -> str | None:
+    if columns is None:
+        return "SQL not checked" if no_spark else None
+    return ", ".join(f"{column.name} {column.type}" for column in (*columns.keys, *columns.measures))
+
+
+def toml_of(name: str) -> str:
+    """A pipeline's file as its mistakes name it."""
+    return f"{pipelines_folder().name}/{name}.toml"

@@ -1,0 +1,47 @@
+"""`onceover quarantine PIPELINE release`: what has a place now, landed there by `jobs/release.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from onceover.cli.arguments import entry
+from onceover.cli.commands.repair import given, who
+from onceover.cli.output import as_json, progress, say, table
+from onceover.cli.spark_entry import told
+from onceover.explain.finding_text import counted
+
+_MOST_SHOWN = 40
+
+
+def release(pipeline: str, day: date | None, reason: str | None, why: str | None, dry_run: bool, json: bool) -> None:
+    """Release what was quarantined that day, for a reason that contains this one; without them, all that can be."""
+    kept = "a dry run" if dry_run else given(why, "a release", ", or --dry-run", option="--why")
+    progress("starting Spark")
+    chosen = [f"--day={day}"] if day else []
+    chosen += [] if reason is None else [f"--reason={reason}"]
+    chosen += ["--dry-run"] if dry_run else []
+    done = told(entry("release.py", f"--pipeline={pipeline}", f"--who={who()}", f"--why={kept}", *chosen))
+    if json:
+        as_json({**done, "dry_run": dry_run})
+    else:
+        _show(done, dry_run)
+
+
+def _show(done: Mapping[str, Any], dry_run: bool) -> None:
+    windows, left = done["windows"], done["left"]
+    if windows:
+        say(table(["window", ">records"], [(one["window"], one["records"]) for one in windows[:_MOST_SHOWN]]))
+    if len(windows) > _MOST_SHOWN:
+        say(f"and {len(windows) - _MOST_SHOWN:,} more; all of them with --json")
+    if left:
+        say(table([">records", "stay, for"], [(n, why) for why, n in left.items()]))
+    if not windows:
+        say(f"version {done['version']} of the contract has no place for any of them" if left
+            else "nothing in quarantine matches")  # fmt: skip
+        return
+    would = "would land" if dry_run else "landed"
+    say(f"{counted(done['records'], 'record')} {would} in {counted(len(windows), 'window')}")
+    if not dry_run:
+        say("These windows are judged again by the next run of repair_failed_windows, or by `onceover repair` now")

@@ -1,0 +1,109 @@
+"""`onceover windows`: the windows of a pipeline and where each stands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from onceover.cli.arguments import AsJson, PipelineName, range_of, window_of
+from onceover.cli.exit_codes import epilog
+from onceover.cli.output import as_json, say, styled, table
+from onceover.errors import UsageError
+from onceover.explain.finding_text import counted
+
+if TYPE_CHECKING:
+    from onceover.model.pipeline import Pipeline
+
+_BEGINNING = "0001-01-01T00:00Z"
+
+State = Annotated[
+    str | None,
+    typer.Option(
+        "--state", metavar="STATE", help="Only those: open, closed, failed, repairing, blocked, certified or expired."
+    ),
+]
+From = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
+To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(
+        epilog=epilog(
+            "onceover windows flights",
+            "onceover windows flights --state failed",
+            "onceover windows flights --from 2013-01-01T00:00Z --to 2013-01-02T00:00Z --json",
+        )
+    )(windows)
+
+
+def windows(
+    pipeline: PipelineName, state: State = None, start: From = None, end: To = None, json: AsJson = False
+) -> None:
+    """List a pipeline's windows and where each stands.
+
+    open: records may still come. closed: not judged yet. failed: its aggregates are wrong, see the findings.
+    repairing: a repair holds it. blocked: repair failed too often. certified: it is proved right. expired: it was, and
+    its raw is gone by the pipeline's retention. Where the topic has a retention, "Kafka until" says how long its log
+    holds the records too.
+    """
+    from onceover.config.endpoints import address
+    from onceover.config.pipelines import find
+    from onceover.ledger.catalog import registered
+    from onceover.ledger.database import connect, require_current
+    from onceover.ledger.queries import WindowState, list_windows
+
+    known = find(pipeline)
+    if state is not None and state not in list(WindowState):
+        raise UsageError(f"there is no state {state!r}; there are {', '.join(WindowState)}")
+    first, last = bounds(known, start, end)
+    with connect(address("postgres"), f"onceover windows {known.name}") as connection:
+        require_current(connection)
+        registered(connection, known.name)
+        rows = list_windows(connection, known.name, WindowState(state) if state else None, first, last)
+    if json:
+        as_json(rows)
+    else:
+        show(rows)
+
+
+def bounds(pipeline: Pipeline, start: str | None, end: str | None) -> tuple[datetime | None, datetime | None]:
+    """What was typed as moments, each of which may be left out; refused as a range is."""
+    if end is not None:
+        chosen = range_of(pipeline, start or _BEGINNING, end)
+        return (chosen.start if start else None), chosen.end
+    return (window_of(pipeline, start).start if start is not None else None), None
+
+
+def _certificate(row: Mapping[str, Any]) -> str | None:
+    if row["state"] != "certified":
+        return None
+    return f"from {row['basis']}" + (", with a loss" if row["verdict"] != "exact" else "")
+
+
+def show(rows: Sequence[Mapping[str, Any]]) -> None:
+    if not rows:
+        say("no window is known that matches")
+        return
+    say(
+        table(
+            ["window", "state", ">records", "certificate", ">tries", "Kafka until", "findings"],
+            (
+                (
+                    row["window_start"],
+                    styled(row["state"]),
+                    row["records"],
+                    _certificate(row),
+                    row["tries"] or None,
+                    row["log_until"],
+                    row["blocked_why"] or ", ".join(row["findings"]) or None,
+                )
+                for row in rows
+            ),
+        )
+    )
+    counts = Counter(row["state"] for row in rows)
+    say(f"{counted(len(rows), 'window')}: " + ", ".join(f"{count:,} {state}" for state, count in counts.most_common()))

@@ -1,0 +1,30 @@
+"""Whether the stored offsets of each pipeline can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from onceover.cli.doctor.outcome import Outcome
+from onceover.errors import OnceoverError, UsageError
+from onceover.model.pipeline import Pipeline
+
+
+def offsets(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
+    """Whether the stored offsets of each pipeline that has run can be read, and are of its topic."""
+    from onceover.offset_stores.admin import look
+
+    for pipeline in pipelines:
+        check, store = f"offsets of {pipeline.name}", pipeline.ingest.offset_store
+        try:
+            seen = look(pipeline)
+        except UsageError:
+            continue  # it has not run yet
+        except OnceoverError as error:
+            if store in ("zookeeper", "hbase"):  # the other parts are asked for themselves
+                yield Outcome(check, "wrong", str(error))
+            continue
+        if seen.trouble:
+            yield Outcome(check, "wrong", f"{seen.trouble}; see `onceover offsets {pipeline.name} show`")
+        else:
+            left = sum(max(0, p.end - (p.earliest if p.stored is None else p.stored)) for p in seen.kafka_partitions)
+            yield Outcome(check, "fine", f"in {store}, {left:,} left to read")

@@ -1,0 +1,95 @@
+"""PostgreSQL as doctor looks at it: its version, the ledger's, and what the ledger says of each pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from onceover.cli.doctor.outcome import Outcome
+from onceover.config.endpoints import address
+from onceover.errors import OnceoverError, TransientError, UsageError
+from onceover.explain.finding_text import counted, listed, tell
+from onceover.model.finding import Kind
+from onceover.model.pipeline import Pipeline
+from onceover.model.window import written
+
+if TYPE_CHECKING:
+    from onceover.ledger.database import Connection
+
+_MEND = {
+    Kind.UNFINISHED_BATCH: "start ingest, it supersedes them",
+    Kind.HOLE: "see with `onceover holes` whether Kafka still has them",
+    Kind.TRUNCATED: "find out who cut the log; `onceover offsets` shows where it stands",
+}
+POSTGRES = 15
+
+
+def postgres(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
+    """Whether the database answers and its ledger is this code's; then what the ledger says of each pipeline."""
+    from onceover.ledger.database import HEAD, connect, require_current
+
+    where = address("postgres")
+    with connect(where, "onceover doctor") as connection:
+        version = connection.info.server_version // 10_000
+        shown = f"PostgreSQL {version} at {connection.info.host}:{connection.info.port}"
+        if version < POSTGRES:
+            yield Outcome("PostgreSQL", "wrong", f"{shown} is too old; version {POSTGRES} or later is needed")
+        else:
+            yield Outcome("PostgreSQL", "fine", f"{shown} answers")
+        require_current(connection)
+        yield Outcome("ledger", "fine", f"at version {HEAD}")
+        for pipeline in pipelines:
+            yield from _of_pipeline(connection, pipeline)
+
+
+def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome]:
+    from onceover.detection.evidence import snapshot
+    from onceover.ledger.catalog import require_same_contract
+    from onceover.ledger.queries import WindowState, list_windows
+    from onceover.model.window import from_ms
+
+    name = pipeline.name
+    try:
+        require_same_contract(connection, pipeline)
+    except UsageError as error:
+        yield Outcome(name, "note", str(error))
+        return
+    except TransientError:
+        raise
+    except OnceoverError as error:
+        yield Outcome(name, "wrong", str(error))
+        return
+    nowhere = from_ms(0)  # a snapshot of no window: only what it says of the pipeline
+    seen = snapshot(connection, name, nowhere, nowhere, False)
+    blocked = [row["window_start"] for row in list_windows(connection, name, WindowState.BLOCKED)]
+    failed = len(list_windows(connection, name, WindowState.FAILED))
+    for finding in seen.findings:
+        told = tell(finding.kind, finding.evidence)
+        yield Outcome(name, "wrong", f"{finding.kind}: {told.what} {told.how} To mend it, {_MEND[finding.kind]}")
+    if blocked:
+        some = listed([f"{start:%Y-%m-%dT%H:%MZ}" for start in blocked], "window", 3)
+        yield Outcome(name, "wrong", f"blocked: {some}; `onceover explain {name} WINDOW` says why and what to do")
+    if failed:
+        yield Outcome(name, "note", f"{counted(failed, 'failed window')} wait for the next repair")
+    if not seen.findings and not blocked and not failed:
+        yield Outcome(name, "fine", f"no window has failed, {seen.open_windows} open")
+    yield from _log(connection, name)
+
+
+def _log(connection: Connection, name: str) -> Iterator[Outcome]:
+    """Whether Kafka drops records of a window before anybody has proved that raw holds them."""
+    from onceover.ledger.queries import first_to_leave_the_log
+
+    first = first_to_leave_the_log(connection, name)
+    if first is None:
+        return
+    left, at = first["log_until"] - first["now"], written(first["window_start"])
+    judge = f"see `onceover explain {name} {at}`, repair it, and raise the topic's retention.ms if this comes again"
+    if left.total_seconds() <= 0:
+        what = f"window {at} is not certified and Kafka has dropped records of it: only raw still holds them; {judge}"
+        yield Outcome(name, "wrong", what)
+    elif left < first["log_retention"] / 4:
+        hours = left.total_seconds() / 3600
+        yield Outcome(
+            name, "note", f"window {at} is not certified and Kafka drops records of it in {hours:,.1f} h; {judge}"
+        )

@@ -1,0 +1,35 @@
+"""The Spark cluster that jobs are sent to, as doctor looks at it: whether a master of it takes connections."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from onceover.cli.doctor.outcome import SECONDS, Outcome
+from onceover.config import endpoints
+
+_STANDALONE = "spark://"
+
+
+def spark() -> Iterator[Outcome]:
+    """Of a standalone cluster only; nothing where no cluster is named, for jobs then bring a Spark of their own."""
+    master = endpoints.known("spark")
+    if master is None or master.startswith("local"):
+        return
+    if not master.startswith(_STANDALONE):
+        yield Outcome("Spark", "note", f"jobs run on {master}; ask its own tools whether it has room for them")
+        return
+    masters = master.removeprefix(_STANDALONE).split(",")  # one leads, the others stand by
+    silent: list[str] = []
+    for each in masters:
+        try:
+            parts = urlsplit(f"//{each}")
+            socket.create_connection((parts.hostname or "", parts.port or 0), timeout=SECONDS).close()
+        except (OSError, ValueError) as error:
+            silent.append(f"{each} ({error})")
+        else:
+            yield Outcome("Spark", "fine", f"the master at {each} takes connections")
+    if silent:
+        what = f"no answer from {', '.join(silent)}; start it (`onceover stack up --cluster`) or set ONCEOVER_SPARK"
+        yield Outcome("Spark", "wrong" if len(silent) == len(masters) else "note", what)

@@ -1,0 +1,100 @@
+"""`onceover sweep`, against a library that only remembers what it was asked."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from onceover.cli.commands import sweep
+from onceover.detection.certified import Standing
+from onceover.detection.sweep import Differing, Say, Swept
+from onceover.errors import UsageError
+from onceover.ledger.aggregates import Fingerprint
+from onceover.model.digest import Digest
+from onceover.model.finding import Finding, Kind
+from onceover.model.window import WindowRange
+
+TOML = """
+[contract]
+topic = "events"
+window_minutes = 60
+format = "json"
+schema = "at STRING"
+event_time = "to_timestamp(value.at)"
+[contract.measures]
+events = { count = "*" }
+"""
+START = datetime(2013, 1, 1, 5, tzinfo=UTC)
+ROWS = Fingerprint(2, "1:2")
+GONE = Differing(
+    Standing(START, START.replace(hour=6), 4, 1, 100, Digest(), Digest(), ROWS, ROWS),
+    (Finding(Kind.MISSING_FILE, {"expected_length": 100, "file_length": None}),),
+)
+Asked = list[tuple[WindowRange | None, bool]]
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
+    (tmp_path / "events.toml").write_text(TOML)
+    monkeypatch.setenv("ONCEOVER_PIPELINES", str(tmp_path))
+    return []
+
+
+def run(monkeypatch: pytest.MonkeyPatch, asked: Asked, swept: Swept, *arguments: str) -> Result:
+    def sweep_pipeline(name: str, window_range: WindowRange | None, *, write: bool, say: Say) -> Swept:
+        asked.append((window_range, write))
+        return swept
+
+    monkeypatch.setattr(sweep, "sweep_pipeline", sweep_pipeline)
+    app = typer.Typer()
+    sweep.add_to(app)
+    return CliRunner().invoke(app, ["events", *arguments])
+
+
+def test_nothing_found_ends_well(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+    done = run(monkeypatch, asked, Swept("events", 24, (), 0))
+
+    assert (done.exit_code, done.stdout) == (0, "24 certified windows compared, none no longer as certified\n")
+    assert asked == [(None, True)]
+
+
+def test_what_differs_is_named_and_is_a_failure(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+    done = run(monkeypatch, asked, Swept("events", 24, (GONE,), 0, 1))
+
+    assert done.exit_code == 1
+    assert "2013-01-01T05:00Z  missing file (expected_length 100, file_length None)" in done.stdout
+    assert "1 window will be judged again by the next detection; see `onceover explain events 2013-01-01T05:00Z`" in (
+        done.stdout
+    )
+
+
+def test_a_dry_run_writes_nothing_and_a_program_reads_json(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+    done = run(monkeypatch, asked, Swept("events", 24, (GONE,), 0), "--dry-run", "--json")
+
+    assert asked == [(None, False)]
+    assert json.loads(done.stdout)["differing"][0]["window"] == "2013-01-01T05:00Z"
+
+
+def test_a_range_is_half_open(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+    run(monkeypatch, asked, Swept("events", 2, (), 0), "--from", "2013-01-01T05:00Z", "--to", "2013-01-01T07:00Z")
+
+    assert asked == [(WindowRange(START, START.replace(hour=7), 60), True)]
+
+
+def test_half_a_range_is_refused(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+    done = run(monkeypatch, asked, Swept("events", 2, (), 0), "--from", "2013-01-01T05:00Z")
+
+    assert isinstance(done.exception, UsageError)
+    assert asked == []
+
+
+def test_what_waits_for_a_batch_is_to_be_tried_later(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+    done = run(monkeypatch, asked, Swept("events", 24, (), 3))
+
+    assert done.exit_code == 75
+    assert "3 windows left out" in done.stdout

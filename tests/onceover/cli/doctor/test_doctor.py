@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onceover.cli import doctor as checks
+from onceover.cli.commands.doctor import side_by_side
+from onceover.cli.doctor import Outcome, machine
+from onceover.cli.doctor.airflow import _judged, _parsed
+from onceover.cli.doctor.clocks import apart
+from onceover.cli.doctor.hdfs import Writer, survival
+from onceover.cli.doctor.kafka import settings
+from onceover.config.pipelines import find
+from onceover.errors import UnreachableError
+from onceover.kafka.topic import TopicPolicy
+
+
+def fine() -> Iterator[Outcome]:
+    yield Outcome("one", "fine", "well")
+
+
+def test_a_part_that_hangs_is_named_in_time_and_what_it_said_before_is_kept() -> None:
+    never = threading.Event()
+
+    def hangs() -> Iterator[Outcome]:
+        yield Outcome("two", "note", "so far")
+        never.wait()
+
+    begun = time.monotonic()
+    found = side_by_side({"two": hangs, "one": fine}, 0.3)
+    assert time.monotonic() - begun < 5
+    assert [(each.check, each.state) for each in found] == [("two", "note"), ("two", "wrong"), ("one", "fine")]
+    never.set()
+
+
+def test_a_part_that_fails_is_told_and_holds_up_no_other() -> None:
+    def fails() -> Iterator[Outcome]:
+        yield from ()
+        raise UnreachableError("it is down; start it")
+
+    assert side_by_side({"two": fails, "one": fine}, 5) == [
+        Outcome("two", "wrong", "it is down; start it"),
+        Outcome("one", "fine", "well"),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_part_that_fails_as_nobody_foresaw_is_not_passed_over() -> None:
+    def breaks() -> Iterator[Outcome]:
+        yield Outcome("two", "fine", "so far")
+        raise RuntimeError("unforeseen")
+
+    found = side_by_side({"two": breaks, "one": fine}, 5)
+    assert [(each.check, each.state) for each in found] == [("two", "fine"), ("two", "wrong"), ("one", "fine")]
+
+
+def test_nothing_that_breaks_when_two_threads_import_it_is_left_for_the_threads(home: Path) -> None:
+    program = """if True:
+        import sys, threading
+        from onceover.cli.app import app
+        real = threading.Thread.start
+        def start(thread):
+            print([name for name in sys.argv[1:] if name not in sys.modules])
+            real(thread)
+        threading.Thread.start = start
+        app(["doctor", "--json"])
+    """
+    needed = ("psycopg", "confluent_kafka", "requests", "psutil", "hdfs")
+    done = subprocess.run([sys.executable, "-c", program, *needed], capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("[") and line.endswith("]")]
+    assert len(lines) > 5
+    assert set(lines) == {"[]"}
+
+
+def test_it_fails_and_says_what_to_set_where_nobody_said_where_anything_is(
+    run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "TOO_LITTLE", 0.0)
+    result = run("doctor", "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    wrong = {each["check"] for each in found if each["state"] == "wrong"}
+    assert wrong == {"Kafka", "HDFS", "PostgreSQL", "Airflow"}
+    assert all("set ONCEOVER_" in each["what"] for each in found if each["check"] in wrong)
+
+
+def test_a_mistake_in_a_toml_is_wrong(run: Any, home: Path) -> None:
+    (home / "pipelines" / "other.toml").write_text("x = 1\n")
+    found = json.loads(run("doctor", "--json").stdout)
+    assert any(each["check"] == "pipelines" and each["state"] == "wrong" for each in found)
+
+
+@pytest.mark.parametrize(
+    ("said", "state"), [("17.0.9", "fine"), ("21.0.1", "fine"), ("11.0.2", "wrong"), ("1.8.0_402", "wrong")]
+)
+def test_an_old_java_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, state: str) -> None:
+    java = tmp_path / "java"
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{said}\" 2024-01-01' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert [outcome.state for outcome in checks.java()] == [state]
+
+
+def test_no_java_and_a_wrong_java_home_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert [outcome.state for outcome in checks.java()] == ["wrong", "wrong"]
+
+
+def test_packages_that_are_not_as_locked_are_told_and_spark_and_its_provider_must_be(tmp_path: Path) -> None:
+    lock = tmp_path / "base.txt"
+    here = {name: importlib.metadata.version(name) for name in ("pyspark", "pyspark-client", "typer")}
+
+    def states(**other: str) -> list[str]:
+        locked = here | {name.replace("_", "-"): version for name, version in other.items()}
+        lock.write_text("".join(f"{name}=={version} \\\n    --hash=sha256:00\n" for name, version in locked.items()))
+        return [outcome.state for outcome in checks.pins(lock)]
+
+    assert states() == ["fine"]
+    assert states(typer="0.0.1") == ["note"]
+    assert states(pyspark_client="4.0.0", typer="0.0.1") == ["wrong", "note"]
+    assert states(apache_airflow_providers_apache_spark="1.0") == ["wrong"]
+    (wrong,) = checks.pins(lock)
+    assert "apache-airflow-providers-apache-spark 6" in wrong.what
+    assert "locked is 1.0" in wrong.what
+    assert "make setup" in wrong.what
+
+
+def test_what_is_installed_here_is_what_is_locked() -> None:
+    (found,) = checks.pins(Path(__file__).parents[4] / "requirements" / "base.txt")
+    assert found.state == "fine", found.what
+
+
+def test_a_disk_with_little_room_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "TOO_LITTLE", 0.0)
+    monkeypatch.setattr(machine, "LITTLE", 0.0)
+    assert [outcome.state for outcome in checks.disk()] == ["fine"]
+    monkeypatch.setattr(machine, "LITTLE", 1.1)
+    assert [outcome.state for outcome in checks.disk()] == ["note"]
+    monkeypatch.setattr(machine, "TOO_LITTLE", 1.1)
+    (outcome,) = checks.disk()
+    assert (outcome.state, "set ONCEOVER_LOCAL to another disk" in outcome.what) == ("wrong", True)
+
+
+def test_a_stranger_on_a_kept_port_is_wrong_where_addresses_still_send_people_there(home: Path) -> None:
+    local = home / ".local"
+    local.mkdir()
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        port = stranger.getsockname()[1]
+        (local / "ports.json").write_text(json.dumps({"kafka": port}))
+        assert list(checks.ports()) == []  # nobody answers there
+        stranger.listen()
+        assert [outcome.state for outcome in checks.ports()] == ["note"]
+        (local / "endpoints.json").write_text(json.dumps({"kafka": f"127.0.0.1:{port}"}))
+        (wrong,) = checks.ports()
+        assert (wrong.state, f"{port}, kept for kafka" in wrong.what) == ("wrong", True)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "skew"), [(100.5, 0), (99.5, 0), (99.0, 0), (98.0, -1), (101.0, 0), (102.5, 1.5), (40.0, -59)]
+)
+def test_a_clock_is_apart_by_what_neither_the_way_nor_its_resolution_explains(theirs: float, skew: float) -> None:
+    assert apart(theirs, before=100.0, after=101.0) == skew
+
+
+NEVER = TopicPolicy(retention_ms=None, compacted=False, stamped_on_arrival=False, unclean_election=False)
+HOUR = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "says"),
+    [
+        (NEVER, "fine", "for ever"),
+        (TopicPolicy(7 * 24 * HOUR, False, False, False), "fine", "for 168 h"),
+        (TopicPolicy(26 * HOUR, False, False, False), "fine", "for 26 h"),
+        (TopicPolicy(26 * HOUR - 1, False, False, False), "note", "retention.ms=93600000"),
+        (TopicPolicy(2 * HOUR, False, False, False), "note", "0 h are left"),
+        (TopicPolicy(2 * HOUR - 1, False, False, False), "wrong", "only 2 h after its start"),
+        (TopicPolicy(None, True, False, False), "note", "cleanup.policy=delete"),
+        (TopicPolicy(None, False, True, False), "note", "message.timestamp.type=CreateTime"),
+        (TopicPolicy(None, False, False, True), "wrong", "unclean.leader.election.enable=false"),
+    ],
+)
+def test_a_topic_is_judged_by_what_its_pipeline_needs(home: Path, policy: TopicPolicy, state: str, says: str) -> None:
+    # `things` has windows of an hour and an allowed lateness of an hour.
+    (found,) = settings("topic", find("things", home), policy)
+    assert (found.state, says in found.what) == (state, True)
+
+
+def writer(replication: int, policy: str = "DEFAULT", *, replaces: bool = True, best_effort: bool = False) -> Writer:
+    return Writer(replication, replaces, policy, best_effort)
+
+
+@pytest.mark.parametrize(
+    ("writes", "living", "states"),
+    [
+        (writer(1), 1, ["fine"]),
+        (writer(2), 2, ["fine"]),
+        (writer(3), 4, ["fine"]),
+        (writer(3, "NEVER"), 3, ["fine"]),
+        (writer(3, best_effort=True), 3, ["fine"]),
+        (writer(3, replaces=False), 3, ["fine"]),
+        (writer(3), 3, ["wrong"]),
+        (writer(2, "ALWAYS"), 2, ["wrong"]),
+        (writer(2, "NEVER"), 1, ["wrong"]),
+        (writer(3), 1, ["wrong", "wrong"]),
+    ],
+)
+def test_appends_must_survive_a_datanode(writes: Writer, living: int, states: list[str]) -> None:
+    assert [outcome.state for outcome in survival(writes, living)] == states
+
+
+@pytest.mark.parametrize(
+    ("stated", "state", "says"),
+    [
+        ('{"conn_type": "spark", "host": "local[2]"}', "fine", "is local[2]"),
+        ('{"conn_type": "spark", "host": "spark://master", "port": 7077}', "fine", "is spark://master:7077"),
+        ("spark://master:7077", "fine", "is spark://master:7077"),
+        ('{"conn_type": "spark", "host": "yarn"}', "fine", "is yarn"),
+        ('{"conn_type": "spark", "host": "k8s://https://cluster:6443"}', "fine", "is k8s://https://cluster:6443"),
+        ('{"conn_type": "spark"}', "wrong", "--master 'spark://'"),
+        ('{"conn_type": "http", "host": "master"}', "wrong", "--master 'http://master'"),
+        ("spark://k8s%3A%2F%2Fhttps%3A%2F%2Fcluster:6443?namespace=x", "fine", "is k8s://https://cluster:6443"),
+        ("spark://user:secret@[", "wrong", "--master '://', which is none"),
+        ('{"password": "secret", ', "wrong", "--master '://', which is none"),
+    ],
+)
+def test_a_connection_is_the_master_that_spark_submit_makes_of_it(stated: str, state: str, says: str) -> None:
+    found = _judged("spark_default", "here", _parsed(stated))
+    assert (found.state, says in found.what) == (state, True), found.what
+
+
+def test_a_spark_master_that_takes_no_connections_is_wrong_unless_another_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as leading, socket.create_server(("127.0.0.1", 0)) as gone:
+        up, down = (f"127.0.0.1:{each.getsockname()[1]}" for each in (leading, gone))
+        gone.close()
+
+        def looked_at(master: str) -> list[tuple[str, bool]]:
+            monkeypatch.setenv("ONCEOVER_SPARK", master)
+            return [(each.state, "no answer" in each.what) for each in checks.spark()]
+
+        assert looked_at(f"spark://{up}") == [("fine", False)]
+        assert looked_at(f"spark://{down}") == looked_at("spark://[") == [("wrong", True)]
+        assert looked_at(f"spark://{up},{down}") == [("fine", False), ("note", True)]
+        assert looked_at("yarn") == [("note", False)]
+        assert looked_at("local[2]") == []

@@ -1,0 +1,35 @@
+"""What an entry printed last, and what a command says when its entry was ended from outside."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import typer
+
+from onceover.cli.spark_entry import told
+
+
+def _program(text: str) -> list[str]:
+    return [sys.executable, "-c", text]
+
+
+def test_what_was_printed_last_is_what_the_entry_says() -> None:
+    assert told(_program('print("starting"); print(\'{"records": 3}\')')) == {"records": 3}
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "says"),
+    [
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137, "run it again for the rest"),
+        ("raise SystemExit(143)", 143, "run it again for the rest"),
+        ("raise SystemExit(75)", 75, ""),
+    ],
+    ids=["killed", "told to end", "busy"],
+)
+def test_how_it_ended_is_how_we_end(program: str, code: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended:
+        told(_program(program))
+    assert ended.value.exit_code == code
+    said = capsys.readouterr().err
+    assert says in said if says else said == ""
