@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 BESIDE := --no-print-directory --jobs=3 --keep-going --output-sync=line
 # Lanes that are about even: what needs Airflow on the stack and what goes beside it, what is about offsets and kills,
 # what comes after months, and all the rest.
-WITH_AIRFLOW := tests/onceover/cli tests/onceover/stack/test_airflow.py \
+WITH_AIRFLOW := tests/onceover/cli tests/onceover_local/stack/test_airflow.py \
   $(addprefix tests/integration/test_,airflow.py lineage.py pace.py sasl_ssl.py)
 AFTER_MONTHS := $(addprefix tests/integration/test_,cluster.py compact.py compacted.py deadlines.py \
   ledger_rebuild.py migrate.py migrate_refused.py quarantine.py release.py retention.py)

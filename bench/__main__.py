@@ -11,7 +11,7 @@ from bench import bursts, compact, detect, ingest, offset_stores, partitioner, s
 from bench.table import Row, results, show
 from onceover.config.endpoints import address
 from onceover.ledger.database import migrate
-from onceover.stack import Stack, surroundings
+from onceover_local.stack import Stack, surroundings
 
 BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
     "ingest": ingest.run,

@@ -39,7 +39,7 @@ from onceover.offset_stores.kafka import KafkaOffsetStore
 from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
 from onceover.raw.hdfs import connected
-from onceover.stack import Stack
+from onceover_local.stack import Stack
 
 PARTITIONS = range(64)
 GOAL = 1.2

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, settings
 from tests.own_stack import ROOT, embedded
 
 from onceover.config import endpoints
-from onceover.stack import Stack
-from onceover_airflow.rest import AirflowRest
+from onceover_local.airflow_rest import AirflowRest
+from onceover_local.stack import Stack
 
 # A shell starts what it runs in the background with SIGINT ignored, and every child of ours would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from onceover.stack.process import wait_for
+from onceover_local.stack.process import wait_for
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from onceover.stack import Stack, surroundings
+from onceover_local.stack import Stack, surroundings
 
 ROOT = Path(__file__).parents[1]
 

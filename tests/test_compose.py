@@ -18,14 +18,14 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from onceover.config.pipelines import names
-from onceover.stack.airflow import POOL, AirflowProcess
-from onceover.stack.hdfs import DataNode, NameNode
-from onceover.stack.jars import ROOTS
-from onceover.stack.kafka import Kafka
-from onceover.stack.place import Place
-from onceover.stack.ports import Ports
-from onceover.stack.postgres import INITIALISE, Postgres
-from onceover.stack.spark import SparkMaster, SparkWorker
+from onceover_local.stack.airflow import POOL, AirflowProcess
+from onceover_local.stack.hdfs import DataNode, NameNode
+from onceover_local.stack.jars import ROOTS
+from onceover_local.stack.kafka import Kafka
+from onceover_local.stack.place import Place
+from onceover_local.stack.ports import Ports
+from onceover_local.stack.postgres import INITIALISE, Postgres
+from onceover_local.stack.spark import SparkMaster, SparkWorker
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docker-compose.yml").read_text()

@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.table import Table
 
 from onceover.errors import OnceoverError
-from onceover.stack import Stack
 from onceover_demo.place import own_stack, print_early_end
 from onceover_demo.story import Story, Told, write_report
+from onceover_local.stack import Stack
 
 
 def main() -> int:

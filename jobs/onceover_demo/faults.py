@@ -23,10 +23,10 @@ from onceover.errors import OnceoverError, TransientError
 from onceover.kafka import Topic
 from onceover.ledger.database import migrate
 from onceover.offset_stores.kafka import KafkaOffsetStore
-from onceover.stack import Stack
 from onceover_demo import flights, ledger_facts, oracle
 from onceover_demo.place import own_stack, print_early_end, print_part
 from onceover_demo.supervised import SupervisedJob
+from onceover_local.stack import Stack
 
 DAYS = 3
 PATIENCE_SECONDS = 900.0

@@ -13,10 +13,10 @@ from rich.console import Console
 
 from onceover.config.endpoints import home
 from onceover.errors import BusyError, OnceoverError, TerminalError, UsageError
-from onceover.stack import Stack, surroundings
-from onceover.stack.files import write_whole
-from onceover.stack.place import Say
 from onceover_demo.supervised import end_left_behind
+from onceover_local.stack import Stack, surroundings
+from onceover_local.stack.files import write_whole
+from onceover_local.stack.place import Say
 
 
 def print_early_end(console: Console, what: str, error: OnceoverError, place: Path | None) -> None:

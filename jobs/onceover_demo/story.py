@@ -18,11 +18,11 @@ from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.fault_points import Step
 from onceover.ledger.database import migrate
-from onceover.stack.stack import Stack
-from onceover_airflow.rest import AirflowRest
 from onceover_demo import flights, ledger_facts, oracle
 from onceover_demo.place import print_part
 from onceover_demo.supervised import SupervisedJob
+from onceover_local.airflow_rest import AirflowRest
+from onceover_local.stack.stack import Stack
 
 DAG = "repair_failed_windows"
 PATIENCE_SECONDS = 900.0  # for a machine whose cores others use as well; what is waited for takes about a minute

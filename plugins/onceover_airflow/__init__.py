@@ -1,1 +1,1 @@
-"""Where Onceover meets Airflow: operators, the steps all repair DAGs share, forms, and a REST client."""
+"""Where Onceover meets Airflow: operators, the steps all repair DAGs share, and forms."""

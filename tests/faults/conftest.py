@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from tests.integration.lane import lanes, spark_session
 
-from onceover.stack import Stack
 from onceover_demo.supervised import SupervisedJob
 from onceover_demo.warm import WarmJobs
+from onceover_local.stack import Stack
 
 __all__ = ["Jobs", "lanes", "spark_session"]
 Jobs = Callable[..., SupervisedJob]

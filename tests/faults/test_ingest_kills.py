@@ -14,7 +14,7 @@ from onceover.config.endpoints import address
 from onceover.fault_points import Step
 from onceover.model.finding import Kind
 from onceover.offset_stores.kafka import KafkaOffsetStore
-from onceover.stack.process import wait_for
+from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
 Lanes = Callable[..., Lane]

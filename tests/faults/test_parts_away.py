@@ -11,9 +11,9 @@ import pytest
 from tests.integration.lane import Lane, event
 
 from onceover.config.endpoints import address, home
-from onceover.stack import Stack
-from onceover.stack.jars import class_path
-from onceover.stack.part import java
+from onceover_local.stack import Stack
+from onceover_local.stack.jars import class_path
+from onceover_local.stack.part import java
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
 NOBODY = "127.0.0.1:1"

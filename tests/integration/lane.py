@@ -41,8 +41,8 @@ from onceover.repair.refill import refill
 from onceover.repair.service import Confirmation, Detection
 from onceover.spark.contract_check import check
 from onceover.spark.session import build
-from onceover.stack import Stack
 from onceover_demo.warm import QUICKLY
+from onceover_local.stack import Stack
 
 EVENTS = """
 [contract]

@@ -15,7 +15,7 @@ from onceover.detection import holes
 from onceover.errors import TransientError
 from onceover.model import line
 from onceover.model.window import WindowRange, from_ms
-from onceover.stack.process import wait_for
+from onceover_local.stack.process import wait_for
 
 
 def minutes(start: float, end: float) -> WindowRange:

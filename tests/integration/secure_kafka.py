@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from onceover.stack.kafka import Kafka
-from onceover.stack.place import Place
-from onceover.stack.ports import LOOPBACK, Ports
-from onceover.stack.process import wait_for
+from onceover_local.stack.kafka import Kafka
+from onceover_local.stack.place import Place
+from onceover_local.stack.ports import LOOPBACK, Ports
+from onceover_local.stack.process import wait_for
 
 USER, PASSWORD = "onceover", "correct horse; battery=staple"
 

@@ -12,7 +12,7 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import replayed
 
 from onceover.model.window import to_ms
-from onceover_airflow.rest import AirflowRest, wait_for
+from onceover_local.airflow_rest import AirflowRest, wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow]
 Lanes = Callable[..., Lane]

@@ -16,7 +16,7 @@ from tests.integration.planting import gaps
 from onceover.config.endpoints import address
 from onceover.offset_stores import opened_store
 from onceover.raw.hdfs import SmallFiles
-from onceover.stack.jars import class_path
+from onceover_local.stack.jars import class_path
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

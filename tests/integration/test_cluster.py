@@ -20,11 +20,11 @@ from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.fault_points import Step
 from onceover.repair import service as repair_service
-from onceover.stack import Stack
-from onceover.stack.part import told
-from onceover.stack.ports import LOOPBACK
-from onceover.stack.process import wait_for
 from onceover_demo.supervised import SupervisedJob
+from onceover_local.stack import Stack
+from onceover_local.stack.part import told
+from onceover_local.stack.ports import LOOPBACK
+from onceover_local.stack.process import wait_for
 
 pytestmark = pytest.mark.stack
 WINDOWS = 6

@@ -27,7 +27,7 @@ from onceover.ledger.catalog import Registered
 from onceover.ledger.heart import as_driver
 from onceover.repair import service as repair_service
 from onceover.repair.job import Outcome, RepairRun
-from onceover.stack.process import wait_for
+from onceover_local.stack.process import wait_for
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

@@ -20,7 +20,7 @@ from onceover.config.endpoints import address
 from onceover.ledger import drivers
 from onceover.model.finding import Kind
 from onceover.offset_stores import CorruptOffsetsError, opened_store
-from onceover.stack import Stack
+from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

@@ -21,8 +21,8 @@ from tests.integration.secure_kafka import PASSWORD, USER, SecureKafka, secure_k
 from onceover.config.endpoints import address
 from onceover.config.home import pipelines_folder
 from onceover.ledger.database import connect
-from onceover.stack import Stack
-from onceover.stack.process import wait_for
+from onceover_local.stack import Stack
+from onceover_local.stack.process import wait_for
 
 pytestmark = pytest.mark.stack
 SECURE = """

@@ -20,7 +20,7 @@ from onceover.config import endpoints
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger.database import Connection, connect, migrate
-from onceover.stack import Stack
+from onceover_local.stack import Stack
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,9 +17,9 @@ from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowException
 
 from onceover.errors import ConfigurationError, TerminalError, TransientError
-from onceover.stack import airflow
 from onceover_airflow.operators import RepairOperator
 from onceover_airflow.spark import POOL, driver_environment, kill_family, master_of, meaning_of_exit
+from onceover_local.stack import airflow
 
 pytestmark = pytest.mark.airflow
 

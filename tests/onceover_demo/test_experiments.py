@@ -12,11 +12,11 @@ from onceover.config.home import pipelines_folder
 from onceover.fault_points import Step
 from onceover.ledger.database import migrate
 from onceover.offset_stores import OFFSET_STORES
-from onceover.stack import Stack
 from onceover_demo.experiments import auto_commit, late_commit, stores
 from onceover_demo.experiments.pipeline import Trial
 from onceover_demo.experiments.topic import Seen, seen
 from onceover_demo.warm import WarmJobs
+from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
 Make = Callable[..., Trial]

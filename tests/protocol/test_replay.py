@@ -19,7 +19,7 @@ from tests.protocol.state import Action, Scenario, State
 from onceover.config.endpoints import address
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.model.finding import Kind
-from onceover.stack import Stack
+from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
 

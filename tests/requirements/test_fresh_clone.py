@@ -27,7 +27,7 @@ def clone() -> Iterator[Path]:
         shutil.copy(ROOT / name, folder / name)
     yield folder
     make(folder, "down")
-    program = "from onceover.stack import Stack; Stack().remove()"
+    program = "from onceover_local.stack import Stack; Stack().remove()"
     subprocess.run([folder / ".venv/bin/python", "-c", program], cwd=folder, env=environment(folder), check=True)
     shutil.rmtree(outside)
 

@@ -21,11 +21,11 @@ from onceover.errors import OnceoverError
 from onceover.fault_points import Step
 from onceover.ledger.database import migrate
 from onceover.offset_stores import OFFSET_STORES
-from onceover.stack import GROUPS, Stack
 from onceover_demo.experiments import auto_commit, late_commit, stores
 from onceover_demo.experiments.pipeline import Trial
 from onceover_demo.place import own_stack, print_early_end, print_part
 from onceover_demo.warm import WarmJobs
+from onceover_local.stack import GROUPS, Stack
 
 TWENTY = ("kafka", "postgres")
 

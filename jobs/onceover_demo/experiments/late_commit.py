@@ -20,8 +20,8 @@ import psutil
 from confluent_kafka import Consumer, TopicPartition
 
 from onceover.config.endpoints import address
-from onceover.stack.process import wait_for
 from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Seen, create, number_in, produce, seen
+from onceover_local.stack.process import wait_for
 
 SETTINGS = ((1.0, 50), (2.0, 50), (2.0, 100), (4.0, 50), (5.0, 100))
 BATCHES_BEFORE_THE_KILL = 3

@@ -23,7 +23,7 @@ from onceover.model.columns import Column, Columns
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.raw.window_files import Layout, WindowFiles
-from onceover.stack import Stack
+from onceover_local.stack import Stack
 
 TOML = """
 [contract]

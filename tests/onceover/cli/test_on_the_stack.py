@@ -16,7 +16,7 @@ from tests.frozen import frozen
 from onceover.cli.commands.repair import who
 from onceover.ledger.database import HEAD
 from onceover.model.window import written
-from onceover.stack import Stack
+from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
 ONCEOVER = str(Path(sys.executable).with_name("onceover"))

@@ -20,7 +20,7 @@ from onceover.ledger.database import Connection, connect, migrate
 from onceover.ledger.queries import WindowState
 from onceover.model.finding import Kind
 from onceover.observability import snapshot
-from onceover.stack import Stack
+from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
 

@@ -11,7 +11,7 @@ from onceover.config.endpoints import address
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.ledger.frontiers import accounted, advance
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
-from onceover.stack import Stack
+from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
 

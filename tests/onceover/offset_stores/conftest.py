@@ -20,7 +20,7 @@ from onceover.offset_stores.hdfs import HdfsOffsetStore
 from onceover.offset_stores.kafka import KafkaOffsetStore
 from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
-from onceover.stack import Stack
+from onceover_local.stack import Stack
 
 if TYPE_CHECKING:
     from tests.onceover.conftest import Broker

@@ -19,7 +19,7 @@ from onceover.offset_stores import CorruptOffsetsError
 from onceover.offset_stores.hbase import TABLE
 from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.raw.hdfs import SmallFiles
-from onceover.stack import Stack
+from onceover_local.stack import Stack
 
 if TYPE_CHECKING:
     from tests.onceover.offset_stores.conftest import Place

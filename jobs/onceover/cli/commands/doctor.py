@@ -99,8 +99,8 @@ def _import_first() -> None:
     meet half. psycopg is such a one."""
     import onceover.offset_stores.admin
     import onceover.raw.window_files
-    import onceover.repair.service
-    import onceover.stack  # noqa: F401
+    import onceover.repair.service  # noqa: F401
+    import onceover_local.stack  # noqa: F401
 
 
 def _pipelines() -> tuple[list[Pipeline], list[Outcome]]:

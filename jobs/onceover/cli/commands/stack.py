@@ -40,7 +40,7 @@ def up(parts: Parts = None, cluster: Cluster = False) -> None:
     With --cluster, jobs and Airflow use that Spark from then on; .local stays a cluster.
     """
     from onceover.config.endpoints import address
-    from onceover.stack import Stack, surroundings
+    from onceover_local.stack import Stack, surroundings
 
     surroundings.leave()
     stack = Stack(cluster=cluster)
@@ -65,7 +65,7 @@ def up(parts: Parts = None, cluster: Cluster = False) -> None:
 @app.command(epilog=epilog("onceover stack down"))
 def down() -> None:
     """Stop everything that runs in .local, whoever started it. Data stays."""
-    from onceover.stack import Stack
+    from onceover_local.stack import Stack
 
     with err().status("stopping ...") as status:
         stopped = Stack().down(lambda part, what: status.console.print(f"{part:22} {safe(what)}", style="dim"))
@@ -84,7 +84,7 @@ def status(json: AsJson = False) -> None:
 
     up: it answers. unready: it runs and does not answer. dead: it was started and is gone. down: it was not started.
     """
-    from onceover.stack import Stack
+    from onceover_local.stack import Stack
 
     found = Stack().status()
     if json:

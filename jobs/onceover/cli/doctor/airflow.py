@@ -51,7 +51,7 @@ def airflow(connection: str = CONNECTION) -> Iterator[Outcome]:
 
 
 def _pool(where: str, http: requests.Session) -> Iterator[Outcome]:
-    from onceover.stack.airflow import POOL
+    from onceover_local.stack.airflow import POOL
 
     if http.get(f"{where}/api/v2/pools/{POOL}", timeout=SECONDS).status_code == 404:
         what = f"there is no pool {POOL!r}, and tasks wait in it for ever; `airflow pools set {POOL} 1 Spark` makes it"
@@ -113,7 +113,7 @@ def _scheduler_environment(where: str) -> Mapping[str, str] | None:
     """The environment of the embedded stack's scheduler, if that is the Airflow which is asked and it runs here."""
     import psutil
 
-    from onceover.stack.process import Process
+    from onceover_local.stack.process import Process
 
     local = endpoints.local_folder()
     if endpoints.read(endpoints.endpoints_file(local)).get("airflow") != where:

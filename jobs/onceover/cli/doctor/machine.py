@@ -85,7 +85,7 @@ def room(check: str, where: str, free: int, total: int, mend: str) -> Outcome:
 
 def ports() -> Iterator[Outcome]:
     """Whether somebody else listens on a port that the embedded stack keeps for a part that is down."""
-    from onceover.stack import Stack
+    from onceover_local.stack import Stack
 
     taken = Stack().taken_ports()
     told = endpoints.read(endpoints.endpoints_file()).values()

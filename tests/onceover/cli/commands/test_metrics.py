@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from onceover.stack import Stack
+from onceover_local.stack import Stack
 
 ONCEOVER = str(Path(sys.executable).with_name("onceover"))
 

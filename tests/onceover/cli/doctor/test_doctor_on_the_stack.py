@@ -25,9 +25,9 @@ from onceover.cli.doctor.hdfs import hdfs
 from onceover.config import endpoints
 from onceover.config.pipelines import find
 from onceover.ledger.catalog import keep_log_retention
-from onceover.stack import Stack
-from onceover.stack import hdfs as embedded_hdfs
-from onceover_airflow.rest import AirflowRest, wait_for
+from onceover_local.airflow_rest import AirflowRest, wait_for
+from onceover_local.stack import Stack
+from onceover_local.stack import hdfs as embedded_hdfs
 
 pytestmark = pytest.mark.stack
 

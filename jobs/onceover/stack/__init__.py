@@ -1,6 +1,0 @@
-"""The embedded parts for demo and tests: Kafka, HDFS, PostgreSQL and Airflow as plain processes under one folder."""
-
-from onceover.stack.part import PartStatus
-from onceover.stack.stack import GROUPS, Stack
-
-__all__ = ["GROUPS", "PartStatus", "Stack"]

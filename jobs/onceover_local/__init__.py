@@ -1,0 +1,1 @@
+"""The embedded deployment on one machine, for the demo, for tests and for trying things out."""

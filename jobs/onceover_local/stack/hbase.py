@@ -1,0 +1,123 @@
+"""The embedded HBase: master, region server and ZooKeeper in one process, and a Thrift server in another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import happybase
+from thriftpy2.thrift import TException
+
+from onceover_local.stack.files import hadoop_xml, write_whole
+from onceover_local.stack.jars import class_path
+from onceover_local.stack.part import LOGGING, java
+from onceover_local.stack.place import Place, Say
+from onceover_local.stack.ports import LOOPBACK, answers
+from onceover_local.stack.process import Command, Process
+
+_OPENED: Final = ("java.lang", "java.lang.reflect", "java.nio", "java.util", "java.util.concurrent", "sun.nio.ch")
+
+
+class HBase:
+    """See `Part`. Its root is a local folder, whose writes only a polite end brings to the disk: a SIGKILL may take
+    the last ones with it, as no cluster on HDFS would."""
+
+    name = "hbase"
+    ports: tuple[str, ...] = ("hbase-master", "hbase-region", "hbase-zookeeper")
+    start_s = 180.0
+    stop_s = 60.0
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self.process = Process(self.name, place.local)
+
+    def prepare(self, say: Say) -> Command:
+        return _command(self._place, say, "-Xmx512m", "org.apache.hadoop.hbase.master.HMaster", "start")
+
+    def ready(self) -> bool:
+        return all(answers(self._place.ports[port]) for port in self.ports)
+
+    def finish(self, say: Say) -> None:
+        pass
+
+    def address(self) -> str:
+        return f"{LOOPBACK}:{self._place.ports['hbase-master']}"
+
+    def endpoints(self) -> Mapping[str, str]:
+        return {}
+
+
+class HBaseThrift:
+    """See `Part`. Ready means that it lists the tables, which takes a master that has found its region server."""
+
+    name = "hbase-thrift"
+    ports: tuple[str, ...] = ("hbase-thrift",)
+    start_s = 180.0
+    stop_s = 20.0
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self.process = Process(self.name, place.local)
+
+    def prepare(self, say: Say) -> Command:
+        port = str(self._place.ports["hbase-thrift"])
+        main = "org.apache.hadoop.hbase.thrift.ThriftServer"
+        return _command(self._place, say, "-Xmx128m", main, "start", "-b", LOOPBACK, "-p", port)
+
+    def ready(self) -> bool:
+        if not answers(self._place.ports["hbase-thrift"]):
+            return False
+        try:
+            connection = happybase.Connection(LOOPBACK, self._place.ports["hbase-thrift"], timeout=5000)
+            connection.tables()
+            connection.close()
+        except (TException, OSError):
+            return False
+        return True
+
+    def finish(self, say: Say) -> None:
+        pass
+
+    def address(self) -> str:
+        return f"{LOOPBACK}:{self._place.ports['hbase-thrift']}"
+
+    def endpoints(self) -> Mapping[str, str]:
+        return {"hbase": self.address()}
+
+
+def _command(place: Place, say: Say, heap: str, *main: str) -> Command:
+    jars, folder, ports = class_path("hbase", say), place.make_folder("hbase", say), place.ports
+    site = hadoop_xml(
+        {
+            "hbase.cluster.distributed": "false",
+            "hbase.rootdir": (folder / "root").as_uri(),
+            "hbase.tmp.dir": folder / "tmp",
+            "hbase.zookeeper.quorum": LOOPBACK,
+            "hbase.zookeeper.property.clientPort": ports["hbase-zookeeper"],
+            "hbase.zookeeper.property.dataDir": folder / "zookeeper",
+            "hbase.master.hostname": LOOPBACK,
+            "hbase.regionserver.hostname": LOOPBACK,
+            "hbase.master.ipc.address": LOOPBACK,
+            "hbase.regionserver.ipc.address": LOOPBACK,
+            "hbase.master.port": ports["hbase-master"],
+            "hbase.regionserver.port": ports["hbase-region"],
+            "hbase.master.info.port": -1,
+            "hbase.regionserver.info.port": -1,
+            "hbase.thrift.info.port": -1,
+            "hbase.wal.provider": "filesystem",
+            "hbase.unsafe.stream.capability.enforce": "false",  # a local folder cannot flush as HDFS can
+            "hbase.regionserver.handler.count": 5,
+            "hbase.regionserver.msginterval": 200,
+            "hbase.client.pause": 20,
+            # Its ZooKeeper ends with it, and before it: nobody there to say goodbye to, however often it tries.
+            "zookeeper.recovery.retry": 1,
+            "zookeeper.recovery.retry.intervalmill": 200,
+            "hbase.master.start.timeout.localHBaseCluster": 120_000,
+        }
+    )
+    write_whole(folder / "conf" / "hbase-site.xml", site)
+    write_whole(folder / "conf" / "log4j.properties", LOGGING)
+    opened = (f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
+    path = f"{folder / 'conf'}:{jars}"
+    argv = (*java(), "-Xms64m", heap, "-Djava.net.preferIPv4Stack=true", *opened, "-cp", path, *main)
+    return Command(argv, configuration=site)

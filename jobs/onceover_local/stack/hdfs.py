@@ -1,0 +1,191 @@
+"""The embedded HDFS: one NameNode and one or more DataNodes, with the settings an appending client needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from onceover_local.stack.files import hadoop_xml, made_whole, write_whole
+from onceover_local.stack.jars import class_path
+from onceover_local.stack.part import LOGGING, java, told
+from onceover_local.stack.place import Place, Say
+from onceover_local.stack.ports import LOOPBACK, answers
+from onceover_local.stack.process import Command, Process, run_once
+
+REPLICAS: Final = 2
+"""Of each block, where there are as many DataNodes."""
+COMMON: dict[str, object] = {
+    # With as many replicas as DataNodes there is no other to replace a lost one with: go on with those left.
+    "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
+    "dfs.heartbeat.interval": 1,
+}
+"""What NameNode and DataNodes are told alike."""
+
+
+class NameNode:
+    """See `Part`. Ready means: out of safe mode, with every DataNode reporting."""
+
+    name = "namenode"
+    ports: tuple[str, ...] = ("namenode", "namenode-http")
+    start_s = 180.0
+    stop_s = 20.0
+
+    def __init__(self, place: Place, datanodes: int) -> None:
+        self._place = place
+        self._datanodes = datanodes
+        self.process = Process(self.name, place.local)
+
+    @property
+    def _folder(self) -> Path:
+        return self._place.folder("hdfs") / self.name
+
+    @property
+    def _names(self) -> Path:
+        return self._folder / "names"
+
+    def prepare(self, say: Say) -> Command:
+        self._place.make_folder("hdfs", say)
+        start, configuration = _daemon(self._place, self._folder, self._site(self._names), "-Xmx256m", say)
+        if not self._names.exists():
+            say(self.name, "formats its folder of names")
+            self._format(say)
+        return Command((*start, "org.apache.hadoop.hdfs.server.namenode.NameNode"), configuration=configuration)
+
+    def ready(self) -> bool:
+        if not answers(self._place.ports["namenode"]):
+            return False
+        state = _bean(self.address(), "service=NameNode,name=FSNamesystemState")
+        if state.get("FSState") != "Operational" or state.get("NumLiveDataNodes", 0) < self._datanodes:
+            return False
+        # A DataNode is live before it has said which blocks it holds; a read in between finds none.
+        activity = _bean(self.address(), "service=NameNode,name=NameNodeActivity")
+        return bool(activity.get("StorageBlockReportNumOps", 0) >= self._datanodes)
+
+    def finish(self, say: Say) -> None:
+        pass
+
+    def address(self) -> str:
+        return f"http://{LOOPBACK}:{self._place.ports['namenode-http']}"
+
+    def endpoints(self) -> Mapping[str, str]:
+        return {"webhdfs": self.address(), "hdfs": f"hdfs://{LOOPBACK}:{self._place.ports['namenode']}"}
+
+    def settings(self) -> dict[str, object]:
+        """What its core-site.xml and hdfs-site.xml say."""
+        return {**_core(self._place, self._folder), **self._site(self._names)}
+
+    def _site(self, names: Path) -> dict[str, object]:
+        return {
+            "dfs.replication": min(self._datanodes, REPLICAS),
+            **COMMON,
+            "dfs.namenode.rpc-address": f"{LOOPBACK}:{self._place.ports['namenode']}",
+            "dfs.namenode.http-address": f"{LOOPBACK}:{self._place.ports['namenode-http']}",
+            "dfs.namenode.name.dir": names.as_uri(),
+            "dfs.permissions.enabled": "false",
+            "dfs.namenode.datanode.registration.ip-hostname-check": "false",
+            "dfs.namenode.safemode.extension": 0,  # all DataNodes are here; nobody to wait another 30 s for
+            "dfs.namenode.accesstime.precision": 0,  # a read must not write to the edit log
+            "dfs.namenode.heartbeat.recheck-interval": 5000,  # a DataNode is dead after 20 s, not ten minutes
+            "dfs.namenode.stale.datanode.interval": 10_000,
+            "dfs.namenode.handler.count": 5,
+        }
+
+    def _format(self, say: Say) -> None:
+        with made_whole(self._names) as scratch:
+            start, _ = _daemon(self._place, scratch.parent, self._site(scratch), "-Xmx128m", say)
+            command = [
+                *start,
+                "org.apache.hadoop.hdfs.server.namenode.NameNode",
+                "-format",
+                "-nonInteractive",
+                "-force",
+            ]
+            run_once(command, f"the NameNode's formatting of {self._names}", self.process.log)
+
+
+class DataNode:
+    """See `Part`."""
+
+    start_s = 180.0
+    stop_s = 20.0
+
+    def __init__(self, place: Place, number: int, datanodes: int) -> None:
+        self.name = f"datanode{number}"
+        self.ports: tuple[str, ...] = (self.name, f"{self.name}-http", f"{self.name}-ipc")
+        self._place = place
+        self._datanodes = datanodes
+        self.process = Process(self.name, place.local)
+
+    @property
+    def _folder(self) -> Path:
+        return self._place.folder("hdfs") / self.name
+
+    def prepare(self, say: Say) -> Command:
+        self._place.make_folder("hdfs", say)
+        start, configuration = _daemon(self._place, self._folder, self._site(), "-Xmx256m", say)
+        return Command((*start, "org.apache.hadoop.hdfs.server.datanode.DataNode"), configuration=configuration)
+
+    def ready(self) -> bool:
+        if not all(answers(self._place.ports[port]) for port in self.ports):
+            return False
+        activity = _bean(self.address(), "service=DataNode,name=DataNodeActivity*")
+        return bool(activity.get("BlockReportsNumOps", 0) >= 1)
+
+    def finish(self, say: Say) -> None:
+        pass
+
+    def address(self) -> str:
+        return f"http://{LOOPBACK}:{self._place.ports[f'{self.name}-http']}"
+
+    def endpoints(self) -> Mapping[str, str]:
+        return {}
+
+    def settings(self) -> dict[str, object]:
+        """What its core-site.xml and hdfs-site.xml say."""
+        return {**_core(self._place, self._folder), **self._site()}
+
+    def _site(self) -> dict[str, object]:
+        port = self._place.ports
+        return {
+            "dfs.replication": min(self._datanodes, REPLICAS),
+            **COMMON,
+            "dfs.datanode.data.dir": (self._folder / "data").as_uri(),
+            "dfs.datanode.address": f"{LOOPBACK}:{port[self.name]}",
+            "dfs.datanode.http.address": f"{LOOPBACK}:{port[f'{self.name}-http']}",
+            "dfs.datanode.ipc.address": f"{LOOPBACK}:{port[f'{self.name}-ipc']}",
+            "dfs.datanode.hostname": LOOPBACK,
+            "dfs.datanode.scan.period.hours": -1,
+            # WebHDFS's client lives in here. By default it sleeps 400 ms for each block it closes.
+            "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": 10,
+        }
+
+
+def _bean(address: str, name: str) -> dict[str, Any]:
+    """What a daemon says of itself under that name; nothing if it does not answer."""
+    beans: list[dict[str, Any]] = told(f"{address}/jmx?qry=Hadoop:{name}").get("beans", [])
+    return beans[0] if beans else {}
+
+
+def _daemon(
+    place: Place, folder: Path, settings: dict[str, object], heap: str, say: Say
+) -> tuple[tuple[str, ...], str]:
+    """How a Hadoop process starts with these settings, and their text."""
+    jars = class_path("hdfs", say)
+    # Its web server looks for these by name on the class path and refuses to start without; they may be empty.
+    for webapp in ("hdfs", "datanode"):
+        (place.folder("hdfs") / "webapps" / webapp / "WEB-INF").mkdir(parents=True, exist_ok=True)
+    core = hadoop_xml(_core(place, folder))
+    site = hadoop_xml(settings)
+    write_whole(folder / "conf" / "core-site.xml", core)
+    write_whole(folder / "conf" / "hdfs-site.xml", site)
+    write_whole(folder / "conf" / "log4j.properties", LOGGING)
+    path = f"{folder / 'conf'}:{place.folder('hdfs')}:{jars}"
+    return (*java(), "-Xms64m", heap, "-Djava.net.preferIPv4Stack=true", "-cp", path), core + site
+
+
+def _core(place: Place, folder: Path) -> dict[str, object]:
+    return {
+        "fs.defaultFS": f"hdfs://{LOOPBACK}:{place.ports['namenode']}",
+        "hadoop.tmp.dir": folder / "tmp",
+    }

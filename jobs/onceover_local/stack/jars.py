@@ -1,0 +1,187 @@
+"""Which jars a part runs on, and how they get here: Maven coordinates, locked with hashes, fetched once by jgo.
+
+`python -m onceover_local.stack.jars` walks the coordinates in ROOTS again and rewrites the locks beside this file.
+A start walks no POM: it takes exactly what is locked, from the local Maven repository or, the first time, from the net.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from onceover.errors import TerminalError, TransientError
+from onceover_local.stack.place import Say
+
+ROOTS: Final = {
+    "kafka": ("org.apache.kafka:kafka_2.13:4.2.1", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"),
+    "hdfs": (
+        "org.apache.hadoop:hadoop-hdfs:3.5.0",
+        "org.apache.hadoop:hadoop-hdfs-client:3.5.0",
+        "org.apache.hadoop:hadoop-common:3.5.0",
+        "org.slf4j:slf4j-reload4j:1.7.36",
+    ),
+    "hbase": ("org.apache.hbase:hbase-thrift:2.6.1", "org.slf4j:slf4j-reload4j:1.7.36"),
+}
+_NOT_NEEDED: Final = (
+    "mockito",
+    "byte-buddy",
+    "objenesis",
+    "macos",
+    "kqueue",
+    "-sctp",
+    "-udt",
+    "-rxtx",
+    "codec-memcache",
+    "mapreduce",
+    "hadoop-yarn",
+    "hadoop-distcp",
+    "guice",
+)
+_AT_ONCE: Final = 8
+_SAY_EVERY: Final = 20
+_PAUSES_S: Final = (1.0, 3.0, 9.0)
+"""Before the second and each later try of a download."""
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One locked file of the Maven repository."""
+
+    coordinate: str  # group:artifact:version[:classifier]
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return "-".join(self.coordinate.split(":")[1:]) + ".jar"
+
+
+def locked(part: str) -> list[Jar]:
+    """The part's jars in class path order."""
+    lines = _lock_file(part).read_text().splitlines()
+    return [Jar(*line.split()) for line in lines if line and not line.startswith("#")]
+
+
+def class_path(part: str, say: Say) -> str:
+    """The part's jars as a Java class path, every one checked against its lock; fetches what is not here yet.
+
+    Raises TransientError if a jar cannot be fetched, TerminalError if one is not what was locked.
+    """
+    repository = _context()
+    jars = locked(part)
+    places = {jar: _place(repository, jar) for jar in jars}
+    missing = [jar for jar in jars if not _is_right(places[jar], jar)]
+    if missing:
+        _fetch(missing, places, say, part)
+    return ":".join(str(places[jar]) for jar in jars)
+
+
+def _fetch(missing: list[Jar], places: dict[Jar, Path], say: Say, part: str) -> None:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        waiting = [pool.submit(_fetch_one, jar, places[jar]) for jar in missing]
+        try:
+            for count, each in enumerate(as_completed(waiting), start=1):
+                each.result()
+                if count % _SAY_EVERY == 0 or count == len(missing):
+                    say(part, f"fetched {count} of {len(missing)} jars")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _fetch_one(jar: Jar, place: Path) -> None:
+    """Into a folder of its own first: jgo writes in place, and a kill would leave half a jar that looks whole."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetch-") as scratch:
+        arrived = _download(jar, Path(scratch))
+        if (found := _sha256(arrived)) != jar.sha256:
+            raise TerminalError(f"{jar.coordinate} arrived with SHA-256 {found}, locked is {jar.sha256}; do not run it")
+        arrived.replace(place)
+
+
+def _download(jar: Jar, scratch: Path) -> Path:
+    """The jar in that folder; a network that fails for a moment is asked again. Raises TransientError."""
+    pauses = iter(_PAUSES_S)
+    while True:
+        try:
+            arrived: Path = _artifact(_context(scratch), jar).resolve()
+        except Exception as error:  # whatever requests, jgo or the network have to say
+            pause_s = next(pauses, None)
+            if pause_s is None:
+                raise TransientError(
+                    f"could not fetch {jar.coordinate} ({type(error).__name__}: {error}); "
+                    "check the network, or jgo's own settings for a mirror, and start again: what is fetched stays"
+                ) from error
+            time.sleep(pause_s)
+        else:
+            return arrived
+
+
+def _is_right(place: Path, jar: Jar) -> bool:
+    if not place.exists():
+        return False
+    if _sha256(place) == jar.sha256:
+        return True
+    place.unlink()  # half a file that an interrupted download left
+    return False
+
+
+def _context(repository: Path | None = None) -> Any:
+    from jgo.config import GlobalSettings  # costs 0.3 s, and only a start needs it
+    from jgo.maven import MavenContext
+
+    settings = GlobalSettings.load()
+    return MavenContext(repo_cache=repository or settings.repo_cache, remote_repos=settings.repositories or None)
+
+
+def _artifact(context: Any, jar: Jar) -> Any:
+    group, artifact, version, *classifier = jar.coordinate.split(":")
+    return context.project(group, artifact).at_version(version).artifact(*classifier)
+
+
+def _place(context: Any, jar: Jar) -> Path:
+    place: Path = _artifact(context, jar).cached_path
+    return place
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _lock_file(part: str) -> Path:
+    return Path(__file__).with_name("locks") / f"{part}.txt"
+
+
+def _lock(part: str) -> Iterable[str]:
+    import jgo
+
+    yield f"# From {' '.join(ROOTS[part])} by `python -m onceover_local.stack.jars`; in class path order."
+    seen: set[str] = set()
+    # One root at a time, the first has its way: together, what one root manages would change another's versions.
+    for artifact in [artifact for root in ROOTS[part] for artifact in jgo.resolve(root)]:
+        what = f"{artifact.groupId}:{artifact.artifactId}:{artifact.classifier}"
+        if what in seen or any(word in what for word in _NOT_NEEDED):
+            continue
+        seen.add(what)
+        names = (artifact.groupId, artifact.artifactId, artifact.version, artifact.classifier)
+        yield f"{':'.join(filter(None, names))} {_sha256(artifact.resolve())}"
+
+
+def main() -> None:
+    for part in ROOTS:
+        text = "\n".join(_lock(part)) + "\n"
+        scratch = _lock_file(part).with_suffix(".new")
+        scratch.parent.mkdir(exist_ok=True)
+        scratch.write_text(text)
+        shutil.move(scratch, _lock_file(part))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""The embedded Kafka: one KRaft process, broker and controller in one, that keeps records for ever."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from onceover_local.stack.files import made_whole, properties, write_whole
+from onceover_local.stack.jars import class_path
+from onceover_local.stack.part import java
+from onceover_local.stack.place import Place, Say
+from onceover_local.stack.ports import LOOPBACK, answers
+from onceover_local.stack.process import Command, Process, run_once
+
+_LOGGING: Final = """\
+status=warn
+rootLogger.level=warn
+rootLogger.appenderRef.out.ref=out
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=[%d] %p %m (%c)%n
+logger.server.name=kafka.server.KafkaRaftServer
+logger.server.level=info
+"""
+_EVER: Final = 2**63 - 1
+
+
+class Kafka:
+    """See `Part`."""
+
+    name = "kafka"
+    ports: tuple[str, ...] = ("kafka", "kafka-controller")
+    start_s = 180.0
+    stop_s = 30.0
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self.process = Process(self.name, place.local)
+
+    @property
+    def _data(self) -> Path:
+        return self._place.folder(self.name) / "data"
+
+    def prepare(self, say: Say) -> Command:
+        jars = class_path("kafka", say)
+        folder = self._place.make_folder(self.name, say)
+        settings = properties(self.settings(self._data))
+        configuration = folder / "server.properties"
+        logging = folder / "log4j2.properties"
+        write_whole(configuration, settings)
+        write_whole(logging, _LOGGING)
+        start = (
+            *java(),
+            "-Xms128m",
+            "-Xmx512m",
+            f"-Dlog4j2.configurationFile={logging.as_uri()}",
+            "-cp",
+            jars,
+        )
+        if not self._data.exists():
+            say(self.name, "formats its data folder")
+            self._format(start)
+        return Command((*start, "kafka.Kafka", str(configuration)), configuration=settings)
+
+    def ready(self) -> bool:
+        if not answers(self._place.ports["kafka"]):
+            return False
+        # Its own complaints about a broker that is just starting would only frighten: log_level 0 is silence.
+        client = AdminClient({"bootstrap.servers": self.address(), "log_level": 0, "socket.timeout.ms": 2000})
+        try:
+            return len(client.list_topics(timeout=2).brokers) == 1
+        except KafkaException:
+            return False
+
+    def finish(self, say: Say) -> None:
+        pass
+
+    def address(self) -> str:
+        return f"{LOOPBACK}:{self._place.ports['kafka']}"
+
+    def endpoints(self) -> Mapping[str, str]:
+        return {"kafka": self.address()}
+
+    def settings(self, data: Path) -> dict[str, object]:
+        """What its server.properties say, with the logs in `data`."""
+        controller = f"{LOOPBACK}:{self._place.ports['kafka-controller']}"
+        return {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "listeners": f"PLAINTEXT://{self.address()},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.address()}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"1@{controller}",
+            "log.dirs": data,
+            "auto.create.topics.enable": "false",
+            # A log is cut by its records' timestamps: with the default a replay of an old year is gone at once.
+            "log.retention.ms": -1,
+            "log.message.timestamp.before.max.ms": _EVER,
+            "log.message.timestamp.after.max.ms": _EVER,
+            # Values of 1 MB, with headers, must pass whatever their escaping costs.
+            "message.max.bytes": 16 * 1024 * 1024,
+            # Offsets of a group that nobody has used for a week would be dropped, and ingest would start over.
+            "offsets.retention.minutes": 2**31 - 1,
+            # A compacted topic is to be seen compacted in seconds rather than in a quarter of a minute.
+            "log.cleaner.backoff.ms": 500,
+            # One broker: nothing to replicate to, nobody to wait for.
+            "offsets.topic.replication.factor": 1,
+            "offsets.topic.num.partitions": 4,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "transaction.state.log.num.partitions": 4,
+            "share.coordinator.state.topic.replication.factor": 1,
+            "share.coordinator.state.topic.min.isr": 1,
+            "group.initial.rebalance.delay.ms": 0,
+            "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
+            "num.network.threads": 2,
+            "num.io.threads": 4,
+        }
+
+    def _format(self, start: tuple[str, ...]) -> None:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if cluster.startswith("-"):  # Kafka's own rule: its tools would take it for an option
+            cluster = "A" + cluster[1:]
+        with made_whole(self._data) as scratch:
+            settings = scratch.with_suffix(".properties")
+            write_whole(settings, properties(self.settings(scratch)))
+            command = [*start, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
+            run_once(command, f"Kafka's formatting of {self._data}", self.process.log)

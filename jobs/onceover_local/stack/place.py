@@ -1,0 +1,151 @@
+"""Where a stack keeps what it makes: in its own folder, save for parts that could not live under that folder's path."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from onceover.errors import ConfigurationError
+from onceover_local.stack.files import write_whole
+from onceover_local.stack.ports import Ports
+
+Say = Callable[[str, str], None]
+"""Receives progress: the part's name, and what it does now. May be called from several threads."""
+
+_OWNER: Final = "belongs-to"
+"""The file in a folder elsewhere that names the link it was made for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stack lives: its folder, the project it serves, its ports."""
+
+    local: Path
+    home: Path
+    ports: Ports
+
+    def folder(self, part: str) -> Path:
+        """Where that part keeps its data: LOCAL/PART, or the folder that LOCAL/PART links to."""
+        return (self.local / part).resolve()
+
+    def make_folder(self, part: str, say: Say, *, for_another_user: bool = False) -> Path:
+        """Make that part's folder if there is none; returns it.
+
+        Servers need a path of plain characters (a DataNode loses its data under a blank), and one that runs as another
+        user needs a path that this user may pass. Where LOCAL's path is neither, LOCAL/PART becomes a
+        link to a folder under `roots()`, and `say` tells which. Raises ConfigurationError if no folder serves, or if
+        the one that holds the part's data no longer does.
+        """
+        link = self.local / part
+        if link.is_symlink():
+            _take_over(link)
+        elif reason := unfit(link.resolve(), for_another_user=for_another_user):
+            if link.exists():
+                raise ConfigurationError(f"{link} holds the data of {part}, and {reason}; move it back to where it was")
+            target = _make_elsewhere(part, for_another_user=for_another_user)
+            write_whole(target / _OWNER, f"{link}\n")
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(target)
+            say(part, f"keeps its data in {target}, since {reason}")
+            for orphan, owner in orphans():
+                say(part, f"{orphan} belonged to {owner}, which is gone; delete it unless you want to move it back")
+        if not link.exists():
+            link.mkdir(parents=True)
+            link.chmod(0o711 if for_another_user else 0o700)  # whatever the umask
+        return link.resolve()
+
+
+def unfit(folder: Path, *, for_another_user: bool = False) -> str:
+    """Why a server could not live in that folder; empty if it could."""
+    if quote(str(folder)) != str(folder):
+        return f"the path {str(folder.parent)!r} has characters that not every server takes"
+    if for_another_user and (closed := next(closed_to_others(folder), None)):
+        return f"other users, as which root must run it, may not enter {closed}"
+    return ""
+
+
+def closed_to_others(folder: Path) -> Iterator[Path]:
+    """Those of the folder and its parents that only their owner or group may enter, the outermost first."""
+    for each in reversed((folder, *folder.parents)):
+        if each.exists() and not each.stat().st_mode & stat.S_IXOTH:
+            yield each
+
+
+def roots(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+    """The folders that may hold what cannot lie in a stack's own folder, in order of preference."""
+    temporary = Path(f"/var/tmp/onceover-{os.geteuid()}")
+    if os.geteuid() == 0:
+        return Path("/var/lib/onceover"), temporary
+    named = environ.get("XDG_STATE_HOME") or f"{environ.get('HOME', '/nonexistent')}/.local/state"
+    return Path(named) / "onceover", temporary
+
+
+def remove_elsewhere(local: Path) -> None:
+    """Delete the folders elsewhere that links in `local` name and that were made for it."""
+    for link in local.iterdir() if local.is_dir() else ():
+        if link.is_symlink() and _owner(link.resolve()) == str(link):
+            shutil.rmtree(link.resolve())
+
+
+def orphans() -> Iterator[tuple[Path, str]]:
+    """Folders elsewhere whose stack was deleted or moved without them, each with the link it was made for."""
+    for root in roots():
+        for folder in sorted(root.iterdir()) if root.is_dir() else ():
+            owner = _owner(folder)
+            if owner and Path(owner).resolve() != folder:
+                yield folder, owner
+
+
+def _make_elsewhere(part: str, *, for_another_user: bool) -> Path:
+    tried = []
+    for root in roots():
+        folder = root / f"{part}-{secrets.token_hex(4)}"
+        try:
+            if not root.is_dir():
+                root.mkdir(parents=True)
+                root.chmod(0o711)  # whatever the umask; what lies in it is closed or open by itself
+            if root.lstat().st_uid != os.geteuid() or root.lstat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                reason = "others may write there"
+            elif not (reason := unfit(folder, for_another_user=for_another_user)):
+                folder.mkdir()
+                folder.chmod(0o711 if for_another_user else 0o700)
+                return folder
+        except OSError as error:
+            reason = str(error)
+        tried.append(f"{root} ({reason})")
+    raise ConfigurationError(
+        f"there is no folder in which {part} could live: tried {', '.join(tried)}; "
+        "set ONCEOVER_LOCAL to a folder whose path has no blanks and which other users may enter"
+    )
+
+
+def _take_over(link: Path) -> None:
+    """Make sure that the data behind the link is this stack's: there, and not that of a stack this one was copied
+    from. A stack that was moved takes its data along."""
+    target = link.resolve()
+    owner = _owner(target)
+    if not owner:
+        raise ConfigurationError(
+            f"{link} names {target}, and the data that was there is gone; "
+            f"to begin with empty servers remove {link.parent}"
+        )
+    if owner != str(link) and Path(owner).is_symlink() and Path(owner).resolve() == target:
+        raise ConfigurationError(
+            f"{target} holds the data of {Path(owner).parent}, of which {link.parent} is a copy; remove {link.parent}"
+        )
+    if owner != str(link):
+        write_whole(target / _OWNER, f"{link}\n")
+
+
+def _owner(folder: Path) -> str:
+    try:
+        return (folder / _OWNER).read_text().removesuffix("\n")
+    except (FileNotFoundError, NotADirectoryError):
+        return ""

@@ -1,0 +1,211 @@
+"""One process of the stack: started in a session of its own, known again by pid and birth, ended by both."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from onceover.errors import TransientError
+from onceover_local.stack import launch
+from onceover_local.stack.files import write_whole
+from onceover_local.stack.launch import birth
+
+_LOG_LIMIT: Final = 20_000_000
+_LINES_OF_A_FAILURE: Final = 12
+_LOCALE: Final = {"LC_ALL": "C.UTF-8"}
+"""Java reads no path with a letter beyond ASCII unless the locale's encoding has it; containers often name none."""
+_children: list[subprocess.Popen[bytes]] = []
+"""What this interpreter started itself: kept so that the dead among them are reaped, not left as zombies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run. `configuration` is the text of the files it reads: a running process may be out of date."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    configuration: str = ""
+
+    def fingerprint(self) -> str:
+        whole = json.dumps([self.argv, sorted(self.environment.items()), self.configuration])
+        return hashlib.sha256(whole.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Who was started."""
+
+    pid: int
+    birth: str
+    fingerprint: str
+
+
+class ServerError(TransientError):
+    """A server, or the program that makes its folder, failed; `log_end` holds the last lines that it printed."""
+
+    def __init__(self, message: str, log_end: Sequence[str]) -> None:
+        super().__init__(message)
+        self.log_end = tuple(log_end)
+
+
+class Process:
+    """A named process with its record and log under one folder. Every method may be called again, in any state."""
+
+    def __init__(self, name: str, local: Path, stop_signal: signal.Signals = signal.SIGTERM) -> None:
+        self.name = name
+        self.log = local / "log" / f"{name}.log"
+        self._local = local
+        self._record_file = local / "pid" / f"{name}.json"
+        self._finished_file = local / "pid" / f"{name}.finished"
+        self._stop_signal = stop_signal
+
+    def record(self) -> Record | None:
+        """Who was started last, running or not."""
+        try:
+            return Record(**json.loads(self._record_file.read_text()))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError):  # not ours to understand, so nobody's we could stop
+            return None
+
+    def pid(self) -> int | None:
+        """The running process, None if it is not running. A stranger who inherited the number is not it."""
+        for child in _children:
+            child.poll()
+        record = self.record()
+        return record.pid if record is not None and birth(record.pid) == record.birth else None
+
+    def runs_as(self, command: Command) -> bool:
+        record = self.record()
+        return record is not None and self.pid() is not None and record.fingerprint == command.fingerprint()
+
+    def is_finished(self) -> bool:
+        """Whether `set_finished` was called for the very process that runs now."""
+        return self._finished_file.exists() and self._finished_file.read_text() == repr(self.record())
+
+    def set_finished(self) -> None:
+        """Note that what follows a start has been done too, so that no later command needs to look again."""
+        write_whole(self._finished_file, repr(self.record()))
+
+    def start(self, command: Command, lock: int | None = None) -> int:
+        """Start it and return its pid, without waiting until it is ready. What an earlier one left is ended first.
+
+        `lock` is a locked file's descriptor; it stays locked until the process is on record, whatever becomes of us.
+        """
+        self.stop(deadline_s=10)
+        for folder in (self.log.parent, self._record_file.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT:
+            self.log.replace(self.log.with_suffix(".log.1"))
+        launcher = (sys.executable, "-I", "-S", launch.__file__, str(self._record_file), command.fingerprint())
+        held = launch.NO_LOCK if lock is None else str(lock)
+        with self.log.open("ab") as log:
+            child = subprocess.Popen(
+                [*launcher, held, *command.argv],
+                env={**os.environ, **_LOCALE, "PATH": _path_with_this_python(), **command.environment},
+                cwd=self._local,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=() if lock is None else (lock,),
+            )
+        _children.append(child)
+        wait_for(lambda: self.pid() == child.pid or child.poll() is not None, 10, f"{self.name} to be launched")
+        return child.pid
+
+    def stop(self, deadline_s: float) -> bool:
+        """End it and all it started in its session; returns whether there was any. SIGKILL after the deadline."""
+        record = self.record()
+        if record is None:
+            return False
+        found = self.pid() is not None or bool(self._left_behind(record))
+        if (pid := self.pid()) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, self._stop_signal)
+                os.kill(pid, signal.SIGCONT)  # a paused process would never see the signal
+            if not _becomes(lambda: self.pid() is None, deadline_s):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                wait_for(lambda: self.pid() is None, 10, f"{self.name} (pid {pid}) to be gone after SIGKILL")
+        for polite in (True, False):
+            left = self._left_behind(record)
+            for each in left:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    each.terminate() if polite else each.kill()
+            psutil.wait_procs(left, timeout=3 if polite else 10)
+        self._finished_file.unlink(missing_ok=True)
+        self._record_file.unlink(missing_ok=True)
+        return found
+
+    def failed(self, how: str) -> ServerError:
+        """The error that says so, with the end of the log."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return ServerError(f"{self.name} {how}: {_telling_line(text)} (log: {self.log})", _end(text))
+
+    def _left_behind(self, record: Record) -> list[psutil.Process]:
+        """What still runs in the session of a leader that is gone; until then nobody else gets its number."""
+        if birth(record.pid) is not None:
+            return []
+        found = []
+        for each in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, ProcessLookupError, PermissionError):
+                if os.getsid(each.pid) == record.pid and each.status() != psutil.STATUS_ZOMBIE:
+                    found.append(each)
+        return found
+
+
+def run_once(command: Sequence[str], what: str, log: Path) -> None:
+    """Run a command to its end; what it prints goes to the log. Raises ServerError with its last words."""
+    done = subprocess.run(
+        command, cwd="/", env={**os.environ, **_LOCALE}, capture_output=True, text=True, errors="replace", check=False
+    )
+    printed = done.stdout + done.stderr
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as opened:
+        opened.write(printed)
+    if done.returncode != 0:
+        message = f"{what} failed ({done.returncode}): {_telling_line(printed)} (log: {log})"
+        raise ServerError(message, _end(printed))
+
+
+def _end(text: str) -> list[str]:
+    return [line[:300] for line in text.splitlines() if line.strip()][-_LINES_OF_A_FAILURE:]
+
+
+def _telling_line(text: str) -> str:
+    """The last line that speaks of an error; the last one at all if none does."""
+    lines = [line.strip() for line in text.splitlines()[-200:] if line.strip()]
+    telling = [line for line in lines if any(word in line for word in ("ERROR", "FATAL", "Error", "Exception"))]
+    return (telling or lines or ["it wrote nothing"])[-1][:300]
+
+
+def _path_with_this_python() -> str:
+    return os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+
+
+def wait_for(done: Callable[[], bool], deadline_s: float, what: str) -> None:
+    """Ask again until it is so; raises TransientError at the deadline."""
+    if not _becomes(done, deadline_s):
+        raise TransientError(f"waited {deadline_s:.0f} s for {what}, in vain")
+
+
+def _becomes(done: Callable[[], bool], deadline_s: float) -> bool:
+    end = time.monotonic() + deadline_s
+    while not done():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(0.05)
+    return True

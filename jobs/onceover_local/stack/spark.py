@@ -1,0 +1,125 @@
+"""The embedded Spark standalone cluster: a master, and workers as processes of their own, as on other machines."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from onceover_local.stack.part import java, told
+from onceover_local.stack.place import Place, Say
+from onceover_local.stack.ports import LOOPBACK
+from onceover_local.stack.process import Command, Process
+
+CORES_OF_AN_APPLICATION: Final = 2
+"""What one gets unless it asks for more: an ingest never ends, and a repair beside it needs cores too."""
+_CORES: Final = 2
+_MEMORY: Final = "3g"
+
+
+def spark_home() -> str:
+    """The folder of the installed pyspark, which brings Spark's jars and scripts."""
+    found = importlib.util.find_spec("pyspark")  # not imported: that takes a second
+    return str(Path(found.origin).parent) if found and found.origin else ""
+
+
+def master_url(place: Place) -> str:
+    return f"spark://{LOOPBACK}:{place.ports[SparkMaster.name]}"
+
+
+class SparkMaster:
+    """See `Part`."""
+
+    name = "spark-master"
+    ports: tuple[str, ...] = (name, f"{name}-http")
+    start_s = 120.0
+    stop_s = 20.0
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self.process = Process(self.name, place.local)
+
+    def prepare(self, say: Say) -> Command:
+        port = self._place.ports
+        options = f"-Dspark.deploy.defaultCores={CORES_OF_AN_APPLICATION} -Dspark.master.rest.enabled=false"
+        where = ("--host", LOOPBACK, "--port", str(port[self.name]), "--webui-port", str(port[f"{self.name}-http"]))
+        folder = self._place.make_folder("spark", say)
+        return _command("master.Master", where, folder, {"SPARK_MASTER_OPTS": options})
+
+    def ready(self) -> bool:
+        return bool(state(self._place).get("status") == "ALIVE")
+
+    def finish(self, say: Say) -> None:
+        pass
+
+    def address(self) -> str:
+        return f"http://{LOOPBACK}:{self._place.ports[f'{self.name}-http']}"
+
+    def endpoints(self) -> Mapping[str, str]:
+        return {"spark": master_url(self._place)}
+
+
+class SparkWorker:
+    """See `Part`. Ready means: the master counts on it."""
+
+    start_s = 120.0
+    stop_s = 20.0
+
+    def __init__(self, place: Place, number: int) -> None:
+        self.name = f"spark-worker{number}"
+        self.ports: tuple[str, ...] = (self.name, f"{self.name}-http")
+        self._place = place
+        self.process = Process(self.name, place.local)
+
+    def prepare(self, say: Say) -> Command:
+        port = self._place.ports
+        where = ("--host", LOOPBACK, "--port", str(port[self.name]), "--webui-port", str(port[f"{self.name}-http"]))
+        room = ("--cores", str(_CORES), "--memory", _MEMORY)
+        folder = self._place.make_folder("spark", say)
+        work = folder / self.name
+        work.mkdir(exist_ok=True)
+        # What executors print stays for a day: who looks for why a repair failed finds it there.
+        options = "-Dspark.worker.cleanup.enabled=true -Dspark.worker.cleanup.appDataTtl=86400"
+        return _command(
+            "worker.Worker",
+            (*where, *room, "--work-dir", str(work), master_url(self._place)),
+            folder,
+            {"SPARK_WORKER_OPTS": options},
+        )
+
+    def ready(self) -> bool:
+        port = self._place.ports[self.name]
+        workers = state(self._place).get("workers", [])
+        return any(each["port"] == port and each["state"] == "ALIVE" for each in workers)
+
+    def finish(self, say: Say) -> None:
+        pass
+
+    def address(self) -> str:
+        return f"http://{LOOPBACK}:{self._place.ports[f'{self.name}-http']}"
+
+    def endpoints(self) -> Mapping[str, str]:
+        return {}
+
+
+def state(place: Place) -> dict[str, Any]:
+    """What the master says of itself, its workers and applications; nothing if it does not answer."""
+    return told(f"http://{LOOPBACK}:{place.ports[f'{SparkMaster.name}-http']}/json/")
+
+
+def _command(what: str, arguments: tuple[str, ...], folder: Path, options: Mapping[str, str]) -> Command:
+    """By Spark's own script, which knows the modules that Spark opens in Java, under no configuration but ours."""
+    _, *lean = java()
+    configuration = folder / "conf"
+    configuration.mkdir(exist_ok=True)
+    environment = {
+        "SPARK_HOME": spark_home(),
+        "SPARK_CONF_DIR": str(configuration),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": " ".join(lean),
+        "SPARK_NO_DAEMONIZE": "1",
+        **options,
+    }
+    return Command((f"{spark_home()}/bin/spark-class", f"org.apache.spark.deploy.{what}", *arguments), environment)

@@ -1,0 +1,306 @@
+"""The whole embedded stack: what belongs together, in which order it comes up, and how it goes down without loss."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+from onceover.config import endpoints
+from onceover.errors import TransientError, UsageError
+from onceover_local.stack.airflow import AirflowProcess
+from onceover_local.stack.files import write_whole
+from onceover_local.stack.hbase import HBase, HBaseThrift
+from onceover_local.stack.hdfs import DataNode, NameNode
+from onceover_local.stack.kafka import Kafka
+from onceover_local.stack.part import Part, PartStatus, State
+from onceover_local.stack.place import Place, Say, remove_elsewhere
+from onceover_local.stack.ports import Ports, answers
+from onceover_local.stack.postgres import Postgres
+from onceover_local.stack.process import Process, ServerError, wait_for
+from onceover_local.stack.spark import SparkMaster, SparkWorker
+from onceover_local.stack.zookeeper import ZooKeeper
+
+GROUPS: Final = ("kafka", "hdfs", "postgres", "airflow")
+"""What comes up where nobody says what."""
+_DATANODES: Final = 3
+_WORKERS: Final = 2
+
+_TRIES: Final = 3
+_R = TypeVar("_R")
+Waves = tuple[tuple[Part, ...], ...]
+"""Parts of one wave start together; the next wave starts when all of them are ready."""
+
+
+class Stack:
+    """One embedded stack, whose processes, data, logs and addresses lie in the folder `local`, and nowhere else.
+
+    Any number of callers and processes may use the same folder: whoever changes something holds its lock. Every call
+    may be repeated, and be killed half-way: the next one goes on from what is really there.
+
+    A `cluster` has three DataNodes, which keep each block twice, and Spark standalone with two workers, where Airflow
+    and every job then run. A folder that was one stays one.
+    """
+
+    def __init__(self, local: Path | None = None, *, cluster: bool = False) -> None:
+        self.local = (local or endpoints.local_folder()).absolute()
+        self._mark = self.local / "cluster"
+        self._is_cluster = cluster or self._mark.exists()
+        datanodes = _DATANODES if self._is_cluster else 1
+        place = Place(self.local, endpoints.home(), Ports(self.local / "ports.json"))
+        postgres = Postgres(place)
+        airflow = {
+            what: AirflowProcess(place, postgres, what, on_cluster=self._is_cluster)
+            for what in ("api-server", "scheduler", "dag-processor", "triggerer")
+        }
+        workers = tuple(SparkWorker(place, n + 1) for n in range(_WORKERS))
+        spark: dict[str, Waves] = {"spark": ((SparkMaster(place),), workers)} if self._is_cluster else {}
+        self._ports = place.ports
+        self._waves: dict[str, Waves] = {
+            "kafka": ((Kafka(place),),),
+            "hdfs": ((NameNode(place, datanodes), *(DataNode(place, n + 1, datanodes) for n in range(datanodes))),),
+            "postgres": ((postgres,),),
+            **spark,
+            "airflow": ((airflow.pop("api-server"),), tuple(airflow.values())),
+            "zookeeper": ((ZooKeeper(place),),),
+            "hbase": ((HBase(place),), (HBaseThrift(place),)),
+        }
+        self._stopping = threading.Event()
+        self._lock: int | None = None
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """What comes up here where nobody says what."""
+        return (*GROUPS, "spark") if self._is_cluster else GROUPS
+
+    def up(self, groups: Collection[str] = GROUPS, say: Say = lambda part, what: None) -> list[str]:
+        """Start what of these is not running, wait until all of it is ready; returns the names of what was started.
+
+        Groups are those of `groups` and endpoints.BY_NAME; airflow needs postgres, and spark on a cluster. None is
+        none. Raises UsageError for an unknown group, TransientError, with the part's last words, for one that does not
+        come up; what this call has started is stopped then, and on Ctrl-C.
+        """
+        if unknown := sorted(set(groups) - set(self._waves)):
+            more = "" if self._is_cluster else ", and spark on a cluster (`onceover stack up --cluster`)"
+            raise UsageError(
+                f"there is no part {', '.join(unknown)} in the stack; there are {', '.join(self._waves)}{more}"
+            )
+        under_airflow: list[str] = [group for group in ("postgres", "spark", "airflow") if group in self._waves]
+        wanted = set(groups) | (set(under_airflow) if "airflow" in groups else set())
+        alone = [[group] for group in self._waves if group not in under_airflow]
+        chains = [chain for chain in [*alone, under_airflow] if wanted & set(chain)]
+        with self._locked(say):
+            if self._is_cluster:
+                self._mark.touch()
+            return self._start(
+                lambda started: self._side_by_side(
+                    [partial(self._climb, [g for g in chain if g in wanted], started, say) for chain in chains]
+                ),
+                say,
+            )
+
+    def down(self, say: Say = lambda part, what: None) -> list[str]:
+        """Stop everything that was started in this folder, whoever started it; data stays. Returns the names."""
+        with self._locked(say):
+            endpoints.endpoints_file(self.local).unlink(missing_ok=True)
+            return self._stop([file.stem for file in (self.local / "pid").glob("*.json")], say)
+
+    def remove(self) -> None:
+        """Stop everything, and delete the folder with all data, also what lies elsewhere for its sake."""
+        self.down()
+        remove_elsewhere(self.local)
+        shutil.rmtree(self.local, ignore_errors=True)
+
+    def status(self) -> list[PartStatus]:
+        """Every part as it is now, in the order in which they start; of BY_NAME only what was started."""
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda pair: self._status_of(*pair), self._by_group()))
+        return [each for each in found if each.group in self.groups or each.state != "down"]
+
+    def taken_ports(self) -> dict[str, int]:
+        """Kept ports of parts that do not run, where something else listens. The next start takes others."""
+        kept = self._ports.all()
+        idle = (part for part in self._parts() if part.process.pid() is None)
+        return {name: kept[name] for part in idle for name in part.ports if name in kept and answers(kept[name])}
+
+    def pid(self, name: str) -> int:
+        """The running process. Raises TransientError if it does not run."""
+        found = self._part(name).process.pid()
+        if found is None:
+            raise TransientError(f"{name} is not running; start it with `onceover stack up`")
+        return found
+
+    def stop_part(self, name: str) -> bool:
+        """Stop one process, politely; its address stays in endpoints.json. Returns whether it was running."""
+        part = self._part(name)
+        with self._locked():
+            return part.process.stop(part.stop_s)
+
+    def kill_part(self, name: str) -> None:
+        """SIGKILL to the process, as a machine's failure would have it. Nothing is tidied up."""
+        process = self._part(name).process
+        os.kill(self.pid(name), signal.SIGKILL)
+        wait_for(lambda: process.pid() is None, 10, f"{name} to be gone after SIGKILL")
+
+    def start_part(self, name: str, say: Say = lambda part, what: None) -> bool:
+        """Start one process, on its kept port if that is free, and wait for it; returns whether it was down."""
+        part = self._part(name)
+        with self._locked(say):
+            return bool(self._start(lambda started: self._raise((part,), started, say), say))
+
+    # From here on: how.
+
+    def _start(self, act: Callable[[list[str]], object], say: Say) -> list[str]:
+        """Let `act` start parts and list their names; returns those. If it fails, they are stopped again."""
+        started: list[str] = []
+        try:
+            act(started)
+        except BaseException as error:
+            for line in error.log_end if isinstance(error, ServerError) else ():
+                say("", line)
+            if started:
+                say("stack", f"the start failed; stops what it started: {', '.join(started)}")
+            self._stop(started, say)
+            raise
+        finally:
+            self._write_endpoints()
+        return started
+
+    def _stop(self, names: Collection[str], say: Say) -> list[str]:
+        parts = {part.name: part for part in self._parts()}
+        stopped: list[str] = []
+        for wave in _in_waves(sorted(names)):
+            ran = self._side_by_side([partial(self._end, parts.get(name), name, say) for name in wave])
+            stopped += [name for name, did_run in zip(wave, ran, strict=True) if did_run]
+        return stopped
+
+    def _climb(self, groups: list[str], started: list[str], say: Say) -> None:
+        for group in groups:
+            for wave in self._waves[group]:
+                self._raise(wave, started, say)
+
+    def _raise(self, wave: tuple[Part, ...], started: list[str], say: Say) -> None:
+        """Start what of the wave does not run as it should, and add its names; wait until all of it is ready."""
+        begun = time.monotonic()
+        for part in wave:
+            if part.process.pid() is None:
+                part.process.stop(part.stop_s)  # what a dead one left in its session may still hold its ports
+                self._ports.settle(part.ports)
+        for part in wave:
+            command = part.prepare(say)
+            if not part.process.runs_as(command):
+                say(part.name, "starts")
+                part.process.stop(part.stop_s)
+                started.append(part.name)
+                part.process.start(command, self._lock)
+        self._wait_until_ready(wave, say)
+        for part in wave:
+            if not part.process.is_finished():  # one that ran already may have lost its starter before this
+                part.finish(say)
+                part.process.set_finished()
+            say(part.name, f"is up ({time.monotonic() - begun:.1f} s)" if part.name in started else "is up already")
+
+    def _wait_until_ready(self, wave: tuple[Part, ...], say: Say) -> None:
+        begun = time.monotonic()
+        ends: Counter[str] = Counter()
+        waiting = list(wave)
+        while waiting := [part for part in waiting if not part.ready()]:
+            if self._stopping.is_set():
+                raise TransientError("another part did not come up")
+            for part in waiting:
+                if part.process.pid() is None:
+                    ends[part.name] += 1
+                    if ends[part.name] == _TRIES:
+                        raise part.process.failed("ended while it was starting")
+                    # Somebody may have taken its port in between, or what it left behind was not gone yet.
+                    say(part.name, "ended at once; tries again")
+                    time.sleep(1)
+                    self._ports.settle(part.ports)
+                    part.process.start(part.prepare(say), self._lock)
+                elif time.monotonic() >= begun + part.start_s:
+                    raise part.process.failed(f"runs but was not ready after {part.start_s:.0f} s")
+            time.sleep(0.1)
+
+    def _end(self, part: Part | None, name: str, say: Say) -> bool:
+        process = part.process if part else Process(name, self.local)
+        did_run = process.stop(part.stop_s if part else 20)
+        if did_run:
+            say(name, "is down")
+        return did_run
+
+    def _side_by_side(self, tasks: list[Callable[[], _R]]) -> list[_R]:
+        """Run them in threads of their own; the first error, or Ctrl-C, ends the waiting of all of them."""
+        if not tasks:
+            return []
+        with ThreadPoolExecutor(len(tasks)) as pool:
+            waiting = [pool.submit(task) for task in tasks]
+            try:
+                for each in wait(waiting, return_when=FIRST_EXCEPTION).done:
+                    each.result()
+                return [each.result() for each in waiting]
+            except BaseException:
+                self._stopping.set()
+                raise
+
+    def _status_of(self, group: str, part: Part) -> PartStatus:
+        pid = part.process.pid()
+        state: State
+        if pid is None:
+            state = "down" if part.process.record() is None else "dead"
+        else:
+            state = "up" if part.ready() else "unready"
+        settled = set(part.ports) <= self._ports.all().keys()
+        return PartStatus(
+            part.name, group, state, pid, part.address() if settled and part.ports else "", part.process.log
+        )
+
+    def _write_endpoints(self) -> None:
+        """Addresses of what was started here; a part that died keeps its own, it comes back there."""
+        found: dict[str, str] = {}
+        for part in self._parts():
+            if part.process.record() is not None:
+                found |= part.endpoints()
+        write_whole(endpoints.endpoints_file(self.local), json.dumps(found, indent=2) + "\n")
+
+    def _by_group(self) -> Iterator[tuple[str, Part]]:
+        return ((group, part) for group, waves in self._waves.items() for wave in waves for part in wave)
+
+    def _parts(self) -> Iterator[Part]:
+        return (part for _, part in self._by_group())
+
+    def _part(self, name: str) -> Part:
+        parts = {part.name: part for part in self._parts()}
+        if name not in parts:
+            raise UsageError(f"there is no part {name} in the stack; there are {', '.join(parts)}")
+        return parts[name]
+
+    @contextmanager
+    def _locked(self, say: Say = lambda part, what: None) -> Iterator[None]:
+        self.local.mkdir(parents=True, exist_ok=True)
+        with (self.local / "stack.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                say("stack", "waits for another command that is changing it")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            self._stopping.clear()
+            self._lock = lock.fileno()
+            yield
+
+
+def _in_waves(names: list[str]) -> list[list[str]]:
+    """Airflow first, for its tasks use everything; then the clients of others; the NameNode and the database last."""
+    airflow = [name for name in names if name.startswith("airflow")]
+    middle = [name for name in names if name.startswith(("kafka", "datanode", "hbase-thrift", "spark"))]
+    return [airflow, middle, [name for name in names if name not in (*airflow, *middle)]]

@@ -1,0 +1,71 @@
+"""The embedded Airflow as its users meet it: all four processes well, both users, the pool, the DAGs, no open port."""
+
+from __future__ import annotations
+
+import json
+
+import psutil
+import pytest
+import requests
+
+from onceover.config import endpoints
+from onceover.errors import TerminalError
+from onceover_airflow import spark
+from onceover_local.airflow_rest import AirflowRest
+from onceover_local.stack import Stack
+from onceover_local.stack.airflow import POOL
+from onceover_local.stack.ports import LOOPBACK
+
+pytestmark = [pytest.mark.stack, pytest.mark.airflow]
+
+NAMES = ["airflow-api-server", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer"]
+
+
+def test_the_dags_load_and_the_pool_that_they_name_has_one_place(airflow: AirflowRest) -> None:
+    assert airflow.import_errors() == []
+    answer = airflow._call("GET", f"/api/v2/pools/{POOL}")
+    assert answer["slots"] == 1
+    assert spark.POOL == POOL
+
+
+def test_the_viewer_may_look_and_not_touch(stack: Stack, airflow: AirflowRest) -> None:
+    password = json.loads((stack.local / "airflow" / "passwords.json").read_text())["viewer"]
+    viewer = AirflowRest(endpoints.address("airflow"), "viewer", password)
+    try:
+        assert viewer.runs("repair_on_call") == airflow.runs("repair_on_call")
+        with pytest.raises(TerminalError, match="403"):
+            viewer.pause("repair_on_call", True)
+    finally:
+        viewer.close()
+
+
+def test_nobody_gets_in_without_a_password(airflow: AirflowRest) -> None:
+    address = endpoints.address("airflow")
+    assert requests.get(f"{address}/api/v2/dags", timeout=30).status_code == 401
+    guess = {"username": "admin", "password": "admin"}
+    assert requests.post(f"{address}/auth/token", json=guess, timeout=30).status_code == 401
+
+
+def test_its_processes_listen_on_loopback_only(stack: Stack, airflow: AirflowRest) -> None:
+    leaders = [psutil.Process(stack.pid(name)) for name in NAMES]
+    theirs = {process.pid for leader in leaders for process in (leader, *leader.children(recursive=True))}
+    # One look at the whole machine: a worker may end between two looks, and then it listens no more.
+    heard = [
+        connection.laddr.ip
+        for connection in psutil.net_connections("inet")
+        if connection.pid in theirs and connection.status == psutil.CONN_LISTEN
+    ]
+    assert set(heard) == {LOOPBACK}
+
+
+def test_a_killed_scheduler_takes_its_workers_along_and_only_it_is_started_again(
+    stack: Stack, airflow: AirflowRest
+) -> None:
+    others = {name: stack.pid(name) for name in NAMES if name != "airflow-scheduler"}
+    workers = psutil.Process(stack.pid("airflow-scheduler")).children(recursive=True)
+    assert workers
+    stack.kill_part("airflow-scheduler")
+    assert stack.up({"airflow"}) == ["airflow-scheduler"]
+    assert not [worker for worker in workers if worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE]
+    assert {name: stack.pid(name) for name in others} == others
+    airflow.wait_until_healthy(60)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from onceover_local.stack.files import hadoop_xml, made_whole, properties, secret, write_whole
+
+
+def test_a_secret_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        first = secret(tmp_path / "secrets", "one")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "secrets" / "one").stat().st_mode & 0o777 == 0o600
+    assert secret(tmp_path / "secrets", "one") == first
+    assert secret(tmp_path / "secrets", "two") != first
+
+
+def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    write_whole(tmp_path / "a", "old")
+    write_whole(tmp_path / "a", "new")
+    assert [each.name for each in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_text() == "new"
+
+
+def test_a_folder_that_was_not_finished_does_not_get_its_name_and_is_cleared_away(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="killed"), made_whole(tmp_path / "data") as scratch:
+        raise RuntimeError("killed", (scratch / "half").write_text("half"))
+    assert not (tmp_path / "data").exists()
+    with made_whole(tmp_path / "data") as scratch:
+        (scratch / "whole").touch()
+    assert [each.name for each in tmp_path.iterdir()] == ["data"]
+    assert [each.name for each in (tmp_path / "data").iterdir()] == ["whole"]
+
+
+def test_settings_come_through_java_and_xml_as_they_are() -> None:
+    assert properties({"log.dirs": r"/a\b"}) == "log.dirs=/a\\\\b\n"
+    value = ElementTree.fromstring(hadoop_xml({"k": "<&>"})).findtext("property/value")
+    assert value == "<&>"

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from onceover.errors import TerminalError, TransientError
+from onceover_local.stack import jars
+from onceover_local.stack.jars import ROOTS, Jar
+
+
+def silent(part: str, what: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize("part", ROOTS)
+def test_a_lock_holds_its_roots_and_every_jar_once(part: str) -> None:
+    locked = jars.locked(part)
+    assert set(ROOTS[part]) <= {jar.coordinate for jar in locked}
+    assert len({jar.name for jar in locked}) == len(locked)
+    assert all(len(jar.sha256) == 64 for jar in locked)
+
+
+class Shop:
+    """A repository on the net that holds one file, whatever one asks for."""
+
+    def __init__(self, content: bytes | None) -> None:
+        self.content = content
+        self.asked = 0
+        self.away_for = 0
+
+    def resolve(self, scratch: Path) -> Path:
+        self.asked += 1
+        if self.content is None or self.asked <= self.away_for:
+            raise ConnectionError("no route")
+        (scratch / "it.jar").write_bytes(self.content)
+        return scratch / "it.jar"
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    found = Shop(b"right")
+    monkeypatch.setattr(jars, "_PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(jars, "_context", lambda repository=None: repository)
+    monkeypatch.setattr(jars, "_place", lambda context, jar: tmp_path / "m2" / jar.name)
+    monkeypatch.setattr(jars, "locked", lambda part: [Jar("g:a:1", hashlib.sha256(b"right").hexdigest())])
+
+    class Artifact:
+        def __init__(self, scratch: Path) -> None:
+            self.scratch = scratch
+
+        def resolve(self) -> Path:
+            return found.resolve(self.scratch)
+
+    monkeypatch.setattr(jars, "_artifact", lambda context, jar: Artifact(context))
+    return found
+
+
+def test_a_jar_is_fetched_once_and_then_found_without_the_net(shop: Shop, tmp_path: Path) -> None:
+    assert jars.class_path("kafka", silent) == str(tmp_path / "m2" / "a-1.jar")
+    shop.content = None
+    assert jars.class_path("kafka", silent) == str(tmp_path / "m2" / "a-1.jar")
+    assert shop.asked == 1
+
+
+def test_half_a_jar_that_an_interrupted_download_left_is_fetched_again(shop: Shop, tmp_path: Path) -> None:
+    (tmp_path / "m2").mkdir()
+    (tmp_path / "m2" / "a-1.jar").write_bytes(b"rig")
+    jars.class_path("kafka", silent)
+    assert (tmp_path / "m2" / "a-1.jar").read_bytes() == b"right"
+
+
+def test_a_jar_that_is_not_what_was_locked_is_refused_and_not_kept(shop: Shop, tmp_path: Path) -> None:
+    shop.content = b"wrong"
+    with pytest.raises(TerminalError, match="g:a:1 arrived with"):
+        jars.class_path("kafka", silent)
+    assert list((tmp_path / "m2").iterdir()) == []
+
+
+def test_network_that_fails_for_a_moment_is_asked_again(shop: Shop, tmp_path: Path) -> None:
+    shop.away_for = 2
+    assert jars.class_path("kafka", silent) == str(tmp_path / "m2" / "a-1.jar")
+    assert shop.asked == 3
+
+
+def test_without_a_network_the_error_names_the_jar_and_what_to_do(shop: Shop) -> None:
+    shop.content = None
+    with pytest.raises(TransientError, match=r"could not fetch g:a:1 \(ConnectionError: no route\); check the network"):
+        jars.class_path("kafka", silent)
