@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -27,7 +28,6 @@ from onceover.cli.commands import (
     quarantine,
     repair,
     retention,
-    stack,
     sweep,
     windows,
 )
@@ -122,8 +122,10 @@ for command in (
 ):
     command.add_to(app)
 migrate.add_to(pipelines.app)
-for group in (pipelines, stack, ledger):
-    app.add_typer(group.app)
+# Groups of other packages that are installed: the embedded stack's.
+groups = (pipelines.app, *(each.load() for each in entry_points(group="onceover.commands")), ledger.app)
+for group in groups:
+    app.add_typer(group)
 
 
 def _flow(of: typer.Typer) -> None:
@@ -133,5 +135,5 @@ def _flow(of: typer.Typer) -> None:
         each.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
-for each in (app, *(group.app for group in (pipelines, stack, ledger))):
+for each in (app, *groups):
     _flow(each)

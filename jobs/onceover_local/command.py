@@ -1,4 +1,4 @@
-"""`onceover stack`: the embedded Kafka, HDFS, PostgreSQL and Airflow."""
+"""`onceover stack`, registered as an entry point: the embedded Kafka, HDFS, PostgreSQL and Airflow."""
 
 from __future__ import annotations
 
