@@ -17,8 +17,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from onceover.config.airflow import POOL
 from onceover.config.pipelines import names
-from onceover_local.stack.airflow import POOL, AirflowProcess
+from onceover_local.stack.airflow import AirflowProcess
 from onceover_local.stack.hdfs import DataNode, NameNode
 from onceover_local.stack.jars import ROOTS
 from onceover_local.stack.kafka import Kafka

@@ -15,7 +15,6 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from onceover.errors import ConfigurationError, OnceoverError, TerminalError, TransientError, UsageError
 from onceover.spark import class_archive
 
-POOL = "onceover_spark"
 """One place: one Spark application at a time on this deployment. Whoever starts Airflow creates it."""
 
 _ADDRESSES = ("ONCEOVER_KAFKA", "ONCEOVER_WEBHDFS", "ONCEOVER_HDFS", "ONCEOVER_POSTGRES")

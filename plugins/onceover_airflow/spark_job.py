@@ -12,9 +12,10 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
 
+from onceover.config.airflow import POOL
 from onceover.config.home import home
 from onceover_airflow.asked import chosen_name
-from onceover_airflow.spark import POOL, driver_environment, kill_family, meaning_of_exit, spark_connection
+from onceover_airflow.spark import driver_environment, kill_family, meaning_of_exit, spark_connection
 
 
 class SparkJobOperator(SparkSubmitOperator):

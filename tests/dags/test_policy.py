@@ -14,9 +14,9 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
+from onceover.config.airflow import POOL
 from onceover_airflow.operators import RepairOperator
 from onceover_airflow.retries import RETRY_POLICY
-from onceover_airflow.spark import POOL
 
 pytestmark = pytest.mark.airflow
 

@@ -16,10 +16,10 @@ import pytest
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowException
 
+from onceover.config.airflow import POOL
 from onceover.errors import ConfigurationError, TerminalError, TransientError
 from onceover_airflow.operators import RepairOperator
-from onceover_airflow.spark import POOL, driver_environment, kill_family, master_of, meaning_of_exit
-from onceover_local.stack import airflow
+from onceover_airflow.spark import driver_environment, kill_family, master_of, meaning_of_exit
 
 pytestmark = pytest.mark.airflow
 
@@ -91,7 +91,7 @@ def test_the_master_is_read_as_the_provider_reads_it(
 
 
 def test_the_embedded_stack_makes_the_pool_that_the_tasks_wait_for() -> None:
-    assert airflow.POOL == POOL
+    assert repair().pool == POOL
 
 
 def test_only_what_may_pass_is_tried_again() -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import requests
 
+from onceover.config.airflow import POOL
 from onceover.errors import TransientError, UnreachableError
 from onceover_local.stack.files import secret, write_whole
 from onceover_local.stack.place import Place, Say
@@ -22,7 +23,6 @@ from onceover_local.stack.process import Command, Process
 from onceover_local.stack.spark import master_url, spark_home
 
 USERS: Final = ("admin", "viewer")
-POOL: Final = "onceover_spark"
 """One place: the machine has room for one Spark application at a time. The DAGs name this pool."""
 
 _HEALTHY_AS: Final = {

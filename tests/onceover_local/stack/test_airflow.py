@@ -9,11 +9,10 @@ import pytest
 import requests
 
 from onceover.config import endpoints
+from onceover.config.airflow import POOL
 from onceover.errors import TerminalError
-from onceover_airflow import spark
 from onceover_local.airflow_rest import AirflowRest
 from onceover_local.stack import Stack
-from onceover_local.stack.airflow import POOL
 from onceover_local.stack.ports import LOOPBACK
 
 pytestmark = [pytest.mark.stack, pytest.mark.airflow]
@@ -25,7 +24,6 @@ def test_the_dags_load_and_the_pool_that_they_name_has_one_place(airflow: Airflo
     assert airflow.import_errors() == []
     answer = airflow._call("GET", f"/api/v2/pools/{POOL}")
     assert answer["slots"] == 1
-    assert spark.POOL == POOL
 
 
 def test_the_viewer_may_look_and_not_touch(stack: Stack, airflow: AirflowRest) -> None:

@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from onceover.cli.doctor.outcome import SECONDS, Outcome, get_json
 from onceover.config import endpoints
+from onceover.config.airflow import POOL
 from onceover.config.endpoints import address
 from onceover.errors import UnreachableError
 
@@ -51,8 +52,6 @@ def airflow(connection: str = CONNECTION) -> Iterator[Outcome]:
 
 
 def _pool(where: str, http: requests.Session) -> Iterator[Outcome]:
-    from onceover_local.stack.airflow import POOL
-
     if http.get(f"{where}/api/v2/pools/{POOL}", timeout=SECONDS).status_code == 404:
         what = f"there is no pool {POOL!r}, and tasks wait in it for ever; `airflow pools set {POOL} 1 Spark` makes it"
         yield Outcome("Airflow", "wrong", what)
