@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib.metadata import entry_points
 
 import typer
 
@@ -45,7 +46,7 @@ def doctor(json: AsJson = False) -> None:
         "Java": checks.java,
         "packages": checks.pins,
         "disk": checks.disk,
-        "ports": checks.ports,
+        **_registered(),
         "clocks": checks.clocks,
         "Kafka": partial(checks.kafka, pipelines),
         "offsets": partial(checks.offsets, pipelines),
@@ -100,7 +101,11 @@ def _import_first() -> None:
     import onceover.offset_stores.admin
     import onceover.raw.window_files
     import onceover.repair.service  # noqa: F401
-    import onceover_local.stack  # noqa: F401
+
+
+def _registered() -> dict[str, Look]:
+    """Looks of other packages that are installed: the embedded stack's at its ports."""
+    return {each.name: each.load() for each in entry_points(group="onceover.checks")}
 
 
 def _pipelines() -> tuple[list[Pipeline], list[Outcome]]:

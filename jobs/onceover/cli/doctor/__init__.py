@@ -4,12 +4,12 @@ from onceover.cli.doctor.airflow import airflow
 from onceover.cli.doctor.clocks import clocks
 from onceover.cli.doctor.hdfs import hdfs
 from onceover.cli.doctor.kafka import kafka
-from onceover.cli.doctor.machine import disk, java, pins, ports
+from onceover.cli.doctor.machine import disk, java, pins
 from onceover.cli.doctor.offsets import offsets
 from onceover.cli.doctor.outcome import Outcome
 from onceover.cli.doctor.postgres import postgres
 from onceover.cli.doctor.spark import spark
 
 __all__ = [
-    "Outcome", "airflow", "clocks", "disk", "hdfs", "java", "kafka", "offsets", "pins", "ports", "postgres", "spark",
+    "Outcome", "airflow", "clocks", "disk", "hdfs", "java", "kafka", "offsets", "pins", "postgres", "spark",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final
 from urllib.error import URLError
 from urllib.parse import quote, unquote, urlsplit
@@ -109,19 +110,10 @@ def _parsed(stated: str) -> tuple[str, str | None, int | None]:
 
 
 def _scheduler_environment(where: str) -> Mapping[str, str] | None:
-    """The environment of the embedded stack's scheduler, if that is the Airflow which is asked and it runs here."""
-    import psutil
-
-    from onceover_local.stack.process import Process
-
-    local = endpoints.local_folder()
-    if endpoints.read(endpoints.endpoints_file(local)).get("airflow") != where:
-        return None
-    pid = Process("airflow-scheduler", local).pid()
-    try:
-        return psutil.Process(pid).environ() if pid else None
-    except psutil.Error:
-        return None
+    """The environment of that Airflow's scheduler, if a package that is installed here knows it: the embedded stack
+    does of its own."""
+    found = (each.load()(where) for each in entry_points(group="onceover.scheduler_environments"))
+    return next((environment for environment in found if environment is not None), None)
 
 
 def _logged_in(where: str) -> requests.Session | None:

@@ -1,4 +1,4 @@
-"""This machine as doctor looks at it: Java, the installed packages, room on its disk, ports of the embedded stack."""
+"""This machine as doctor looks at it: Java, the installed packages, room on its disk."""
 
 from __future__ import annotations
 
@@ -81,20 +81,6 @@ def room(check: str, where: str, free: int, total: int, mend: str) -> Outcome:
     if share < LITTLE:
         return Outcome(check, "note", f"{said}; {mend} before it is full")
     return Outcome(check, "fine", said)
-
-
-def ports() -> Iterator[Outcome]:
-    """Whether somebody else listens on a port that the embedded stack keeps for a part that is down."""
-    from onceover_local.stack import Stack
-
-    taken = Stack().taken_ports()
-    told = endpoints.read(endpoints.endpoints_file()).values()
-    for name, port in taken.items():
-        named = any(re.search(rf":{port}\b", each) for each in told)
-        what = f"{port}, kept for {name} of the embedded stack, is answered by something else"
-        where = ", and endpoints.json still sends everybody there" if named else ""
-        mend = "`onceover stack up` takes another port and writes the addresses anew"
-        yield Outcome("ports", "wrong" if named else "note", f"{what}{where}; {mend}")
 
 
 def _differ(locked: Mapping[str, str], installed: Mapping[str, str | None]) -> list[str]:

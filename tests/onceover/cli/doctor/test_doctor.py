@@ -23,6 +23,7 @@ from onceover.cli.doctor.kafka import settings
 from onceover.config.pipelines import find
 from onceover.errors import UnreachableError
 from onceover.kafka.topic import TopicPolicy
+from onceover_local.checks import ports
 
 
 def fine() -> Iterator[Outcome]:
@@ -160,11 +161,11 @@ def test_a_stranger_on_a_kept_port_is_wrong_where_addresses_still_send_people_th
         stranger.bind(("127.0.0.1", 0))
         port = stranger.getsockname()[1]
         (local / "ports.json").write_text(json.dumps({"kafka": port}))
-        assert list(checks.ports()) == []  # nobody answers there
+        assert list(ports()) == []  # nobody answers there
         stranger.listen()
-        assert [outcome.state for outcome in checks.ports()] == ["note"]
+        assert [outcome.state for outcome in ports()] == ["note"]
         (local / "endpoints.json").write_text(json.dumps({"kafka": f"127.0.0.1:{port}"}))
-        (wrong,) = checks.ports()
+        (wrong,) = ports()
         assert (wrong.state, f"{port}, kept for kafka" in wrong.what) == ("wrong", True)
 
 
