@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from onceover.ledger.batches import in_flight
 from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import FROZEN, Certificate, certify
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
@@ -13,6 +14,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_of, digest_of
 from onceover.ledger.findings import record_findings, resolve
 from onceover.ledger.frontiers import accounted
+from onceover.ledger.windows import open_windows
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence, Finding, Kind
 from onceover.model.offsets import OffsetRange
@@ -122,30 +124,6 @@ def snapshot(
             claimed=_claimed(connection, pipeline),
             open_windows=open_windows(connection, pipeline),
         )
-
-
-def open_windows(connection: Connection, pipeline: str) -> int:
-    """How many known windows the watermark has not closed."""
-    row = connection.execute(
-        """
-        SELECT count(*) AS open FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-        WHERE w.pipeline = %s AND NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false))
-        """,
-        [pipeline],
-    ).fetchone()
-    return int(row["open"]) if row else 0
-
-
-def in_flight(connection: Connection, pipeline: str) -> frozenset[int]:
-    """Batches that are begun under a living epoch: they may still land."""
-    rows = connection.execute(
-        """
-        SELECT b.batch_id FROM onceover.batch b JOIN onceover.driver d USING (pipeline)
-        WHERE b.pipeline = %s AND b.state = 'begun' AND b.epoch = d.epoch AND d.expires_at >= clock_timestamp()
-        """,
-        [pipeline],
-    )
-    return frozenset(row["batch_id"] for row in rows)
 
 
 def certify_from_ledger(

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Protocol
 
 from onceover.detection import evidence as detection_evidence
+from onceover.ledger import batches
 from onceover.ledger.database import Connection
 from onceover.model.compacted import Compacted
 from onceover.model.finding import Evidence, Finding, is_right, judge
@@ -73,7 +74,7 @@ def look(
     if not first.in_flight or not any(j.waits for j in first.judgements):
         return first
     deadline = time.monotonic() + patience
-    while detection_evidence.in_flight(connection, pipeline) & first.in_flight:
+    while batches.in_flight(connection, pipeline) & first.in_flight:
         if time.monotonic() > deadline:
             kept = tuple(j for j in first.judgements if not j.waits)
             return replace(first, judgements=kept, changing=first.changing + len(first.judgements) - len(kept))
@@ -101,7 +102,7 @@ def _look_once(
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
     # Lengths are read between the two looks at the ledger: a window whose version differs changed in between.
-    flying = detection_evidence.in_flight(connection, pipeline)
+    flying = batches.in_flight(connection, pipeline)
     before = detection_evidence.versions(connection, pipeline, start, end, every)
     lengths = files.lengths(before)
     seen = detection_evidence.snapshot(connection, pipeline, start, end, every)

@@ -106,7 +106,7 @@ def sweep(
     """Compare every window whose certificate stands. What a batch in flight may explain counts only if it is still
     there, at the same version, once that batch has ended."""
     from onceover.detection.certified import how_many, standing, standing_of
-    from onceover.detection.evidence import in_flight
+    from onceover.ledger.batches import in_flight
 
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
@@ -141,9 +141,9 @@ def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) ->
     only a repair looks at rows.
     """
     from onceover.detection.certified import have_judged_again, versions_standing
+    from onceover.ledger.certificates import revoke
     from onceover.ledger.findings import note_finding
-    from onceover.ledger.locks import lock_windows
-    from onceover.repair.publish import revoke
+    from onceover.ledger.windows import lock_windows
 
     wanted = {each.window_start: each for each in found}
     if not wanted:

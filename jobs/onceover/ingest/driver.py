@@ -19,7 +19,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from onceover.detection.evidence import open_windows
 from onceover.errors import FencedError, OnceoverError, TransientError
 from onceover.fault_points import Holding, Step
 from onceover.ingest.batch_steps import BatchWork, carried_out
@@ -29,6 +28,7 @@ from onceover.ledger import batches, drivers, refills
 from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection, DatabaseError
+from onceover.ledger.windows import open_windows
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.batch_plan import Start, starting_offsets
 from onceover.model.offsets import KafkaPartition, OffsetRange

@@ -10,8 +10,8 @@ from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.drivers import Epoch, require_current
 from onceover.ledger.frontiers import advance
-from onceover.ledger.locks import lock_windows
 from onceover.ledger.refills import mark_landed
+from onceover.ledger.windows import lock_windows
 from onceover.model.batch import Landing, RangeRead, require_all_landed
 from onceover.model.offsets import OffsetRange
 
@@ -164,3 +164,15 @@ def _record_read(connection: Connection, batch_id: int, piece: RangeRead) -> Non
             piece.offsets.start,
         ],
     )
+
+
+def in_flight(connection: Connection, pipeline: str) -> frozenset[int]:
+    """Batches that are begun under a living epoch: they may still land."""
+    rows = connection.execute(
+        """
+        SELECT b.batch_id FROM onceover.batch b JOIN onceover.driver d USING (pipeline)
+        WHERE b.pipeline = %s AND b.state = 'begun' AND b.epoch = d.epoch AND d.expires_at >= clock_timestamp()
+        """,
+        [pipeline],
+    )
+    return frozenset(row["batch_id"] for row in rows)

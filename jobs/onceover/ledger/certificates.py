@@ -124,3 +124,17 @@ def _frontiers(accounted: Sequence[OffsetRange]) -> list[list[str | int]]:
         [source.generation, source.kafka_partition, frontier((pieces := list(of_it))[0].start, pieces)]
         for source, of_it in by_source
     ]
+
+
+def revoke(connection: Connection, pipeline: str, certificate_id: int, why: str) -> None:
+    """A certificate no longer stands: its window is judged from its landings alone, and as nobody knows what its rows
+    count, a repair follows."""
+    connection.execute(
+        "UPDATE onceover.certificate SET revoked_at = now(), revoked_why = %s WHERE certificate_id = %s",
+        [why, certificate_id],
+    )
+    connection.execute(
+        'UPDATE onceover."window" SET certificate_id = NULL, version = version + 1, records = NULL, high1 = NULL, '
+        "low1 = NULL, high2 = NULL, low2 = NULL WHERE pipeline = %s AND certificate_id = %s",
+        [pipeline, certificate_id],
+    )

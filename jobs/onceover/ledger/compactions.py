@@ -16,7 +16,7 @@ from onceover.errors import BusyError
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns, digest_of
 from onceover.ledger.expiries import CERTIFIED, FREE, IS_COMPACTED
-from onceover.ledger.locks import lock_windows
+from onceover.ledger.windows import lock_windows
 from onceover.model.compacted import Compacted
 from onceover.model.digest import Digest
 

@@ -14,7 +14,7 @@ from datetime import date, datetime
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import same_digest
 from onceover.ledger.drivers import Epoch, require_current
-from onceover.ledger.locks import lock_windows
+from onceover.ledger.windows import lock_windows
 
 
 @dataclass(frozen=True, slots=True)

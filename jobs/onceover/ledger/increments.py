@@ -9,7 +9,7 @@ from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.drivers import Epoch, require_current
-from onceover.ledger.locks import lock_windows
+from onceover.ledger.windows import lock_windows
 from onceover.model.batch import Increment
 
 

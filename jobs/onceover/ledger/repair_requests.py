@@ -18,8 +18,8 @@ from onceover.ledger.digest_columns import digest_of
 from onceover.ledger.findings import record_findings
 from onceover.ledger.frontiers import accounted
 from onceover.ledger.landings import landings
-from onceover.ledger.locks import lock_windows
 from onceover.ledger.queries import LOG_UNTIL
+from onceover.ledger.windows import lock_windows
 from onceover.model.claim import CLAIM_SECONDS, Claimed
 from onceover.model.finding import Finding, Kind
 from onceover.model.offsets import OffsetRange

@@ -11,10 +11,10 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
-from onceover.detection.evidence import in_flight
 from onceover.errors import FencedError, OnceoverError
 from onceover.fault_points import Holding, RepairStep
 from onceover.ledger import repair_requests
+from onceover.ledger.batches import in_flight
 from onceover.ledger.catalog import Registered, require_in_force
 from onceover.ledger.database import Connection, DatabaseError, connect
 from onceover.model.claim import CLAIM_SECONDS, Claimed, Rebuilt, Verdict, verify

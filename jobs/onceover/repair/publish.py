@@ -1,4 +1,4 @@
-"""What a repair does to a window: publish and certify in one transaction, fail, confirm, revoke."""
+"""What a repair does to a window: publish and certify in one transaction, fail, confirm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import FencedError
 from onceover.ledger.catalog import Registered
-from onceover.ledger.certificates import Certificate, FromRaw, certify
+from onceover.ledger.certificates import Certificate, FromRaw, certify, revoke
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns, count_of, digest_columns
 from onceover.ledger.findings import note_finding, resolve
@@ -175,20 +175,6 @@ def confirm(connection: Connection, known: Registered, request_id: int) -> list[
             "WHERE request_id = %s AND pipeline = %s ORDER BY window_start",
             [request_id, known.name],
         )
-    )
-
-
-def revoke(connection: Connection, pipeline: str, certificate_id: int, why: str) -> None:
-    """A certificate no longer stands: its window is judged from its landings alone, and as nobody knows what its rows
-    count, a repair follows."""
-    connection.execute(
-        "UPDATE onceover.certificate SET revoked_at = now(), revoked_why = %s WHERE certificate_id = %s",
-        [why, certificate_id],
-    )
-    connection.execute(
-        'UPDATE onceover."window" SET certificate_id = NULL, version = version + 1, records = NULL, high1 = NULL, '
-        "low1 = NULL, high2 = NULL, low2 = NULL WHERE pipeline = %s AND certificate_id = %s",
-        [pipeline, certificate_id],
     )
 
 
