@@ -11,7 +11,7 @@ from onceover.config.endpoints import address
 from onceover.config.home import pipelines_folder
 from onceover.fault_points import Step
 from onceover.ledger.database import migrate
-from onceover.offset_stores import OFFSET_STORES
+from onceover.model.pipeline import OFFSET_STORES
 from onceover_demo.experiments import auto_commit, late_commit, stores
 from onceover_demo.experiments.pipeline import Trial
 from onceover_demo.experiments.topic import Seen, seen
@@ -73,7 +73,7 @@ def test_how_many_lines_stand_twice_follows_from_the_steps() -> None:
 
 
 # The others': kafka and postgres in test_ingest_kills.py, file above.
-@pytest.mark.parametrize("store", sorted(OFFSET_STORES.keys() - {"none", "kafka", "postgres", "file"}))
+@pytest.mark.parametrize("store", sorted(set(OFFSET_STORES) - {"none", "kafka", "postgres", "file"}))
 def test_a_kill_after_the_landing_loses_nothing_and_the_repair_leaves_nothing_twice(make: Make, store: str) -> None:
     killed = stores.kill_at(make, store, (Step.LANDED,))
     assert killed.right

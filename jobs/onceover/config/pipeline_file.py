@@ -14,6 +14,7 @@ from onceover.config.toml_table import Table
 from onceover.model.pipeline import (
     NAME,
     NAME_RULE,
+    OFFSET_STORES,
     Contract,
     IngestPolicy,
     Key,
@@ -24,7 +25,6 @@ from onceover.model.pipeline import (
 )
 from onceover.model.shards import SHARDING
 from onceover.model.window import DAY_MINUTES, is_window_length
-from onceover.offset_stores import OFFSET_STORES
 
 OPERATIONS = ("count", "sum", "min", "max")
 MAX_KEYS = 16  # with the window's start they are one index row of PostgreSQL
@@ -162,7 +162,7 @@ def _ingest(table: Table, name: str) -> IngestPolicy:
         idle_after_ms=table.duration("idle_after", "30s", least=1),
         interval_ms=table.duration("interval", "2s", least=1),
         max_records_per_batch=table.integer("max_records_per_batch", 200_000, least=1),
-        offset_store=table.choice("offset_store", tuple(OFFSET_STORES), "postgres"),
+        offset_store=table.choice("offset_store", OFFSET_STORES, "postgres"),
         offset_path=_offset_path(table),
         group=table.text("group", f"onceover-{name}", match=_GROUP, rule="letters, digits, dots, _ and -"),
         isolation=table.choice("isolation", ("read_committed", "read_uncommitted"), "read_committed"),

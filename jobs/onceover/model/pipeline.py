@@ -11,6 +11,8 @@ from typing import Any
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")  # a PostgreSQL identifier as it stands, and an HDFS name
 NAME_RULE = "a small letter, then at most 40 small letters, digits or _"
+OFFSET_STORES = ("postgres", "kafka", "file", "hdfs", "zookeeper", "hbase", "checkpoint", "none")
+"""Where the next offset may be kept: what `ingest.offset_store` may name."""
 
 
 @dataclass(frozen=True, slots=True)

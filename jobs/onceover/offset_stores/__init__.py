@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from onceover.ledger.database import Connection
     from onceover.model.pipeline import Pipeline
 
-__all__ = ["OFFSET_STORES", "CorruptOffsetsError", "OffsetStore", "Stored", "opened_store"]
+__all__ = ["CorruptOffsetsError", "OffsetStore", "Stored", "opened_store"]
 
 
 def opened_store(name: str, pipeline: Pipeline, ledger: Connection) -> OffsetStore:
@@ -21,7 +21,7 @@ def opened_store(name: str, pipeline: Pipeline, ledger: Connection) -> OffsetSto
 
     Raises UnreachableError if nobody said where its server is.
     """
-    return OFFSET_STORES[name](pipeline, ledger)
+    return _BY_NAME[name](pipeline, ledger)
 
 
 def _file(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
@@ -74,8 +74,8 @@ def _none(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
     return NoOffsetStore(pipeline.ingest.group, pipeline.contract.topic)
 
 
-# Another store is one more line here and one more run of the contract suite.
-OFFSET_STORES: Mapping[str, Callable[[Pipeline, Connection], OffsetStore]] = {
+# Another store is one more line here, a name in `model.pipeline` and one more run of the contract suite.
+_BY_NAME: Mapping[str, Callable[[Pipeline, Connection], OffsetStore]] = {
     "postgres": _postgres,
     "kafka": _kafka,
     "file": _file,

@@ -20,7 +20,7 @@ from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
 from onceover.fault_points import Step
 from onceover.ledger.database import migrate
-from onceover.offset_stores import OFFSET_STORES
+from onceover.model.pipeline import OFFSET_STORES
 from onceover_demo.experiments import auto_commit, late_commit, stores
 from onceover_demo.experiments.pipeline import Trial
 from onceover_demo.place import own_stack, print_early_end, print_part
@@ -107,7 +107,7 @@ def _every_store() -> Iterator[Task]:
     """The two that are killed 20 times over come first, so that the lanes end together."""
     for store, times in [
         *((s, 20) for s in TWENTY),
-        *((s, 1) for s in sorted(OFFSET_STORES.keys() - {"none", *TWENTY})),
+        *((s, 1) for s in sorted(set(OFFSET_STORES) - {"none", *TWENTY})),
     ]:
 
         def killed(make: stores.Make, store: str = store, times: int = times) -> Row:

@@ -12,7 +12,8 @@ import pytest
 
 from onceover.config.endpoints import address
 from onceover.ledger.database import Connection, connect
-from onceover.offset_stores import OFFSET_STORES, OffsetStore
+from onceover.model.pipeline import OFFSET_STORES
+from onceover.offset_stores import OffsetStore
 from onceover.offset_stores.checkpoint import CheckpointOffsetStore
 from onceover.offset_stores.file import LocalFileOffsetStore
 from onceover.offset_stores.hbase import HBaseOffsetStore
@@ -25,7 +26,7 @@ from onceover_local.stack import Stack
 if TYPE_CHECKING:
     from tests.onceover.conftest import Broker
 
-KINDS = sorted(OFFSET_STORES.keys() - {"none"})
+KINDS = sorted(set(OFFSET_STORES) - {"none"})
 
 
 @dataclass(slots=True)

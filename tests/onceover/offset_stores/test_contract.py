@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onceover.offset_stores import OFFSET_STORES, OffsetStore
+from onceover.model.pipeline import OFFSET_STORES
+from onceover.offset_stores import OffsetStore
 from onceover.offset_stores.none import NoOffsetStore
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.stack
 ALL = [0, 1, 2, 3]
-KINDS = sorted(OFFSET_STORES.keys() - {"none"})
+KINDS = sorted(set(OFFSET_STORES) - {"none"})
 
 
 @pytest.fixture(params=KINDS)

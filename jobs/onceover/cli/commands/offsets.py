@@ -16,7 +16,7 @@ from onceover.cli.output import as_json, say, table
 from onceover.errors import UsageError
 from onceover.explain.finding_text import counted
 from onceover.model.offsets import MAX_KAFKA_PARTITION
-from onceover.offset_stores import OFFSET_STORES
+from onceover.model.pipeline import OFFSET_STORES
 from onceover.offset_stores.store import MOST
 
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ Do = Annotated[Action, typer.Argument(metavar="ACTION", help="show, set or copy.
 Values = Annotated[
     list[str] | None, typer.Argument(metavar="PARTITION=OFFSET", help="With set: the next offset to read, each.")
 ]
-To = Annotated[
-    str | None, typer.Option("--to", metavar="STORE", help=f"With copy: {', '.join(s for s in OFFSET_STORES)}.")
-]
+To = Annotated[str | None, typer.Option("--to", metavar="STORE", help=f"With copy: {', '.join(OFFSET_STORES)}.")]
 At = Annotated[
     str, typer.Option("--path", metavar="PATH", help="With copy: where the offsets of a file, hdfs or checkpoint lie.")
 ]
