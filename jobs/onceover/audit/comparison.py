@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from onceover.audit.result import Apart, Side, WindowAudit
 from onceover.model.claim import Release
 from onceover.model.cutovers import Contracts
-from onceover.model.digest import EMPTY, Digest
+from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms
@@ -30,10 +30,9 @@ from onceover.spark.source import KafkaSource, read_ranges
 from onceover.spark.text_files import QUARANTINE
 
 MOST_IDS = 20
-_HALVES = ("high1", "low1", "high2", "low2")
 _ID = ("kafka_partition", "offset")
 _RAW = "kafka_partition INT, offset BIGINT, r_window BIGINT, lines BIGINT, contents BIGINT, " + ", ".join(
-    f"r_{h} BIGINT" for h in _HALVES
+    f"r_{h} BIGINT" for h in HALVES
 )
 
 
@@ -103,8 +102,8 @@ def from_raw(
         .agg(
             F.min("r_window").alias("r_window"),
             F.count(F.lit(1)).alias("lines"),
-            F.count_distinct("r_window", *_HALVES).alias("contents"),
-            *(F.min(h).alias(f"r_{h}") for h in _HALVES),
+            F.count_distinct("r_window", *HALVES).alias("contents"),
+            *(F.min(h).alias(f"r_{h}") for h in HALVES),
         )
     )
 
@@ -125,9 +124,9 @@ class Comparison:
 
     def __post_init__(self) -> None:
         k = self.log.select(*_ID, F.coalesce("window_ms", F.lit(QUARANTINE)).alias("k_window"),
-                            *(F.col(h).alias(f"k_{h}") for h in _HALVES))  # fmt: skip
+                            *(F.col(h).alias(f"k_{h}") for h in HALVES))  # fmt: skip
         asked = F.lit(True) if self.low is None else F.col("k_window").between(self.low, F.lit(self.high) - 1)
-        same = [F.col(f"k_{h}") == F.col(f"r_{h}") for h in _HALVES]
+        same = [F.col(f"k_{h}") == F.col(f"r_{h}") for h in HALVES]
         self._joined = (
             k.join(self.raw, [*_ID], "full_outer")
             .where(F.col("r_window").isNotNull() | asked)
@@ -164,12 +163,12 @@ class Comparison:
             .agg(
                 F.count(F.lit(1)).alias("records"),
                 F.coalesce(F.sum("lines"), F.lit(0)).alias("lines"),
-                *(F.sum(f"{side}_{h}").alias(h) for h in _HALVES),
+                *(F.sum(f"{side}_{h}").alias(h) for h in HALVES),
             )
             .collect()  # one row a window
         )
         return {
-            row.window_ms: Side(Digest(row.records, *(getattr(row, h) for h in _HALVES)),
+            row.window_ms: Side(Digest(row.records, *(getattr(row, h) for h in HALVES)),
                                 row.lines if side == "r" else row.records)
             for row in rows
         }  # fmt: skip

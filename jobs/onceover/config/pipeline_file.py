@@ -11,6 +11,7 @@ from typing import Any
 from onceover.config.kafka_properties import refusal
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.config.toml_table import Table
+from onceover.model.columns import OPERATIONS
 from onceover.model.pipeline import (
     NAME,
     NAME_RULE,
@@ -26,7 +27,6 @@ from onceover.model.pipeline import (
 from onceover.model.shards import SHARDING
 from onceover.model.window import DAY_MINUTES, is_window_length
 
-OPERATIONS = ("count", "sum", "min", "max")
 MAX_KEYS = 16  # with the window's start they are one index row of PostgreSQL
 _TAKEN = frozenset(
     {"window_start", "window_end", "window_ms", "revision"}

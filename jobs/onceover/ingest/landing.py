@@ -17,13 +17,12 @@ from pyspark.sql import functions as F
 
 from onceover.errors import TransientError
 from onceover.model.batch import Landing, LandingPart
-from onceover.model.digest import Digest
+from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
 from onceover.raw.window_files import Layout, LeaseHeldError, WindowFiles
 from onceover.spark import lines
 
-_HALVES = ("high1", "low1", "high2", "low2")
 _RESULT = (
     "window_ms bigint, byte_start bigint, byte_end bigint, proved boolean, kafka_partition int, "
     "records bigint, high1 bigint, low1 bigint, high2 bigint, low2 bigint, error string, held_path string"
@@ -31,7 +30,7 @@ _RESULT = (
 _SCHEMA = pa.schema(
     [("window_ms", pa.int64()), ("byte_start", pa.int64()), ("byte_end", pa.int64()), ("proved", pa.bool_())]
     + [("kafka_partition", pa.int32()), ("records", pa.int64())]
-    + [(name, pa.int64()) for name in _HALVES]
+    + [(name, pa.int64()) for name in HALVES]
     + [("error", pa.string()), ("held_path", pa.string())]
 )
 
@@ -91,7 +90,7 @@ class _Tally:
 
     def add(self, piece: pa.RecordBatch) -> None:
         partitions = piece.column("kafka_partition").to_numpy()
-        halves = np.stack([piece.column(name).to_numpy() for name in _HALVES])
+        halves = np.stack([piece.column(name).to_numpy() for name in HALVES])
         for kafka_partition in np.unique(partitions):
             of_it = partitions == kafka_partition
             sums = np.concatenate(([of_it.sum()], halves[:, of_it].sum(axis=1)))

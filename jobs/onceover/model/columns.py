@@ -9,7 +9,7 @@ from onceover.errors import TerminalError
 
 KEY_TYPES = frozenset({"text", "boolean", "smallint", "integer", "bigint", "numeric", "date", "timestamptz"})
 MEASURE_TYPES = KEY_TYPES | {"real", "double precision"}
-OPERATIONS = frozenset({"count", "sum", "min", "max"})
+OPERATIONS = ("count", "sum", "min", "max")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from onceover.errors import UsageError
 
+HALVES = ("high1", "low1", "high2", "low2")  # as every column of a table or a DataFrame is called that holds one
 SEEDS = (0x4F6E6365, 0x6F766572)  # any two different constants; fixed for ever, since stored digests depend on them
 
 

@@ -8,13 +8,12 @@ from pyspark.sql import Column, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.errors import TerminalError
-from onceover.model.digest import Digest
+from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import RawFile, Run
 from onceover.model.window import from_ms, to_ms
 from onceover.spark import lines
 
-_HALVES = ("high1", "low1", "high2", "low2")
 _SOURCE = ("generation", "kafka_partition")
 _QUARANTINE = -1  # no window starts before 1970
 _BEFORE_THE_LOG = -(1 << 62)  # less than any run's number
@@ -81,7 +80,7 @@ def scan(
             F.min("offset").alias("first"),
             F.max("offset").alias("last"),
             F.count(F.lit(1)).alias("records"),
-            *(F.sum(half).alias(half) for half in _HALVES),
+            *(F.sum(half).alias(half) for half in HALVES),
             F.max("event_ms").alias("max_event_ms"),
             F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
         )
@@ -117,7 +116,7 @@ def _run(source: KafkaPartition, rows: Sequence[Row], reaches: int) -> Run:
     oldest = min((row.oldest_ms for row in rows if row.oldest_ms is not None), default=None)
     return Run(
         OffsetRange(source, min(row.first for row in rows), max(reaches, *(row.last + 1 for row in rows))),
-        tuple((row.place, Digest(row.records, *(getattr(row, half) for half in _HALVES))) for row in rows),
+        tuple((row.place, Digest(row.records, *(getattr(row, half) for half in HALVES))) for row in rows),
         None if newest is None else from_ms(newest),
         None if oldest is None else from_ms(oldest),
     )

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release, Suspect, elementary_ranges
 from onceover.model.cutovers import Contracts
-from onceover.model.digest import EMPTY, Digest
+from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms, to_ms
 from onceover.spark import lines, parquet, text_files
@@ -28,7 +28,6 @@ from onceover.spark.contract_versions import interpret_each
 from onceover.spark.interpret import aggregate
 from onceover.spark.range_join import looked_up
 
-_HALVES = ("high1", "low1", "high2", "low2")
 _ID = ("apart", "state", "generation", "kafka_partition", "offset")  # of what counts, whichever window it stands in
 _OF_FILE = ("planned_length", "is_compacted")
 _RECORD = ("kafka_timestamp", "key", "headers", "value")
@@ -120,7 +119,7 @@ class Rebuild:
             .when(F.col("piece").isNotNull(), "counts")
             .otherwise(F.when(F.col("is_accounted"), "stray").otherwise("unaccounted"))
         )
-        halves = dict(zip(_HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
+        halves = dict(zip(HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
         of_id = ("generation", "kafka_partition", "offset", "piece", *halves)
         content = (*of_id, "line_event_ms", *inputs, *self._carried)
         counts = F.col("state") == "counts"
@@ -190,8 +189,8 @@ class Rebuild:
             F.max("window_ms").alias("last_window_ms"),
             F.max("piece").alias("piece"),
             F.sum("lines").alias("lines"),
-            *(F.min(h).alias(h) for h in _HALVES),
-            F.greatest(*((F.min(h) != F.max(h)).cast("int") for h in _HALVES)).alias("conflict"),
+            *(F.min(h).alias(h) for h in HALVES),
+            F.greatest(*((F.min(h) != F.max(h)).cast("int") for h in HALVES)).alias("conflict"),
             (F.min("line_event_ms") != F.max("line_event_ms")).cast("int").alias("misdated"),
             F.max("is_compacted").alias("is_compacted"),
         )
@@ -200,7 +199,7 @@ class Rebuild:
             F.max("first.planned_length").alias("planned_length"),
             F.sum("lines").alias("lines"),
             F.count(F.lit(1)).alias("records"),
-            *(F.coalesce(F.sum(h), F.lit(0)).alias(h) for h in _HALVES),
+            *(F.coalesce(F.sum(h), F.lit(0)).alias(h) for h in HALVES),
             F.coalesce(F.sum("conflict"), F.lit(0)).alias("conflicts"),
             F.coalesce(F.sum("misdated"), F.lit(0)).alias("misdated"),
         )
@@ -237,7 +236,7 @@ class Rebuild:
             lines_by[row.state] = lines_by.get(row.state, 0) + row.lines
             planned = max(planned, row.planned_length)
             if row.state == "counts":
-                digest = Digest(row.records, *(getattr(row, h) for h in _HALVES))
+                digest = Digest(row.records, *(getattr(row, h) for h in HALVES))
                 ranges.append(self._range(row.piece, digest))
                 compacted = compacted + digest if row.is_compacted else compacted
         return Rebuilt(
@@ -273,4 +272,4 @@ def _released(landings: Iterable[LandingOf]) -> list[tuple[OffsetRange, Release]
 
 def _content_hash() -> Column:
     """The record's two hashes as 32 hex digits: what a person names a content by."""
-    return F.lower(F.concat(*(F.lpad(F.hex(h), 8, "0") for h in _HALVES)))
+    return F.lower(F.concat(*(F.lpad(F.hex(h), 8, "0") for h in HALVES)))
