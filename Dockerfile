@@ -26,7 +26,7 @@ COPY dags dags
 COPY pipelines pipelines
 # Editable: docker-compose.yml mounts the folders over these copies, and what it mounts is what runs.
 RUN pip install --no-deps --no-build-isolation -e .
-RUN python -m onceover.spark.make_class_archive
+RUN python -m onceover.cli.make_class_archive
 
 USER onceover
 CMD ["onceover", "--help"]

@@ -1,7 +1,7 @@
 """Spark's Java classes kept parsed and verified in a file, so that a driver starts in two thirds of the time.
 
 Java calls it a dynamic class data sharing archive (JEP 350). The installation makes it once, by
-`python -m onceover.spark.make_class_archive`; a JVM that cannot use it, being another Java or having other jars on its
+`python -m onceover.cli.make_class_archive`; a JVM that cannot use it, being another Java or having other jars on its
 path, starts as it would without.
 """
 

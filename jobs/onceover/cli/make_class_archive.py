@@ -1,5 +1,5 @@
 """Makes the class archive: runs what the plans of ingest, repair and audit are made of on a few records, and has Java
-keep what it loaded for that. `python -m onceover.spark.make_class_archive`; takes as long as one cold job."""
+keep what it loaded for that. `python -m onceover.cli.make_class_archive`; takes as long as one cold job."""
 
 from __future__ import annotations
 
