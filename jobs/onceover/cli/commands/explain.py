@@ -47,7 +47,7 @@ def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -
     if json:
         as_json(_as_values(story))
     else:
-        from onceover.explain.view import show
+        from onceover.cli.window_page import show
 
         show(story)
 
