@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from airflow.sdk import dag
 
-from onceover_airflow import forms
-from onceover_airflow.auditing import AskAuditOperator, AuditOperator
+from onceover_airflow import params
+from onceover_airflow.operators.audit import AskAuditOperator, AuditOperator
 from onceover_airflow.retries import DEFAULT_ARGS
 
 
@@ -28,9 +28,9 @@ from onceover_airflow.retries import DEFAULT_ARGS
     is_paused_upon_creation=False,
     default_args=DEFAULT_ARGS,
     params={
-        "pipeline": forms.one_pipeline(forms.known_pipelines()),
-        "from": forms.optional_bound("From", "Start of the first window; empty for all."),
-        "to": forms.optional_bound("To", "End of the last window, not included; empty for all."),
+        "pipeline": params.one_pipeline(params.known_pipelines()),
+        "from": params.optional_bound("From", "Start of the first window; empty for all."),
+        "to": params.optional_bound("To", "End of the last window, not included; empty for all."),
     },
     tags=["onceover", "audit"],
     doc_md=__doc__,

@@ -23,15 +23,15 @@ from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import dag, task
 
-from onceover_airflow import forms
-from onceover_airflow.expiring import ExpireOperator
+from onceover_airflow import params
+from onceover_airflow.operators.retention import ExpireOperator
 from onceover_airflow.retries import DEFAULT_ARGS
 
 
 @task
 def pipelines() -> list[str]:
     """Those that there are now: a TOML counts from the moment it is saved, not from the next parse of this file."""
-    return forms.known_pipelines()
+    return params.known_pipelines()
 
 
 @dag(
@@ -42,8 +42,8 @@ def pipelines() -> list[str]:
     is_paused_upon_creation=False,
     default_args=DEFAULT_ARGS,
     params={
-        "reason": forms.reason("Kept with what goes. Without one, the run's id is kept."),
-        "dry_run": forms.switch("Dry run", "Only list what would go, write nothing."),
+        "reason": params.reason("Kept with what goes. Without one, the run's id is kept."),
+        "dry_run": params.switch("Dry run", "Only list what would go, write nothing."),
     },
     tags=["onceover", "retention"],
     doc_md=__doc__,

@@ -22,15 +22,15 @@ from datetime import UTC, datetime
 
 from airflow.sdk import dag, task
 
-from onceover_airflow import forms
+from onceover_airflow import params
 from onceover_airflow.retries import DEFAULT_ARGS
-from onceover_airflow.steps import repair_steps
+from onceover_airflow.task_group import repair_steps
 
 
 @task
 def pipelines() -> list[str]:
     """Those that there are now: a TOML counts from the moment it is saved, not from the next parse of this file."""
-    return forms.known_pipelines()
+    return params.known_pipelines()
 
 
 @dag(

@@ -29,9 +29,9 @@ from datetime import UTC, datetime
 from airflow.sdk import CronDataIntervalTimetable, dag, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from onceover_airflow import forms
+from onceover_airflow import params
 from onceover_airflow.retries import DEFAULT_ARGS
-from onceover_airflow.steps import repair_steps
+from onceover_airflow.task_group import repair_steps
 
 
 @task
@@ -40,7 +40,7 @@ def choose() -> list[str]:
     context = get_current_context()
     if context["dag_run"].run_type == "scheduled":
         raise AirflowSkipException("scheduled runs do nothing here; a backfill says which days and which pipeline")
-    return forms.chosen_pipelines(context["params"].get("pipeline"), forms.known_pipelines())
+    return params.chosen_pipelines(context["params"].get("pipeline"), params.known_pipelines())
 
 
 @dag(
@@ -51,9 +51,9 @@ def choose() -> list[str]:
     is_paused_upon_creation=False,
     default_args=DEFAULT_ARGS,
     params={
-        "pipeline": forms.pipelines(forms.known_pipelines()),
-        "reason": forms.reason("Kept with each repair. Without one, the run's id is kept."),
-        "force": forms.force(),
+        "pipeline": params.pipelines(params.known_pipelines()),
+        "reason": params.reason("Kept with each repair. Without one, the run's id is kept."),
+        "force": params.force(),
     },
     tags=["onceover", "repair", "backfill"],
     doc_md=__doc__,

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from airflow.sdk import dag
 
-from onceover_airflow import forms
+from onceover_airflow import params
 from onceover_airflow.retries import DEFAULT_ARGS
-from onceover_airflow.steps import repair_steps
+from onceover_airflow.task_group import repair_steps
 
 
 @dag(
@@ -32,12 +32,12 @@ from onceover_airflow.steps import repair_steps
     is_paused_upon_creation=False,
     default_args=DEFAULT_ARGS,
     params={
-        "pipeline": forms.one_pipeline(forms.known_pipelines()),
-        "from": forms.window_bound("From", "Start of the first window."),
-        "to": forms.window_bound("To", "End of the last window, not included."),
-        "reason": forms.reason("Why. Needed unless this is a dry run; kept in the ledger."),
-        "dry_run": forms.switch("Dry run", "Show what would be done, write nothing."),
-        "force": forms.force(),
+        "pipeline": params.one_pipeline(params.known_pipelines()),
+        "from": params.window_bound("From", "Start of the first window."),
+        "to": params.window_bound("To", "End of the last window, not included."),
+        "reason": params.reason("Why. Needed unless this is a dry run; kept in the ledger."),
+        "dry_run": params.switch("Dry run", "Show what would be done, write nothing."),
+        "force": params.force(),
     },
     tags=["onceover", "repair", "on call"],
     doc_md=__doc__,

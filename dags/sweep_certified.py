@@ -20,15 +20,15 @@ from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import dag, task
 
-from onceover_airflow import forms
+from onceover_airflow import params
+from onceover_airflow.operators.sweep import SweepOperator
 from onceover_airflow.retries import DEFAULT_ARGS
-from onceover_airflow.sweeping import SweepOperator
 
 
 @task
 def pipelines() -> list[str]:
     """Those that there are now: a TOML counts from the moment it is saved, not from the next parse of this file."""
-    return forms.known_pipelines()
+    return params.known_pipelines()
 
 
 @dag(

@@ -15,7 +15,7 @@ from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
 from onceover.config.airflow import POOL
-from onceover_airflow.operators import RepairOperator
+from onceover_airflow.operators.repair import RepairOperator
 from onceover_airflow.retries import RETRY_POLICY
 
 pytestmark = pytest.mark.airflow

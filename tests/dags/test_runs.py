@@ -22,7 +22,7 @@ from onceover.repair import service as repair_service
 from onceover.repair.service import Confirmation, Detection, FailedWindow, PlannedRepair
 from onceover.retention import service as retention_service
 from onceover.retention.service import Due, LetGo
-from onceover_airflow import operators
+from onceover_airflow.operators import repair as operators
 
 # Airflow starts its own API inside this process, and its libraries warn each other there.
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("default")]

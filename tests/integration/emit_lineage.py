@@ -15,7 +15,7 @@ from airflow.providers.openlineage.extractors.manager import ExtractorManager
 from airflow.providers.openlineage.plugins.adapter import OpenLineageAdapter
 from airflow.utils.state import TaskInstanceState
 
-from onceover_airflow.operators import RepairOperator
+from onceover_airflow.operators.repair import RepairOperator
 
 
 def main(pipeline: str, requests: list[int]) -> None:

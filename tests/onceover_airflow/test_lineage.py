@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.airflow_home import DAGS
 
-from onceover_airflow.operators import RepairOperator
+from onceover_airflow.operators.repair import RepairOperator
 
 pytestmark = pytest.mark.airflow
 
@@ -36,7 +36,7 @@ for module in (importlib.metadata, importlib_metadata):  # Airflow finds its pro
 
     module.distributions = distributions
 from airflow.dag_processing.dagbag import DagBag
-from onceover_airflow.operators import RepairOperator
+from onceover_airflow.operators.repair import RepairOperator
 
 bag = DagBag(sys.argv[1])
 sys.executable = sys.argv[2]

@@ -18,7 +18,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from onceover.config.airflow import POOL
 from onceover.errors import ConfigurationError, TerminalError, TransientError
-from onceover_airflow.operators import RepairOperator
+from onceover_airflow.operators.repair import RepairOperator
 from onceover_airflow.spark import driver_environment, kill_family, master_of, meaning_of_exit
 
 pytestmark = pytest.mark.airflow

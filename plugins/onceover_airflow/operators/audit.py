@@ -13,7 +13,7 @@ from onceover.audit import service as audit_service
 from onceover.config.pipelines import find
 from onceover.detection.future_range import not_ahead
 from onceover.errors import TerminalError
-from onceover_airflow.asked import Asked, chosen_name
+from onceover_airflow.run_request import Asked, chosen_name
 from onceover_airflow.spark_job import SparkJobOperator
 from onceover_airflow.tables import shortened, table
 from onceover_airflow.who import who_asked

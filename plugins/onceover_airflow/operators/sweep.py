@@ -9,7 +9,7 @@ from airflow.sdk import BaseOperator, Context
 
 from onceover.detection import sweep
 from onceover.errors import BusyError, TerminalError
-from onceover_airflow.asked import chosen_name
+from onceover_airflow.run_request import chosen_name
 from onceover_airflow.tables import evidence_table, shortened, table
 
 

@@ -12,8 +12,8 @@ from airflow.sdk import BaseNotifier, Context
 from onceover.detection import deadlines
 from onceover.detection.overdue import Overdue
 from onceover.errors import ConfigurationError, TerminalError
-from onceover_airflow.deadlines import DeadlineOperator
 from onceover_airflow.notifier import on_failure
+from onceover_airflow.operators.deadline import DeadlineOperator
 
 pytestmark = pytest.mark.airflow
 AT = datetime(2013, 1, 1, 5, tzinfo=UTC)

@@ -13,7 +13,7 @@ from airflow.sdk import Param
 from onceover.config.pipelines import names
 from onceover.errors import UsageError
 from onceover.model.reason import REASON_LENGTH
-from onceover_airflow.asked import chosen_name
+from onceover_airflow.run_request import chosen_name
 
 EVERY = "every pipeline"
 """A choice that has to be made: never a default. With its space it can be no pipeline's name."""

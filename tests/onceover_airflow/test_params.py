@@ -9,13 +9,13 @@ from airflow.sdk import Param
 from airflow.sdk.exceptions import ParamValidationError
 
 from onceover.errors import UsageError
-from onceover_airflow import forms
+from onceover_airflow import params
 
 pytestmark = pytest.mark.airflow
 
 
 def test_a_window_is_accepted_as_it_is_written_everywhere() -> None:
-    bound = forms.window_bound("From", "Start.")
+    bound = params.window_bound("From", "Start.")
 
     for text in ("2013-01-01T05:00Z", "2013-01-01T05:00:00+01:00", "2013-01-01T05:00:00.000Z"):
         assert bound.resolve(text) == text
@@ -24,21 +24,21 @@ def test_a_window_is_accepted_as_it_is_written_everywhere() -> None:
 @pytest.mark.parametrize("value", ["2013-01-01T05:00", "2013-01-01", "now", "", None, 5])
 def test_a_naive_time_is_refused_by_the_form(value: object) -> None:
     with pytest.raises(ParamValidationError):
-        forms.window_bound("From", "Start.").resolve(value)
+        params.window_bound("From", "Start.").resolve(value)
 
 
 def test_the_pipeline_is_filled_in_only_where_there_is_no_choice() -> None:
-    assert forms.one_pipeline(["events"]).resolve() == "events"
+    assert params.one_pipeline(["events"]).resolve() == "events"
     with pytest.raises(ParamValidationError):
-        forms.one_pipeline(["events", "orders"]).resolve()
+        params.one_pipeline(["events", "orders"]).resolve()
 
 
 @pytest.mark.parametrize("names", [[], ["events"], ["events", "orders"]])
 def test_the_form_of_a_scheduled_dag_always_has_a_valid_default(names: list[str]) -> None:
-    assert forms.pipelines(names).resolve() == (names[0] if len(names) == 1 else None)
+    assert params.pipelines(names).resolve() == (names[0] if len(names) == 1 else None)
 
 
-@pytest.mark.parametrize("form", [forms.one_pipeline, forms.pipelines])
+@pytest.mark.parametrize("form", [params.one_pipeline, params.pipelines])
 def test_an_unknown_pipeline_is_refused_by_the_form(form: Callable[[list[str]], Param]) -> None:
     with pytest.raises(ParamValidationError):
         form(["events", "orders"]).resolve("flights")
@@ -47,10 +47,10 @@ def test_an_unknown_pipeline_is_refused_by_the_form(form: Callable[[list[str]], 
 def test_every_pipeline_has_to_be_chosen() -> None:
     names = ["events", "orders"]
 
-    assert forms.chosen_pipelines(forms.EVERY, names) == names
-    assert forms.chosen_pipelines("orders", names) == ["orders"]
+    assert params.chosen_pipelines(params.EVERY, names) == names
+    assert params.chosen_pipelines("orders", names) == ["orders"]
     for empty in (None, ""):
         with pytest.raises(UsageError, match="never means all"):
-            forms.chosen_pipelines(empty, names)
+            params.chosen_pipelines(empty, names)
     with pytest.raises(UsageError, match="known are: events, orders"):
-        forms.chosen_pipelines("flights", names)
+        params.chosen_pipelines("flights", names)

@@ -18,7 +18,7 @@ from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics import stats_utils
 from onceover import operations
 from onceover.repair.service import Confirmation
-from onceover_airflow.operators import ConfirmOperator
+from onceover_airflow.operators.repair import ConfirmOperator
 
 stats.initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=False)  # as Airflow's task runner does
 operations.confirm = lambda pipeline, request_id: Confirmation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onceover.errors import UsageError
-from onceover_airflow.asked import Asked, chosen_name
+from onceover_airflow.run_request import Asked, chosen_name
 from onceover_airflow.windows import DataInterval
 
 TIMES = {"from": "2013-01-05T05:00Z", "to": "2013-01-05T07:00Z"}

@@ -15,8 +15,8 @@ from onceover.config.pipelines import find
 from onceover.detection.future_range import not_ahead
 from onceover.errors import TerminalError
 from onceover.repair import service as repair_service
-from onceover_airflow.asked import Asked, chosen_name
-from onceover_airflow.counting import count
+from onceover_airflow.metrics import count
+from onceover_airflow.run_request import Asked, chosen_name
 from onceover_airflow.spark_job import SparkJobOperator
 from onceover_airflow.tables import evidence_table, shortened, table
 from onceover_airflow.who import who_asked

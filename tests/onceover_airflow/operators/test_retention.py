@@ -16,7 +16,7 @@ from onceover.model.pipeline import Pipeline
 from onceover.repair import service as repair_service
 from onceover.retention import service as retention_service
 from onceover.retention.service import Due, LetGo, Say
-from onceover_airflow.expiring import ExpireOperator
+from onceover_airflow.operators.retention import ExpireOperator
 
 pytestmark = pytest.mark.airflow
 

@@ -9,7 +9,7 @@ from airflow.sdk import BaseOperator, Context
 
 from onceover.detection import deadlines
 from onceover.errors import TerminalError
-from onceover_airflow.asked import chosen_name
+from onceover_airflow.run_request import chosen_name
 
 
 class DeadlineOperator(BaseOperator):

@@ -11,7 +11,7 @@ from onceover.config.pipelines import find
 from onceover.model.window import written
 from onceover.repair import service as repair_service
 from onceover.retention import service as retention_service
-from onceover_airflow.asked import Asked, chosen_name
+from onceover_airflow.run_request import Asked, chosen_name
 from onceover_airflow.tables import XCOM_ROWS, table
 from onceover_airflow.who import who_asked
 

@@ -15,8 +15,8 @@ from onceover.errors import TerminalError, UsageError
 from onceover.model.finding import Finding, Kind
 from onceover.model.window import Window, WindowRange
 from onceover.repair.service import Confirmation, Detection, FailedWindow, PlannedRepair
-from onceover_airflow import operators
-from onceover_airflow.operators import ConfirmOperator, DetectOperator, RepairOperator, complaint, request_of
+from onceover_airflow.operators import repair as operators
+from onceover_airflow.operators.repair import ConfirmOperator, DetectOperator, RepairOperator, complaint, request_of
 
 pytestmark = pytest.mark.airflow
 

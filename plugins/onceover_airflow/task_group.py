@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 from airflow.sdk import XComArg, task_group
 
-from onceover_airflow.operators import ConfirmOperator, DetectOperator, RepairOperator, Scope
+from onceover_airflow.operators.repair import ConfirmOperator, DetectOperator, RepairOperator, Scope
 
 
 class Steps(Protocol):

@@ -17,7 +17,7 @@ from onceover.errors import BusyError, TerminalError
 from onceover.ledger.aggregates import Fingerprint
 from onceover.model.digest import Digest
 from onceover.model.finding import Finding, Kind
-from onceover_airflow.sweeping import SweepOperator
+from onceover_airflow.operators.sweep import SweepOperator
 
 pytestmark = pytest.mark.airflow
 
