@@ -27,11 +27,12 @@ from onceover.ingest.job import driver, opened
 from onceover.ledger import compactions, drivers
 from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection, connect
-from onceover.model.claim import Claimed, verify
+from onceover.model.claim import Claimed
 from onceover.model.digest import Digest
 from onceover.model.pipeline import Pipeline
 from onceover.raw.window_files import Layout, WindowFiles
 from onceover.repair import service as repair_service
+from onceover.repair.proof import verify
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.contract_check import check
 from onceover.spark.copy_text import copy_lines

@@ -10,10 +10,10 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import minutes, replayed
 
 from onceover.errors import ContractChangedError
-from onceover.model.claim import verify
 from onceover.model.finding import Kind
 from onceover.model.window import from_ms
 from onceover.repair import service as repair_service
+from onceover.repair.proof import verify
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

@@ -11,11 +11,12 @@ from tests.protocol.mutant import Mutant
 from tests.protocol.state import TORN, Batch, Certificate, Counts, Landing, Repair, Scenario, Span, State
 
 from onceover.model import offsets
-from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt, elementary_ranges, verify
+from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt
 from onceover.model.digest import Digest, total
 from onceover.model.finding import Evidence, Finding, is_right, judge
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.watermark import PartitionProgress, watermark
+from onceover.repair.proof import elementary_ranges, verify
 
 GENERATION = "0000abcd"
 EPOCH = datetime(2013, 1, 1, tzinfo=UTC)

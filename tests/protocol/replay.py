@@ -26,12 +26,13 @@ from onceover.ledger.database import Connection
 from onceover.ledger.increments import increment, stage_name
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
-from onceover.model.claim import Claimed, Rebuilt, Verdict, verify
+from onceover.model.claim import Claimed, Rebuilt
 from onceover.model.columns import Column, Columns
 from onceover.model.finding import Evidence, is_right, judge
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
 from onceover.repair import publish
+from onceover.repair.proof import Verdict, verify
 
 QUARANTINED_ON = date(2013, 1, 1)
 COLUMNS = Columns((), (Column("records", "bigint", "count"), Column("code", "numeric", "sum")))

@@ -11,9 +11,10 @@ from pyspark.sql import SparkSession
 from onceover.audit import store as audit_store
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
-from onceover.model.claim import Claimed, Rebuilt, verify
+from onceover.model.claim import Claimed, Rebuilt
 from onceover.model.digest import Digest
 from onceover.raw.window_files import WindowFiles
+from onceover.repair.proof import verify
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.halves import in_halves

@@ -22,10 +22,11 @@ from onceover.ledger import compactions
 from onceover.ledger.catalog import Registered
 from onceover.ledger.compactions import Due
 from onceover.ledger.database import Connection
-from onceover.model.claim import Rebuilt, verify
+from onceover.model.claim import Rebuilt
 from onceover.model.digest import Digest
 from onceover.model.window import to_ms, written
 from onceover.raw.window_files import WindowFiles
+from onceover.repair.proof import verify
 from onceover.repair.rebuild import Rebuild
 from onceover.spark import parquet
 from onceover.spark.halves import in_halves

@@ -17,11 +17,12 @@ from onceover.ledger import repair_requests
 from onceover.ledger.batches import in_flight
 from onceover.ledger.catalog import Registered, require_in_force
 from onceover.ledger.database import Connection, DatabaseError, connect
-from onceover.model.claim import CLAIM_SECONDS, Claimed, Rebuilt, Verdict, verify
+from onceover.model.claim import CLAIM_SECONDS, Claimed, Rebuilt
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import written
 from onceover.raw.window_files import WindowFiles
 from onceover.repair import publish
+from onceover.repair.proof import Verdict, verify
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.halves import in_halves

@@ -18,11 +18,12 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release, Suspect, elementary_ranges
+from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release, Suspect
 from onceover.model.cutovers import Contracts
 from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms, to_ms
+from onceover.repair.proof import elementary_ranges
 from onceover.spark import lines, parquet, text_files
 from onceover.spark.contract_versions import interpret_each
 from onceover.spark.interpret import aggregate

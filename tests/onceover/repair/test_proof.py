@@ -8,11 +8,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release, elementary_ranges, verify
+from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release
 from onceover.model.compacted import Compacted
 from onceover.model.digest import Digest
 from onceover.model.finding import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.repair.proof import elementary_ranges, verify
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 P0 = KafkaPartition("00000001", 0)
