@@ -22,6 +22,7 @@ from onceover.audit import store as audit_store
 from onceover.compaction.job import CompactRun, Ended
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
+from onceover.detection import service as detection_service
 from onceover.fault_points import Holding
 from onceover.ingest.job import driver, opened
 from onceover.ledger import compactions, drivers
@@ -31,7 +32,6 @@ from onceover.model.claim import Claimed
 from onceover.model.digest import Digest
 from onceover.model.pipeline import Pipeline
 from onceover.raw.window_files import Layout, WindowFiles
-from onceover.repair import service as repair_service
 from onceover.repair.proof import verify
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.contract_check import check
@@ -77,7 +77,7 @@ def run() -> tuple[list[Row], list[str]]:
     files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, NAME))
     with connect(address("postgres"), "onceover bench") as ledger:
         known = _ingested(spark, ledger, pipeline)
-        repair_service.detect(NAME, who="bench", why="bench")
+        detection_service.detect(NAME, who="bench", why="bench")
         started = time.monotonic()
         due = compactions.due(ledger, NAME, 0, None, None)
         ended = CompactRun(spark, ledger, known, files, address("hdfs"), "bench", "bench", Holding()).run(due)

@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
+from onceover.detection import service as detection_service
 from onceover.detection import sweep
+from onceover.detection.service import Detection, FailedWindow, PlannedRepair
 from onceover.detection.sweep import Swept
 from onceover.errors import TerminalError
 from onceover.model.finding import Finding, Kind
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import Window, WindowRange
-from onceover.repair import service as repair_service
-from onceover.repair.service import Confirmation, Detection, FailedWindow, PlannedRepair
+from onceover.repair.service import Confirmation
 from onceover.retention import service as retention_service
 from onceover.retention.service import Due, LetGo
 from onceover_airflow.operators import repair as operators
@@ -33,7 +34,7 @@ TIMES = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"}
 
 @dataclass
 class Library:
-    """Stands in for onceover.repair.service, with its own result types."""
+    """Stands in for the services of detection and repair, with its own result types."""
 
     requests: dict[str, int] = field(default_factory=dict)
     blocked: tuple[tuple[str, str], ...] = ()
@@ -65,6 +66,7 @@ def database() -> None:
 @pytest.fixture
 def library(database: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
+    monkeypatch.setattr(operators, "detection_service", stand_in)
     monkeypatch.setattr(operators, "repair_service", stand_in)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[*]"}')
     return stand_in
@@ -228,7 +230,7 @@ def test_raw_expires_only_where_a_pipeline_says_so_and_ones_red_does_not_hold_up
 
     monkeypatch.setattr(retention_service, "due", lambda pipeline: Due(pipeline.name, 1, (), 0))
     monkeypatch.setattr(retention_service, "let_go", let_go)
-    monkeypatch.setattr(repair_service, "has_run", lambda name: True)
+    monkeypatch.setattr(detection_service, "has_run", lambda name: True)
     toml = home / "pipelines" / "orders.toml"
     before = toml.read_text()
     (home / "pipelines" / "broken.toml").write_text("[contract")

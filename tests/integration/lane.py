@@ -25,6 +25,8 @@ from onceover.compaction.job import CompactRun, Ended
 from onceover.config.endpoints import address
 from onceover.config.home import pipelines_folder
 from onceover.config.pipelines import find
+from onceover.detection import service as detection_service
+from onceover.detection.service import Detection
 from onceover.fault_points import Holding
 from onceover.ingest.driver import Ingest, Progress
 from onceover.ingest.job import driver, opened
@@ -38,7 +40,7 @@ from onceover.raw.window_files import Layout, WindowFiles
 from onceover.repair import service as repair_service
 from onceover.repair.job import RepairRun
 from onceover.repair.refill import refill
-from onceover.repair.service import Confirmation, Detection
+from onceover.repair.service import Confirmation
 from onceover.spark.contract_check import check
 from onceover.spark.session import build
 from onceover_demo.warm import QUICKLY
@@ -130,7 +132,7 @@ class Lane:
         raise AssertionError(f"windows are still open after {turns} turns: {done[-1]}")
 
     def detect(self, window_range: WindowRange | None = None, *, force: bool = False) -> Detection:
-        return repair_service.detect(self.name, who="test", why="a test", window_range=window_range, force=force)
+        return detection_service.detect(self.name, who="test", why="a test", window_range=window_range, force=force)
 
     def repair(self, request_id: int) -> Confirmation:
         """What `jobs/repair.py` does, on this process's session, and then what the DAG's confirm does."""

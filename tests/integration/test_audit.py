@@ -10,11 +10,11 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import append, encoded, expire, minutes, replayed, transactionally
 
 from onceover.audit import store as audit_store
+from onceover.detection import service as detection_service
 from onceover.detection.sweep import sweep_pipeline
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.model.window import from_ms
 from onceover.repair import revisions
-from onceover.repair import service as repair_service
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -130,7 +130,7 @@ def test_rows_changed_by_hand_are_of_unknown_count_until_a_repair_and_may_come_b
     told = lane.told(0)
     assert "The aggregates count an unknown number of records." in told
     assert "Rows of the aggregates were changed after they were certified." in told
-    (planned,) = repair_service.plan_repair(lane.name, window_range=minutes(0, 5))
+    (planned,) = detection_service.plan_repair(lane.name, window_range=minutes(0, 5))
     assert (planned.counted, planned.distinct, planned.change) == (None, 5, None)
     (row,) = lane.audited()["rows"]
     assert (row["equal"], row["aggregates"], row["rows_differing"]) == (False, None, 1)

@@ -9,10 +9,10 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planting import minutes, replayed
 
+from onceover.detection import service as detection_service
 from onceover.errors import ContractChangedError
 from onceover.model.finding import Kind
 from onceover.model.window import from_ms
-from onceover.repair import service as repair_service
 from onceover.repair.proof import verify
 
 pytestmark = pytest.mark.stack
@@ -154,7 +154,7 @@ def test_a_dry_run_names_what_would_change_and_writes_nothing(lanes: Lanes) -> N
         counts = "SELECT (SELECT count(*) FROM onceover.finding) AS f, (SELECT count(*) FROM onceover.repair) AS r, " \
                  "(SELECT count(*) FROM onceover.certificate) AS c"  # fmt: skip
         before = ledger.execute(counts).fetchone()
-        (row,) = repair_service.plan_repair(lane.name, window_range=minutes(0, 5))
+        (row,) = detection_service.plan_repair(lane.name, window_range=minutes(0, 5))
         assert ledger.execute(counts).fetchone() == before
     assert (row.lines, row.counted, row.distinct) == (10, 10, 5)
     assert row.bytes == len(lane.raw()["2026-03-01/1200.log"])

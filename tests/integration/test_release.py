@@ -18,6 +18,7 @@ from tests.integration.program import as_json, run
 from tests.integration.test_ledger_rebuild import certified
 
 from onceover.config.endpoints import address
+from onceover.detection.service import plan_repair
 from onceover.errors import BusyError, FencedError
 from onceover.fault_points import Holding
 from onceover.ingest.cutover import migrate
@@ -28,7 +29,6 @@ from onceover.model.offsets import OffsetRange
 from onceover.model.window import from_ms
 from onceover.offset_stores.admin import set_offsets
 from onceover.quarantine.release_job import CONFLICT, EXPIRED, UNACCOUNTED, Found, ReleaseRun
-from onceover.repair.service import plan_repair
 from onceover.spark.contract_diff import check_change
 
 pytestmark = pytest.mark.stack

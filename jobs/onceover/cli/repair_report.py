@@ -9,10 +9,11 @@ from rich.filesize import decimal
 
 from onceover.cli.exit_codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
 from onceover.cli.output import say, styled, table
+from onceover.detection.service import Detection, PlannedRepair
 from onceover.explain.finding_text import counted, tell
 from onceover.model.finding import Finding, Kind
 from onceover.model.gap import Reason
-from onceover.repair.service import Confirmation, Detection, PlannedRepair
+from onceover.repair.service import Confirmation
 
 _MOST_ROWS = 40
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
+from onceover.detection import service as detection_service
 from onceover.errors import TransientError
 from onceover.fault_points import Step
 from onceover.kafka import Topic
@@ -97,10 +98,10 @@ class Trial:
             ).fetchone()
         return (row["n"], row["t"]) if row else (0, 0)
 
-    def repair(self) -> repair_service.Detection:
+    def repair(self) -> detection_service.Detection:
         """Detect, rebuild what is wrong, confirm; what was found."""
         start = from_ms(NOON_MS)
-        found = repair_service.detect(self.name, who="experiment", why="an experiment",
+        found = detection_service.detect(self.name, who="experiment", why="an experiment",
                                   window_range=WindowRange(start, start + timedelta(minutes=10), 5))  # fmt: skip
         if found.request_id is not None:
             arguments = ["--pipeline", self.name, "--request", str(found.request_id)]

@@ -1,6 +1,6 @@
 """The three tasks of every repair: detect, repair in one Spark application, confirm by reading back.
 
-They hold no logic about windows. `onceover.repair.service` decides; these pass in who asked and show what came out.
+They hold no logic about windows. The rooms' services decide; these pass in who asked and show what came out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover.config.pipelines import find
+from onceover.detection import service as detection_service
 from onceover.detection.future_range import not_ahead
 from onceover.errors import TerminalError
 from onceover.repair import service as repair_service
@@ -62,7 +63,7 @@ class DetectOperator(BaseOperator):
             not_ahead(name, asked.window_range)
         if asked.dry_run and asked.window_range is not None:
             return self._plan(name, asked.window_range, asked.force)
-        detection = repair_service.detect(
+        detection = detection_service.detect(
             name,
             who=who_asked(run),
             why=asked.reason or f"{run.dag_id}, run {run.run_id}",
@@ -72,7 +73,7 @@ class DetectOperator(BaseOperator):
         return self._found(name, detection.as_dict())
 
     def _plan(self, name: str, window_range: WindowRange, force: bool) -> dict[str, Any]:
-        planned = repair_service.plan_repair(name, window_range=window_range, force=force)
+        planned = detection_service.plan_repair(name, window_range=window_range, force=force)
         rows: list[dict[str, Any]] = [row.as_dict() for row in planned]
         shown = [{**row, "findings": [finding["kind"] for finding in row["findings"]]} for row in rows]
         self.log.info("dry run, nothing was written; a repair of %s would do this:\n%s", name, table(shown))

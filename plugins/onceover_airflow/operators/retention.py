@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Context
 
 from onceover.config.pipelines import find
+from onceover.detection import service as detection_service
 from onceover.model.window import written
-from onceover.repair import service as repair_service
 from onceover.retention import service as retention_service
 from onceover_airflow.run_request import Asked, chosen_name
 from onceover_airflow.tables import XCOM_ROWS, table
@@ -38,7 +38,7 @@ class ExpireOperator(BaseOperator):
         if pipeline.storage.retention_ms is None:
             self.log.info("%s keeps raw for ever: its TOML has no `retention` under [storage]", pipeline.name)
             return None
-        if not repair_service.has_run(pipeline.name):
+        if not detection_service.has_run(pipeline.name):
             self.log.info("%s has not run yet", pipeline.name)
             return None
         asked, run = Asked.of_form(context["params"]), context["dag_run"]

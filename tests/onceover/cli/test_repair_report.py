@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from onceover.cli.repair_report import Result, show_plan, show_result
+from onceover.detection.service import Detection, FailedWindow, PlannedRepair
 from onceover.model.finding import Finding, Kind
 from onceover.model.window import Window
-from onceover.repair.service import Confirmation, Detection, FailedWindow, PlannedRepair
+from onceover.repair.service import Confirmation
 
 HOURS = [Window.at(datetime(2013, 1, 1, hour, tzinfo=UTC), 60) for hour in range(3)]
 NAMES = [str(window) for window in HOURS]

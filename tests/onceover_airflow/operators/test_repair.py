@@ -11,10 +11,11 @@ import pytest
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
+from onceover.detection.service import Detection, FailedWindow, PlannedRepair
 from onceover.errors import TerminalError, UsageError
 from onceover.model.finding import Finding, Kind
 from onceover.model.window import Window, WindowRange
-from onceover.repair.service import Confirmation, Detection, FailedWindow, PlannedRepair
+from onceover.repair.service import Confirmation
 from onceover_airflow.operators import repair as operators
 from onceover_airflow.operators.repair import ConfirmOperator, DetectOperator, RepairOperator, complaint, request_of
 
@@ -39,7 +40,7 @@ DUPLICATED = Finding(Kind.DUPLICATED, {"landings": [1, 2]})
 
 @dataclass
 class Library:
-    """Stands in for onceover.repair.service, with its own result types."""
+    """Stands in for the services of detection and repair, with its own result types."""
 
     request_id: int | None = 7
     failed: tuple[tuple[str, str], ...] = ()
@@ -64,6 +65,7 @@ class Library:
 @pytest.fixture
 def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
+    monkeypatch.setattr(operators, "detection_service", stand_in)
     monkeypatch.setattr(operators, "repair_service", stand_in)
     return stand_in
 

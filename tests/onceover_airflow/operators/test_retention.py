@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 from airflow.sdk import Context
 
+from onceover.detection import service as detection_service
 from onceover.errors import UsageError
 from onceover.ledger.expiries import Expiring
 from onceover.model.pipeline import Pipeline
-from onceover.repair import service as repair_service
 from onceover.retention import service as retention_service
 from onceover.retention.service import Due, LetGo, Say
 from onceover_airflow.operators.retention import ExpireOperator
@@ -60,7 +60,7 @@ def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
     monkeypatch.setattr(retention_service, "due", stand_in.due)
     monkeypatch.setattr(retention_service, "let_go", stand_in.let_go)
-    monkeypatch.setattr(repair_service, "has_run", lambda name: stand_in.has_run)
+    monkeypatch.setattr(detection_service, "has_run", lambda name: stand_in.has_run)
     with (project / "pipelines" / "events.toml").open("a") as toml:
         toml.write('\n[storage]\nretention = "30d"\n')
     return stand_in

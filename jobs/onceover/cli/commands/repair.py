@@ -59,19 +59,20 @@ def repair(
     and revoked if it differs. It may be killed, run twice, or run by two at once: the result is the same.
     """
     from onceover.config.pipelines import find
+    from onceover.detection import service as detection_service
     from onceover.repair import service as repair_service
 
     known = find(pipeline)
     asked = range_of(known, start, end)
     if dry_run:
-        planned = repair_service.plan_repair(known.name, window_range=asked, force=force)
+        planned = detection_service.plan_repair(known.name, window_range=asked, force=force)
         if json:
             as_json([row.as_dict() for row in planned])
         else:
             show_plan(planned)
         return
     why = given(reason, "a repair", ", or --dry-run")
-    detection = repair_service.detect(known.name, who=who(), why=why, window_range=asked, force=force)
+    detection = detection_service.detect(known.name, who=who(), why=why, window_range=asked, force=force)
     result = Result(detection)
     if detection.request_id is not None:
         progress(

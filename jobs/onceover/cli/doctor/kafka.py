@@ -123,7 +123,7 @@ def _hours(milliseconds: int) -> str:
 
 
 def _has_run(name: str) -> bool:
-    from onceover.repair.service import has_run
+    from onceover.detection.service import has_run
 
     try:
         return has_run(name)
