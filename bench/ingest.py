@@ -22,9 +22,10 @@ from onceover.kafka import Topic
 from onceover.ledger.catalog import register
 from onceover.ledger.database import connect
 from onceover.model.batch import require_all_landed
+from onceover.model.batch_plan import sharded
+from onceover.model.contract import Contract, Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
-from onceover.model.shards import sharded
+from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 from onceover.raw.window_files import Layout
 from onceover.spark.contract_check import check
 from onceover.spark.leases import Leases

@@ -16,10 +16,10 @@ from psycopg import sql
 
 from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection
-from onceover.model.columns import Column, Columns
-from onceover.model.compacted import Compacted
+from onceover.model.contract import Column, Columns, Contract, Key, Measure
 from onceover.model.finding import Kind
-from onceover.model.pipeline import Contract, IngestPolicy, Key, Measure, Pipeline, RepairPolicy, StoragePolicy
+from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
+from onceover.model.raw_file import Compacted
 
 MINUTES = 5
 START = datetime(2025, 1, 1, tzinfo=UTC)

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from bench.table import Row
 from onceover.config.endpoints import address
 from onceover.kafka import Topic
+from onceover.model.batch_plan import sharded
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.shards import sharded
 from onceover.spark.session import build
 from onceover.spark.source import KafkaSource, read_ranges
 

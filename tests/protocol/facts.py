@@ -15,7 +15,7 @@ from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt
 from onceover.model.digest import Digest, total
 from onceover.model.finding import Evidence, Finding, is_right, judge
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.watermark import PartitionProgress, watermark
+from onceover.model.window import PartitionProgress, watermark
 from onceover.repair.proof import elementary_ranges, verify
 
 GENERATION = "0000abcd"

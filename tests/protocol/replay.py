@@ -27,10 +27,10 @@ from onceover.ledger.increments import increment, stage_name
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
 from onceover.model.claim import Claimed, Rebuilt
-from onceover.model.columns import Column, Columns
+from onceover.model.contract import Column, Columns, Contract, Measure
 from onceover.model.finding import Evidence, is_right, judge
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
-from onceover.model.pipeline import Contract, IngestPolicy, Measure, Pipeline, RepairPolicy, StoragePolicy
+from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 from onceover.repair import publish
 from onceover.repair.proof import Verdict, verify
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from onceover.audit.result import Apart, Side, WindowAudit
 from onceover.model.claim import Release
-from onceover.model.cutovers import Contracts
+from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange

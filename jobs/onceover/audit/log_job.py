@@ -17,9 +17,9 @@ from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
 from onceover.ledger.expiries import expired
 from onceover.ledger.releases import releases_of
+from onceover.model.batch_plan import sharded
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import Pipeline
-from onceover.model.shards import sharded
 from onceover.model.window import to_ms
 from onceover.raw.window_files import WindowFiles
 from onceover.spark.copy_text import copy_lines

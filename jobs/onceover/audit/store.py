@@ -17,9 +17,9 @@ from onceover.ledger.decisions import decided_in
 from onceover.ledger.digest_columns import count_of, digest_of
 from onceover.ledger.landings import landings
 from onceover.model.claim import Claimed
-from onceover.model.compacted import Compacted
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.raw_file import Compacted
 
 
 @dataclass(frozen=True, slots=True)

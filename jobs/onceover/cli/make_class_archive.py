@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from onceover.audit.comparison import Comparison, from_raw
+from onceover.model.contract import Contract, Key, Measure
 from onceover.model.offsets import GENERATION_DIGITS, KafkaPartition, OffsetRange
-from onceover.model.pipeline import Contract, Key, Measure
 from onceover.spark import lines
 from onceover.spark.class_archive import ARCHIVE, OPTIONS
 from onceover.spark.contract_check import check

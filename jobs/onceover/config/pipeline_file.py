@@ -11,20 +11,9 @@ from typing import Any
 from onceover.config.kafka_properties import refusal
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.config.toml_table import Table
-from onceover.model.columns import OPERATIONS
-from onceover.model.pipeline import (
-    NAME,
-    NAME_RULE,
-    OFFSET_STORES,
-    Contract,
-    IngestPolicy,
-    Key,
-    Measure,
-    Pipeline,
-    RepairPolicy,
-    StoragePolicy,
-)
-from onceover.model.shards import SHARDING
+from onceover.model.batch_plan import SHARDING
+from onceover.model.contract import OPERATIONS, Contract, Key, Measure
+from onceover.model.pipeline import NAME, NAME_RULE, OFFSET_STORES, IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 from onceover.model.window import DAY_MINUTES, is_window_length
 
 MAX_KEYS = 16  # with the window's start they are one index row of PostgreSQL

@@ -12,9 +12,9 @@ from onceover.ledger.certificates import FROZEN
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_of, digest_of
-from onceover.model.compacted import Compacted
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence
+from onceover.model.raw_file import Compacted
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ from typing import Protocol
 from onceover.detection import evidence as detection_evidence
 from onceover.ledger import batches
 from onceover.ledger.database import Connection
-from onceover.model.compacted import Compacted
 from onceover.model.finding import Evidence, Finding, is_right, judge
 from onceover.model.offsets import OffsetRange
+from onceover.model.raw_file import Compacted
 from onceover.model.window import WindowRange
 
 PATIENCE_SECONDS = 60.0

@@ -16,10 +16,9 @@ from onceover.ingest.cutover_table import cut_over, next_cutovers
 from onceover.ledger.catalog import registered
 from onceover.ledger.database import connect, require_current
 from onceover.ledger.heart import as_driver
-from onceover.model.columns import Columns
-from onceover.model.contract_changes import added, changed, refused
+from onceover.model.contract import Columns, Contract, added, changed, refused
 from onceover.model.offsets import KafkaPartition
-from onceover.model.pipeline import Contract, Pipeline
+from onceover.model.pipeline import Pipeline
 
 _OWNER = "onceover pipelines migrate"
 Check = Callable[[Contract, Contract], tuple[Columns, list[str]]]

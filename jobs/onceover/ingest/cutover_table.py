@@ -16,7 +16,7 @@ from onceover.ledger.catalog import Registered, keep_contract, require_in_force
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_current
 from onceover.ledger.refills import wanted
-from onceover.model.columns import Columns
+from onceover.model.contract import Columns
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
 

@@ -19,9 +19,9 @@ from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import Registered, require_in_force
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
+from onceover.model.batch_plan import sharded
 from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import Pipeline
-from onceover.model.shards import sharded
 from onceover.offset_stores import opened_store
 from onceover.offset_stores.tracker import StoredOffsets
 from onceover.raw.window_files import Layout, WindowFiles

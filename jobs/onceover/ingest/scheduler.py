@@ -15,7 +15,7 @@ from onceover.errors import OnceoverError
 from onceover.ingest.rate_control import Pace, RateController, Timing
 from onceover.kafka import Topic, TopicFacts
 from onceover.model.batch_plan import next_ranges
-from onceover.model.cutovers import Cutovers
+from onceover.model.contract import Cutovers
 from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import IngestPolicy
 

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from onceover.errors import TerminalError
 from onceover.ledger.database import Connection
-from onceover.model.columns import Column, Columns
+from onceover.model.contract import Column, Columns
 
 _MERGE = {
     "count": "coalesce({old}, 0) + coalesce({new}, 0)",

@@ -11,11 +11,9 @@ from psycopg.types.json import Jsonb
 from onceover.errors import ContractChangedError, UsageError
 from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.database import Connection
-from onceover.model.columns import Columns
-from onceover.model.contract_changes import changed
-from onceover.model.cutovers import Contracts, Cutovers
+from onceover.model.contract import Columns, Contract, Contracts, Cutovers, changed
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.pipeline import Contract, Pipeline
+from onceover.model.pipeline import Pipeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns, digest_of
 from onceover.ledger.expiries import CERTIFIED, FREE, IS_COMPACTED
 from onceover.ledger.windows import lock_windows
-from onceover.model.compacted import Compacted
 from onceover.model.digest import Digest
+from onceover.model.raw_file import Compacted
 
 COMPACTED_COLUMNS = ", ".join(f"k.{name} AS k_{name}" for name in ("bytes", *digest_columns(Digest())))
 """Of the compaction k that stands in for a window's text."""

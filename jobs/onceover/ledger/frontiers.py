@@ -9,7 +9,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_current
 from onceover.model.batch_plan import Start
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.watermark import PartitionProgress, watermark
+from onceover.model.window import PartitionProgress, watermark
 
 # What is known of a pipeline's offsets: ranges of landed batches, and those that somebody accepted as lost.
 _SETTLED = """

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from onceover.model.compacted import Compacted
 from onceover.model.digest import EMPTY, Digest, total
 from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.raw_file import Compacted
 from onceover.model.window import from_ms, written
 
 CLAIM_SECONDS = 60.0

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from onceover.model.compacted import Compacted
 from onceover.model.digest import Digest
+from onceover.model.raw_file import Compacted
 
 
 class Kind(StrEnum):

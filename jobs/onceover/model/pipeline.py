@@ -2,74 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+
+from onceover.model.contract import Contract
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")  # a PostgreSQL identifier as it stands, and an HDFS name
 NAME_RULE = "a small letter, then at most 40 small letters, digits or _"
 OFFSET_STORES = ("postgres", "kafka", "file", "hdfs", "zookeeper", "hbase", "checkpoint", "none")
 """Where the next offset may be kept: what `ingest.offset_store` may name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """What aggregates are grouped by, besides the window."""
-
-    name: str
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """What is counted. `operation` is count, sum, min or max; `sql` of a count may be `*`."""
-
-    name: str
-    operation: str
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
-class Contract:
-    """Where a record goes and what it counts for. Versioned in the ledger: the same fingerprint is the same contract.
-
-    `horizon_ms` and `skew_ms` are how far event time may lie before and after the Kafka timestamp; None is no bound.
-    `schema` is Spark DDL and empty unless `format` is json.
-    """
-
-    topic: str
-    window_minutes: int
-    format: str
-    schema: str
-    required: tuple[str, ...]
-    event_time: str
-    tombstone: str
-    keys: tuple[Key, ...]
-    measures: tuple[Measure, ...]
-    horizon_ms: int | None
-    skew_ms: int | None
-
-    def definition(self) -> dict[str, Any]:
-        """As JSON values, in a form that `from_definition` reads back for ever."""
-        definition: dict[str, Any] = asdict(self)
-        return json.loads(json.dumps(definition))  # type: ignore[no-any-return]
-
-    @classmethod
-    def from_definition(cls, definition: Mapping[str, Any]) -> Contract:
-        """The contract that the ledger stored."""
-        values = dict(definition)
-        values["required"] = tuple(values["required"])
-        values["keys"] = tuple(Key(**key) for key in values["keys"])
-        values["measures"] = tuple(Measure(**measure) for measure in values["measures"])
-        return cls(**values)
-
-    def fingerprint(self) -> str:
-        """SHA-256 of the canonical JSON, in hex. The order of keys and measures counts: it is the table's."""
-        canonical = json.dumps(self.definition(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

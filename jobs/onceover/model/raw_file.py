@@ -31,3 +31,14 @@ class Run:
     @property
     def digest(self) -> Digest:
         return total(digest for _, digest in self.held)
+
+
+# What stands in for a window's text once that was let go.
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The Parquet file that stands in for a window's text: the records in it, and its bytes."""
+
+    digest: Digest
+    bytes: int

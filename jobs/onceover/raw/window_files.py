@@ -17,9 +17,8 @@ import requests
 from hdfs import HdfsError
 
 from onceover.errors import BusyError, UnknownOutcomeError
-from onceover.model.compacted import Compacted
 from onceover.model.digest import Digest
-from onceover.model.raw_file import RawFile
+from onceover.model.raw_file import Compacted, RawFile
 from onceover.raw.hdfs import connected, exception_name, explained, explaining, first_line, listing
 
 _CHUNK = 1 << 20

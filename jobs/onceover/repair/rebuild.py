@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release, Suspect
-from onceover.model.cutovers import Contracts
+from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms, to_ms

@@ -15,7 +15,7 @@ from onceover.ledger import compactions, drivers, expiries
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import Expiring
-from onceover.model.compacted import Compacted
+from onceover.model.raw_file import Compacted
 from onceover.model.window import WindowRange, written
 from onceover.raw.window_files import Layout
 

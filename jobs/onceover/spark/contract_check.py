@@ -32,8 +32,7 @@ from pyspark.sql.types import (
 
 from onceover.config.mistakes import Mistake, MistakesError, did_you_mean
 from onceover.errors import TerminalError
-from onceover.model.columns import Column, Columns
-from onceover.model.pipeline import Contract, Measure
+from onceover.model.contract import Column, Columns, Contract, Measure
 from onceover.spark.json_value import document
 from onceover.spark.session import MEANING
 

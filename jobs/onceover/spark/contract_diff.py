@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from onceover.model.columns import Columns
-from onceover.model.pipeline import Contract
+from onceover.model.contract import Columns, Contract
 from onceover.spark.contract_check import check, checked
 
 

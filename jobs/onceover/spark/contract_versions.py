@@ -8,9 +8,8 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from onceover.model.cutovers import Contracts, Cutovers
+from onceover.model.contract import Contract, Contracts, Cutovers
 from onceover.model.offsets import OffsetRange
-from onceover.model.pipeline import Contract
 from onceover.spark.contract_check import checked
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up

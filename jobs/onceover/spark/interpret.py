@@ -15,8 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StringType, TimestampType
 
+from onceover.model.contract import Contract, Measure
 from onceover.model.line import MAX_EVENT_MS
-from onceover.model.pipeline import Contract, Measure
 from onceover.spark.contract_check import Checked, checked
 from onceover.spark.json_value import document, faults_in, value_in
 

@@ -19,7 +19,7 @@ from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
-from onceover.model.columns import Column, Columns
+from onceover.model.contract import Column, Columns
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.raw.window_files import Layout, WindowFiles

@@ -13,7 +13,8 @@ from onceover.config.mistakes import MistakesError
 from onceover.config.pipeline_file import read
 from onceover.config.pipelines import all_pipelines, find, names
 from onceover.errors import ConfigurationError, UsageError
-from onceover.model.pipeline import Contract, Key, Measure, Pipeline
+from onceover.model.contract import Contract, Key, Measure
+from onceover.model.pipeline import Pipeline
 
 PROJECT = Path(__file__).parents[3]
 SMALLEST = """

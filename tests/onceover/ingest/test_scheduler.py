@@ -13,7 +13,7 @@ from onceover.errors import UnreachableError
 from onceover.ingest.rate_control import Timing
 from onceover.ingest.scheduler import MOST_WAITING, Submissions, Submitted
 from onceover.kafka import TopicFacts
-from onceover.model.cutovers import Cutovers
+from onceover.model.contract import Cutovers
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import IngestPolicy
 

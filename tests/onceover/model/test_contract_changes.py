@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from onceover.model.contract_changes import added, changed, refused
-from onceover.model.pipeline import Contract, Key, Measure
+from onceover.model.contract import Contract, Key, Measure, added, changed, refused
 
 OLD = Contract(
     topic="events",

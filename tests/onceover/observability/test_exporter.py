@@ -17,7 +17,7 @@ from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.ledger.catalog import register
 from onceover.ledger.database import Connection
-from onceover.model.columns import Column, Columns
+from onceover.model.contract import Column, Columns
 from onceover.observability.exporter import LedgerCollector, serving
 from onceover.observability.metrics import METRICS, UP
 

@@ -23,7 +23,7 @@ from onceover.ledger.findings import record_findings
 from onceover.ledger.queries import WindowState, list_windows
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
-from onceover.model.columns import Column, Columns
+from onceover.model.contract import Column, Columns
 from onceover.model.digest import Digest, total
 from onceover.model.finding import Finding, Kind
 from onceover.model.gap import Gap, Reason

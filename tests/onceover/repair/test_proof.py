@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release
-from onceover.model.compacted import Compacted
 from onceover.model.digest import Digest
 from onceover.model.finding import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.raw_file import Compacted
 from onceover.repair.proof import elementary_ranges, verify
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)

@@ -13,11 +13,10 @@ from pyspark.sql import SparkSession
 from tests.onceover.spark.contracts import NOON, payments, plain
 
 from onceover.model.claim import Claimed, LandingOf, Rebuilt
-from onceover.model.cutovers import Contracts, Cutovers
+from onceover.model.contract import Contract, Contracts, Cutovers, Measure
 from onceover.model.digest import Digest
 from onceover.model.line import Line, Record, encode
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.pipeline import Contract, Measure
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.session import COMPILED_FROM_BYTES, compiled_for
 

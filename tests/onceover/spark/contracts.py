@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from onceover.config.pipeline_file import read
 from onceover.config.pipelines import find
-from onceover.model.pipeline import Contract, Key, Measure
+from onceover.model.contract import Contract, Key, Measure
 from onceover.spark.interpret import interpret
 
 FLIGHTS = find("flights", Path(__file__).parents[3]).contract

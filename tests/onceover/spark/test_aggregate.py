@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from onceover.model.pipeline import Key
+from onceover.model.contract import Key
 from onceover.spark.interpret import aggregate, interpret
 
 from .contracts import NOON, interpreted, measured, payments, plain, records

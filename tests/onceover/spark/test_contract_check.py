@@ -9,8 +9,7 @@ from pyspark.sql import SparkSession
 
 from onceover.config.mistakes import MistakesError
 from onceover.errors import TerminalError
-from onceover.model.columns import Column
-from onceover.model.pipeline import Contract, Key, Measure
+from onceover.model.contract import Column, Contract, Key, Measure
 from onceover.spark.contract_check import check, checked
 from onceover.spark.interpret import interpret
 

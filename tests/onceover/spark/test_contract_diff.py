@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from tests.onceover.spark.contracts import plain
 
 from onceover.config.mistakes import MistakesError
-from onceover.model.pipeline import Key, Measure
+from onceover.model.contract import Key, Measure
 from onceover.spark.contract_diff import check_change
 
 pytestmark = pytest.mark.spark

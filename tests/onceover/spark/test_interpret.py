@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from onceover.model.pipeline import Measure
+from onceover.model.contract import Measure
 from onceover.spark.interpret import aggregate, interpret
 
 from .contracts import FLIGHTS, NOON, interpreted, keyed, measured, plain, reasons, records

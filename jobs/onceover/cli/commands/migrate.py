@@ -15,8 +15,7 @@ from onceover.cli.output import as_json, err, say, table
 
 if TYPE_CHECKING:
     from onceover.ingest.cutover import Check, Migration
-    from onceover.model.columns import Columns
-    from onceover.model.pipeline import Contract
+    from onceover.model.contract import Columns, Contract
 
 DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what would change; write nothing.")]
 

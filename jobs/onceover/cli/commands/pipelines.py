@@ -17,7 +17,7 @@ from onceover.errors import ConfigurationError
 from onceover.explain.finding_text import counted
 
 if TYPE_CHECKING:
-    from onceover.model.columns import Columns
+    from onceover.model.contract import Columns
     from onceover.model.pipeline import Pipeline
 
 app = typer.Typer(name="pipelines", no_args_is_help=True, help="List pipelines, check their TOMLs, change a contract.")

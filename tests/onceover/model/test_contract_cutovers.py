@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceover.model.batch_plan import next_ranges
-from onceover.model.cutovers import Cutovers
+from onceover.model.contract import Cutovers
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 GENERATION = "0badcafe"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from onceover.model.watermark import PartitionProgress, watermark
+from onceover.model.window import PartitionProgress, watermark
 
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceover.errors import UsageError
+from onceover.model.batch_plan import LEAST_SHARD, PER_CORE, SHARDING, by_backlog, by_lcm, cut, sharded
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.shards import LEAST_SHARD, PER_CORE, SHARDING, by_backlog, by_lcm, cut, sharded
 
 SIZES = st.lists(st.one_of(st.integers(0, 5), st.integers(0, 10**12)), max_size=12)
 CORES = st.integers(1, 32)
