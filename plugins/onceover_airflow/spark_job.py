@@ -13,7 +13,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
 
 from onceover.config.airflow import POOL
-from onceover.config.home import home
+from onceover.config.endpoints import home
 from onceover_airflow.run_request import chosen_name
 from onceover_airflow.spark import driver_environment, kill_family, meaning_of_exit, spark_connection
 

@@ -22,8 +22,7 @@ from onceover.audit import store as audit_store
 from onceover.audit.log_job import audit_log
 from onceover.audit.verify_job import verify_window
 from onceover.compaction.job import CompactRun, Ended
-from onceover.config.endpoints import address
-from onceover.config.home import pipelines_folder
+from onceover.config.endpoints import address, pipelines_folder
 from onceover.config.pipelines import find
 from onceover.detection import service as detection_service
 from onceover.detection.service import Detection

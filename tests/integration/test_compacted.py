@@ -24,7 +24,7 @@ from tests.integration.compacting import (
 from tests.integration.lane import Lane, event
 from tests.integration.planting import aged, append, copied, minutes, replayed
 
-from onceover.config.home import home
+from onceover.config.endpoints import home
 from onceover.detection.sweep import sweep_pipeline
 from onceover.ledger import drivers, expiries
 from onceover.model.finding import Kind

@@ -18,8 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.integration.lane import EVENTS, event
 from tests.integration.secure_kafka import PASSWORD, USER, SecureKafka, secure_kafka
 
-from onceover.config.endpoints import address
-from onceover.config.home import pipelines_folder
+from onceover.config.endpoints import address, pipelines_folder
 from onceover.ledger.database import connect
 from onceover_local.stack import Stack
 from onceover_local.stack.process import wait_for

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onceover.config.endpoints import address
-from onceover.config.home import pipelines_folder
+from onceover.config.endpoints import address, pipelines_folder
 from onceover.fault_points import Step
 from onceover.ledger.database import migrate
 from onceover.model.pipeline import OFFSET_STORES

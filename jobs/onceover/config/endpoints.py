@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from onceover.config.home import home as home
 from onceover.errors import ConfigurationError, UnreachableError
 
 PartName = Literal["kafka", "webhdfs", "hdfs", "postgres", "airflow", "zookeeper", "hbase", "spark"]
@@ -62,4 +63,61 @@ def read(file: Path) -> dict[str, str]:
         ) from None
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
         raise ConfigurationError(f"{file} holds no addresses; run `make down` and `make up` to write it anew")
+    return found
+
+
+# Where the project's own files are, and the user's pipelines, which may lie elsewhere.
+
+VARIABLE = "ONCEOVER_HOME"
+PIPELINES = "ONCEOVER_PIPELINES"
+_AROUND_PACKAGE = Path(__file__).resolve().parents[3]  # jobs/onceover/config/endpoints.py
+
+
+def home(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder named by ONCEOVER_HOME, else the one this package lies in. ConfigurationError if it is not a home."""
+    named = environ.get(VARIABLE)
+    folder = Path(named).expanduser() if named else _AROUND_PACKAGE
+    if not folder.is_absolute() or not (folder / "pipelines").is_dir():
+        why = f"{VARIABLE} is {named!r}" if named else f"{VARIABLE} is not set and the package lies in {folder}"
+        raise ConfigurationError(
+            f"no folder pipelines/ found: {why}; set {VARIABLE} to the absolute path of the folder that holds it"
+        )
+    return folder
+
+
+def pipelines_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder of TOMLs: ONCEOVER_PIPELINES, else `pipelines/` of the home. ConfigurationError if it is not there."""
+    named = environ.get(PIPELINES)
+    if not named:
+        return home(environ) / "pipelines"
+    folder = Path(named).expanduser()
+    if not folder.is_absolute() or not folder.is_dir():
+        why = "is no folder that is there" if folder.is_absolute() else "is not an absolute path"
+        raise ConfigurationError(f"{PIPELINES}={named!r} {why}; set it to the absolute path of the folder of TOMLs")
+    return folder
+
+
+# Secrets come from the environment, or from a file that it names and nobody but its owner can read.
+
+
+def secret(variable: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The variable's value, or what the file holds that `VARIABLE_FILE` names; None where neither is set.
+
+    Raises ConfigurationError for both at once, and for a file that others may read or that cannot be read.
+    """
+    value, named = environment.get(variable), environment.get(f"{variable}_FILE")
+    if not named:
+        return value or None
+    if value:
+        raise ConfigurationError(f"{variable} and {variable}_FILE are both set; take one away")
+    file = Path(named)
+    try:
+        if file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise ConfigurationError(f"{variable}_FILE: {file} may be read by others than its owner; `chmod 600` it")
+        found = file.read_text().removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise ConfigurationError(f"{variable}_FILE: {file} cannot be read: {reason}") from None
+    if not found:
+        raise ConfigurationError(f"{variable}_FILE: {file} holds nothing")
     return found

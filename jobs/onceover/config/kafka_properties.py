@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from onceover.config.secret import secret
+from onceover.config.endpoints import secret
 from onceover.errors import ConfigurationError
 
 ALLOWED = frozenset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from onceover.config.home import pipelines_folder
+from onceover.config.endpoints import pipelines_folder
 from onceover.config.mistakes import Mistake, MistakesError, did_you_mean
 from onceover.config.pipeline_file import read
 from onceover.errors import UsageError

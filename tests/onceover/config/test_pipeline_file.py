@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onceover.config.home import home
+from onceover.config.endpoints import home
 from onceover.config.mistakes import MistakesError
 from onceover.config.pipeline_file import read
 from onceover.config.pipelines import all_pipelines, find, names

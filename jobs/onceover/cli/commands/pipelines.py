@@ -11,7 +11,7 @@ import typer
 from onceover.cli.arguments import AsJson, pipeline_names
 from onceover.cli.exit_codes import WRONG_TOML, epilog
 from onceover.cli.output import as_json, err, safe, say, styled, table
-from onceover.config.home import pipelines_folder
+from onceover.config.endpoints import pipelines_folder
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.errors import ConfigurationError
 from onceover.explain.finding_text import counted

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from onceover.config.secret import secret
+from onceover.config.endpoints import secret
 from onceover.errors import ConfigurationError
 
 
