@@ -14,7 +14,7 @@ from psycopg.errors import LockNotAvailable
 from onceover.errors import BusyError, UsageError
 from onceover.ledger.catalog import Registered, keep_contract, require_in_force
 from onceover.ledger.database import Connection
-from onceover.ledger.drivers import Epoch, require_current
+from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.refills import wanted
 from onceover.model.contract import Columns
 from onceover.model.offsets import KafkaPartition
@@ -54,7 +54,7 @@ def cut_over(
     version = known.contract_version + 1
     try:
         with connection.transaction():
-            require_current(connection, epoch)
+            require_epoch(connection, epoch)
             require_in_force(connection, known)
             cutovers = next_cutovers(connection, known.name)
             keep_contract(connection, pipeline, version, columns, who, why)

@@ -8,7 +8,7 @@ from onceover.errors import FencedError
 from onceover.ledger import totals
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
-from onceover.ledger.drivers import Epoch, require_current
+from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.frontiers import advance
 from onceover.ledger.refills import mark_landed
 from onceover.ledger.windows import lock_windows
@@ -19,7 +19,7 @@ from onceover.model.offsets import OffsetRange
 def supersede_own(connection: Connection, epoch: Epoch) -> int:
     """Step 1: whatever this epoch began earlier and did not land is a failed attempt; returns how many there were."""
     with connection.transaction():
-        require_current(connection, epoch)
+        require_epoch(connection, epoch)
         return connection.execute(
             """
             UPDATE onceover.batch SET state = 'superseded', superseded_at = clock_timestamp(),
@@ -40,7 +40,7 @@ def begin(
     """Step 2: the batch and what it will read; returns its id. `waited` is the seconds since its submission, None for a
     refill, which is not submitted."""
     with connection.transaction():
-        require_current(connection, epoch)
+        require_epoch(connection, epoch)
         row = connection.execute(
             "INSERT INTO onceover.batch (pipeline, epoch, contract_version, refill, scheduling_delay_ms) "
             "VALUES (%s, %s, %s, %s, %s) RETURNING batch_id",
@@ -80,7 +80,7 @@ def count_landings(
     """The part of `land` that is about landings and windows, not about offsets."""
     require_all_landed(read, landings)
     with connection.transaction():
-        require_current(connection, epoch)
+        require_epoch(connection, epoch)
         changed = connection.execute(
             "UPDATE onceover.batch SET state = 'landed', landed_at = clock_timestamp() "
             "WHERE batch_id = %s AND epoch = %s AND state = 'begun'",
@@ -102,7 +102,7 @@ def count_landings(
 def committed(connection: Connection, epoch: Epoch, batch_id: int) -> None:
     """Step 7: the offset store holds the batch's ends."""
     with connection.transaction():
-        require_current(connection, epoch)
+        require_epoch(connection, epoch)
         connection.execute(
             "UPDATE onceover.batch SET committed_at = clock_timestamp() WHERE batch_id = %s AND state = 'landed'",
             [batch_id],

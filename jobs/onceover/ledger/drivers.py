@@ -101,7 +101,7 @@ def release(connection: Connection, epoch: Epoch) -> None:
     )
 
 
-def require_current(connection: Connection, epoch: Epoch) -> None:
+def require_epoch(connection: Connection, epoch: Epoch) -> None:
     """Inside a transaction: hold the epoch until it ends, or raise FencedError. A takeover waits for us."""
     row = connection.execute(
         "SELECT 1 AS one FROM onceover.driver WHERE pipeline = %s AND epoch = %s FOR KEY SHARE",

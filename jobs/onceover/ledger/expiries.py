@@ -13,7 +13,7 @@ from datetime import date, datetime
 
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import same_digest
-from onceover.ledger.drivers import Epoch, require_current
+from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.windows import lock_windows
 
 
@@ -221,7 +221,7 @@ def deleted(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
 
 def _note(connection: Connection, epoch: Epoch, expiry_id: int, change: str) -> None:
     with connection.transaction():
-        require_current(connection, epoch)
+        require_epoch(connection, epoch)
         connection.execute(f"UPDATE onceover.expiry SET {change} WHERE expiry_id = %s", [expiry_id])
 
 

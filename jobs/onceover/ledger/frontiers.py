@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from onceover.ledger.database import Connection
-from onceover.ledger.drivers import Epoch, require_current
+from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.model.batch_plan import Start
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import PartitionProgress, watermark
@@ -36,7 +36,7 @@ def register(
     is a finding until it reaches there again.
     """
     with connection.transaction():
-        require_current(connection, epoch)
+        require_epoch(connection, epoch)
         for source, end in sorted(ends.items()):
             connection.execute(
                 """
@@ -71,7 +71,7 @@ def retire(connection: Connection, epoch: Epoch, living: str) -> None:
     """The topic was created anew as generation `living`: what was not read of its earlier ones is a hole for ever, and
     where their logs were cut matters no more."""
     with connection.transaction():
-        require_current(connection, epoch)
+        require_epoch(connection, epoch)
         connection.execute(
             "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset), truncated_from = NULL "
             "WHERE pipeline = %s AND generation <> %s AND (reach < end_offset OR truncated_from IS NOT NULL)",
@@ -113,7 +113,7 @@ def advance_watermark(
     were read `seen_ago`: up to then, and no longer, a Kafka partition is known to have been quiet.
     """
     with connection.transaction():
-        require_current(connection, epoch)
+        require_epoch(connection, epoch)
         rows = connection.execute(
             """
             SELECT kafka_partition, max_event_time,

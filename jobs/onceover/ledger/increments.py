@@ -8,7 +8,7 @@ from datetime import datetime
 from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
-from onceover.ledger.drivers import Epoch, require_current
+from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import Increment
 
@@ -27,7 +27,7 @@ def increment(
     """
     ordered = sorted(increments, key=lambda i: i.window_start)
     with connection.transaction():
-        require_current(connection, epoch)
+        require_epoch(connection, epoch)
         fresh = connection.execute(
             """
             INSERT INTO onceover."window" (pipeline, window_start, window_end)
