@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import mean
 
-from onceover.ingest.rate_control import Pace, Timing
-from onceover.ingest.rate_estimator import PidEstimator
+from onceover.ingest.rate_control import Pace, PidEstimator, Timing
 from onceover.model.batch_plan import next_ranges
 
 INTERVAL_MS = 1000

@@ -21,7 +21,7 @@ from onceover.kafka import Topic
 from onceover.ledger import drivers
 from onceover.ledger.catalog import keep_log_retention, register
 from onceover.ledger.database import Connection, connect, migrate
-from onceover.ledger.heart import Heart
+from onceover.ledger.drivers import Heart
 from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.contract_check import check
 from onceover.spark.session import running

@@ -21,7 +21,7 @@ from onceover.errors import TerminalError, TransientError
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import register
 from onceover.ledger.database import connect, migrate
-from onceover.ledger.heart import as_driver
+from onceover.ledger.drivers import as_driver
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import written

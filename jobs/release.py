@@ -16,7 +16,7 @@ from onceover.entrypoint import run
 from onceover.fault_points import Holding
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
-from onceover.ledger.heart import as_driver
+from onceover.ledger.drivers import as_driver
 from onceover.model.window import written
 from onceover.quarantine.release_job import Found, ReleaseRun
 from onceover.raw.window_files import Layout, WindowFiles

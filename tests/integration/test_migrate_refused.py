@@ -20,11 +20,11 @@ from onceover.config.endpoints import address
 from onceover.detection.evidence import certify_from_ledger, snapshot
 from onceover.errors import BusyError, ContractChangedError, UsageError
 from onceover.fault_points import Holding
-from onceover.ingest.cutover_table import cut_over
+from onceover.ingest.cutover import cut_over
 from onceover.ingest.job import driver, opened
 from onceover.ledger import repair_requests
 from onceover.ledger.catalog import Registered
-from onceover.ledger.heart import as_driver
+from onceover.ledger.drivers import as_driver
 from onceover.repair import service as repair_service
 from onceover.repair.job import Outcome, RepairRun
 from onceover_local.stack.process import wait_for

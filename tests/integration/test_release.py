@@ -23,7 +23,7 @@ from onceover.errors import BusyError, FencedError
 from onceover.fault_points import Holding
 from onceover.ingest.cutover import migrate
 from onceover.ledger.database import connect
-from onceover.ledger.heart import as_driver
+from onceover.ledger.drivers import as_driver
 from onceover.model.line import encode, frame
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import from_ms

@@ -17,7 +17,7 @@ from onceover.raw.window_files import WindowFiles
 from onceover.repair.proof import verify
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import copy_lines
-from onceover.spark.halves import in_halves
+from onceover.spark.failure import in_halves
 from onceover.spark.session import compiled_for
 
 MOST_ROWS = 20

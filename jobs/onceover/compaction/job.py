@@ -29,7 +29,7 @@ from onceover.raw.window_files import WindowFiles
 from onceover.repair.proof import verify
 from onceover.repair.rebuild import Rebuild
 from onceover.spark import parquet
-from onceover.spark.halves import in_halves
+from onceover.spark.failure import in_halves
 from onceover.spark.session import compiled_for
 
 log = logging.getLogger(__name__)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from onceover.errors import FencedError
-from onceover.ledger import totals
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.drivers import Epoch, require_epoch
@@ -13,7 +13,7 @@ from onceover.ledger.frontiers import advance
 from onceover.ledger.refills import mark_landed
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import Landing, RangeRead, require_all_landed
-from onceover.model.offsets import OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 def supersede_own(connection: Connection, epoch: Epoch) -> int:
@@ -96,7 +96,7 @@ def count_landings(
             'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
             [epoch.pipeline, windows],
         )
-        totals.add(connection, epoch.pipeline, landings)
+        _add_totals(connection, epoch.pipeline, landings)
 
 
 def committed(connection: Connection, epoch: Epoch, batch_id: int) -> None:
@@ -176,3 +176,26 @@ def in_flight(connection: Connection, pipeline: str) -> frozenset[int]:
         [pipeline],
     )
     return frozenset(row["batch_id"] for row in rows)
+
+
+# How much a pipeline has landed so far, added up as it lands: who asks reads a row a Kafka partition, not a year.
+
+
+def _add_totals(connection: Connection, pipeline: str, landings: Sequence[Landing]) -> None:
+    """Count one batch and its records, inside the transaction that lands it. What lands twice counts twice."""
+    landed: Counter[KafkaPartition] = Counter()
+    quarantined: Counter[KafkaPartition] = Counter()
+    for landing in landings:
+        for part in landing.parts:
+            landed[part.source] += part.digest.records
+            if landing.quarantine_day is not None:
+                quarantined[part.source] += part.digest.records
+    connection.cursor().executemany(
+        """
+        UPDATE onceover.kafka_partition SET records_landed = records_landed + %s,
+          records_quarantined = records_quarantined + %s
+        WHERE pipeline = %s AND generation = %s AND kafka_partition = %s
+        """,
+        [(n, quarantined[at], pipeline, at.generation, at.kafka_partition) for at, n in sorted(landed.items())],
+    )
+    connection.execute("UPDATE onceover.pipeline SET batches_landed = batches_landed + 1 WHERE name = %s", [pipeline])

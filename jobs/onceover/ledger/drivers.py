@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from onceover.errors import BusyError, FencedError
-from onceover.ledger.database import Connection
+from onceover.config.endpoints import address
+from onceover.errors import BusyError, FencedError, OnceoverError
+from onceover.ledger.database import Connection, connect
 
 LEASE_SECONDS = 6.0
 HEARTBEAT_SECONDS = LEASE_SECONDS / 4
@@ -124,3 +128,52 @@ def _busy(pipeline: str, holder: Mapping[str, object] | None) -> BusyError:
         f"pipeline {pipeline} has a driver already, {shown}; stop that one first, or wait {LEASE_SECONDS:.0f} s after "
         "it died"
     )
+
+
+# A driver's heartbeat while it works, and being the driver for as long as one thing takes.
+
+log = logging.getLogger(__name__)
+
+
+class Heart:
+    """Beats in a thread of its own while the driver works; `lost` is set once another epoch is current."""
+
+    def __init__(self, address: str, epoch: Epoch) -> None:
+        self._address, self._epoch = address, epoch
+        self._stop = threading.Event()
+        self.lost = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> Heart:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def _beat(self) -> None:
+        while not self._stop.is_set():
+            try:
+                with connect(self._address, "onceover heartbeat") as connection:
+                    while not self._stop.wait(HEARTBEAT_SECONDS):
+                        beat(connection, self._epoch)
+            except FencedError as error:
+                log.error("%s", error)
+                self.lost.set()
+                return
+            except OnceoverError as error:
+                # A database that is away for a moment is no reason to stop; the epoch tells who may write.
+                log.warning("heartbeat: %s", error)
+                self._stop.wait(HEARTBEAT_SECONDS)
+
+
+@contextmanager
+def as_driver(ledger: Connection, pipeline: str, owner: str) -> Iterator[Epoch]:
+    """Be the pipeline's driver within. Raises BusyError while another one's heartbeat is fresh."""
+    epoch = acquire(ledger, pipeline, owner)
+    try:
+        with Heart(address("postgres"), epoch):
+            yield epoch
+    finally:
+        release(ledger, epoch)

@@ -19,7 +19,7 @@ from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import drivers, frontiers
 from onceover.ledger.catalog import registered
 from onceover.ledger.database import Connection, connect, require_current
-from onceover.ledger.heart import as_driver
+from onceover.ledger.drivers import as_driver
 from onceover.model.pipeline import Pipeline
 from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored, opened_store, postgres
 from onceover.offset_stores.tracker import loaded, telling

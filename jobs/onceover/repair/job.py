@@ -25,7 +25,7 @@ from onceover.repair import publish
 from onceover.repair.proof import Verdict, verify
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import copy_lines
-from onceover.spark.halves import in_halves
+from onceover.spark.failure import in_halves
 from onceover.spark.leases import SOFT_LIMIT_SECONDS, Leases
 from onceover.spark.session import compiled_for
 

@@ -15,7 +15,7 @@ from onceover.ingest.job import driver, opened
 from onceover.ledger import refills, repair_requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
-from onceover.ledger.heart import as_driver
+from onceover.ledger.drivers import as_driver
 from onceover.model.pipeline import Pipeline
 
 log = logging.getLogger(__name__)

@@ -108,7 +108,7 @@ def _carried_out(connection: Connection, pipeline: Pipeline, who: str, say: Say)
     """Have it done by the driver: the ingest that runs, or this process. Returns how many files are left."""
     from onceover.config.endpoints import address
     from onceover.ledger import expiries
-    from onceover.ledger.heart import as_driver
+    from onceover.ledger.drivers import as_driver
     from onceover.raw.window_files import Layout, WindowFiles
     from onceover.retention.expire import carry_out
 

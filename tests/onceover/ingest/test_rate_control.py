@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from onceover.errors import UsageError
-from onceover.ingest.rate_control import RateController, Timing
-from onceover.ingest.rate_estimator import PidEstimator
+from onceover.ingest.rate_control import PidEstimator, RateController, Timing
 
 LEAST, MOST = 100.0, 1e6
 

@@ -7,7 +7,7 @@ import random
 import pytest
 from pyspark.sql import SparkSession
 
-from onceover.ingest.rate_estimator import PidEstimator
+from onceover.ingest.rate_control import PidEstimator
 
 pytestmark = pytest.mark.spark
 
