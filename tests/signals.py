@@ -8,7 +8,7 @@ from typing import Final
 from onceover.ledger.queries import WindowState
 from onceover.model.finding import Kind
 from onceover.model.gap import Reason
-from onceover.observability.snapshot import DriverState, LastBatch, Progress, Signals
+from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, LastBatch, Signals
 
 NOON: Final = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FLIGHTS: Final = Signals(
@@ -18,7 +18,7 @@ FLIGHTS: Final = Signals(
     landed=7,
     superseded=2,
     last_batch=LastBatch(1.5, 2.25, NOON),
-    kafka_partitions={0: Progress(100, 3, 5, NOON), 1: Progress(10, 0, 0, None)},
+    kafka_partitions={0: KafkaPartitionProgress(100, 3, 5, NOON), 1: KafkaPartitionProgress(10, 0, 0, None)},
     windows={WindowState.CERTIFIED: 40, WindowState.BLOCKED: 1},
     overdue=2,
     log_retention=3600.0,

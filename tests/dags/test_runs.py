@@ -22,7 +22,7 @@ from onceover.model.pipeline import Pipeline
 from onceover.model.window import Window, WindowRange
 from onceover.repair.service import Confirmation
 from onceover.retention import service as retention_service
-from onceover.retention.service import Due, LetGo
+from onceover.retention.service import ExpiryDue, LetGo
 from onceover_airflow.operators import repair as operators
 
 # Airflow starts its own API inside this process, and its libraries warn each other there.
@@ -224,11 +224,11 @@ def test_raw_expires_only_where_a_pipeline_says_so_and_ones_red_does_not_hold_up
 ) -> None:
     went: list[tuple[str, str, str]] = []
 
-    def let_go(pipeline: Pipeline, listed: Due, who: str, why: str, say: retention_service.Say) -> LetGo:
+    def let_go(pipeline: Pipeline, listed: ExpiryDue, who: str, why: str, say: retention_service.Say) -> LetGo:
         went.append((pipeline.name, who, why))
         return LetGo(0, 0)
 
-    monkeypatch.setattr(retention_service, "due", lambda pipeline: Due(pipeline.name, 1, (), 0))
+    monkeypatch.setattr(retention_service, "due", lambda pipeline: ExpiryDue(pipeline.name, 1, (), 0))
     monkeypatch.setattr(retention_service, "let_go", let_go)
     monkeypatch.setattr(detection_service, "has_run", lambda name: True)
     toml = home / "pipelines" / "orders.toml"

@@ -26,14 +26,14 @@ from onceover.ledger import repair_requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.drivers import as_driver
 from onceover.repair import service as repair_service
-from onceover.repair.job import Outcome, RepairRun
+from onceover.repair.job import RepairOutcome, RepairRun
 from onceover_local.stack.process import wait_for
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
 
 
-def repaired_as(lane: Lane, known: Registered, request_id: int) -> Outcome:
+def repaired_as(lane: Lane, known: Registered, request_id: int) -> RepairOutcome:
     """A repair by what its process knew of the pipeline when it started."""
     with lane.ledger() as ledger:
         wanted = repair_requests.read_request(ledger, lane.name, request_id)
@@ -79,7 +79,7 @@ def test_who_began_before_the_migration_does_nothing_by_the_contract_it_knew(lan
     replayed(lane)
     lane.ingest()
     first, knew = lane.detect().request_id or 0, lane.known()
-    assert repaired_as(lane, knew, first) == Outcome(published=1)
+    assert repaired_as(lane, knew, first) == RepairOutcome(published=1)
     change(lane)
     cutovers = cut(migrated(lane))
     assert len(repair_service.confirm(lane.name, first).confirmed) == 1, "read back by the columns that there were"

@@ -103,7 +103,7 @@ def _compare_aggregates(
     connection: Connection,
     known: Registered,
     stage: str,
-    before: dict[datetime, audit_store.Standing],
+    before: dict[datetime, audit_store.AuditedWindow],
     gone: frozenset[datetime],
     windows: dict[datetime | None, WindowAudit],
     compacted: bool,

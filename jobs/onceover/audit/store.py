@@ -35,7 +35,7 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AuditedWindow:
     """A window as the ledger has it now: what its aggregates count (None: nobody knows), and whether its certificate
     stands."""
 
@@ -93,7 +93,7 @@ def finish(connection: Connection, audit_id: int, result: Mapping[str, Any]) -> 
 
 def standing(
     connection: Connection, pipeline: str, start: datetime | None, end: datetime | None
-) -> dict[datetime, Standing]:
+) -> dict[datetime, AuditedWindow]:
     """The windows of the range, all of them without one."""
     rows = connection.execute(
         f"""
@@ -110,7 +110,7 @@ def standing(
         {"pipeline": pipeline, "start": start, "end": end},
     )
     return {
-        row["window_start"]: Standing(
+        row["window_start"]: AuditedWindow(
             row["window_start"],
             row["version"],
             count_of(row),

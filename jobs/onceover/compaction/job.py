@@ -20,7 +20,7 @@ from onceover.errors import TerminalError
 from onceover.fault_points import CompactStep, Holding
 from onceover.ledger import compactions
 from onceover.ledger.catalog import Registered
-from onceover.ledger.compactions import Due
+from onceover.ledger.compactions import CompactionDue
 from onceover.ledger.database import Connection
 from onceover.model.claim import Rebuilt
 from onceover.model.digest import Digest
@@ -41,7 +41,7 @@ BYTES_AT_ONCE = 512 << 20
 class Ended:
     """How it ended for one window: the bytes of its Parquet file, or why there is none."""
 
-    due: Due
+    due: CompactionDue
     bytes: int | None = None
     why: str | None = None
 
@@ -72,7 +72,7 @@ class CompactRun:
         self._spark, self._connection, self._known, self._files = spark, connection, known, files
         self._hdfs, self._who, self._why, self._holding = hdfs.rstrip("/"), who, why, holding
 
-    def run(self, due: Sequence[Due]) -> list[Ended]:
+    def run(self, due: Sequence[CompactionDue]) -> list[Ended]:
         """Each of these windows, failing alone."""
         ended: list[Ended] = []
         for group in _groups(due):
@@ -83,10 +83,10 @@ class CompactRun:
                 log.error("window %s: %s", written(one.due.window_start), one.why)
         return ended
 
-    def _together(self, group: Sequence[Due]) -> list[Ended]:
+    def _together(self, group: Sequence[CompactionDue]) -> list[Ended]:
         return list(self._each(group))
 
-    def _each(self, group: Sequence[Due]) -> Iterator[Ended]:
+    def _each(self, group: Sequence[CompactionDue]) -> Iterator[Ended]:
         certified: dict[datetime, audit_store.Certified] = {}
         for one in group:
             try:
@@ -103,7 +103,7 @@ class CompactRun:
             closing(Rebuild(self._spark, self._known.contracts, claimed, (), paths, whole=True)) as rebuild,
         ):
             rebuilt = rebuild.results()
-            right: list[Due] = []
+            right: list[CompactionDue] = []
             for one in (one for one in group if one.window_start in certified):
                 why = _difference(one, certified[one.window_start], rebuilt[one.window_start])
                 if why is None:
@@ -124,7 +124,7 @@ class CompactRun:
             else:
                 yield self._kept(one, row.path.removeprefix(self._hdfs), row.bytes)
 
-    def _kept(self, one: Due, source: str, length: int) -> Ended:
+    def _kept(self, one: CompactionDue, source: str, length: int) -> Ended:
         def place() -> None:
             self._files.place(source, one.window_start, one.digest)
             self._holding.reached(CompactStep.PLACED)
@@ -134,11 +134,11 @@ class CompactRun:
         return Ended(one, why="it changed meanwhile, or a repair holds it; compact it again")
 
 
-def _failed(one: Due, reason: str) -> list[Ended]:
+def _failed(one: CompactionDue, reason: str) -> list[Ended]:
     return [Ended(one, why=f"Spark failed: {reason}")]
 
 
-def _difference(one: Due, certified: audit_store.Certified, rebuilt: Rebuilt) -> str | None:
+def _difference(one: CompactionDue, certified: audit_store.Certified, rebuilt: Rebuilt) -> str | None:
     """Why the window's text is not what its certificate says; None where it is."""
     reasons = verify(certified.claimed, rebuilt, rebuilt.planned_length).reasons
     if reasons:
@@ -149,9 +149,9 @@ def _difference(one: Due, certified: audit_store.Certified, rebuilt: Rebuilt) ->
     return None
 
 
-def _groups(due: Sequence[Due]) -> Iterator[list[Due]]:
+def _groups(due: Sequence[CompactionDue]) -> Iterator[list[CompactionDue]]:
     """In order, as many at once as their text allows."""
-    group: list[Due] = []
+    group: list[CompactionDue] = []
     for one in due:
         if group and sum(each.text_bytes for each in group) + one.text_bytes > BYTES_AT_ONCE:
             yield group

@@ -18,7 +18,7 @@ from onceover.model.raw_file import Compacted
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CertifiedWindow:
     """One window at the version it was certified at. `stated` are the rows that readers were promised, None where an
     early certificate tells nothing about them; `rows` are those that stand there now."""
 
@@ -61,7 +61,7 @@ class Standing:
 
 def standing(
     connection: Connection, known: Registered, start: datetime | None, end: datetime | None, most: int
-) -> list[Standing]:
+) -> list[CertifiedWindow]:
     """The first windows of a range (without a bound where None), at most that many, in their order and in one snapshot:
     whatever ingest and repair do to rows shows in the version too."""
     with connection.transaction():
@@ -74,7 +74,7 @@ def standing(
         )
 
 
-def standing_of(connection: Connection, known: Registered, starts: Iterable[datetime]) -> list[Standing]:
+def standing_of(connection: Connection, known: Registered, starts: Iterable[datetime]) -> list[CertifiedWindow]:
     """Those of these windows whose certificate still stands, in one snapshot."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -117,7 +117,7 @@ _WITHIN = """(%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
   AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)"""
 
 
-def _read(connection: Connection, known: Registered, which: str, values: Mapping[str, object]) -> list[Standing]:
+def _read(connection: Connection, known: Registered, which: str, values: Mapping[str, object]) -> list[CertifiedWindow]:
     rows = connection.execute(
         f"""
         SELECT w.window_start, w.window_end, w.version, w.certificate_id, w.records, w.high1, w.low1, w.high2, w.low2,
@@ -132,7 +132,7 @@ def _read(connection: Connection, known: Registered, which: str, values: Mapping
         starts = [row["window_start"] for row in rows if row["contract_version"] == version]
         found |= known.at(version).table.fingerprints(connection, starts)
     return [
-        Standing(
+        CertifiedWindow(
             window_start=row["window_start"],
             window_end=row["window_end"],
             version=row["version"],

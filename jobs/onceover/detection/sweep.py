@@ -16,7 +16,7 @@ from onceover.model.finding import Finding, Kind, judge
 from onceover.model.window import WindowRange, written
 
 if TYPE_CHECKING:
-    from onceover.detection.certified import Standing
+    from onceover.detection.certified import CertifiedWindow
     from onceover.detection.look import Files
     from onceover.ledger.catalog import Registered
     from onceover.ledger.database import Connection
@@ -31,7 +31,7 @@ Say = Callable[[int, int], None]
 class Differing:
     """A window that no longer is what its certificate says, and in what."""
 
-    window: Standing
+    window: CertifiedWindow
     findings: tuple[Finding, ...]
 
     @property
@@ -161,7 +161,7 @@ def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) ->
     return [each.window_start for each in same]
 
 
-def compare(window: Standing, file_length: int | None, *, parquet_is_gone: bool = False) -> tuple[Finding, ...]:
+def compare(window: CertifiedWindow, file_length: int | None, *, parquet_is_gone: bool = False) -> tuple[Finding, ...]:
     """What is no longer as the certificate states, at most one finding of a kind."""
     judged = judge(window.evidence, file_length, parquet_is_gone=parquet_is_gone)
     found = {finding.kind: finding for finding in judged}
@@ -174,7 +174,7 @@ def compare(window: Standing, file_length: int | None, *, parquet_is_gone: bool 
     return tuple(found.values())
 
 
-def _judged(windows: Sequence[Standing], files: Files) -> dict[datetime, Differing]:
+def _judged(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, Differing]:
     from onceover.detection.look import parquet_gone
 
     lengths = files.lengths(window.window_start for window in windows)

@@ -11,7 +11,7 @@ from onceover.config.endpoints import address
 from onceover.detection.evidence import snapshot
 from onceover.detection.look import look
 from onceover.errors import OnceoverError, TerminalError
-from onceover.explain.next_steps import Step, next_steps
+from onceover.explain.next_steps import NextStep, next_steps
 from onceover.ledger import compactions, queries
 from onceover.ledger.catalog import Registered, registered
 from onceover.ledger.database import Connection, connect, require_current
@@ -61,7 +61,7 @@ class Known:
         return fresh + [row for row in noted if row["kind"] not in judged and row["kind"] in _FROM_SCANS]
 
     @property
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[NextStep]:
         kinds = [str(row["kind"]) for row in self.findings] + [str(f.kind) for f in self.of_pipeline]
         return next_steps(self.pipeline, self.window, self.state, kinds, self.changing)
 

@@ -25,7 +25,7 @@ COMPACTED_COLUMNS = ", ".join(f"k.{name} AS k_{name}" for name in ("bytes", *dig
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class CompactionDue:
     """One window that may be compacted: the records of its certificate, and the bytes of text that it froze."""
 
     window_start: datetime
@@ -35,7 +35,7 @@ class Due:
 
 def due(
     connection: Connection, pipeline: str, older_than_ms: int, start: datetime | None, end: datetime | None
-) -> list[Due]:
+) -> list[CompactionDue]:
     """Windows of the range (without a bound where None), in order, whose certificate stands, that nobody holds, that
     nothing has come to for so long, and that are not compacted as they were certified."""
     rows = connection.execute(
@@ -52,7 +52,7 @@ def due(
         """,
         {"pipeline": pipeline, "start": start, "end": end, "seconds": older_than_ms / 1000},
     )
-    return [Due(row["window_start"], digest_of(row), row["frozen_length"]) for row in rows]
+    return [CompactionDue(row["window_start"], digest_of(row), row["frozen_length"]) for row in rows]
 
 
 def be_the_only_one(connection: Connection, pipeline: str, patience_ms: int = 10_000) -> None:
@@ -67,7 +67,13 @@ def be_the_only_one(connection: Connection, pipeline: str, patience_ms: int = 10
 
 
 def keep(
-    connection: Connection, pipeline: str, one: Due, length: int, who: str, why: str, place: Callable[[], None]
+    connection: Connection,
+    pipeline: str,
+    one: CompactionDue,
+    length: int,
+    who: str,
+    why: str,
+    place: Callable[[], None],
 ) -> bool:
     """Note a window's Parquet file of that many bytes, if the window still is what the file holds, whole and unnoted;
     whether it was. `place` moves the file to where it belongs, while nobody can let the window's text go."""

@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from onceover.ledger.queries import WindowState
 from onceover.model.finding import Kind
 from onceover.model.gap import Reason
-from onceover.observability.snapshot import DriverState, LastBatch, Progress, Signals
+from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, LastBatch, Signals
 
 Values = Mapping[str, float | None]
 """By the value of the one label besides `pipeline`; "" where there is none. What nobody knows (None) is left out."""
@@ -40,7 +40,7 @@ class Declared:
         return ("pipeline",) if self.label is None else ("pipeline", self.label)
 
 
-def _each(value: Callable[[Progress], float | None]) -> Callable[[Signals], Values]:
+def _each(value: Callable[[KafkaPartitionProgress], float | None]) -> Callable[[Signals], Values]:
     return lambda s: {str(number): value(progress) for number, progress in s.kafka_partitions.items()}
 
 

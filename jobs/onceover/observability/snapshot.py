@@ -32,7 +32,7 @@ class DriverState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class KafkaPartitionProgress:
     """One Kafka partition, over all generations of its topic. `lag` is in offsets, as its driver last saw the log."""
 
     landed: int
@@ -62,7 +62,7 @@ class Signals:
     landed: int
     superseded: int
     last_batch: LastBatch | None
-    kafka_partitions: Mapping[int, Progress]
+    kafka_partitions: Mapping[int, KafkaPartitionProgress]
     windows: Mapping[WindowState, int]
     overdue: int
     log_retention: float | None
@@ -183,7 +183,7 @@ def _signals(connection: Connection, row: Mapping[str, Any], overdue_after: time
         if row["landed_at"]
         else None,
         kafka_partitions={
-            each["kafka_partition"]: Progress(
+            each["kafka_partition"]: KafkaPartitionProgress(
                 each["landed"], each["quarantined"], each["lag"], each["largest_event_time"]
             )
             for each in connection.execute(_KAFKA_PARTITIONS, [name])

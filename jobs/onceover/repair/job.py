@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RepairOutcome:
     """How many windows ended how."""
 
     published: int = 0
@@ -41,8 +41,8 @@ class Outcome:
     failed: int = 0
     blocked: int = 0
 
-    def __add__(self, other: Outcome) -> Outcome:
-        return Outcome(
+    def __add__(self, other: RepairOutcome) -> RepairOutcome:
+        return RepairOutcome(
             self.published + other.published,
             self.changed + other.changed,
             self.failed + other.failed,
@@ -93,25 +93,25 @@ class RepairRun:
         self._files, self._hdfs, self._max_tries = files, hdfs.rstrip("/"), max_tries
         self._leases, self._holding = Leases(spark, hdfs), holding
 
-    def run(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> Outcome:
+    def run(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         """Repair the claimed windows in one query; if that query fails, in halves, until the bad window is alone.
 
         Raises ContractChangedError if the pipeline was migrated before they were claimed: records of since may be among
         theirs, which nothing here could read. A migration afterwards changes nothing of what was claimed.
         """
         if not claimed:
-            return Outcome()
+            return RepairOutcome()
         require_in_force(self._connection, self._known)
 
-        def together(some: Sequence[Claimed]) -> Outcome:
+        def together(some: Sequence[Claimed]) -> RepairOutcome:
             return self._together(some, accounted)
 
-        def failed(one: Claimed, reason: str) -> Outcome:
+        def failed(one: Claimed, reason: str) -> RepairOutcome:
             return self._failed(one, f"reading raw failed: {reason}")
 
-        return sum(in_halves(claimed, together, failed), Outcome())
+        return sum(in_halves(claimed, together, failed), RepairOutcome())
 
-    def _together(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> Outcome:
+    def _together(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         frozen = self._freeze(claimed)
         paths = {
             start: self._hdfs + self._files.layout.window_file(start) for start, length in frozen.items() if length
@@ -133,7 +133,7 @@ class RepairRun:
                 staged = table.stage(self._connection, stage, rows)
             self._holding.reached(RepairStep.STAGED)
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
-            outcome = Outcome()
+            outcome = RepairOutcome()
             for one in claimed:
                 outcome += self._judge(one, rebuilt[one.window_start], frozen[one.window_start], accounted)
         finally:
@@ -156,11 +156,11 @@ class RepairRun:
                 self._leases.recover(path)
         return dict.fromkeys(starts, 0) | self._files.lengths(starts)
 
-    def _judge(self, one: Claimed, rebuilt: Rebuilt, frozen: int, accounted: Sequence[OffsetRange]) -> Outcome:
+    def _judge(self, one: Claimed, rebuilt: Rebuilt, frozen: int, accounted: Sequence[OffsetRange]) -> RepairOutcome:
         if rebuilt.planned_length > frozen:
             log.warning("window %s: appended to between freezing and reading", written(one.window_start))
             publish.give_up(self._connection, one, "the window changed during the repair; it is judged again")
-            return Outcome(changed=1)
+            return RepairOutcome(changed=1)
         verdict = verify(one, rebuilt, frozen)
         if not verdict.is_proved:
             more = len(verdict.reasons) - 3
@@ -173,16 +173,16 @@ class RepairRun:
         except FencedError as error:
             log.warning("%s", error)
             publish.give_up(self._connection, one, str(error))
-            return Outcome(changed=1)
+            return RepairOutcome(changed=1)
         except DatabaseError as error:
             if self._connection.broken:
                 raise
             # What the database refuses of one window, however large or odd, must not hold up the others.
             return self._failed(one, f"publishing failed: {str(error).strip().splitlines()[0]}", rebuilt, frozen)
         if not published:
-            return Outcome(changed=1)
+            return RepairOutcome(changed=1)
         self._holding.reached(RepairStep.PUBLISHED)
-        return Outcome(published=1)
+        return RepairOutcome(published=1)
 
     def _failed(
         self,
@@ -191,8 +191,8 @@ class RepairRun:
         rebuilt: Rebuilt | None = None,
         frozen: int | None = None,
         verdict: Verdict | None = None,
-    ) -> Outcome:
+    ) -> RepairOutcome:
         log.error("window %s: %s", written(one.window_start), reason)
         findings = verdict.findings if verdict else ()
         blocked = publish.fail(self._connection, self._known, one, reason, self._max_tries, findings, rebuilt, frozen)
-        return Outcome(failed=1, blocked=int(blocked))
+        return RepairOutcome(failed=1, blocked=int(blocked))

@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class ExpiryDue:
     """What nothing has come to for longer than the pipeline keeps it, oldest first. `kept_back` windows are as old and
     stay: not certified, blocked, or held by a repair."""
 
@@ -73,7 +73,7 @@ class LetGo:
     left: int
 
 
-def due(pipeline: Pipeline) -> Due:
+def due(pipeline: Pipeline) -> ExpiryDue:
     """What would go now; writes nothing. Raises UsageError for a pipeline that keeps raw for ever or has not run."""
     from onceover.config.endpoints import address
     from onceover.ledger import expiries
@@ -88,10 +88,10 @@ def due(pipeline: Pipeline) -> Due:
         require_current(connection)
         registered(connection, pipeline.name)
         files = tuple(expiries.due(connection, pipeline.name, keeps))
-        return Due(pipeline.name, keeps, files, expiries.kept_back(connection, pipeline.name, keeps))
+        return ExpiryDue(pipeline.name, keeps, files, expiries.kept_back(connection, pipeline.name, keeps))
 
 
-def let_go(pipeline: Pipeline, listed: Due, who: str, why: str, say: Say = lambda text: None) -> LetGo:
+def let_go(pipeline: Pipeline, listed: ExpiryDue, who: str, why: str, say: Say = lambda text: None) -> LetGo:
     """Let go what was listed, each file only if it still is as it was listed, and have it moved away, with what earlier
     calls have left. Killed anywhere, or called by two at once, the next call goes on."""
     from onceover.config.endpoints import address

@@ -16,7 +16,7 @@ from onceover_airflow.tables import XCOM_ROWS, table
 from onceover_airflow.who import who_asked
 
 if TYPE_CHECKING:
-    from onceover.retention.service import Due
+    from onceover.retention.service import ExpiryDue
 
 
 class ExpireOperator(BaseOperator):
@@ -67,7 +67,7 @@ class ExpireOperator(BaseOperator):
             self.log.info("%s", text)
 
 
-def _files(listed: Due) -> str:
+def _files(listed: ExpiryDue) -> str:
     rows = [
         {
             "raw of": written(one.window_start) if one.window_start else f"quarantine {one.quarantine_day}",

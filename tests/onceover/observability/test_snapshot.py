@@ -29,7 +29,7 @@ from onceover.model.finding import Finding, Kind
 from onceover.model.gap import Gap, Reason
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.observability import snapshot
-from onceover.observability.snapshot import DriverState, Progress, Signals
+from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, Signals
 
 pytestmark = pytest.mark.stack
 
@@ -120,8 +120,8 @@ def test_records_are_counted_by_kafka_partition_quarantine_included_and_replays_
     found = written.read()
 
     assert found.kafka_partitions == {
-        0: Progress(landed=120, quarantined=3, lag=890, largest_event_time=NOON),
-        1: Progress(landed=50, quarantined=3, lag=950, largest_event_time=NOON),
+        0: KafkaPartitionProgress(landed=120, quarantined=3, lag=890, largest_event_time=NOON),
+        1: KafkaPartitionProgress(landed=50, quarantined=3, lag=950, largest_event_time=NOON),
     }
     assert (found.landed, found.superseded) == (3, 1)
 

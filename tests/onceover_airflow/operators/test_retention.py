@@ -15,7 +15,7 @@ from onceover.errors import UsageError
 from onceover.ledger.expiries import Expiring
 from onceover.model.pipeline import Pipeline
 from onceover.retention import service as retention_service
-from onceover.retention.service import Due, LetGo, Say
+from onceover.retention.service import ExpiryDue, LetGo, Say
 from onceover_airflow.operators.retention import ExpireOperator
 
 pytestmark = pytest.mark.airflow
@@ -37,10 +37,10 @@ class Library:
     files: tuple[Expiring, ...] = FILES
     asked: list[dict[str, Any]] = field(default_factory=list)
 
-    def due(self, pipeline: Pipeline) -> Due:
-        return Due(pipeline.name, pipeline.storage.retention_ms or 0, self.files, 3)
+    def due(self, pipeline: Pipeline) -> ExpiryDue:
+        return ExpiryDue(pipeline.name, pipeline.storage.retention_ms or 0, self.files, 3)
 
-    def let_go(self, pipeline: Pipeline, listed: Due, who: str, why: str, say: Say) -> LetGo:
+    def let_go(self, pipeline: Pipeline, listed: ExpiryDue, who: str, why: str, say: Say) -> LetGo:
         self.asked.append({"pipeline": pipeline.name, "files": listed.files, "who": who, "why": why})
         for _ in range(3):
             say("7 files left")

@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk import Context
 
 from onceover.detection import sweep
-from onceover.detection.certified import Standing
+from onceover.detection.certified import CertifiedWindow
 from onceover.detection.sweep import Differing, Swept
 from onceover.errors import BusyError, TerminalError
 from onceover.ledger.aggregates import Fingerprint
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.airflow
 ROWS = Fingerprint(2, "1:2")
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 GONE = Differing(
-    Standing(START, START.replace(hour=6), 4, 1, 100, Digest(), Digest(), ROWS, ROWS),
+    CertifiedWindow(START, START.replace(hour=6), 4, 1, 100, Digest(), Digest(), ROWS, ROWS),
     (Finding(Kind.MISSING_FILE, {"expected_length": 100, "file_length": None}),),
 )
 

@@ -18,7 +18,7 @@ from onceover.explain.finding_text import counted
 from onceover.model.window import WindowRange, written
 
 if TYPE_CHECKING:
-    from onceover.ledger.compactions import Due
+    from onceover.ledger.compactions import CompactionDue
 
 _MOST_SHOWN = 40
 
@@ -88,7 +88,7 @@ def compact(
         raise typer.Exit(FAILED)
 
 
-def _due(pipeline: str, longer: int, asked: WindowRange | None) -> list[Due]:
+def _due(pipeline: str, longer: int, asked: WindowRange | None) -> list[CompactionDue]:
     from onceover.config.endpoints import address
     from onceover.config.pipelines import find
     from onceover.ledger import compactions
@@ -112,12 +112,12 @@ def _carried_out(pipeline: str, longer: int, asked: WindowRange | None, why: str
     return found
 
 
-def _as_dict(due: Due) -> Mapping[str, Any]:
+def _as_dict(due: CompactionDue) -> Mapping[str, Any]:
     return {"window": written(due.window_start), "records": due.digest.records, "text_bytes": due.text_bytes,
             "bytes": None, "why": None}  # fmt: skip
 
 
-def _totals(due: Sequence[Due], ended: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def _totals(due: Sequence[CompactionDue], ended: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     done = [each for each in ended if each["bytes"] is not None]
     return {
         "due": len(due),

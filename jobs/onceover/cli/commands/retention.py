@@ -11,7 +11,7 @@ from onceover.cli.commands.repair import given, who
 from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.cli.output import Occasionally, as_json, say, table
 from onceover.explain.finding_text import counted
-from onceover.retention.service import Due, LetGo, due, let_go
+from onceover.retention.service import ExpiryDue, LetGo, due, let_go
 
 _MOST_SHOWN = 40
 
@@ -61,7 +61,7 @@ def retention(
         raise typer.Exit(TRY_LATER)
 
 
-def _show(listed: Due, dry_run: bool, went: LetGo) -> None:
+def _show(listed: ExpiryDue, dry_run: bool, went: LetGo) -> None:
     files = listed.files
     if files:
         rows = ((x.window_start or f"quarantine {x.quarantine_day}", x.records, x.bytes, x.landed_at) for x in files)

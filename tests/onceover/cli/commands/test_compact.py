@@ -17,12 +17,15 @@ from onceover.cli import spark_entry
 from onceover.cli.commands import compact
 from onceover.cli.commands.repair import who
 from onceover.errors import UsageError
-from onceover.ledger.compactions import Due
+from onceover.ledger.compactions import CompactionDue
 from onceover.model.digest import Digest
 from onceover.model.window import WindowRange
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
-DUE = [Due(START, Digest(10, 1, 2, 3, 4), 2_000), Due(START.replace(hour=6), Digest(20, 1, 2, 3, 4), 4_000)]
+DUE = [
+    CompactionDue(START, Digest(10, 1, 2, 3, 4), 2_000),
+    CompactionDue(START.replace(hour=6), Digest(20, 1, 2, 3, 4), 4_000),
+]
 DONE = [
     {"window": "2013-01-01T05:00Z", "records": 10, "text_bytes": 2_000, "bytes": 300, "why": None},
     {"window": "2013-01-01T06:00Z", "records": 20, "text_bytes": 4_000, "bytes": 500, "why": None},
@@ -34,13 +37,13 @@ class Asked:
     """What was asked of the ledger and of Spark, and what they answer."""
 
     def __init__(self) -> None:
-        self.due: list[Due] = DUE
+        self.due: list[CompactionDue] = DUE
         self.done: list[dict[str, Any]] = DONE
         self.code = 0
         self.of_ledger: list[tuple[str, int, WindowRange | None]] = []
         self.of_spark: list[Sequence[str]] = []
 
-    def list_due(self, name: str, older_than_ms: int, window_range: WindowRange | None) -> list[Due]:
+    def list_due(self, name: str, older_than_ms: int, window_range: WindowRange | None) -> list[CompactionDue]:
         self.of_ledger.append((name, older_than_ms, window_range))
         return self.due
 

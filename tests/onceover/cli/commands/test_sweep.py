@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from onceover.cli.commands import sweep
-from onceover.detection.certified import Standing
+from onceover.detection.certified import CertifiedWindow
 from onceover.detection.sweep import Differing, Say, Swept
 from onceover.errors import UsageError
 from onceover.ledger.aggregates import Fingerprint
@@ -32,7 +32,7 @@ events = { count = "*" }
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 ROWS = Fingerprint(2, "1:2")
 GONE = Differing(
-    Standing(START, START.replace(hour=6), 4, 1, 100, Digest(), Digest(), ROWS, ROWS),
+    CertifiedWindow(START, START.replace(hour=6), 4, 1, 100, Digest(), Digest(), ROWS, ROWS),
     (Finding(Kind.MISSING_FILE, {"expected_length": 100, "file_length": None}),),
 )
 Asked = list[tuple[WindowRange | None, bool]]
