@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from tests.programs import write_python_program
 
 from onceover.detection import service as detection_service
 from onceover.detection import sweep
@@ -76,18 +76,14 @@ def library(database: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Libr
 def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file that holds one line for each spark-submit."""
     submitted = tmp_path / "submitted"
-    script = tmp_path / "spark-submit"
-    script.write_text(
-        textwrap.dedent(
-            f"""\
-            #!{sys.executable}
-            import sys
-            with open({str(submitted)!r}, "a") as file:
-                print(*sys.argv[-5:], file=file)
-            """
-        )
+    write_python_program(
+        tmp_path / "spark-submit",
+        f"""
+        import sys
+        with open({str(submitted)!r}, "a") as file:
+            print(*sys.argv[-5:], file=file)
+        """,
     )
-    script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     return submitted
 

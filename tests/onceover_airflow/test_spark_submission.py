@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 from pathlib import Path
@@ -15,6 +14,7 @@ import psutil
 import pytest
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowException
+from tests.programs import write_python_program
 
 from onceover.config.airflow import POOL
 from onceover.errors import ConfigurationError, TerminalError, TransientError
@@ -108,25 +108,21 @@ def submitted(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", LOCAL)
     binaries = project / "bin"
     binaries.mkdir()
-    script = binaries / "spark-submit"
-    script.write_text(
-        textwrap.dedent(
-            f"""\
-            #!{sys.executable}
-            import os, subprocess, sys, pathlib
-            here = pathlib.Path({str(project)!r})
-            code = os.environ.get("FAKE_EXIT")
-            if code is not None:
-                print("the last line")
-                sys.exit(int(code))
-            child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-            (here / "pids.part").write_text(f"{{os.getpid()}} {{child.pid}}")
-            (here / "pids.part").rename(here / "pids")
-            child.wait()
-            """
-        )
+    write_python_program(
+        binaries / "spark-submit",
+        f"""
+        import os, subprocess, sys, pathlib
+        here = pathlib.Path({str(project)!r})
+        code = os.environ.get("FAKE_EXIT")
+        if code is not None:
+            print("the last line")
+            sys.exit(int(code))
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        (here / "pids.part").write_text(f"{{os.getpid()}} {{child.pid}}")
+        (here / "pids.part").rename(here / "pids")
+        child.wait()
+        """,
     )
-    script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(binaries / "python"))
     return project
 
