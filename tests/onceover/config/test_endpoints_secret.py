@@ -22,6 +22,7 @@ def test_a_secret_is_a_variables_value_or_what_a_file_holds(file: Path) -> None:
     assert secret("PASSWORD", {"PASSWORD_FILE": "", "PASSWORD": ""}) is None
     file.chmod(0o400)
     assert secret("PASSWORD", {"PASSWORD_FILE": str(file)}) == "s3cret"
+    file.chmod(0o600)
     file.write_text("-----BEGIN KEY-----\nabc\x0bdef\n-----END KEY-----\n")
     assert secret("KEY", {"KEY_FILE": str(file)}) == "-----BEGIN KEY-----\nabc\x0bdef\n-----END KEY-----"
 
