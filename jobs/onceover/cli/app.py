@@ -6,10 +6,11 @@ import inspect
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 from typer.core import TyperGroup
+from typer.models import CommandInfo, TyperInfo
 
 from onceover import __version__
 from onceover.cli.commands import (
@@ -128,9 +129,43 @@ for group in groups:
     app.add_typer(group)
 
 
+# What a person wants to do, in the order in which `onceover --help` lists it.
+_PANELS: Final = {
+    "Look": ("windows", "explain", "holes", "doctor"),
+    "Repair": ("repair", "restore"),
+    "Prove": ("verify", "audit", "sweep"),
+    "Decide": ("decide", "accept-loss"),
+    "Keep": ("quarantine", "compact", "retention", "offsets", "ledger"),
+    "Run": ("pipelines", "ingest", "metrics", "stack"),
+}
+
+
+def _arrange(of: typer.Typer) -> None:
+    """Sort the commands into the panels; a group of another package goes to the last one. ValueError for a command that
+    no panel names."""
+    panel_of = {name: panel for panel, names in _PANELS.items() for name in names}
+    order = list(panel_of)
+
+    def name_of(command: CommandInfo) -> str:
+        return command.name or str(getattr(command.callback, "__name__", ""))
+
+    of.registered_commands.sort(key=lambda command: order.index(name_of(command)))
+    for command in of.registered_commands:
+        command.rich_help_panel = panel_of[name_of(command)]
+    for group in of.registered_groups:
+        named = str(group.typer_instance and group.typer_instance.info.name)
+        group.rich_help_panel = panel_of.get(named, list(_PANELS)[-1])
+
+
+_arrange(app)
+
+
 def _flow(of: typer.Typer) -> None:
     """Let help text run to the terminal's width: rich keeps the line breaks of the source."""
-    for each in of.registered_commands:
+    described: list[CommandInfo | TyperInfo] = [*of.registered_commands]
+    if of.registered_callback is not None:
+        described.append(of.registered_callback)
+    for each in described:
         text = inspect.getdoc(each.callback) or ""
         each.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 

@@ -155,7 +155,6 @@ def _ingest(table: Table, name: str) -> IngestPolicy:
         offset_path=_offset_path(table),
         group=table.text("group", f"onceover-{name}", match=_GROUP, rule="letters, digits, dots, _ and -"),
         isolation=table.choice("isolation", ("read_committed", "read_uncommitted"), "read_committed"),
-        sink=table.choice("sink", ("append",), "append", later=("upsert", "replace", "overwrite")),
         first_start=table.choice("first_start", ("earliest", "latest"), "earliest"),
         rate_control=table.choice("rate_control", ("none", "pid"), "none"),
         start_rate=table.integer("start_rate", 500, least=51, most=999),

@@ -87,12 +87,10 @@ class Table:
             self.wrong(key, f"{value} does not do", f"take a number from {least}, {above}")
         return value
 
-    def choice(self, key: str, allowed: Sequence[str], default: str, later: Sequence[str] = ()) -> str:
-        """One of a few words; `later` are those that the design knows and this version does not."""
+    def choice(self, key: str, allowed: Sequence[str], default: str) -> str:
+        """One of a few words."""
         value = self.text(key, default)
-        if value in later:
-            self.wrong(key, f"{value!r} is not in this version", f"take {' or '.join(allowed)}")
-        elif value and value not in allowed:
+        if value and value not in allowed:
             self.wrong(key, f"{value[:80]!r} is none of {', '.join(allowed)}", did_you_mean(value, allowed))
         return value if value in allowed else default
 

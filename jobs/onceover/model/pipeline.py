@@ -28,7 +28,6 @@ class IngestPolicy:
     offset_path: str
     group: str
     isolation: str
-    sink: str
     first_start: str
     # Defaults are what `make bench` shows for any machine: fair shares read a backlog in one Kafka partition in a third
     # of the batches, shards by backlog are the fastest or near it for any skew. Control is asked for: where batches are

@@ -13,6 +13,7 @@ from onceover.config.mistakes import MistakesError
 from onceover.config.pipeline_file import read
 from onceover.config.pipelines import all_pipelines, find, names
 from onceover.errors import ConfigurationError, UsageError
+from onceover.model.batch_plan import SHARDING
 from onceover.model.contract import Contract, Key, Measure
 from onceover.model.pipeline import Pipeline
 
@@ -102,7 +103,7 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
     idle_after = "0s"
     max_records_per_batch = true
     offset_store = "checkpoint"
-    sink = "apend"
+    sharding = "backlogs"
     [storage]
     raw_root = "/raw/../etc"
     [kafka]
@@ -137,7 +138,7 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
             f"{file}: ingest.max_records_per_batch: 'True' is not a whole number; write a number from 1",
             f"{file}: ingest.offset_path: a checkpoint needs its path on HDFS; take an absolute path such as "
             "/checkpoints/flights, without hdfs://, spaces, // or a / at the end, or leave it out",
-            f"{file}: ingest.sink: 'apend' is none of append; did you mean append?",
+            f"{file}: ingest.sharding: 'backlogs' is none of {', '.join(SHARDING)}; did you mean backlog?",
             f"{file}: storage.raw_root: '/raw/../etc' has . or .. in it; write the path without them",
             f"{file}: kafka.group.id: not one of the client properties a pipeline may set; "
             "remove it; group and isolation stand in [ingest]",
