@@ -24,8 +24,7 @@ from onceover.audit.verify_job import verify_window
 from onceover.compaction.job import CompactRun, Ended
 from onceover.config.endpoints import address, pipelines_folder
 from onceover.config.pipelines import find
-from onceover.detection import service as detection_service
-from onceover.detection.service import Detection
+from onceover.detection.service import Detection, detect
 from onceover.fault_points import Holding
 from onceover.ingest.driver import Ingest, Progress
 from onceover.ingest.job import driver, opened
@@ -36,10 +35,9 @@ from onceover.model import line
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import WindowRange, from_ms, written
 from onceover.raw.window_files import Layout, WindowFiles
-from onceover.repair import service as repair_service
 from onceover.repair.job import RepairRun
 from onceover.repair.refill import refill
-from onceover.repair.service import Confirmation
+from onceover.repair.service import Confirmation, confirm
 from onceover.spark.contract_check import check
 from onceover.spark.session import build
 from onceover_demo.warm import QUICKLY
@@ -131,7 +129,7 @@ class Lane:
         raise AssertionError(f"windows are still open after {turns} turns: {done[-1]}")
 
     def detect(self, window_range: WindowRange | None = None, *, force: bool = False) -> Detection:
-        return detection_service.detect(self.name, who="test", why="a test", window_range=window_range, force=force)
+        return detect(self.name, who="test", why="a test", window_range=window_range, force=force)
 
     def repair(self, request_id: int) -> Confirmation:
         """What `jobs/repair.py` does, on this process's session, and then what the DAG's confirm does."""
@@ -140,19 +138,11 @@ class Lane:
             refill(self.spark, ledger, self.pipeline, known, request_id, patience=5.0)
             wanted = repair_requests.read_request(ledger, self.name, request_id)
             claimed, accounted = repair_requests.claim(ledger, wanted)
-            run = RepairRun(
-                self.spark,
-                ledger,
-                known,
-                wanted,
-                self.files(),
-                address("hdfs"),
-                self.pipeline.repair.max_tries,
-                Holding(),
-            )
+            hdfs, tries = address("hdfs"), self.pipeline.repair.max_tries
+            run = RepairRun(self.spark, ledger, known, wanted, self.files(), hdfs, tries, Holding())
             run.run(claimed, accounted)
             repair_requests.release(ledger, self.name, claimed)
-        return repair_service.confirm(self.name, request_id)
+        return confirm(self.name, request_id)
 
     def compact(self) -> list[Ended]:
         """What `jobs/compact.py` does, on this process's session."""

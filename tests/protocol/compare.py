@@ -8,7 +8,7 @@ from tests.protocol.facts import GENERATION, as_span, digest, source, window_sta
 from tests.protocol.replay import Replay, counted
 from tests.protocol.state import State
 
-from onceover.detection import evidence as detection_evidence
+from onceover.detection.evidence import snapshot
 from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger import refills
 from onceover.ledger.digest_columns import digest_of
@@ -78,7 +78,7 @@ def _aggregates(replay: Replay, state: State) -> None:
 def _findings(replay: Replay, state: State) -> None:
     replay.register(state)
     replay.watermark(state)
-    seen = detection_evidence.snapshot(replay.connection, replay.name, None, None, True)
+    seen = snapshot(replay.connection, replay.name, None, None, True)
     found = {
         evidence.window_start: {finding.kind for finding in judge(evidence, len(state.raw[w]))}
         for evidence in seen.evidence

@@ -17,7 +17,7 @@ from tests.protocol.ingesting import delivered
 from tests.protocol.state import Action, Counts, Event, Scenario, State
 from tests.protocol.state import Landing as ModelLanding
 
-from onceover.detection import evidence as detection_evidence
+from onceover.detection.evidence import certify_from_ledger, snapshot
 from onceover.errors import FencedError
 from onceover.fault_points import RepairStep, Step
 from onceover.ledger import batches, catalog, drivers, frontiers, refills, repair_requests
@@ -219,9 +219,7 @@ class Replay:
         tries[driver.step]()
 
     def _judged(self, action: Action, state: State) -> None:
-        seen = detection_evidence.snapshot(
-            self.connection, self.name, window_start(action.at), window_start(action.at + 1), False
-        )
+        seen = snapshot(self.connection, self.name, window_start(action.at), window_start(action.at + 1), False)
         (evidence,) = seen.evidence
         assert is_right(judge(evidence, len(state.raw[action.at])))
         if action.did is Event.LOOKED:
@@ -230,11 +228,7 @@ class Replay:
             assert self._certified(evidence, seen.accounted)
 
     def _certified(self, evidence: Evidence, accounted: tuple[OffsetRange, ...]) -> list[object]:
-        return list(
-            detection_evidence.certify_from_ledger(
-                self.connection, self.known, [(evidence, ())], accounted, "model", "a look"
-            )
-        )
+        return list(certify_from_ledger(self.connection, self.known, [(evidence, ())], accounted, "model", "a look"))
 
     def _repair(self, action: Action, before: State, after: State) -> None:
         match action.did:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
-from onceover.detection import evidence as detection_evidence
+from onceover.detection.evidence import snapshot, versions
 from onceover.ledger import batches
 from onceover.ledger.database import Connection
 from onceover.model.finding import Evidence, Finding, is_right, judge
@@ -103,9 +103,9 @@ def _look_once(
     end = window_range.end if window_range else None
     # Lengths are read between the two looks at the ledger: a window whose version differs changed in between.
     flying = batches.in_flight(connection, pipeline)
-    before = detection_evidence.versions(connection, pipeline, start, end, every)
+    before = versions(connection, pipeline, start, end, every)
     lengths = files.lengths(before)
-    seen = detection_evidence.snapshot(connection, pipeline, start, end, every)
+    seen = snapshot(connection, pipeline, start, end, every)
     steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
     gone = parquet_gone(files, steady)
     judgements = tuple(_judged(e, lengths.get(e.window_start), e.window_start in gone) for e in steady)
