@@ -59,7 +59,7 @@ def run() -> tuple[list[Row], list[str]]:
     facts = Topic(address("kafka"), CONTRACT.topic, "read_committed", {}).facts()
     source = KafkaSource(address("kafka"), facts.topic, facts.topic_id)
     ranges = [OffsetRange(KafkaPartition(facts.generation, p), 0, facts.end[p]) for p in facts.end]
-    policy = IngestPolicy(0, 1, 1, RECORDS, "kafka", "", "bench", "read_committed", "append", "earliest")
+    policy = IngestPolicy(0, 1, 1, RECORDS, "kafka", "", "bench", "read_committed", "earliest")
     pipeline = Pipeline("bench", CONTRACT, policy, StoragePolicy("/bench"), RepairPolicy(3))
     with connect(address("postgres")) as ledger:
         known = register(ledger, pipeline, check(spark, CONTRACT))

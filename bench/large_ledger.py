@@ -93,7 +93,7 @@ def pipeline(name: str) -> Pipeline:
     """A pipeline that was never run; its TOML need not exist."""
     contract = Contract(name, MINUTES, "json", "at BIGINT, kind STRING", ("at",), "value.at", "quarantine",
                         (Key("kind", "value.kind"),), (Measure("events", "count", "*"),), None, None)  # fmt: skip
-    ingest = IngestPolicy(0, 1, 1, 1000, "kafka", "", name, "read_committed", "append", "earliest")
+    ingest = IngestPolicy(0, 1, 1, 1000, "kafka", "", name, "read_committed", "earliest")
     return Pipeline(name, contract, ingest, StoragePolicy("/large"), RepairPolicy(3))
 
 

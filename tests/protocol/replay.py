@@ -42,7 +42,7 @@ def pipeline_named(name: str) -> Pipeline:
     """A pipeline of one-minute windows without keys. `code` sums one hexadecimal digit a record, as the digest does."""
     measures = (Measure("records", "count", "*"), Measure("code", "sum", "0"))
     contract = Contract("topic", 1, "raw", "", (), "timestamp", "quarantine", (), measures, None, None)
-    ingest = IngestPolicy(0, 0, 1000, 100, "kafka", "", name, "read_committed", "increment", "earliest")
+    ingest = IngestPolicy(0, 0, 1000, 100, "kafka", "", name, "read_committed", "earliest")
     return Pipeline(name, contract, ingest, StoragePolicy("/raw"), RepairPolicy(2))
 
 

@@ -62,7 +62,7 @@ def log() -> Log:
 def made(
     log: Log, pace: Said | None = None, most: int = 1000, cutovers: Cutovers | None = None, **changed: Any
 ) -> Submissions:
-    policy = IngestPolicy(0, 1, INTERVAL_MS, most, "none", "", "g", "read_committed", "append", "earliest", **changed)
+    policy = IngestPolicy(0, 1, INTERVAL_MS, most, "none", "", "g", "read_committed", "earliest", **changed)
     return Submissions(log, policy, pace, cutovers)  # type: ignore[arg-type]
 
 
@@ -127,7 +127,8 @@ def test_what_waits_is_submitted_anew_where_reading_does_not_go_on_there(
     log: Log, found: TopicFacts, at: dict[int, int], expected: list[tuple[int, int, int]]
 ) -> None:
     submissions = made(log)
-    with running(submissions, facts(5, 0), {0: 0, 1: 0}):
+    log.now = facts(5, 0)  # before the other thread looks: a log that is shorter than what was read ends its work
+    with running(submissions, log.now, {0: 0, 1: 0}):
         log.now = facts(7, 0)
         until(lambda: submissions.waiting == 1)
     assert ranges(submissions.next(found, at)) == expected
@@ -169,14 +170,15 @@ def test_pace_hears_of_a_batch_that_ended_and_of_none_that_failed(log: Log) -> N
     with pytest.raises(OSError, match="failed"), running(submissions, log.now, {0: 0, 1: 0}):
         raise OSError("failed")
     assert pace.heard == []
-    assert pace.asked == [(None, None)]
+    assert pace.asked[0] == (None, None)
+    before = len(pace.asked)  # on a slow machine others were submitted before it failed
     with running(submissions, log.now, {0: 0, 1: 0}):
         until(lambda: submissions.waiting == 2)
     (heard,) = pace.heard
     assert (heard.elements, heard.drained) == (4, False), "200 a second are 4 in 20 ms"
     assert heard.ended_ms is not None
     assert heard.submitted_ms <= heard.started_ms <= heard.ended_ms
-    _, again, first, second = pace.asked[:4]
+    again, first, second = pace.asked[before : before + 3]
     assert again == (None, None), "of a batch that failed nothing runs any more"
     assert first[0] is not None
     assert first[0].elements == 4
