@@ -1,5 +1,5 @@
 # One image for ingest, Spark's master and workers, and Airflow's processes: Python 3.11, Java 17, the locked packages,
-# the project. No engine builds it where this project is developed; what was rehearsed, README's "Deployment" says.
+# the project. No engine builds it where this project is developed; docs/deployment.md says what was rehearsed.
 FROM python:3.11-slim-bookworm
 
 RUN apt-get update \

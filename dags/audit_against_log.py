@@ -10,7 +10,7 @@ it reads the offsets that those windows were landed from.
 - `audit`: either the Spark application did not end well, and its last lines stand in the log: mend what they name and
   clear the task. Or the sides differ, and the log names windows, counts and the first IDs. Aggregates that differ alone
   are repaired by `repair_on_call` with `force`. A record that Kafka has and raw has not is lost: keep the topic from
-  expiring, and see "A window looks wrong" in the README.
+  expiring, and see docs/runbook.md#a-window-looks-wrong.
 """
 
 from __future__ import annotations

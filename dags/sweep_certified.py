@@ -9,7 +9,7 @@ that was deleted, cut or written to, or rows of the aggregates that were changed
 - `sweep`: certified windows no longer are what their certificates say; the log lists them. They are open again, and
   `repair_failed_windows` rebuilds them from raw within minutes, so there is nothing to clear: find out who changes
   them, or it comes again. Where a file is gone the repair refuses, and the window is blocked: put the file back, see
-  "A window looks wrong" in the README. If the log names a part that does not answer instead, run `onceover doctor`.
+  docs/runbook.md#a-window-looks-wrong. If the log names a part that does not answer instead, run `onceover doctor`.
 
 One pipeline's red does not hold up the others.
 """

@@ -1,4 +1,4 @@
-"""The alert rules: of Prometheus' form, about metrics that are exposed, each with a runbook that the README has."""
+"""The alert rules: of Prometheus' form, about metrics that are exposed, each with a section of the runbook."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import jsonschema
 import pytest
 import yaml
 from tests.deploy.promql import labels_of, metrics_of, mistakes_of
+from tests.docs.pages import anchor, read
 
 ROOT = Path(__file__).parents[2]
 RULES = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text())
@@ -74,17 +75,10 @@ def test_what_nothing_exposes_is_noticed() -> None:
 
 
 def test_every_alert_has_its_runbook_and_every_runbook_its_alert() -> None:
-    readme = (ROOT / "README.md").read_text()
-    signals = readme.split("\n## Signals\n")[1].split("\n## ")[0]
-    runbooks = re.split(r"^### ", signals, flags=re.MULTILINE)[1:]
-    there = {f"README.md#{_anchor(text.splitlines()[0])}": text for text in runbooks}
+    sections = re.split(r"^### ", read("docs/runbook.md").section("Alerts"), flags=re.MULTILINE)[1:]
+    there = {f"docs/runbook.md#{anchor(text.splitlines()[0])}": text for text in sections}
     named = {alert["annotations"]["runbook"]: alert["alert"] for alert in ALERTS}
     assert named.keys() == there.keys()
     for runbook, alert in named.items():
         assert there[runbook].split("\n\n")[1].startswith(f"`{alert}`: ")
         assert "\n    onceover " in there[runbook], "a command to run"
-
-
-def _anchor(heading: str) -> str:
-    """As GitHub makes them."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -1,0 +1,91 @@
+"""The pages that a reader opens, taken apart: headings and anchors, links, blocks of code, tables, commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+_FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_INDENTED: Final = re.compile(r"^ {4}.*$", re.MULTILINE)
+_INLINE: Final = re.compile(r"`([^`\n]+)`")
+_LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
+_COMMAND: Final = re.compile(r"(?:[A-Z_]+=\S* )*onceover(?: |$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One Markdown file, by its path from the root."""
+
+    path: str
+    text: str
+
+    @property
+    def headings(self) -> list[str]:
+        return re.findall(r"^#+ (.+)$", _FENCE.sub("", self.text), re.MULTILINE)
+
+    @property
+    def anchors(self) -> set[str]:
+        return {anchor(heading) for heading in self.headings}
+
+    @property
+    def links(self) -> list[str]:
+        """Targets of links and pictures, without those to other sites."""
+        return [target for target in _LINK.findall(self.text) if "://" not in target]
+
+    def fenced(self, language: str) -> list[str]:
+        return [block for name, block in _FENCE.findall(self.text) if name == language]
+
+    @property
+    def shown(self) -> list[str]:
+        """The lines of indented blocks."""
+        return [line[4:] for line in _INDENTED.findall(_FENCE.sub("", self.text))]
+
+    @property
+    def mentioned(self) -> list[str]:
+        """What stands between backquotes in a sentence or a table."""
+        return _INLINE.findall(_INDENTED.sub("", _FENCE.sub("", self.text)))
+
+    def section(self, heading: str) -> str:
+        """From that heading to the next one of its level or above. Raises ValueError if there is none."""
+        found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,2}} |\Z)", self.text, re.MULTILINE | re.DOTALL)
+        if found is None:
+            raise ValueError(f"{self.path} has no section {heading!r}")
+        return found[2]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+def read(path: str) -> Page:
+    return Page(path, (ROOT / path).read_text())
+
+
+def anchor(heading: str) -> str:
+    """As GitHub makes them."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def rows(section: str) -> list[list[str]]:
+    """The cells of a section's tables, without headers and rules."""
+    tables = re.findall(r"(?:^\|.*\|\n)+", section + "\n", re.MULTILINE)
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")] for table in tables for line in table.splitlines()[2:]
+    ]
+
+
+def commands(lines: list[str]) -> Iterator[list[str]]:
+    """The arguments of each `onceover` among those lines, after what a shell would take away."""
+    for line in lines:
+        if _COMMAND.match(line):
+            words = shlex.split(line, comments=True)
+            yield words[words.index("onceover") + 1 :]
+
+
+README: Final = read("README.md")
+DOCS: Final = tuple(read(f"docs/{path.name}") for path in sorted((ROOT / "docs").glob("*.md")))
+PAGES: Final = (README, read("CONTRIBUTING.md"), read("CHANGELOG.md"), *DOCS)
