@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,12 @@ def commands(lines: list[str]) -> Iterator[list[str]]:
         if _COMMAND.match(line):
             words = shlex.split(line, comments=True)
             yield words[words.index("onceover") + 1 :]
+
+
+def kept_files() -> list[str]:
+    """What git keeps here; a user's own files are no business of the tests."""
+    listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True)
+    return [name for name in listed.rstrip("\0").split("\0") if (ROOT / name).is_file()]
 
 
 README: Final = read("README.md")

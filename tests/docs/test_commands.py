@@ -1,0 +1,98 @@
+"""Every command and option that a page shows exists: lines are parsed by the program itself, and not run."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import typer
+from tests.docs.pages import PAGES, ROOT, Page, commands
+
+from onceover.cli.app import app
+
+PROGRAM = typer.main.get_command(app)
+# What a reader puts a value for.
+PLACEHOLDERS = {
+    "PIPELINE": "flights",
+    "WINDOW": "2013-01-05T14:00Z",
+    "TIME": "2013-01-05T14:00Z",
+    "RANGE": "1f2e3d4c-0:1200-1300",
+    "ID": "1f2e3d4c-00000-0000000000000001200",
+    "HASH": "00112233445566778899aabbccddeeff",
+    "...": "2013-01-05T14:00Z",
+}
+# Options of other programs: spark-submit, airflow, Prometheus (--web.enable-...) and git; and what every command has.
+OTHERS = {
+    *("--master", "--py-files", "--conn-type", "--conn-host", "--conn-port", "--conn-extra"),
+    *("--web", "--follow", "--help"),
+}
+SHOWN = [words for page in PAGES for words in commands(page.shown)]
+MENTIONED = [words for page in PAGES for words in commands(page.mentioned)]
+
+
+def resolve(words: list[str]) -> tuple[typer.Context, list[str]]:
+    """The context of the command that these words begin with, and the words after its name."""
+    context = typer.Context(PROGRAM, info_name="onceover")
+    command = PROGRAM
+    while hasattr(command, "get_command") and words and not words[0].startswith("-"):
+        inner = command.get_command(context, words[0])
+        assert inner is not None, f"there is no command {words[0]!r} in `{context.command_path}`"
+        context, command = typer.Context(inner, info_name=words[0], parent=context), inner
+        words = words[1:]
+    return context, words
+
+
+def options_of(context: typer.Context) -> set[str]:
+    return {name for parameter in context.command.get_params(context) for name in parameter.opts}
+
+
+@pytest.mark.parametrize("words", SHOWN, ids=" ".join)
+def test_shown_command_is_parsed_by_the_program(words: list[str]) -> None:
+    context, rest = resolve(words)
+    values = [PLACEHOLDERS.get(word, word) for word in rest]
+    context.command.make_context(context.info_name, values, parent=context.parent).close()
+
+
+@pytest.mark.parametrize("words", MENTIONED, ids=" ".join)
+def test_mentioned_command_and_options_exist(words: list[str]) -> None:
+    context, rest = resolve(words)
+    assert {word for word in rest if word.startswith("-")} <= options_of(context)
+
+
+def test_parser_refuses_what_does_not_exist() -> None:
+    for words in (["repair", "flights", "--nosuch"], ["offsets", "flights", "mislay"], ["ledger", "restore"]):
+        with pytest.raises((typer.TyperException, AssertionError)):
+            test_shown_command_is_parsed_by_the_program(words)
+
+
+def test_options_named_anywhere_are_of_some_command() -> None:
+    known = {option for path in _leaves() for option in options_of(resolve(path.split())[0])} | OTHERS
+    named = {found for page in PAGES for found in re.findall(r"(?<![\w-])--[a-z][a-z-]*", page.text)}
+    assert named - known == set()
+
+
+def test_every_command_is_shown() -> None:
+    assert set(_leaves()) <= {" ".join(_path(words)) for words in (*SHOWN, *MENTIONED)}
+
+
+def _path(words: list[str]) -> list[str]:
+    context, _ = resolve(words)
+    return context.command_path.split()[1:]
+
+
+def _leaves() -> list[str]:
+    context = typer.Context(PROGRAM, info_name="onceover")
+    found = []
+    for name in PROGRAM.list_commands(context):  # type: ignore[attr-defined]
+        command = PROGRAM.get_command(context, name)  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        found += [f"{name} {each}" for each in inner] if inner else [name]
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_make_targets_of_a_page_exist(page: Page) -> None:
+    there = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    lines = [*page.shown, *page.mentioned]
+    named = {found for line in lines for found in re.findall(r"^(?:[A-Z]+=\w+ )?make ([a-z-]+)", line)}
+    assert named <= there

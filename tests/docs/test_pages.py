@@ -1,0 +1,52 @@
+"""Each page says first which question it answers, fits its lines, and keeps to the words that everybody knows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.docs.pages import DOCS, PAGES, Page, read
+
+WIDTH = 120
+NAMES = (
+    *("benchmarks", "concepts", "decisions", "deployment", "development", "maintenance", "observability"),
+    *("offsets", "operations", "pace", "pipeline-reference", "runbook", "security"),
+)
+# Words that only this project's authors would use so; the page says the industry's word instead.
+DIALECT = re.compile(
+    r"\b(?:let(?:s|ting)? go|mend(?:s|ed|ing)?|anew|in vain|heal(?:s|ed|ing)?|told|asked of|stands?|stood"
+    r"|(?:comes?|came|coming) to|whoever|nobody|somebody)\b",
+    re.IGNORECASE,
+)
+SETTINGS = {"`nobody`"}  # the Unix user
+
+
+def test_there_is_a_page_a_question() -> None:
+    assert [page.path for page in DOCS] == [f"docs/{name}.md" for name in NAMES]
+
+
+@pytest.mark.parametrize("page", [*DOCS, read("CONTRIBUTING.md")], ids=str)
+def test_page_opens_with_the_question_it_answers(page: Page) -> None:
+    title, question = page.text.split("\n\n")[:2]
+    assert re.fullmatch(r"# \S.*", title)
+    assert re.fullmatch(r"This page answers: .+\?", question, re.DOTALL)
+    assert question.count("?") == 1
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_page_lines_fit_outside_tables_and_code(page: Page) -> None:
+    lines = [line for line in page.text.splitlines() if not line.startswith(("|", "    "))]
+    assert [line for line in lines if len(line) > WIDTH] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_page_uses_words_that_a_stranger_knows(page: Page) -> None:
+    text = page.text
+    for setting in SETTINGS:
+        text = text.replace(setting, "")
+    assert [found[0] for found in DIALECT.finditer(text)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_page_names_no_registry_and_no_path_of_a_machine(page: Page) -> None:
+    assert re.findall(r"pypi|files\.pythonhosted|repo1?\.maven|docker\.io|/work/|/root/|/home/\w", page.text) == []
