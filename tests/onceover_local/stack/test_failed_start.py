@@ -28,9 +28,9 @@ def broken_java(tmp_path: Path, local: Path, monkeypatch: pytest.MonkeyPatch) ->
     """The only `java`: it fails once PostgreSQL, which needs none, is running."""
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
-    servers = " -o ".join(f"-e {stack}/postgres/data/postmaster.pid" for stack in (local, local / "demo"))
-    fails = "echo first line; echo 'Error: this Java is broken'; exit 3"
-    java.write_text(f"#!/bin/sh\nuntil [ {servers} ]; do sleep 0.05; done\n{fails}\n")
+    servers = " -o ".join(f"-e '{stack}/postgres/data/postmaster.pid'" for stack in (local, local / "demo"))
+    waits = f"for _ in $(seq 600); do if [ {servers} ]; then break; fi; sleep 0.05; done"
+    java.write_text(f"#!/bin/sh\n{waits}\necho first line\necho 'Error: this Java is broken'\nexit 3\n")
     java.chmod(0o755)
     monkeypatch.setenv("PATH", f"{java.parent}:{os.environ['PATH']}")
 
