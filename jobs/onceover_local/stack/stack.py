@@ -1,4 +1,4 @@
-"""The whole embedded stack: what belongs together, in which order it comes up, and how it goes down without loss."""
+"""The whole embedded stack: how it comes up, how a failed start is undone, and how it goes down without loss."""
 
 from __future__ import annotations
 
@@ -19,28 +19,15 @@ from typing import Final, TypeVar
 
 from onceover.config import endpoints
 from onceover.errors import TransientError, UsageError
-from onceover_local.stack.airflow import AirflowProcess
 from onceover_local.stack.files import write_whole
-from onceover_local.stack.hbase import HBase, HBaseThrift
-from onceover_local.stack.hdfs import DataNode, NameNode
-from onceover_local.stack.kafka import Kafka
 from onceover_local.stack.part import Part, PartStatus, State
 from onceover_local.stack.place import Place, Say, remove_elsewhere
 from onceover_local.stack.ports import Ports, answers
-from onceover_local.stack.postgres import Postgres
 from onceover_local.stack.process import Process, ServerError, wait_for
-from onceover_local.stack.spark import SparkMaster, SparkWorker
-from onceover_local.stack.zookeeper import ZooKeeper
-
-GROUPS: Final = ("kafka", "hdfs", "postgres", "airflow")
-"""What comes up where nobody says what."""
-_DATANODES: Final = 3
-_WORKERS: Final = 2
+from onceover_local.stack.waves import GROUPS, stop_order, waves_by_group
 
 _TRIES: Final = 3
 _R = TypeVar("_R")
-Waves = tuple[tuple[Part, ...], ...]
-"""Parts of one wave start together; the next wave starts when all of them are ready."""
 
 
 class Stack:
@@ -57,25 +44,9 @@ class Stack:
         self.local = (local or endpoints.local_folder()).absolute()
         self._mark = self.local / "cluster"
         self._is_cluster = cluster or self._mark.exists()
-        datanodes = _DATANODES if self._is_cluster else 1
         place = Place(self.local, endpoints.home(), Ports(self.local / "ports.json"))
-        postgres = Postgres(place)
-        airflow = {
-            what: AirflowProcess(place, postgres, what, on_cluster=self._is_cluster)
-            for what in ("api-server", "scheduler", "dag-processor", "triggerer")
-        }
-        workers = tuple(SparkWorker(place, n + 1) for n in range(_WORKERS))
-        spark: dict[str, Waves] = {"spark": ((SparkMaster(place),), workers)} if self._is_cluster else {}
         self._ports = place.ports
-        self._waves: dict[str, Waves] = {
-            "kafka": ((Kafka(place),),),
-            "hdfs": ((NameNode(place, datanodes), *(DataNode(place, n + 1, datanodes) for n in range(datanodes))),),
-            "postgres": ((postgres,),),
-            **spark,
-            "airflow": ((airflow.pop("api-server"),), tuple(airflow.values())),
-            "zookeeper": ((ZooKeeper(place),),),
-            "hbase": ((HBase(place),), (HBaseThrift(place),)),
-        }
+        self._waves = waves_by_group(place, is_cluster=self._is_cluster)
         self._stopping = threading.Event()
         self._lock: int | None = None
 
@@ -180,7 +151,7 @@ class Stack:
     def _stop(self, names: Collection[str], say: Say) -> list[str]:
         parts = {part.name: part for part in self._parts()}
         stopped: list[str] = []
-        for wave in _in_waves(sorted(names)):
+        for wave in stop_order(sorted(names)):
             ran = self._side_by_side([partial(self._end, parts.get(name), name, say) for name in wave])
             stopped += [name for name, did_run in zip(wave, ran, strict=True) if did_run]
         return stopped
@@ -297,10 +268,3 @@ class Stack:
             self._stopping.clear()
             self._lock = lock.fileno()
             yield
-
-
-def _in_waves(names: list[str]) -> list[list[str]]:
-    """Airflow first, for its tasks use everything; then the clients of others; the NameNode and the database last."""
-    airflow = [name for name in names if name.startswith("airflow")]
-    middle = [name for name in names if name.startswith(("kafka", "datanode", "hbase-thrift", "spark"))]
-    return [airflow, middle, [name for name in names if name not in (*airflow, *middle)]]

@@ -1,0 +1,51 @@
+"""Which parts a stack has, which of them start together, and in which order they stop."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from onceover_local.stack.airflow import AirflowProcess
+from onceover_local.stack.hbase import HBase, HBaseThrift
+from onceover_local.stack.hdfs import DataNode, NameNode
+from onceover_local.stack.kafka import Kafka
+from onceover_local.stack.part import Part
+from onceover_local.stack.place import Place
+from onceover_local.stack.postgres import Postgres
+from onceover_local.stack.spark import SparkMaster, SparkWorker
+from onceover_local.stack.zookeeper import ZooKeeper
+
+GROUPS: Final = ("kafka", "hdfs", "postgres", "airflow")
+"""The groups that start where nobody names any."""
+_DATANODES: Final = 3
+_WORKERS: Final = 2
+
+Waves = tuple[tuple[Part, ...], ...]
+"""Parts of one wave start together; the next wave starts when all of them are ready."""
+
+
+def waves_by_group(place: Place, *, is_cluster: bool) -> dict[str, Waves]:
+    """Every group of parts, in the order in which `onceover stack status` lists them."""
+    datanodes = _DATANODES if is_cluster else 1
+    postgres = Postgres(place)
+    airflow = {
+        what: AirflowProcess(place, postgres, what, on_cluster=is_cluster)
+        for what in ("api-server", "scheduler", "dag-processor", "triggerer")
+    }
+    workers = tuple(SparkWorker(place, n + 1) for n in range(_WORKERS))
+    spark: dict[str, Waves] = {"spark": ((SparkMaster(place),), workers)} if is_cluster else {}
+    return {
+        "kafka": ((Kafka(place),),),
+        "hdfs": ((NameNode(place, datanodes), *(DataNode(place, n + 1, datanodes) for n in range(datanodes))),),
+        "postgres": ((postgres,),),
+        **spark,
+        "airflow": ((airflow.pop("api-server"),), tuple(airflow.values())),
+        "zookeeper": ((ZooKeeper(place),),),
+        "hbase": ((HBase(place),), (HBaseThrift(place),)),
+    }
+
+
+def stop_order(names: list[str]) -> list[list[str]]:
+    """Airflow first, for its tasks use everything; then the clients of others; the NameNode and the database last."""
+    airflow = [name for name in names if name.startswith("airflow")]
+    middle = [name for name in names if name.startswith(("kafka", "datanode", "hbase-thrift", "spark"))]
+    return [airflow, middle, [name for name in names if name not in (*airflow, *middle)]]
