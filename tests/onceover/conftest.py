@@ -139,7 +139,7 @@ class Broker:
 
 def _librdkafka() -> str:
     return next(
-        line.split()[-1]
+        line.split(maxsplit=5)[-1]
         for line in Path("/proc/self/maps").read_text().splitlines()
         if re.search("librdkafka.*[.]so", line)
     )

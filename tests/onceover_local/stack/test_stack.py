@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from hdfs import InsecureClient
 from tests.frozen import frozen
 
-from onceover.errors import ConfigurationError, TransientError, UsageError
+from onceover.errors import TransientError, UsageError
 from onceover_local.stack import Stack
 from onceover_local.stack.ports import LOOPBACK
 
@@ -185,9 +185,3 @@ def test_unknown_parts_are_named_and_no_parts_are_no_parts(own: Stack) -> None:
     with pytest.raises(UsageError, match="no part kafka2"):
         own.stop_part("kafka2")
     assert own.up(set()) == []
-
-
-def test_a_path_that_hdfs_cannot_live_in_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"a DataNode loses its data in a path like .* set ONCEOVER_LOCAL"):
-        Stack(tmp_path / "my project").up({"hdfs"})
-    assert running_in(tmp_path) == []
