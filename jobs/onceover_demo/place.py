@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from onceover.config.endpoints import home
-from onceover.errors import BusyError, OnceoverError, TerminalError, UsageError
+from onceover.errors import BusyError, OnceoverError, TerminalError, TransientError, UsageError
 from onceover_demo.supervised import end_left_behind
 from onceover_local.stack import Stack, surroundings
 from onceover_local.stack.files import write_whole
@@ -65,6 +65,8 @@ def own_stack(name: str, console: Console) -> Iterator[Stack]:
             yield stack
         except OnceoverError:
             raise
+        except KeyboardInterrupt:
+            raise TransientError("somebody pressed Ctrl-C") from None
         except Exception as error:
             log = place / "log" / "traceback.log"
             write_whole(log, traceback.format_exc())

@@ -11,8 +11,8 @@ import pytest
 
 CHECK = Path(__file__).parents[2] / "requirements" / "check"
 _TOOLS = (
-    *("bash", "cat", "chmod", "df", "dirname", "flock", "getconf", "getent", "grep", "head", "mkdir", "rm"),
-    *("awk", "setpriv", "sha256sum", "tail"),
+    *("awk", "bash", "cat", "chmod", "df", "dirname", "find", "flock", "getconf", "getent", "grep", "head", "mkdir"),
+    *("rm", "sed", "sha256sum", "tail"),
 )
 _JAVA = "echo 'openjdk version \"{}\" 2025-04-15' >&2"
 _PYTHON = "case $2 in *'version_info[:2] != (3, 11))'*) exit 0 ;; esac; echo '{}'"
@@ -31,6 +31,7 @@ class Machine:
             (self.path / tool).symlink_to(shutil.which(tool) or "/nowhere")
         self.has("uname", _LINUX)
         self.has("id", "echo 0")
+        self.has("setpriv", "exit 0")
         self.has("java", _JAVA.format("17.0.15"))
         self.has("python3.11", _PYTHON.format("ran"))
 
@@ -49,7 +50,7 @@ class Machine:
         """Run it there."""
         return subprocess.run(
             [self.clone / "requirements" / "check"],
-            env={"PATH": str(self.path), **environment},
+            env={"PATH": str(self.path), "HOME": str(self.clone), **environment},
             capture_output=True,
             text=True,
             check=False,
@@ -82,7 +83,7 @@ def test_real_machine_passes() -> None:
 def test_everything_missing_is_named_at_once_with_its_remedy(machine: Machine) -> None:
     for program in ("python3.11", "java", "setpriv", "flock"):
         machine.lacks(program)
-    machine.has("df", "echo head; echo '/dev/x 9 9 1000000 1% /'")
+    machine.has("df", "echo Avail; echo 1000000")
     machine.has("cat", "echo 1000000000")
     done = machine.check()
     lines = done.stderr.splitlines()
@@ -153,3 +154,24 @@ def test_ordinary_user_needs_no_setpriv(machine: Machine) -> None:
 def test_folder_that_cannot_be_written_to_is_refused(machine: Machine) -> None:
     (machine.clone / ".local").touch()
     assert machine.problem().startswith(f"{machine.clone} cannot be written to")
+
+
+def test_root_that_may_not_become_another_user_is_told(machine: Machine) -> None:
+    machine.has("setpriv", "echo 'setpriv: setresuid failed: Invalid argument' >&2; exit 1")
+    assert machine.problem().startswith("root may not become another user here, as which PostgreSQL must run")
+
+
+def test_home_that_cannot_be_written_to_is_refused(machine: Machine) -> None:
+    assert machine.problem(HOME="/nonexistent").startswith("HOME=/nonexistent cannot be written to; jars go to")
+
+
+@pytest.mark.parametrize("version", ["glibc 2.31", "glibc 2.4", ""])
+def test_older_c_library_is_refused(machine: Machine, version: str) -> None:
+    machine.has("getconf", f"echo '{version}'")
+    assert "the GNU C library 2.34 or later is needed" in machine.problem()
+
+
+@pytest.mark.parametrize("version", ["glibc 2.34", "glibc 2.36", "glibc 2.41"])
+def test_newer_c_libraries_pass(machine: Machine, version: str) -> None:
+    machine.has("getconf", f"echo '{version}'")
+    assert machine.check().returncode == 0

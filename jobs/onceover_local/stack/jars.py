@@ -110,7 +110,8 @@ def _download(jar: Jar, scratch: Path) -> Path:
     pauses = iter(_PAUSES_S)
     while True:
         try:
-            arrived: Path = _artifact(_context(scratch), jar).resolve()
+            # A folder for each try: half a jar that the last one left would be taken for the whole.
+            arrived: Path = _artifact(_context(Path(tempfile.mkdtemp(dir=scratch))), jar).resolve()
         except Exception as error:  # whatever requests, jgo or the network have to say
             pause_s = next(pauses, None)
             if pause_s is None:

@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,10 @@ class Place:
             _take_over(link)
         elif reason := unfit(link.resolve(), for_another_user=for_another_user):
             if link.exists():
-                raise ConfigurationError(f"{link} holds the data of {part}, and {reason}; move it back to where it was")
+                raise ConfigurationError(
+                    f"{link} holds the data of {part}, and {reason}; "
+                    "move it back to where it was, or start it as the user who made it"
+                )
             target = _make_elsewhere(part, for_another_user=for_another_user)
             write_whole(target / _OWNER, f"{link}\n")
             link.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +101,7 @@ def remove_elsewhere(local: Path) -> None:
 def orphans() -> Iterator[tuple[Path, str]]:
     """Folders elsewhere whose stack was deleted or moved without them, each with the link it was made for."""
     for root in roots():
-        for folder in sorted(root.iterdir()) if root.is_dir() else ():
+        for folder in sorted(root.iterdir()) if root.is_dir() and _is_ours(root) else ():
             owner = _owner(folder)
             if owner and Path(owner).resolve() != folder:
                 yield folder, owner
@@ -108,11 +112,9 @@ def _make_elsewhere(part: str, *, for_another_user: bool) -> Path:
     for root in roots():
         folder = root / f"{part}-{secrets.token_hex(4)}"
         try:
-            if not root.is_dir():
-                root.mkdir(parents=True)
-                root.chmod(0o711)  # whatever the umask; what lies in it is closed or open by itself
-            if root.lstat().st_uid != os.geteuid() or root.lstat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                reason = "others may write there"
+            _make_root(root)
+            if not _is_ours(root):
+                reason = "it is not ours, or others may write there"
             elif not (reason := unfit(folder, for_another_user=for_another_user)):
                 folder.mkdir()
                 folder.chmod(0o711 if for_another_user else 0o700)
@@ -124,6 +126,28 @@ def _make_elsewhere(part: str, *, for_another_user: bool) -> Path:
         f"there is no folder in which {part} could live: tried {', '.join(tried)}; "
         "set ONCEOVER_LOCAL to a folder whose path has no blanks and which other users may enter"
     )
+
+
+def _make_root(root: Path) -> None:
+    """Make it if it is not there, with its mode from the first moment: parts and stacks start side by side."""
+    if root.exists():
+        return
+    root.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(dir=root.parent, prefix=f".{root.name}-"))
+    scratch.chmod(0o711)  # whatever the umask; what lies in it is closed or open by itself
+    try:
+        scratch.rename(root)  # over an empty folder too
+    except OSError:
+        scratch.rmdir()  # another one was quicker
+        if not root.exists():
+            raise
+
+
+def _is_ours(root: Path) -> bool:
+    """Whether nobody else can have put anything there: in /var/tmp anybody may be the first to make the folder."""
+    found = root.stat()
+    owners = {root.lstat().st_uid, found.st_uid}
+    return owners == {os.geteuid()} and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _take_over(link: Path) -> None:

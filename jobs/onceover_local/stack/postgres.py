@@ -133,7 +133,9 @@ def _as_whom() -> tuple[str, ...]:
             "PostgreSQL does not run as root and there is no `setpriv` (util-linux) to run it as somebody else; "
             "start the stack as an ordinary user"
         )
-    return setpriv, f"--reuid={_nobody().pw_uid}", f"--regid={_nobody().pw_gid}", "--clear-groups"
+    # Whoever else runs as `nobody` may read the server's environment: it gets none of root's.
+    alone = (shutil.which("env") or "/usr/bin/env", "-i", f"PATH={os.defpath}", "LC_ALL=C.UTF-8")
+    return *alone, setpriv, f"--reuid={_nobody().pw_uid}", f"--regid={_nobody().pw_gid}", "--clear-groups"
 
 
 def _binaries_for_another_user(folder: Path) -> Path:

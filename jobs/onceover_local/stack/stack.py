@@ -41,7 +41,7 @@ class Stack:
     """
 
     def __init__(self, local: Path | None = None, *, cluster: bool = False) -> None:
-        self.local = (local or endpoints.local_folder()).absolute()
+        self.local = (local or endpoints.local_folder()).resolve()  # one stack, by whatever name
         self._mark = self.local / "cluster"
         self._is_cluster = cluster or self._mark.exists()
         place = Place(self.local, endpoints.home(), Ports(self.local / "ports.json"))
@@ -141,7 +141,7 @@ class Stack:
             for line in error.log_end if isinstance(error, ServerError) else ():
                 say("", line)
             if started:
-                say("stack", f"the start failed; stops what it started: {', '.join(started)}")
+                say("stack", f"the start did not finish; stops what it started: {', '.join(started)}")
             self._stop(started, say)
             raise
         finally:
@@ -169,26 +169,27 @@ class Stack:
                 part.process.stop(part.stop_s)  # what a dead one left in its session may still hold its ports
                 self._ports.settle(part.ports)
         for part in wave:
+            self._require_wanted()
             command = part.prepare(say)
+            self._require_wanted()
             if not part.process.runs_as(command):
                 say(part.name, "starts")
                 part.process.stop(part.stop_s)
                 started.append(part.name)
                 part.process.start(command, self._lock)
-        self._wait_until_ready(wave, say)
+        self._wait_until_ready(wave, started, say)
         for part in wave:
             if not part.process.is_finished():  # one that ran already may have lost its starter before this
                 part.finish(say)
                 part.process.set_finished()
             say(part.name, f"is up ({time.monotonic() - begun:.1f} s)" if part.name in started else "is up already")
 
-    def _wait_until_ready(self, wave: tuple[Part, ...], say: Say) -> None:
+    def _wait_until_ready(self, wave: tuple[Part, ...], started: list[str], say: Say) -> None:
         begun = time.monotonic()
         ends: Counter[str] = Counter()
         waiting = list(wave)
         while waiting := [part for part in waiting if not part.ready()]:
-            if self._stopping.is_set():
-                raise TransientError("another part did not come up")
+            self._require_wanted()
             for part in waiting:
                 if part.process.pid() is None:
                     ends[part.name] += 1
@@ -198,10 +199,16 @@ class Stack:
                     say(part.name, "ended at once; tries again")
                     time.sleep(1)
                     self._ports.settle(part.ports)
+                    if part.name not in started:
+                        started.append(part.name)
                     part.process.start(part.prepare(say), self._lock)
                 elif time.monotonic() >= begun + part.start_s:
                     raise part.process.failed(f"runs but was not ready after {part.start_s:.0f} s")
             time.sleep(0.1)
+
+    def _require_wanted(self) -> None:
+        if self._stopping.is_set():
+            raise TransientError("another part did not come up")
 
     def _end(self, part: Part | None, name: str, say: Say) -> bool:
         process = part.process if part else Process(name, self.local)

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.stack
 def local() -> Iterator[Path]:
     with folder_of_this_session() as folder:
         yield folder / "stack"
+        Stack(folder / "stack").remove()
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_failed_start_stops_what_it_started_and_shows_the_log(local: Path, broke
     with pytest.raises(ServerError):
         stack.up({"postgres", "kafka"}, lambda part, what: said.append((part, what)))
     assert {part.state for part in stack.status()} == {"down"}
-    assert ("stack", "the start failed; stops what it started: postgres") in said
+    assert ("stack", "the start did not finish; stops what it started: postgres") in said
     assert ("postgres", "is down") in said
 
 

@@ -33,7 +33,10 @@ class Shop:
     def resolve(self, scratch: Path) -> Path:
         self.asked += 1
         if self.content is None or self.asked <= self.away_for:
+            (scratch / "it.jar").write_bytes(b"half")
             raise ConnectionError("no route")
+        if (scratch / "it.jar").exists():  # as jgo does, whoever wrote it
+            return scratch / "it.jar"
         (scratch / "it.jar").write_bytes(self.content)
         return scratch / "it.jar"
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -60,7 +62,7 @@ def test_closed_folder_is_unfit_for_another_user_only(tmp_path: Path) -> None:
 def test_root_that_others_may_write_to_is_passed_over(tmp_path: Path, elsewhere: Path) -> None:
     elsewhere.mkdir()
     elsewhere.chmod(0o777)
-    with pytest.raises(ConfigurationError, match=r"others may write there.*set ONCEOVER_LOCAL to a folder"):
+    with pytest.raises(ConfigurationError, match=r"not ours, or others may write there.*set ONCEOVER_LOCAL to"):
         make(tmp_path / "with blank")
     assert list(elsewhere.iterdir()) == []
 
@@ -128,3 +130,27 @@ def test_path_is_judged_where_its_links_lead(tmp_path: Path, elsewhere: Path) ->
     (tmp_path / "with blank").mkdir()
     (tmp_path / "plain").symlink_to(tmp_path / "with blank")
     assert make(tmp_path / "plain").parent == elsewhere
+
+
+def test_parts_that_start_side_by_side_share_one_root(tmp_path: Path, elsewhere: Path) -> None:
+    parts = [f"part{n}" for n in range(8)]
+    start = threading.Barrier(len(parts))
+
+    def made(part: str) -> Path:
+        start.wait()
+        return make(tmp_path / "with blank", part=part)
+
+    for _ in range(20):
+        shutil.rmtree(elsewhere, ignore_errors=True)
+        shutil.rmtree(tmp_path / "with blank", ignore_errors=True)
+        with ThreadPoolExecutor(len(parts)) as pool:
+            assert {each.parent for each in pool.map(made, parts)} == {elsewhere}
+        assert elsewhere.stat().st_mode & 0o777 == 0o711
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
+
+
+def test_what_others_put_into_a_root_is_not_read(tmp_path: Path, elsewhere: Path) -> None:
+    (elsewhere / "planted").mkdir(parents=True)
+    (elsewhere / "planted" / "belongs-to").symlink_to("/etc/passwd")
+    elsewhere.chmod(0o777)
+    assert list(orphans()) == []
