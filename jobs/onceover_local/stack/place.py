@@ -22,6 +22,10 @@ Say = Callable[[str, str], None]
 
 _OWNER: Final = "belongs-to"
 """The file in a folder elsewhere that names the link it was made for."""
+_README: Final = f"""\
+Onceover's embedded servers keep here what they cannot keep in the folder that they were started in.
+The file {_OWNER} in each folder names the link that leads to it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +139,11 @@ def _make_root(root: Path) -> None:
     root.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(dir=root.parent, prefix=f".{root.name}-"))
     scratch.chmod(0o711)  # whatever the umask; what lies in it is closed or open by itself
+    (scratch / "README").write_text(_README)  # and so it is never empty: a rename would replace an empty folder
     try:
-        scratch.rename(root)  # over an empty folder too
+        scratch.rename(root)
     except OSError:
-        scratch.rmdir()  # another one was quicker
+        shutil.rmtree(scratch)  # another one was quicker
         if not root.exists():
             raise
 
