@@ -53,8 +53,17 @@ def secret(folder: Path, name: str) -> str:
 
 
 def properties(settings: dict[str, object]) -> str:
-    """Java's .properties. Backslashes are the one thing a path could hold that the format would eat."""
-    return "".join(f"{key}={str(value).replace(chr(92), chr(92) * 2)}\n" for key, value in settings.items())
+    """Java's .properties: a backslash is doubled, and what is not ASCII is written as UTF-16 in hexadecimal."""
+    return "".join(f"{key}={_escaped(str(value))}\n" for key, value in settings.items())
+
+
+def _escaped(value: str) -> str:
+    return "".join(char if char.isascii() else _utf_16(char) for char in value.replace("\\", "\\\\"))
+
+
+def _utf_16(char: str) -> str:
+    units = char.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def hadoop_xml(settings: dict[str, object]) -> str:

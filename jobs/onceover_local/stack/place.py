@@ -96,10 +96,11 @@ def roots(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
 
 
 def remove_elsewhere(local: Path) -> None:
-    """Delete the folders elsewhere that links in `local` name and that were made for it."""
-    for link in local.iterdir() if local.is_dir() else ():
-        if link.is_symlink() and _owner(link.resolve()) == str(link):
-            shutil.rmtree(link.resolve())
+    """Delete the folders elsewhere that links in `local`, however deep, name and that were made for them."""
+    for folder, names, _ in os.walk(local):
+        for link in (Path(folder, name) for name in names):
+            if link.is_symlink() and _owner(link.resolve()) == str(link):
+                shutil.rmtree(link.resolve())
 
 
 def orphans() -> Iterator[tuple[Path, str]]:

@@ -39,5 +39,6 @@ def test_a_folder_that_was_not_finished_does_not_get_its_name_and_is_cleared_awa
 
 def test_settings_come_through_java_and_xml_as_they_are() -> None:
     assert properties({"log.dirs": r"/a\b"}) == "log.dirs=/a\\\\b\n"
+    assert properties({"log.dirs": "/Blänk 𝄞"}) == "log.dirs=/Bl\\u00e4nk \\ud834\\udd1e\n"
     value = ElementTree.fromstring(hadoop_xml({"k": "<&>"})).findtext("property/value")
     assert value == "<&>"

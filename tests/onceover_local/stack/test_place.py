@@ -99,7 +99,7 @@ def test_data_that_was_deleted_is_said_to_be_gone(tmp_path: Path, elsewhere: Pat
 
 def test_removal_takes_what_was_made_and_nothing_else(tmp_path: Path, elsewhere: Path) -> None:
     local = tmp_path / "with blank"
-    made = [make(local, part="hdfs"), make(local, part="kafka")]
+    made = [make(local, part="hdfs"), make(local, part="kafka"), make(local / "demo", part="kafka")]
     strangers = tmp_path / "strangers"
     strangers.mkdir()
     (local / "linked").symlink_to(strangers)
