@@ -56,6 +56,7 @@ def kill_while_it_says(local: Path, what: str) -> None:
 
 def running_in(local: Path) -> list[psutil.Process]:
     """The servers that run there, whatever any record says; PostgreSQL's own children aside."""
+    elsewhere = [link.resolve() for link in local.glob("*") if link.is_symlink()]
     found = []
     for each in psutil.process_iter():
         try:
@@ -63,7 +64,7 @@ def running_in(local: Path) -> list[psutil.Process]:
         except psutil.Error:
             continue
         server = any(word in line for word in ("kafka.Kafka", "namenode.NameNode", "datanode.DataNode", "postgres -D"))
-        if server and str(local) in line:
+        if server and any(str(folder) in line for folder in (local, *elsewhere)):
             found.append(each)
     return found
 
