@@ -33,8 +33,10 @@ def clone() -> Iterator[Path]:
 
 
 def environment(clone: Path) -> dict[str, str]:
-    """Of this shell only what tells pip and jgo how to reach what they fetch; no locale, as in a container."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ONCEOVER", "LC_", "LANG", "PY"))}
+    """Of this shell only what tells pip and jgo how to reach what they fetch; no locale, as in a container, and nothing
+    of a `make` that runs these tests, which would make the clone's `make` a nested one that names its folders."""
+    others = ("ONCEOVER", "LC_", "LANG", "PY", "MAKE", "MFLAGS")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     home = next(each / "home" for each in clone.parents if (each / "home").is_dir())
     return {**kept, "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
 
