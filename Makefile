@@ -4,20 +4,14 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-BESIDE := --no-print-directory --jobs=3 --keep-going --output-sync=line
-# Lanes that are about even: what needs Airflow on the stack and what goes beside it, what is about offsets and kills,
-# what comes after months, and all the rest.
-WITH_AIRFLOW := tests/onceover/cli tests/onceover_local/stack/test_airflow.py \
-  $(addprefix tests/integration/test_,airflow.py lineage.py pace.py sasl_ssl.py)
-AFTER_MONTHS := $(addprefix tests/integration/test_,cluster.py compact.py compacted.py deadlines.py \
-  ledger_rebuild.py migrate.py migrate_refused.py quarantine.py release.py retention.py)
-WITH_OFFSETS := tests/onceover/offset_stores tests/onceover_demo tests/faults \
-  tests/integration/test_offsets.py tests/integration/test_checkpoint.py
+BESIDE := --no-print-directory --jobs=2 --keep-going --output-sync=line
+SAY_SECONDS = echo "make $@: $$SECONDS s"
 export PYTHON
+.ONESHELL: # so that SECONDS counts a whole recipe
 # Java reads no path with a letter beyond ASCII under a locale that lacks it; containers often name none.
 export LC_ALL := C.UTF-8
 
-.PHONY: help setup demo demo-faults experiments test test-quick test-airflow test-stack test-offsets test-months test-faults check fix up down bench
+.PHONY: help setup demo demo-faults experiments test test-quick test-pipelines test-airflow test-faults test-rare-pipelines test-rare-parts check fix up down bench
 
 help: ## Say what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,29 +34,37 @@ up: setup ## Start the embedded Kafka, HDFS, PostgreSQL and Airflow; they stay u
 down: setup ## Stop what `make up` started; its data stays
 	@$(BIN)/onceover stack down
 
-test: setup ## Everything that must pass before landing: fastest tier first, then four lanes, three at a time
+test: setup ## Prove every main behaviour on the real parts, in ten minutes: fast tests first, then two lanes
 	@$(MAKE) $(BESIDE) check test-quick
-	@$(MAKE) $(BESIDE) test-airflow test-offsets test-months test-stack # the shortest comes last
+	@$(MAKE) $(BESIDE) test-pipelines test-airflow
+	@$(SAY_SECONDS)
 
 test-quick:
-	@$(PYTEST) -q -m "not spark and not stack and not airflow and not faults"
+	@$(PYTEST) -q -m "not spark and not stack and not airflow and not rare"
+	@$(SAY_SECONDS)
 
-test-airflow: # Airflow waits more than it works, so it has company beside it
-	@$(PYTEST) -q -m "airflow and not stack" # a process of its own: it has another home and another Airflow
-	@$(PYTEST) -q -m "stack and not rare" $(WITH_AIRFLOW)
+test-pipelines: # one session, so that its tests share one stack and one Spark
+	@$(PYTEST) -q -m "stack and not airflow and not rare"
+	@$(SAY_SECONDS)
 
-test-stack: # one session, so that they share one stack
-	@$(PYTEST) -q -m "stack and not rare" $(addprefix --ignore=,$(WITH_AIRFLOW) $(WITH_OFFSETS) $(AFTER_MONTHS))
+test-airflow: # Airflow waits more than it works, so the other lane has company
+	@$(PYTEST) -q -m "airflow and not stack and not rare" # a process of its own: it has another home and another Airflow
+	@$(PYTEST) -q -m "spark and not stack and not rare"
+	@$(PYTEST) -q -m "airflow and stack and not rare"
+	@$(SAY_SECONDS)
 
-test-offsets:
-	@$(PYTEST) -q -m "spark and not stack and not airflow and not faults"
-	@$(PYTEST) -q -m "stack and not rare" $(WITH_OFFSETS)
+test-faults: setup ## The rest, half an hour: kills and outages one by one, clusters, places that are hard to clone to
+	@$(MAKE) $(BESIDE) test-rare-pipelines test-rare-parts
+	@$(SAY_SECONDS)
 
-test-months:
-	@$(PYTEST) -q -m "stack and not rare" $(AFTER_MONTHS)
+test-rare-pipelines:
+	@$(PYTEST) -q -m "rare and not airflow" tests/integration tests/protocol
+	@$(SAY_SECONDS)
 
-test-faults: setup ## What seldom breaks and takes long to try: hard places to clone to
-	@$(PYTEST) -q -m rare
+test-rare-parts:
+	@$(PYTEST) -q -m rare --ignore=tests/integration --ignore=tests/protocol
+	@$(PYTEST) -q -m "rare and airflow" tests/integration
+	@$(SAY_SECONDS)
 
 check: setup ## Format, lint, types, import arrows: reads only
 	@$(BIN)/ruff format --check --quiet . || { echo "make check: run \`make fix\`"; exit 1; }

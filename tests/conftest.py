@@ -6,9 +6,11 @@ import json
 import logging
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from _pytest.terminal import TerminalReporter
 from hypothesis import HealthCheck, settings
 from tests.own_stack import ROOT, embedded
 
@@ -32,6 +34,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(
         key=lambda item: max((TIERS.index(tier) + 1 for tier in TIERS if item.get_closest_marker(tier)), default=0)
     )
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """Say where the time went: the ten files that took longest, and how much of it started servers and sessions."""
+    all_of, preparing = Counter[str](), Counter[str]()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                file = report.nodeid.partition("::")[0]
+                all_of[file] += report.duration
+                preparing[file] += report.duration if report.when == "setup" else 0
+    for file, seconds in all_of.most_common(10):
+        if seconds >= 1:
+            terminalreporter.write_line(f"{seconds:5.0f} s, {preparing[file]:3.0f} s of them setup: {file}")
 
 
 def pause_when_all_have_ended(airflow: AirflowRest, dag: str) -> None:
