@@ -131,7 +131,7 @@ def environment(service: str) -> dict[str, object]:
     return found
 
 
-def test_it_is_what_the_compose_specification_allows() -> None:
+def test_compose_file_matches_the_specification() -> None:
     schema = json.loads((files("check_jsonschema") / "builtin_schemas/vendor/compose-spec.json").read_text())
     assert [f"{error.json_path}: {error.message}" for error in Draft202012Validator(schema).iter_errors(COMPOSE)] == []
 
@@ -188,13 +188,13 @@ def test_spark_is_set_as_the_embedded_cluster(place: Place, service: str) -> Non
     assert (environment(service).get("SPARK_MASTER_OPTS") == cores) == (service == "spark-master")
 
 
-def test_its_images_are_of_the_embedded_versions() -> None:
+def test_compose_images_are_of_the_embedded_versions() -> None:
     (kafka,) = (root.rsplit(":")[-1] for root in ROOTS["kafka"] if "kafka_2" in root)
     assert SERVICES["kafka"]["image"] == f"apache/kafka:{kafka}"
     assert SERVICES["postgres"]["image"] == "postgres:18"  # the wheel's pginstall18
 
 
-def test_everything_it_names_is_there_and_is_waited_for_as_it_can_be() -> None:
+def test_compose_references_exist_and_waits_are_possible() -> None:
     for name, service in SERVICES.items():
         for other, wait in service.get("depends_on", {}).items():
             condition = wait["condition"]
@@ -206,14 +206,14 @@ def test_everything_it_names_is_there_and_is_waited_for_as_it_can_be() -> None:
         assert service["restart"] == ("no" if name in ONCE else "unless-stopped")
 
 
-def test_nothing_waits_in_a_circle() -> None:
+def test_compose_services_do_not_wait_in_a_circle() -> None:
     waits = {name: set(service.get("depends_on", {})) for name, service in SERVICES.items()}
     while ready := {name for name, others in waits.items() if not others & waits.keys()}:
         waits = {name: others for name, others in waits.items() if name not in ready}
     assert waits == {}
 
 
-def test_every_pipeline_has_an_ingest_that_restarts() -> None:
+def test_pipelines_each_have_an_ingest_that_restarts() -> None:
     for pipeline in names(ROOT):
         service = SERVICES[f"ingest-{pipeline}"]
         assert service["command"] == ["python", "jobs/ingest.py", "--pipeline", pipeline]
@@ -227,7 +227,7 @@ def texts(value: object) -> Iterator[str]:
         yield from texts(each)
 
 
-def test_every_variable_must_be_set_and_every_one_is_in_the_recipe() -> None:
+def test_variables_are_required_and_all_in_the_recipe() -> None:
     used = [found for text in texts(COMPOSE) for found in re.findall(r"(?<!\$)\$\{?([A-Z_]+)(:\?)?", text)]
     assert used
     assert {name for name, must in used if not must} == set()
@@ -241,7 +241,7 @@ def test_every_variable_must_be_set_and_every_one_is_in_the_recipe() -> None:
     assert all(len(b64decode(value, b"-_")) == 32 for value in values.values())  # a Fernet key is that long
 
 
-def test_no_secret_is_committed_or_copied_into_the_image() -> None:
+def test_secrets_are_neither_committed_nor_in_the_image() -> None:
     for name, value in ((n, v) for s in SERVICES.values() for n, v in s.get("environment", {}).items()):
         if re.search(r"PASSWORD$|SECRET|FERNET|SQL_ALCHEMY_CONN", name):
             assert "${" in str(value), name
@@ -249,13 +249,13 @@ def test_no_secret_is_committed_or_copied_into_the_image() -> None:
     assert ".env" in (ROOT / ".dockerignore").read_text().split()
 
 
-def test_only_loopback_reaches_it_from_outside() -> None:
+def test_compose_ports_are_reachable_from_loopback_only() -> None:
     published = [port for service in SERVICES.values() for port in service.get("ports", ())]
     assert len(published) >= 4
     assert all(port.startswith("127.0.0.1:") for port in published)
 
 
-def test_what_the_dockerfile_copies_is_there_and_names_what_compose_names() -> None:
+def test_dockerfile_copies_existing_files_and_matches_compose() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text()
     copied = re.findall(r"^COPY (\S+) ", dockerfile, re.MULTILINE)
     assert len(copied) >= 5

@@ -36,7 +36,7 @@ def dag(request: pytest.FixtureRequest, dag_bag: DagBag) -> DAG:
     return found
 
 
-def test_a_dag_is_named_as_its_file_and_says_what_to_do_when_it_fails(dag: DAG) -> None:
+def test_dag_has_its_files_name_and_a_runbook(dag: DAG) -> None:
     assert Path(dag.fileloc).stem == dag.dag_id
     assert dag.doc_md is not None
     assert "When a task is red" in dag.doc_md
@@ -44,13 +44,13 @@ def test_a_dag_is_named_as_its_file_and_says_what_to_do_when_it_fails(dag: DAG) 
         assert f"`{task_id}`" in dag.doc_md
 
 
-def test_a_dag_has_tags_and_does_not_catch_up(dag: DAG) -> None:
+def test_dag_has_tags_and_does_not_catch_up(dag: DAG) -> None:
     assert "onceover" in dag.tags
     assert not dag.catchup
     assert dag.is_paused_upon_creation is False
 
 
-def test_each_task_has_an_owner_a_deadline_and_retries_only_what_may_pass(dag: DAG) -> None:
+def test_task_has_owner_deadline_and_retries_of_transient_errors(dag: DAG) -> None:
     for task in dag.tasks:
         assert task.owner == "onceover", task.task_id
         assert task.retries == 2, task.task_id
@@ -59,7 +59,7 @@ def test_each_task_has_an_owner_a_deadline_and_retries_only_what_may_pass(dag: D
 
 
 @pytest.mark.parametrize("dag_id", REPAIRS)
-def test_spark_runs_one_at_a_time_and_again_when_cleared(dag_bag: DagBag, dag_id: str) -> None:
+def test_spark_task_runs_alone_and_reruns_when_cleared(dag_bag: DagBag, dag_id: str) -> None:
     repair = dag_bag.dags[dag_id].get_task("windows.repair")
 
     assert repair.pool == POOL
@@ -67,20 +67,20 @@ def test_spark_runs_one_at_a_time_and_again_when_cleared(dag_bag: DagBag, dag_id
     assert repair.durable is False
 
 
-def test_a_dag_survives_being_stored(dag: DAG) -> None:
+def test_dag_survives_being_stored(dag: DAG) -> None:
     stored = json.loads(json.dumps(DagSerialization.to_dict(dag)))
 
     assert DagSerialization.from_dict(stored).task_ids == dag.task_ids
 
 
-def test_a_dag_is_only_wiring(dag: DAG) -> None:
+def test_dag_is_only_wiring(dag: DAG) -> None:
     code = Path(dag.fileloc).read_text().split('"""', 2)[2]
 
     assert len([line for line in code.splitlines() if line.strip()]) <= 40
     assert not re.search(r"\b(import|from) (onceover|pyspark|hdfs|psycopg)\b(?!_)", code)
 
 
-def test_windows_of_a_day_come_from_an_interval_aligned_to_utc(dag_bag: DagBag) -> None:
+def test_history_interval_is_a_utc_day(dag_bag: DagBag) -> None:
     timetable = DagSerialization.from_dict(DagSerialization.to_dict(dag_bag.dags["repair_history"])).timetable
 
     assert timetable.serialize() | {"expression": "0 0 * * *", "timezone": "UTC"} == timetable.serialize()

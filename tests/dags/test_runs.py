@@ -112,7 +112,7 @@ def test_nothing_failed_starts_no_spark(dag_bag: DagBag, library: Library, spark
     assert not spark.exists()
 
 
-def test_a_failed_window_of_one_pipeline_is_one_application(
+def test_failed_window_of_one_pipeline_is_one_application(
     dag_bag: DagBag, library: Library, spark: Path, home: Path
 ) -> None:
     library.requests = {"orders": 12}
@@ -125,7 +125,7 @@ def test_a_failed_window_of_one_pipeline_is_one_application(
     assert (tasks["windows.confirm[0]"], tasks["windows.confirm[1]"]) == ("skipped", "success")
 
 
-def test_a_newly_blocked_window_turns_the_run_red_at_once(dag_bag: DagBag, library: Library, spark: Path) -> None:
+def test_newly_blocked_window_turns_the_run_red_at_once(dag_bag: DagBag, library: Library, spark: Path) -> None:
     library.requests, library.blocked = {"orders": 12}, ((str(WINDOW), "corrupt line"),)
 
     state, tasks = run(dag_bag, "repair_failed_windows")
@@ -135,9 +135,7 @@ def test_a_newly_blocked_window_turns_the_run_red_at_once(dag_bag: DagBag, libra
     assert library.confirmed == [("orders", 12)]
 
 
-def test_a_day_of_history_is_judged_for_the_chosen_pipeline_only(
-    dag_bag: DagBag, library: Library, spark: Path
-) -> None:
+def test_day_of_history_is_judged_for_the_chosen_pipeline_only(dag_bag: DagBag, library: Library, spark: Path) -> None:
     state, _ = run(
         dag_bag, "repair_history", logical_date=datetime(2013, 1, 3, tzinfo=UTC), conf={"pipeline": "events"}
     )
@@ -148,9 +146,7 @@ def test_a_day_of_history_is_judged_for_the_chosen_pipeline_only(
     assert (pipeline, days.start, len(days)) == ("events", datetime(2013, 1, 2, tzinfo=UTC), 24)
 
 
-def test_history_without_a_choice_of_pipeline_fails_instead_of_taking_all(
-    dag_bag: DagBag, library: Library, spark: Path
-) -> None:
+def test_history_without_a_pipeline_fails_instead_of_taking_all(dag_bag: DagBag, library: Library, spark: Path) -> None:
     state, tasks = run(dag_bag, "repair_history", logical_date=datetime(2013, 1, 4, tzinfo=UTC))
 
     assert (state, tasks["choose"]) == ("failed", "failed")
@@ -188,7 +184,7 @@ def test_on_call_dry_run_writes_nothing(dag_bag: DagBag, library: Library, spark
         ({**TIMES, "to": "2999-01-01T00:00Z", "reason": "x"}, "is in the future"),
     ],
 )
-def test_on_call_refuses_what_cannot_be_meant(
+def test_on_call_refuses_a_malformed_request(
     dag_bag: DagBag, library: Library, spark: Path, capfd: pytest.CaptureFixture[str], conf: dict[str, Any], said: str
 ) -> None:
     state, tasks = run(dag_bag, "repair_on_call", conf={"pipeline": "events", **conf})
@@ -199,7 +195,7 @@ def test_on_call_refuses_what_cannot_be_meant(
     assert not spark.exists()
 
 
-def test_every_pipeline_is_swept_and_ones_red_does_not_hold_up_the_other(
+def test_sweep_of_one_pipeline_fails_without_delaying_the_other(
     dag_bag: DagBag, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def sweep_pipeline(name: str, *, say: sweep.Say) -> Swept:
@@ -215,7 +211,7 @@ def test_every_pipeline_is_swept_and_ones_red_does_not_hold_up_the_other(
     assert (tasks["sweep[0]"], tasks["sweep[1]"]) == ("failed", "success")
 
 
-def test_raw_expires_only_where_a_pipeline_says_so_and_ones_red_does_not_hold_up_the_other(
+def test_retention_of_one_pipeline_fails_without_delaying_others(
     dag_bag: DagBag, library: Library, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     went: list[tuple[str, str, str]] = []

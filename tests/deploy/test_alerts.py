@@ -53,20 +53,20 @@ FORM = {
 }
 
 
-def test_the_file_has_the_form_of_prometheus_rules() -> None:
+def test_file_has_the_form_of_prometheus_rules() -> None:
     jsonschema.validate(RULES, FORM)
     assert len({each["alert"] for each in ALERTS}) == len(ALERTS)
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda each: str(each["alert"]))
-def test_an_alert_asks_for_what_is_exposed(alert: dict[str, Any]) -> None:
+def test_alert_uses_only_exposed_metrics(alert: dict[str, Any]) -> None:
     assert metrics_of(alert["expr"])
     assert mistakes_of(alert["expr"]) == []
     told = " ".join(alert["annotations"].values())
     assert set(re.findall(r"\$labels\.(\w+)", told)) <= {"pipeline", *labels_of(alert["expr"].split(" or ")[0])}
 
 
-def test_what_nothing_exposes_is_noticed() -> None:
+def test_metric_that_is_not_exposed_is_noticed() -> None:
     assert mistakes_of("onceover_nosuch > 0") == ["onceover_nosuch"]
     assert mistakes_of('onceover_windows{kind="late"} > 0') == ["onceover_windows{kind}"]
     assert mistakes_of('onceover_windows{state="broken"} > 0') == ['onceover_windows{state="broken"}']
@@ -74,7 +74,7 @@ def test_what_nothing_exposes_is_noticed() -> None:
     assert mistakes_of("sum by (kafka_partition) (onceover_overdue_windows)") == ["kafka_partition"]
 
 
-def test_every_alert_has_its_runbook_and_every_runbook_its_alert() -> None:
+def test_alerts_and_runbook_sections_match() -> None:
     sections = re.split(r"^### ", read("docs/runbook.md").section("Alerts"), flags=re.MULTILINE)[1:]
     there = {f"docs/runbook.md#{anchor(text.splitlines()[0])}": text for text in sections}
     named = {alert["annotations"]["runbook"]: alert["alert"] for alert in ALERTS}

@@ -78,7 +78,7 @@ FORM = {
 }
 
 
-def test_the_file_has_the_form_of_a_dashboard() -> None:
+def test_file_has_the_form_of_a_dashboard() -> None:
     jsonschema.validate(DASHBOARD, FORM)
     assert len({panel["id"] for panel in PANELS}) == len(PANELS)
     assert [each["name"] for each in DASHBOARD["templating"]["list"]] == ["datasource", "pipeline"]
@@ -94,7 +94,7 @@ def test_no_panel_lies_on_another_or_beyond_the_edge() -> None:
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda each: str(each["title"]))
-def test_a_panel_asks_for_what_is_exposed(panel: dict[str, Any]) -> None:
+def test_panel_uses_only_exposed_metrics(panel: dict[str, Any]) -> None:
     for target in panel["targets"]:
         expression = target["expr"]
         assert metrics_of(expression)
@@ -102,6 +102,6 @@ def test_a_panel_asks_for_what_is_exposed(panel: dict[str, Any]) -> None:
         assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= labels_of(expression)
 
 
-def test_every_metric_is_shown_or_woken_for() -> None:
+def test_metric_is_on_the_dashboard_or_in_an_alert() -> None:
     shown = {name for panel in PANELS for target in panel["targets"] for name in metrics_of(target["expr"])}
     assert EXPOSED.keys() == shown | metrics_of((ROOT / "deploy" / "alerts.yml").read_text())

@@ -29,12 +29,12 @@ BROKEN: dict[Mutant, tuple[Scenario, Invariant]] = {
 }
 
 
-def test_every_mutant_is_tried() -> None:
+def test_mutants_are_all_tried() -> None:
     assert set(BROKEN) == set(Mutant)
 
 
 @pytest.mark.parametrize("mutant", BROKEN, ids=lambda mutant: mutant.name.lower())
-def test_a_mutant_breaks_its_invariant(mutant: Mutant) -> None:
+def test_mutant_breaks_its_invariant(mutant: Mutant) -> None:
     scenario, invariant = BROKEN[mutant]
     found = explore(replace(scenario, mutants=frozenset({mutant})), [invariant])
     assert found.violation is not None, f"{found.states} states without a violation"

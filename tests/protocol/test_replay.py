@@ -46,7 +46,7 @@ def replay(connection: Connection, scenario: Scenario, trace: Iterable[tuple[Act
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_random_walk_leaves_the_ledger_where_it_leaves_the_model(connection: Connection, seed: int) -> None:
+def test_random_walk_ends_alike_in_ledger_and_model(connection: Connection, seed: int) -> None:
     replay(connection, REPLAYED, walk(REPLAYED, seed, most=50))
 
 
@@ -73,7 +73,7 @@ REACHED: dict[str, tuple[Scenario, Callable[[State], bool]]] = {
 
 
 @pytest.mark.parametrize("name", REACHED)
-def test_the_shortest_way_to_each_finding_is_the_ledgers_too(connection: Connection, name: str) -> None:
+def test_shortest_way_to_each_finding_is_the_ledgers_too(connection: Connection, name: str) -> None:
     scenario, goal = REACHED[name]
     replay(connection, scenario, shortest(scenario, goal))
 
@@ -104,7 +104,7 @@ OTHERWISE = {
 
 
 @pytest.mark.parametrize("mutant", OTHERWISE, ids=lambda mutant: mutant.name.lower())
-def test_a_model_that_differs_from_the_ledger_is_noticed(connection: Connection, mutant: Mutant) -> None:
+def test_model_that_differs_from_the_ledger_is_noticed(connection: Connection, mutant: Mutant) -> None:
     scenario = replace(CRASHES, mutants=frozenset({mutant}))
     trace = shortest(scenario, lambda state: OTHERWISE[mutant](scenario, state))
     with pytest.raises(AssertionError):

@@ -80,7 +80,7 @@ def test_real_machine_passes() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_everything_missing_is_named_at_once_with_its_remedy(machine: Machine) -> None:
+def test_missing_parts_are_all_named_with_their_remedies(machine: Machine) -> None:
     for program in ("python3.11", "java", "setpriv", "flock"):
         machine.lacks(program)
     machine.has("df", "echo Avail; echo 1000000")
@@ -128,7 +128,7 @@ def test_java_home_of_another_version_is_refused(machine: Machine, tmp_path: Pat
         ("user ran", "has no name, and PostgreSQL and Hadoop ask for one"),
     ],
 )
-def test_python_finds_what_it_would_fail_on(machine: Machine, says: str, problem: str) -> None:
+def test_python_that_cannot_run_the_project_is_refused(machine: Machine, says: str, problem: str) -> None:
     machine.has("python3.11", _PYTHON.format(says))
     assert problem in machine.problem()
 
@@ -156,7 +156,7 @@ def test_folder_that_cannot_be_written_to_is_refused(machine: Machine) -> None:
     assert machine.problem().startswith(f"{machine.clone} cannot be written to")
 
 
-def test_root_that_may_not_become_another_user_is_told(machine: Machine) -> None:
+def test_root_that_may_not_become_another_user_is_refused(machine: Machine) -> None:
     machine.has("setpriv", "echo 'setpriv: setresuid failed: Invalid argument' >&2; exit 1")
     assert machine.problem().startswith("root may not become another user here, as which PostgreSQL must run")
 
