@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.faults]
 
 
 @pytest.mark.parametrize("step", CompactStep)
-def test_a_compaction_killed_half_way_is_done_again_as_if_nothing_were_there(
+def test_killed_compaction_is_done_again_from_the_start(
     lanes: Callable[..., Lane], jobs: Jobs, step: CompactStep
 ) -> None:
     lane = lanes()

@@ -48,7 +48,7 @@ def newest_batch(lane: Lane) -> tuple[str, int]:
     return row["state"], row["records"]
 
 
-def test_no_record_is_lost_or_counted_wrong_whichever_step_a_kill_follows(lanes: Lanes, jobs: Jobs) -> None:
+def test_ingest_killed_at_any_step_loses_and_miscounts_nothing(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s")
     # One is killed with its JVM and all that it has started; the others run on a Spark that is warm already.
     whole, warm = (jobs("ingest.py", "--pipeline", lane.name, cold=cold) for cold in (True, False))
@@ -88,7 +88,7 @@ def test_no_record_is_lost_or_counted_wrong_whichever_step_a_kill_follows(lanes:
     assert lane.detect().judged == 0
 
 
-def test_a_kill_between_the_landing_and_the_offset_in_the_ledger_leaves_neither(lanes: Lanes, jobs: Jobs) -> None:
+def test_ingest_killed_before_its_ledger_offset_lands_nothing(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s", offset_store="postgres")
     lane.produce([event(0)])
     with lane.driver() as driver:
@@ -114,7 +114,7 @@ def test_a_kill_between_the_landing_and_the_offset_in_the_ledger_leaves_neither(
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1), (5.0, "a"): (5, 5, 1)}
 
 
-def test_a_driver_that_was_paused_and_taken_over_changes_nothing_when_it_wakes(lanes: Lanes, jobs: Jobs) -> None:
+def test_paused_driver_that_was_replaced_changes_nothing(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s")
     lane.produce([event(n) for n in range(10)])
     paused, other = jobs("ingest.py", "--pipeline", lane.name), jobs("ingest.py", "--pipeline", lane.name)
@@ -133,7 +133,7 @@ def test_a_driver_that_was_paused_and_taken_over_changes_nothing_when_it_wakes(l
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1), (5.0, "a"): (5, 5, 1)}
 
 
-def test_a_second_driver_is_refused_while_the_first_one_lives(lanes: Lanes, jobs: Jobs) -> None:
+def test_second_driver_is_refused_while_the_first_lives(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s")
     lane.produce([event(0)])
     first = jobs("ingest.py", "--pipeline", lane.name)

@@ -48,7 +48,7 @@ def lane(lanes: Callable[..., Lane]) -> Lane:
         ("ONCEOVER_POSTGRES", f"postgresql://onceover@{NOBODY}/onceover", "ONCEOVER_POSTGRES"),
     ],
 )
-def test_ingest_names_the_part_that_does_not_answer(lane: Lane, variable: str, value: str, remedy: str) -> None:
+def test_ingest_names_the_server_that_does_not_answer(lane: Lane, variable: str, value: str, remedy: str) -> None:
     done = ingest(lane.name, **{variable: value})
     assert done.returncode == 75
     assert NOBODY in complaint(done)
@@ -56,7 +56,7 @@ def test_ingest_names_the_part_that_does_not_answer(lane: Lane, variable: str, v
     assert untouched(lane)
 
 
-def test_ingest_refuses_a_topic_that_does_not_exist(lane: Lane) -> None:
+def test_ingest_refuses_a_missing_topic(lane: Lane) -> None:
     lane.toml.write_text(lane.toml.read_text().replace(f'topic = "{lane.topic}"', 'topic = "nobody-made-it"'))
     assert "nobody-made-it" in complaint(ingest(lane.name))
     assert untouched(lane)
@@ -81,7 +81,7 @@ def safe_mode(stack: Stack) -> Iterator[None]:
     admin("leave")
 
 
-def test_ingest_says_that_hdfs_is_in_safe_mode(lane: Lane, safe_mode: None) -> None:
+def test_ingest_reports_hdfs_in_safe_mode(lane: Lane, safe_mode: None) -> None:
     done = ingest(lane.name)
     assert done.returncode == 75
     assert "safe mode" in complaint(done)

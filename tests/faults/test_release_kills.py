@@ -18,7 +18,7 @@ STEPS = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED)
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_release_killed_half_way_goes_on_where_it_was(lanes: Callable[..., Lane], jobs: Jobs, step: Step) -> None:
+def test_killed_release_resumes_at_its_step(lanes: Callable[..., Lane], jobs: Jobs, step: Step) -> None:
     lane = lanes(partitions=2, most=5)
     mixed(lane, 0, 20)
     lane.ingest()

@@ -19,9 +19,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.faults]
 Lanes = Callable[..., Lane]
 
 
-def test_a_repair_killed_half_way_is_finished_by_another_and_one_that_was_paused_changes_nothing(
-    lanes: Lanes, jobs: Jobs
-) -> None:
+def test_killed_repair_is_finished_and_a_paused_one_is_void(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(15)])
     replayed(lane)
@@ -49,7 +47,7 @@ def test_a_repair_killed_half_way_is_finished_by_another_and_one_that_was_paused
     assert lane.detect().judged == 0
 
 
-def test_an_unreadable_block_fails_its_own_window_only(lanes: Lanes) -> None:
+def test_unreadable_block_fails_its_own_window_only(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(15)])
     replayed(lane)
@@ -64,7 +62,7 @@ def test_an_unreadable_block_fails_its_own_window_only(lanes: Lanes) -> None:
     assert lane.aggregates()[(5.0, "a")] == (10, 70, 9), "it stays as it was"
 
 
-def test_a_file_that_a_dead_writer_left_open_is_closed_and_repaired(lanes: Lanes) -> None:
+def test_file_left_open_by_a_dead_writer_is_closed_and_repaired(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
     replayed(lane)
