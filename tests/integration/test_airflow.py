@@ -45,7 +45,7 @@ def result(airflow: AirflowRest, dag: str, run: str, pipeline: str, task: str) -
     raise AssertionError(f"{task} of {run} returned nothing for {pipeline}: {airflow.tasks(dag, run)}")
 
 
-def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes, airflow: AirflowRest) -> None:
+def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes(minutes=60)
     assert not airflow.import_errors()
 
@@ -127,9 +127,7 @@ def test_the_three_ways_in_find_repair_and_prove_and_say_who_asked(lanes: Lanes,
     assert (said["differing"], said["records"]) == (0, len(lane.log()))
 
 
-def test_the_daily_retention_lets_go_what_is_certified_and_the_ledger_says_for_whom(
-    lanes: Lanes, airflow: AirflowRest
-) -> None:
+def test_retention_dag_expires_certified_windows_and_records_who(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes()
     lane.toml.write_text(lane.toml.read_text() + '\n[storage]\nretention = "30d"\n')
     lane.produce([event(1), event(6)])

@@ -25,7 +25,7 @@ def by_window(audit: Any) -> dict[str, Any]:
     return {row["window"][-6:]: row for row in audit["rows"]}
 
 
-def test_three_sides_agree_after_repair_and_each_way_to_differ_is_named(lanes: Lanes) -> None:
+def test_audit_agrees_after_repair_and_names_each_difference(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(10)])
     lane.produce([b"rubbish"])
@@ -67,7 +67,7 @@ def test_three_sides_agree_after_repair_and_each_way_to_differ_is_named(lanes: L
     assert "raw: 1 IDs have more than one content" in lane.verified(FIVE_PAST)["differences"]
 
 
-def test_what_the_log_no_longer_holds_is_left_out_and_said(lanes: Lanes) -> None:
+def test_audit_leaves_out_and_reports_expired_offsets(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
     lane.ingest()
@@ -82,7 +82,7 @@ def test_what_the_log_no_longer_holds_is_left_out_and_said(lanes: Lanes) -> None
         audit_store.certified(ledger, lane.name, from_ms(NOON_MS + 600_000))
 
 
-def test_rows_that_were_replaced_come_back_as_a_new_revision_and_stay_until_a_repair(lanes: Lanes) -> None:
+def test_audit_restores_replaced_rows_as_a_revision_until_repair(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     replayed(lane)
@@ -118,7 +118,7 @@ def test_rows_that_were_replaced_come_back_as_a_new_revision_and_stay_until_a_re
     assert lane.verified(NOON)["equal"]
 
 
-def test_rows_changed_by_hand_are_of_unknown_count_until_a_repair_and_may_come_back_as_such(lanes: Lanes) -> None:
+def test_rows_changed_by_hand_are_of_unknown_count_until_repair(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     lane.ingest()
@@ -148,7 +148,7 @@ def test_rows_changed_by_hand_are_of_unknown_count_until_a_repair_and_may_come_b
     assert lane.verified(NOON)["equal"]
 
 
-def test_a_repair_with_fewer_records_than_were_certified_says_which_are_missing(lanes: Lanes) -> None:
+def test_repair_with_fewer_records_than_certified_names_them(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     lane.ingest()

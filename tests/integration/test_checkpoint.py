@@ -47,7 +47,7 @@ def query(lane: Lane, folder: str) -> list[int]:
     return found
 
 
-def test_a_query_is_taken_over_where_it_stopped_and_goes_on_where_we_did(lanes: Lanes, tmp_path: Path) -> None:
+def test_checkpoint_query_resumes_where_ingest_stopped(lanes: Lanes, tmp_path: Path) -> None:
     lane = lanes(offset_store="checkpoint")
     folder = f"/checkpoints/{lane.name}"
     lane.toml.write_text(lane.toml.read_text().replace("[ingest]", f'[ingest]\noffset_path = "{folder}"'))

@@ -75,7 +75,7 @@ def as_a_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], No
     return begin
 
 
-def test_ingest_and_repair_outlive_a_worker_and_a_datanode(
+def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
     lanes: Callable[..., Lane], jobs: Callable[..., SupervisedJob], stack: Stack, as_a_zip: Callable[[], None]
 ) -> None:
     lane = lanes(partitions=2)
@@ -119,7 +119,7 @@ def test_ingest_and_repair_outlive_a_worker_and_a_datanode(
     assert sorted(ran) == [f"onceover ingest {lane.name}"] * 2 + [f"onceover repair {lane.name}"]
 
 
-def test_nothing_of_the_cluster_listens_beyond_loopback(stack: Stack) -> None:
+def test_cluster_listens_on_loopback_only(stack: Stack) -> None:
     up = [each.pid for each in stack.status() if each.group in ("spark", "hdfs") and each.pid is not None]
     heard = [
         connection.laddr.ip

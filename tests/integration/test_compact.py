@@ -32,7 +32,7 @@ def lane(lanes: Callable[..., Lane]) -> Lane:
     return certified_lane(lanes)
 
 
-def test_windows_become_parquet_beside_their_text_smaller_and_each_record_once(lane: Lane) -> None:
+def test_compaction_writes_each_record_once_to_smaller_parquet(lane: Lane) -> None:
     before = lane.raw()
     planned = as_json("compact", lane.name, "--dry-run")
     assert (planned["due"], planned["compacted"]) == (2, 0)
@@ -65,7 +65,7 @@ def test_windows_become_parquet_beside_their_text_smaller_and_each_record_once(l
     assert "beside the text" in lane.told(0)
 
 
-def test_text_that_is_not_what_was_certified_is_not_compacted_and_is_told(lane: Lane) -> None:
+def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> None:
     path = lane.layout.window_file(NOON)
     with lane.hdfs().read(path) as reader:
         text = reader.read()
@@ -79,7 +79,7 @@ def test_text_that_is_not_what_was_certified_is_not_compacted_and_is_told(lane: 
     assert [one.due.window_start for one in lane.compact()] == [NOON], "nothing was noted of it"
 
 
-def test_a_window_that_changes_while_it_is_compacted_is_left_as_it_is(lane: Lane) -> None:
+def test_compaction_leaves_a_window_that_changes_meanwhile(lane: Lane) -> None:
     with lane.ledger() as ledger:
         (noon, *_) = compactions.due(ledger, lane.name, 0, None, None)
         ledger.execute(
@@ -90,7 +90,7 @@ def test_a_window_that_changes_while_it_is_compacted_is_left_as_it_is(lane: Lane
     assert [to_ms(one.due.window_start) for one in lane.compact()] == [to_ms(FIVE_PAST)]
 
 
-def test_only_one_process_compacts_a_pipeline(lane: Lane) -> None:
+def test_compaction_of_a_pipeline_runs_in_one_process_only(lane: Lane) -> None:
     with lane.ledger() as one, lane.ledger() as other:
         compactions.be_the_only_one(one, lane.name)
         compactions.be_the_only_one(other, "another pipeline")

@@ -40,7 +40,7 @@ def lane(lanes: Callable[..., Lane]) -> Lane:
     return certified_lane(lanes)
 
 
-def test_once_the_text_went_a_window_is_proved_and_repaired_from_parquet(lane: Lane) -> None:
+def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> None:
     assert all(one.why is None for one in lane.compact())
     right, was = lane.aggregates(), [certificate(lane, start) for start in (NOON, FIVE_PAST)]
     with lane.ledger() as ledger:
@@ -68,7 +68,7 @@ def test_once_the_text_went_a_window_is_proved_and_repaired_from_parquet(lane: L
     assert "text of before was let go for it" in lane.told(0)
 
 
-def test_what_comes_after_the_text_went_is_certified_and_repaired_with_the_parquet_file(lane: Lane) -> None:
+def test_late_text_is_certified_and_repaired_with_the_parquet(lane: Lane) -> None:
     lane.compact()
     let_text_go(lane)
     lane.produce([event(1, "late")])
@@ -89,7 +89,7 @@ def test_what_comes_after_the_text_went_is_certified_and_repaired_with_the_parqu
     assert lane.detect().judged == 0
 
 
-def test_text_stays_while_the_file_that_is_to_stand_in_for_it_is_gone(lane: Lane) -> None:
+def test_text_stays_while_its_parquet_file_is_missing(lane: Lane) -> None:
     (first, _) = lane.compact()
     gone(lane, lane.layout.parquet_file(NOON, first.due.digest))
     let_text_go(lane)
@@ -101,7 +101,7 @@ def test_text_stays_while_the_file_that_is_to_stand_in_for_it_is_gone(lane: Lane
     assert lane.verified(NOON)["equal"]
 
 
-def test_what_was_moved_aside_is_not_deleted_once_the_file_that_stands_in_for_it_is_gone(lane: Lane) -> None:
+def test_moved_text_is_not_deleted_while_its_parquet_is_missing(lane: Lane) -> None:
     first, _ = lane.compact()
     aged(lane)
     path = lane.layout.parquet_file(NOON, first.due.digest)
@@ -116,7 +116,7 @@ def test_what_was_moved_aside_is_not_deleted_once_the_file_that_stands_in_for_it
     assert [name for name in lane.raw() if name.startswith("expired/2026-03-01/1200.log")]
 
 
-def test_a_ledger_is_not_rebuilt_from_text_alone_where_windows_were_compacted(lane: Lane) -> None:
+def test_ledger_of_compacted_windows_is_not_rebuilt_from_text(lane: Lane) -> None:
     lane.compact()
     command = [sys.executable, str(home() / "jobs" / "rebuild_ledger.py"), "--pipeline", lane.name]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -124,7 +124,7 @@ def test_a_ledger_is_not_rebuilt_from_text_alone_where_windows_were_compacted(la
     assert "the first 2026-03-01T12:00Z" in done.stderr
 
 
-def test_a_window_that_changed_since_it_was_compacted_expires_with_its_text(lane: Lane) -> None:
+def test_window_changed_since_compaction_expires_with_its_text(lane: Lane) -> None:
     lane.compact()
     lane.produce([event(1, "late")])
     lane.ingest()
@@ -133,7 +133,7 @@ def test_a_window_that_changed_since_it_was_compacted_expires_with_its_text(lane
     assert states(lane) == ["expired", "certified"]
 
 
-def test_a_window_that_changed_since_it_was_compacted_is_compacted_again(lane: Lane) -> None:
+def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
     lane.compact()
     lane.produce([event(1, "late")])
     lane.ingest()
@@ -147,7 +147,7 @@ def test_a_window_that_changed_since_it_was_compacted_is_compacted_again(lane: L
     assert lane.verified(NOON)["equal"]
 
 
-def test_the_sweep_finds_a_parquet_file_that_is_gone_and_it_is_repaired_once_it_is_back(lane: Lane) -> None:
+def test_sweep_finds_missing_parquet_and_repair_waits_for_it(lane: Lane) -> None:
     made = {one.due.window_start: one.due for one in lane.compact()}
     let_text_go(lane)
     path = lane.layout.parquet_file(NOON, made[NOON].digest)
@@ -198,7 +198,7 @@ def one_record_less(lane: Lane, path: str) -> None:
     ],
     ids=["gone", "rubbish", "one record less"],
 )
-def test_a_damaged_parquet_file_fails_its_own_window_with_the_reason(
+def test_damaged_parquet_fails_its_own_window_with_the_reason(
     lane: Lane, damage: Callable[[Lane, str], None], why: str
 ) -> None:
     made = {one.due.window_start: one.due for one in lane.compact()}

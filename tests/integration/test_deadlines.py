@@ -26,7 +26,7 @@ def landed_hours_ago(lane: Lane, hours: int) -> None:
         )
 
 
-def test_who_is_late_is_told_once_and_again_only_after_a_certificate(lanes: Callable[..., Lane]) -> None:
+def test_overdue_window_is_notified_once_until_certified(lanes: Callable[..., Lane]) -> None:
     lane = lanes()
     assert overdue(lane) == [], "it has no deadline"
     lane.toml.write_text(lane.toml.read_text() + '\n[repair]\ndeadline = "2h"\n')

@@ -85,7 +85,7 @@ PLANTS = [
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda p: p.plant.__name__)
-def test_it_is_detected_explained_repaired_and_certified(lanes: Lanes, plant: Plant) -> None:
+def test_planted_failure_is_detected_explained_and_repaired(lanes: Lanes, plant: Plant) -> None:
     lane = lanes()
     plant.plant(lane)
     detection = lane.detect()
@@ -103,7 +103,7 @@ def test_it_is_detected_explained_repaired_and_certified(lanes: Lanes, plant: Pl
     assert lane.verified(from_ms(NOON_MS))["equal"]
 
 
-def test_several_in_one_window_are_all_named_and_repaired_at_once(lanes: Lanes) -> None:
+def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([*FIVE, event(7, amount=7)])
     replayed(lane)
@@ -127,7 +127,7 @@ def test_several_in_one_window_are_all_named_and_repaired_at_once(lanes: Lanes) 
     assert lane.audited()["equal"]
 
 
-def test_a_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
+def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
     lane = lanes()
     landed(lane)
     path = lane.layout.window_file(from_ms(NOON_MS))
@@ -144,7 +144,7 @@ def test_a_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
     assert lane.detect().certified == 1
 
 
-def test_an_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) -> None:
+def test_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce(FIVE)
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
@@ -157,7 +157,7 @@ def test_an_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) ->
     assert (after.findings, after.certified) == ((), 1)
 
 
-def test_one_id_with_two_contents_is_published_only_after_a_decision(lanes: Lanes) -> None:
+def test_id_with_two_contents_is_published_only_after_a_decision(lanes: Lanes) -> None:
     lane = lanes()
     landed(lane)
     append(lane, 0, encoded(lane, 0, event(0, amount=70)))
@@ -181,7 +181,7 @@ def test_one_id_with_two_contents_is_published_only_after_a_decision(lanes: Lane
     assert lane.verified(from_ms(NOON_MS))["equal"], "the decision is part of what is recomputed"
 
 
-def test_one_id_in_two_windows_is_misdated_and_published_in_neither(lanes: Lanes) -> None:
+def test_id_in_two_windows_is_misdated_and_published_in_neither(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([*FIVE, event(7, amount=7)])
     lane.ingest()
@@ -194,7 +194,7 @@ def test_one_id_in_two_windows_is_misdated_and_published_in_neither(lanes: Lanes
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4), (5.0, "a"): (1, 7, 7)}
 
 
-def test_what_happens_to_a_window_between_the_request_and_its_repair_is_no_failed_try(lanes: Lanes) -> None:
+def test_window_changed_before_its_repair_counts_no_failed_try(lanes: Lanes) -> None:
     lane = lanes()
     duplicated(lane)
     request = lane.detect().request_id or 0

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
 
 
-def test_lost_records_are_found_read_again_landed_and_their_windows_repaired(lanes: Lanes) -> None:
+def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(10)])
     with lane.driver() as driver:
@@ -62,7 +62,7 @@ def test_lost_records_are_found_read_again_landed_and_their_windows_repaired(lan
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
 
 
-def test_a_driver_that_lives_reads_again_what_a_repair_asks_for(lanes: Lanes) -> None:
+def test_running_driver_reads_again_what_a_repair_requests(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
     with lane.driver() as driver:
@@ -84,7 +84,7 @@ def test_a_driver_that_lives_reads_again_what_a_repair_asks_for(lanes: Lanes) ->
     assert certified(lane) == 3
 
 
-def test_expired_offsets_wait_for_a_decision_that_stands_in_the_certificates(lanes: Lanes) -> None:
+def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
@@ -120,7 +120,7 @@ def test_expired_offsets_wait_for_a_decision_that_stands_in_the_certificates(lan
     assert "certified: each record is counted exactly once" in lane.told(0)
 
 
-def test_aborted_records_and_markers_raise_no_alarm_also_at_the_end_of_a_range(lanes: Lanes) -> None:
+def test_aborted_records_and_markers_raise_no_alarm(lanes: Lanes) -> None:
     lane = lanes(most=4)
     transactionally(lane, [event(n) for n in range(5)], commit=True)
     transactionally(lane, [event(n) for n in range(3)], commit=False)
@@ -146,7 +146,7 @@ def test_aborted_records_and_markers_raise_no_alarm_also_at_the_end_of_a_range(l
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.01", "retention.ms": "-1"}
 
 
-def test_compacted_records_raise_no_alarm_and_what_is_left_is_read_again(lanes: Lanes) -> None:
+def test_compacted_records_raise_no_alarm_and_the_rest_is_reread(lanes: Lanes) -> None:
     lane = lanes(topic_config=COMPACTED)
     lane.produce([event(0)], key=b"same")
     with lane.driver() as driver:

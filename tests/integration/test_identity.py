@@ -28,7 +28,7 @@ def recreate(lane: Lane) -> None:
 
 
 @pytest.mark.parametrize("again", [5, 10, 15], ids=["shorter", "equal", "longer"])
-def test_a_topic_created_anew_is_another_generation_and_no_id_collides(lanes: Lanes, again: int) -> None:
+def test_recreated_topic_is_a_new_generation_of_other_ids(lanes: Lanes, again: int) -> None:
     lane = lanes()
     lane.produce([event(n, "old") for n in range(10)])
     lane.ingest()
@@ -46,7 +46,7 @@ def test_a_topic_created_anew_is_another_generation_and_no_id_collides(lanes: La
     assert certified(lane) == len({minute for minute, _ in expected})
 
 
-def test_a_topic_recreated_in_the_middle_of_a_batch_is_noticed_before_anything_is_appended(lanes: Lanes) -> None:
+def test_topic_recreated_within_a_batch_is_noticed_in_time(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, "old") for n in range(5)])
     with lane.driver() as driver:
@@ -77,7 +77,7 @@ def test_a_topic_recreated_in_the_middle_of_a_batch_is_noticed_before_anything_i
     assert certified(lane) == 1
 
 
-def test_kafka_partitions_that_are_added_count_from_their_first_record(lanes: Lanes) -> None:
+def test_added_kafka_partition_counts_from_its_first_record(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:

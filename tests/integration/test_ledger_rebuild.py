@@ -43,7 +43,7 @@ def certified(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:
     return certificates(lane)
 
 
-def test_a_lost_ledger_is_written_anew_from_raw_and_certifies_the_same(lanes: Callable[..., Lane]) -> None:
+def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Callable[..., Lane]) -> None:
     lane = lanes(partitions=2, most=40)
     for kafka_partition in (0, 1):
         lane.produce([event(n, amount=n) for n in range(60)], kafka_partition)
@@ -67,9 +67,7 @@ def test_a_lost_ledger_is_written_anew_from_raw_and_certifies_the_same(lanes: Ca
 
 
 @pytest.mark.parametrize(("number", "batches"), [(0, 1), (1, 2)], ids=["the first", "one in between"])
-def test_offsets_that_raw_does_not_hold_are_holes_and_are_read_again(
-    lanes: Callable[..., Lane], number: int, batches: int
-) -> None:
+def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Callable[..., Lane], number: int, batches: int) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(20)])
     before, aggregates = certified(lane), lane.aggregates()
@@ -87,7 +85,7 @@ def test_offsets_that_raw_does_not_hold_are_holes_and_are_read_again(
     assert lane.aggregates() == aggregates
 
 
-def test_an_ingest_that_starts_with_an_empty_ledger_doubts_the_rows_it_meets(lanes: Callable[..., Lane]) -> None:
+def test_ingest_on_an_empty_ledger_doubts_existing_rows(lanes: Callable[..., Lane]) -> None:
     lane = lanes(offset_store="postgres")
     lane.produce([event(n) for n in range(10)])
     before, aggregates = certified(lane), lane.aggregates()

@@ -51,9 +51,7 @@ def revisions(lane: Lane, *window_minutes: int) -> list[tuple[str, int]]:
     return [(at, row["revision"]) for row in rows if (at := written(row["window_start"])) in wanted]
 
 
-def test_a_repair_reports_the_files_and_offsets_it_read_and_the_windows_it_wrote(
-    lanes: Callable[..., Lane], tmp_path: Path
-) -> None:
+def test_repair_lineage_has_files_offsets_and_windows(lanes: Callable[..., Lane], tmp_path: Path) -> None:
     lane = lanes(partitions=2)
     lane.produce([event(1), event(2), event(2, "b")])
     lane.produce([event(6)], kafka_partition=1)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
 
 
-def test_a_clean_run_is_certified_from_the_ledger_without_a_repair(lanes: Lanes) -> None:
+def test_clean_run_is_certified_from_the_ledger_without_repair(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=40)
     lane.produce([event(n / 2, "ab"[n % 2], n) for n in range(60)], 0)
     lane.produce([event(n / 2, None if n % 3 else "c", n) for n in range(60)], 1)  # type: ignore[arg-type]
@@ -40,7 +40,7 @@ def test_a_clean_run_is_certified_from_the_ledger_without_a_repair(lanes: Lanes)
     assert lane.aggregates()[(0.0, "a")] == (5, 0 + 2 + 4 + 6 + 8, 8)
 
 
-def test_what_was_landed_twice_is_found_repaired_and_proved(lanes: Lanes) -> None:
+def test_duplicate_landing_is_found_repaired_and_proved(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(20)])
     replayed(lane)
@@ -71,7 +71,7 @@ def test_what_was_landed_twice_is_found_repaired_and_proved(lanes: Lanes) -> Non
     assert (seen.too_many, seen.too_few, seen.kafka_partitions[0].landed) == (20, 0, 41)
 
 
-def test_an_offset_store_that_does_not_answer_is_asked_again_and_nothing_is_read_twice(lanes: Lanes) -> None:
+def test_offset_store_that_does_not_answer_is_retried_safely(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
@@ -85,7 +85,7 @@ def test_an_offset_store_that_does_not_answer_is_asked_again_and_nothing_is_read
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1)}
 
 
-def test_a_first_start_at_the_latest_offset_counts_from_there_whatever_happens_then(lanes: Lanes) -> None:
+def test_first_start_at_latest_counts_from_there_for_good(lanes: Lanes) -> None:
     lane = lanes(first_start="latest")
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
@@ -97,7 +97,7 @@ def test_a_first_start_at_the_latest_offset_counts_from_there_whatever_happens_t
     assert lane.aggregates() == {(5.0, "a"): (3, 3, 1)}
 
 
-def test_repairing_by_force_twice_changes_no_row_and_no_revision(lanes: Lanes) -> None:
+def test_repair_forced_twice_changes_no_row_and_no_revision(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
     lane.ingest()
@@ -114,7 +114,7 @@ def test_repairing_by_force_twice_changes_no_row_and_no_revision(lanes: Lanes) -
     assert row == {"r": 0}
 
 
-def test_a_late_record_reopens_its_window_and_is_certified_without_a_repair(lanes: Lanes) -> None:
+def test_late_record_reopens_its_window_certified_without_repair(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
     lane.ingest()
@@ -131,7 +131,7 @@ def test_a_late_record_reopens_its_window_and_is_certified_without_a_repair(lane
     assert lane.aggregates()[(0.0, "a")][0] == 6
 
 
-def test_lines_of_a_failed_attempt_are_unaccounted_bytes_and_count_for_nothing(lanes: Lanes) -> None:
+def test_lines_of_a_failed_attempt_are_unaccounted_bytes_only(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
@@ -147,7 +147,7 @@ def test_lines_of_a_failed_attempt_are_unaccounted_bytes_and_count_for_nothing(l
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
 
 
-def test_aggregates_counted_without_a_landing_are_an_aggregate_mismatch(lanes: Lanes) -> None:
+def test_aggregates_without_a_landing_are_a_mismatch(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
@@ -162,7 +162,7 @@ def test_aggregates_counted_without_a_landing_are_an_aggregate_mismatch(lanes: L
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}
 
 
-def test_any_bytes_come_back_as_they_were(lanes: Lanes) -> None:
+def test_bytes_of_any_record_return_unchanged(lanes: Lanes) -> None:
     lane = lanes(BYTES)
     values = [
         b"",

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
 
 
-def test_a_clean_cutover_is_certified_on_both_sides_without_a_repair(lanes: Lanes) -> None:
+def test_cutover_is_certified_on_both_sides_without_repair(lanes: Lanes) -> None:
     lane = lanes(partitions=2, idle_after="1h")
     both(lane, 0, 23)
     read(lane)
@@ -62,7 +62,7 @@ def test_a_clean_cutover_is_certified_on_both_sides_without_a_repair(lanes: Lane
     proved_again(lane, 0, 20, 60)
 
 
-def test_what_went_wrong_on_either_side_is_repaired_by_its_own_contract(lanes: Lanes) -> None:
+def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> None:
     lane = lanes(partitions=2, idle_after="1h")
     both(lane, 0, 10)
     replayed(lane)
@@ -93,7 +93,7 @@ def test_what_went_wrong_on_either_side_is_repaired_by_its_own_contract(lanes: L
     proved_again(lane, 0, 10, 15)
 
 
-def test_offsets_set_back_below_the_cutover_are_read_again_under_the_old_contract(lanes: Lanes) -> None:
+def test_offsets_set_back_below_the_cutover_use_the_old_contract(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=6)
     both(lane, 0, 8)
     lane.ingest()
@@ -116,7 +116,7 @@ def test_offsets_set_back_below_the_cutover_are_read_again_under_the_old_contrac
     proved_again(lane, 0, 5)
 
 
-def test_a_hole_across_the_cutover_is_read_again_in_two_halves_and_one_before_it_is_in_the_way(lanes: Lanes) -> None:
+def test_hole_across_the_cutover_is_reread_in_two_parts(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     read(lane)

@@ -45,7 +45,7 @@ def repaired_as(lane: Lane, known: Registered, request_id: int) -> RepairOutcome
             repair_requests.release(ledger, lane.name, claimed)
 
 
-def test_what_needs_a_pipeline_of_its_own_is_refused_and_so_is_a_migration_beside_an_ingest(lanes: Lanes) -> None:
+def test_migration_is_refused_for_other_keys_and_beside_ingest(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(1)])
     lane.ingest()
@@ -73,7 +73,7 @@ def test_what_needs_a_pipeline_of_its_own_is_refused_and_so_is_a_migration_besid
     assert migrated(lane).new == 2
 
 
-def test_who_began_before_the_migration_does_nothing_by_the_contract_it_knew(lanes: Lanes) -> None:
+def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     replayed(lane)
@@ -103,7 +103,7 @@ def test_who_began_before_the_migration_does_nothing_by_the_contract_it_knew(lan
     assert lane.aggregates() == expected(lane, cutovers)
 
 
-def test_killed_halfway_it_leaves_nothing_and_is_done_by_the_next(lanes: Lanes) -> None:
+def test_killed_migration_leaves_nothing_and_is_repeated(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     lane.ingest()

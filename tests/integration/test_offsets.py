@@ -54,7 +54,7 @@ def onceover(*words: str) -> tuple[int, str, str]:
 
 
 @pytest.mark.parametrize("store", ["file", "postgres"])  # the others': tests/onceover_demo/test_experiments.py
-def test_a_driver_goes_on_where_the_last_one_stopped(over: Lanes, store: str) -> None:
+def test_driver_resumes_where_the_last_one_stopped(over: Lanes, store: str) -> None:
     lane = over(store)
     lane.produce([event(n, amount=n) for n in range(7)])
     lane.ingest()
@@ -72,7 +72,7 @@ def test_a_driver_goes_on_where_the_last_one_stopped(over: Lanes, store: str) ->
     assert stored(lane) == {0: 15}
 
 
-def test_without_a_store_each_start_reads_all_again_and_a_repair_counts_it_once(over: Lanes) -> None:
+def test_start_without_a_store_rereads_and_repair_counts_once(over: Lanes) -> None:
     lane = over("none")
     lane.produce([event(n, amount=n) for n in range(10)])
     lane.ingest()
@@ -82,7 +82,7 @@ def test_without_a_store_each_start_reads_all_again_and_a_repair_counts_it_once(
     assert lane.aggregates() == RIGHT
 
 
-def test_without_a_store_a_start_at_the_end_skips_what_a_repair_reads_again(over: Lanes) -> None:
+def test_start_at_the_end_without_a_store_skips_reread_records(over: Lanes) -> None:
     lane = over("none", first_start="latest")
     lane.produce([event(0)])
     lane.ingest()
@@ -95,7 +95,7 @@ def test_without_a_store_a_start_at_the_end_skips_what_a_repair_reads_again(over
     assert lane.aggregates() == RIGHT
 
 
-def test_what_expired_before_the_first_start_of_a_group_that_was_there_is_a_hole(lanes: Lanes) -> None:
+def test_records_expired_before_a_known_groups_start_are_a_hole(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
     with lane.driver() as driver:
@@ -106,7 +106,7 @@ def test_what_expired_before_the_first_start_of_a_group_that_was_there_is_a_hole
     assert gaps(lane) == [(3, 5, "expired")]
 
 
-def test_a_log_that_ends_before_the_stored_offset_is_a_finding_until_it_reaches_there_again(lanes: Lanes) -> None:
+def test_log_shorter_than_the_stored_offset_is_a_finding(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(10)])
     lane.ingest()
@@ -127,7 +127,7 @@ def test_a_log_that_ends_before_the_stored_offset_is_a_finding_until_it_reaches_
     assert [tuple(row.values()) for row in noted] == [("truncated log", True)]
 
 
-def test_offsets_set_in_a_new_log_leave_a_hole_before_them_and_nothing_of_the_old_topic(over: Lanes) -> None:
+def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
     lane = over("file", partitions=2)
     for kafka_partition in (0, 1):
         lane.produce([event(n) for n in range(5)], kafka_partition)
@@ -200,7 +200,7 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     ]
 
 
-def test_a_corrupt_store_stops_the_driver_and_is_set_right_by_hand(over: Lanes) -> None:
+def test_corrupt_store_stops_the_driver_and_is_reset_by_hand(over: Lanes) -> None:
     lane = over("file")
     lane.produce([event(n, amount=n) for n in range(10)])
     lane.ingest()

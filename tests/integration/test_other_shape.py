@@ -46,7 +46,7 @@ def payment(at: str, net: str, shop: str | None = "a", method: str = "card", ite
     return text.replace('"net": 0', f'"net": {net}').encode()
 
 
-def test_a_pipeline_of_another_shape_goes_through_the_whole_loop(lanes: Callable[..., Lane]) -> None:
+def test_pipeline_of_another_shape_goes_through_the_whole_loop(lanes: Callable[..., Lane]) -> None:
     lane = lanes(PAYMENTS, partitions=3)
     good = [
         payment("12:00:00", "10.10", "b", "cash", 1),
@@ -85,7 +85,7 @@ def test_a_pipeline_of_another_shape_goes_through_the_whole_loop(lanes: Callable
     }
 
 
-def test_the_repair_plan_has_no_python_in_it(lanes: Callable[..., Lane]) -> None:
+def test_repair_plan_has_no_python(lanes: Callable[..., Lane]) -> None:
     lane = lanes(PAYMENTS)
     lane.produce([payment("12:00:00", "1")], timestamp=NOON_MS)
     replayed(lane)

@@ -38,7 +38,7 @@ def counted(lane: Lane) -> int:
 
 
 @pytest.mark.parametrize("control", ["none", "pid"])
-def test_a_backlog_is_read_in_batches_that_wait_in_line_and_every_window_is_right(lanes: Lanes, control: str) -> None:
+def test_backlog_in_waiting_batches_leaves_every_window_right(lanes: Lanes, control: str) -> None:
     more = f'rate_control = "{control}"\nstart_rate = 200\nsharding = "backlog"'
     lane = lanes(toml=toml("1s", more), partitions=2, most=700)
     lane.produce([event(n % 10, amount=n) for n in range(1500)], 0)
@@ -59,7 +59,7 @@ def test_a_backlog_is_read_in_batches_that_wait_in_line_and_every_window_is_righ
     assert {progress.rate is None for progress in full} == {control == "none"}
 
 
-def test_what_was_submitted_while_a_batch_ran_follows_it_and_a_stop_leaves_it_in_the_log(lanes: Lanes) -> None:
+def test_submitted_batch_follows_and_a_stop_leaves_it_in_the_log(lanes: Lanes) -> None:
     lane = lanes(toml=toml("20ms", ""), most=10)
     lane.produce([event(n % 10) for n in range(100)])
     with lane.driver() as driver:
@@ -76,7 +76,7 @@ def test_what_was_submitted_while_a_batch_ran_follows_it_and_a_stop_leaves_it_in
 
 
 @pytest.mark.parametrize("failing", ["append", "commit"])
-def test_an_attempt_that_fails_is_made_again_though_others_wait_behind_it(
+def test_failed_attempt_is_retried_though_others_wait(
     lanes: Lanes, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     lane = lanes(toml=toml("20ms", ""), most=10)
@@ -99,7 +99,7 @@ def test_an_attempt_that_fails_is_made_again_though_others_wait_behind_it(
     assert lane.detect().failed == ()
 
 
-def test_a_window_stays_open_for_what_came_while_the_driver_waited(lanes: Lanes) -> None:
+def test_window_stays_open_for_records_that_came_during_a_wait(lanes: Lanes) -> None:
     """Quiet, and then a burst: by then the Kafka partition counts as idle only if nothing new is in it."""
     lane = lanes(toml=toml("1s", ""), idle_after="100ms")
     lane.produce([event(1)])

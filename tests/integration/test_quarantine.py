@@ -12,7 +12,7 @@ from tests.integration.program import as_json, run
 pytestmark = pytest.mark.stack
 
 
-def test_what_has_no_place_is_listed_by_day_and_reason_and_shown_safely(lanes: Callable[..., Lane]) -> None:
+def test_quarantine_is_listed_by_day_and_reason_and_shown_safely(lanes: Callable[..., Lane]) -> None:
     lane = lanes()
     assert "nothing is in quarantine" in run("quarantine", lane.name, "list").stdout
     lane.produce([event(1), b"\x1b[31m{red", event(2)], key=b"\xff\x00k")
@@ -48,6 +48,8 @@ def test_what_has_no_place_is_listed_by_day_and_reason_and_shown_safely(lanes: C
         (("release",), 'give --why "..."'),
     ],
 )
-def test_what_cannot_be_meant_is_refused(lanes: Callable[..., Lane], arguments: tuple[str, ...], says: str) -> None:
+def test_quarantine_refuses_malformed_arguments(
+    lanes: Callable[..., Lane], arguments: tuple[str, ...], says: str
+) -> None:
     done = run("quarantine", lanes().name, *arguments)
     assert (done.returncode, says in done.stderr) == (2, True), done.stderr

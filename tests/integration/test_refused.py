@@ -19,7 +19,7 @@ pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
 
 
-def test_two_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
+def test_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
     replayed(lane)
@@ -32,7 +32,7 @@ def test_two_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
     assert (late.confirmed, [why for _, why in late.unneeded]) == ((), ["certified meanwhile"])
 
 
-def test_a_window_that_another_repair_holds_is_left_to_it_and_not_called_done(lanes: Lanes) -> None:
+def test_window_held_by_another_repair_is_not_reported_done(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
     replayed(lane)
@@ -47,7 +47,7 @@ def test_a_window_that_another_repair_holds_is_left_to_it_and_not_called_done(la
     assert (done.left, done.unneeded) == ((("2026-03-01T12:00Z", "being repaired by request:9"),), ())
 
 
-def test_a_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) -> None:
+def test_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
     replayed(lane)
@@ -68,7 +68,7 @@ def test_a_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) 
     assert lane.aggregates() == {(0.0, "a"): (6, 6, 1)}
 
 
-def test_one_corrupt_file_fails_its_own_window_and_is_blocked_after_three_tries(lanes: Lanes) -> None:
+def test_corrupt_file_fails_its_own_window_and_then_blocks_it(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
     replayed(lane)
@@ -94,7 +94,7 @@ def test_one_corrupt_file_fails_its_own_window_and_is_blocked_after_three_tries(
     assert lane.aggregates()[(0.0, "a")] == (5, 5, 1)
 
 
-def test_raw_that_is_gone_never_empties_a_window(lanes: Lanes) -> None:
+def test_missing_raw_never_empties_a_window(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
     lane.ingest()
@@ -107,7 +107,7 @@ def test_raw_that_is_gone_never_empties_a_window(lanes: Lanes) -> None:
     assert lane.aggregates() == before
 
 
-def test_offsets_that_ran_ahead_leave_a_hole_and_close_no_window_beyond(lanes: Lanes) -> None:
+def test_offsets_ahead_leave_a_hole_and_close_no_window_beyond(lanes: Lanes) -> None:
     lane = lanes(idle_after="1h")
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
@@ -122,7 +122,7 @@ def test_offsets_that_ran_ahead_leave_a_hole_and_close_no_window_beyond(lanes: L
     assert (detection.judged, detection.open) == (0, 5)
 
 
-def test_a_torn_tail_costs_no_other_record(lanes: Lanes) -> None:
+def test_torn_tail_costs_no_other_record(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(0)])
     lane.ingest()
@@ -136,7 +136,7 @@ def test_a_torn_tail_costs_no_other_record(lanes: Lanes) -> None:
     assert lane.aggregates() == {(0.0, "a"): (2, 2, 1)}
 
 
-def test_a_changed_contract_is_refused_by_name(lanes: Lanes) -> None:
+def test_changed_contract_is_refused_by_name(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(0)])
     lane.ingest()
@@ -145,7 +145,7 @@ def test_a_changed_contract_is_refused_by_name(lanes: Lanes) -> None:
         lane.detect()
 
 
-def test_a_dry_run_names_what_would_change_and_writes_nothing(lanes: Lanes) -> None:
+def test_dry_run_names_changes_and_writes_nothing(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
     replayed(lane)

@@ -102,7 +102,7 @@ def quarantined(lane: Lane) -> tuple[int, int]:
     return found["records"], sum(day["released"] for day in found["days"])
 
 
-def test_what_has_a_place_now_lands_there_once_and_is_certified_without_a_repair(lanes: Lanes) -> None:
+def test_release_lands_once_and_is_certified_without_repair(lanes: Lanes) -> None:
     lane = lanes(partitions=2)
     mixed(lane, 0, 30)
     lane.ingest()
@@ -130,7 +130,7 @@ def test_what_has_a_place_now_lands_there_once_and_is_certified_without_a_repair
     assert 'released from quarantine by me ("a test")' in told
 
 
-def test_replays_of_what_was_released_go_to_quarantine_again_and_repairs_count_it_once(lanes: Lanes) -> None:
+def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=11)
     mixed(lane, 0, 20)
     replayed(lane)
@@ -172,7 +172,7 @@ def counted(lane: Lane, window: str) -> int:
     return int(found["ledger"]["window"]["records"])
 
 
-def test_what_nobody_can_vouch_for_stays_in_quarantine(lanes: Lanes) -> None:
+def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(1), nameless(2), nameless(3), nameless(8), event(9), event(16)])
     lane.ingest()
@@ -198,7 +198,7 @@ def test_what_nobody_can_vouch_for_stays_in_quarantine(lanes: Lanes) -> None:
     assert len(set(after) - set(before)) == 0
 
 
-def test_one_id_is_released_once_whoever_tries_and_not_beside_an_ingest(lanes: Lanes) -> None:
+def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(1), nameless(2), nameless(3)])
     lane.ingest()
@@ -225,7 +225,7 @@ def test_one_id_is_released_once_whoever_tries_and_not_beside_an_ingest(lanes: L
     proved_again(lane, 0)
 
 
-def test_the_command_says_what_would_land_and_what_has_landed(lanes: Lanes) -> None:
+def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(1), nameless(2), nameless(8), b"{"])
     lane.ingest()
@@ -247,7 +247,7 @@ def test_the_command_says_what_would_land_and_what_has_landed(lanes: Lanes) -> N
     assert lane.aggregates() == expected(lane)
 
 
-def test_a_ledger_that_was_lost_is_written_anew_with_what_was_released(lanes: Lanes) -> None:
+def test_lost_ledger_is_rebuilt_with_its_releases(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=11)
     mixed(lane, 0, 20)
     replayed(lane)

@@ -62,7 +62,7 @@ def whole_hour() -> WindowRange:
     return WindowRange.parse("2026-03-01T12:00Z", "2026-03-01T13:00Z", 5)
 
 
-def test_certified_windows_go_and_are_expired_from_then_on(lane: Lane) -> None:
+def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
     before = lane.aggregates()
     planned = as_json("retention", lane.name, "--dry-run")
     assert (planned["windows"], planned["quarantine_days"], planned["kept_back"]) == (2, 1, 1)
@@ -103,7 +103,7 @@ def test_certified_windows_go_and_are_expired_from_then_on(lane: Lane) -> None:
     assert (audited["equal"], [row["window"] for row in audited["rows"]]) == (True, ["quarantine", "2026-03-01T12:10Z"])
 
 
-def test_what_came_to_a_window_since_it_was_let_go_keeps_its_raw(lane: Lane) -> None:
+def test_records_appended_after_expiry_began_keep_their_raw(lane: Lane) -> None:
     with lane.ledger() as ledger:
         due = expiries.due(ledger, lane.name, 30 * 86_400_000)
         assert expiries.let_go(ledger, lane.name, due, "me", "why") == 3
@@ -118,7 +118,7 @@ def test_what_came_to_a_window_since_it_was_let_go_keeps_its_raw(lane: Lane) -> 
     assert "2026-03-01/1200.log" in files(lane)
 
 
-def test_a_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> None:
+def test_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> None:
     as_json("retention", lane.name)
     lane.produce([event(2)])
     lane.ingest()
@@ -128,7 +128,7 @@ def test_a_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> N
     assert states(lane)[0] == "expired"
 
 
-def test_killed_between_two_steps_it_goes_on_there(lane: Lane) -> None:
+def test_killed_expiry_resumes_between_its_steps(lane: Lane) -> None:
     with as_driver(lane) as (ledger, _):
         due = expiries.due(ledger, lane.name, 30 * 86_400_000)
         expiries.let_go(ledger, lane.name, due, "me", "why")
@@ -144,7 +144,7 @@ def test_killed_between_two_steps_it_goes_on_there(lane: Lane) -> None:
     assert states(lane)[0] == "expired", "its file was away already"
 
 
-def test_a_driver_that_was_taken_over_notes_nothing(lane: Lane) -> None:
+def test_replaced_driver_records_no_expiry(lane: Lane) -> None:
     with lane.ledger() as ledger:
         old = drivers.acquire(ledger, lane.name, "old")
         drivers.release(ledger, old)
@@ -156,7 +156,7 @@ def test_a_driver_that_was_taken_over_notes_nothing(lane: Lane) -> None:
     assert "2026-03-01/1200.log" in files(lane)
 
 
-def test_a_pipeline_that_keeps_raw_for_ever_lets_nothing_go(lanes: Lanes) -> None:
+def test_pipeline_that_keeps_raw_for_ever_expires_nothing(lanes: Lanes) -> None:
     done = run("retention", lanes().name, "--dry-run")
     assert done.returncode == 2
     assert "keeps raw for ever" in done.stderr

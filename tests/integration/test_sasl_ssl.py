@@ -70,7 +70,7 @@ def command(*arguments: str) -> list[str]:
     return [str(Path(sys.executable).with_name("onceover")), *arguments]
 
 
-def test_ingest_reads_and_commits_and_tells_the_password_to_nobody(
+def test_sasl_ingest_reads_commits_and_logs_no_password(
     secure: tuple[SecureKafka, Path], pipeline: str, tmp_path: Path
 ) -> None:
     log = tmp_path / "ingest.log"
@@ -111,7 +111,7 @@ def test_ingest_reads_and_commits_and_tells_the_password_to_nobody(
         (PASSWORD, 0o600, "/etc/hostname", "ssl.ca.location"),
     ],
 )
-def test_what_is_not_right_is_told_in_one_line(
+def test_sasl_mistake_is_reported_in_one_line(
     secure: tuple[SecureKafka, Path],
     pipeline: str,
     tmp_path: Path,

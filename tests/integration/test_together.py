@@ -18,7 +18,7 @@ Lanes = Callable[..., Lane]
 ROUNDS = 2
 
 
-def test_whatever_runs_at_once_every_window_ends_right_and_certified(lanes: Lanes) -> None:
+def test_concurrent_processes_leave_every_window_certified(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=1) for n in range(10)])
     lane.ingest()
