@@ -48,7 +48,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("words", "said"), CASES, ids=[" ".join(map(ascii, words))[:60] for words, _ in CASES])
-def test_what_cannot_be_meant_is_refused_in_one_line(run: Any, home: Path, words: tuple[str, ...], said: str) -> None:
+def test_malformed_input_is_refused_in_one_line(run: Any, home: Path, words: tuple[str, ...], said: str) -> None:
     result = run(*words)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -70,7 +70,7 @@ NEEDS_POSTGRES = [
 
 
 @pytest.mark.parametrize("words", NEEDS_POSTGRES, ids=" ".join)
-def test_an_address_that_nobody_gave_is_told_with_what_to_set(run: Any, home: Path, words: tuple[str, ...]) -> None:
+def test_missing_address_is_reported_with_its_variable(run: Any, home: Path, words: tuple[str, ...]) -> None:
     result = run(*words)
     assert result.exit_code == 75
     assert result.stdout == ""
@@ -79,7 +79,7 @@ def test_an_address_that_nobody_gave_is_told_with_what_to_set(run: Any, home: Pa
 
 
 @pytest.mark.parametrize("words", NEEDS_POSTGRES, ids=" ".join)
-def test_a_database_that_is_down_is_told_with_its_address_but_without_its_password(
+def test_database_that_is_down_is_named_without_its_password(
     run: Any, home: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("ONCEOVER_POSTGRES", f"postgresql://me:secret@127.0.0.1:{_closed_port()}/onceover")
@@ -91,7 +91,7 @@ def test_a_database_that_is_down_is_told_with_its_address_but_without_its_passwo
     assert "secret" not in result.output
 
 
-def test_a_malformed_toml_is_told_in_one_line(run: Any, home: Path) -> None:
+def test_malformed_toml_is_reported_in_one_line(run: Any, home: Path) -> None:
     (home / "pipelines" / "things.toml").write_text("[contract\n")
     result = run("windows", "things")
     assert result.exit_code == 78
@@ -99,7 +99,7 @@ def test_a_malformed_toml_is_told_in_one_line(run: Any, home: Path) -> None:
     assert "pipelines/things.toml" in line
 
 
-def test_an_endpoints_file_that_is_none_is_told_with_how_to_write_it_anew(run: Any, home: Path) -> None:
+def test_broken_endpoints_file_is_reported_with_its_remedy(run: Any, home: Path) -> None:
     (home / ".local").mkdir()
     (home / ".local" / "endpoints.json").write_text("{")
     result = run("windows", "things")

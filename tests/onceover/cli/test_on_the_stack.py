@@ -53,7 +53,7 @@ def test_windows_are_listed_with_their_states(run: Any, states: Any) -> None:
     assert len(some) == 1
 
 
-def test_windows_ahead_of_the_clock_may_be_named_once_the_ledger_knows_them(run: Any, plant: Any) -> None:
+def test_windows_ahead_of_the_clock_are_listed_if_in_the_ledger(run: Any, plant: Any) -> None:
     hours = int((datetime.now(UTC) - DAY_ONE) / timedelta(hours=1)) + 30
     ahead, end = (written(DAY_ONE + timedelta(hours=hours + n)) for n in (0, 1))
     for command in (["explain", plant.name, ahead], ["windows", plant.name, "--from", ahead]):
@@ -68,12 +68,12 @@ def test_windows_ahead_of_the_clock_may_be_named_once_the_ledger_knows_them(run:
     assert run("explain", plant.name, end).exit_code == 2
 
 
-def test_no_window_that_matches_is_no_error(run: Any, states: Any) -> None:
+def test_windows_filter_without_a_match_is_no_error(run: Any, states: Any) -> None:
     assert run("windows", states.name, "--state", "repairing").stdout == "no window is known that matches\n"
     assert json.loads(run("windows", states.name, "--state", "repairing", "--json").stdout) == []
 
 
-def test_a_window_landed_twice_is_explained_by_its_landings_offsets_and_bytes(run: Any, states: Any) -> None:
+def test_window_landed_twice_is_explained_by_its_landings(run: Any, states: Any) -> None:
     result = run("explain", states.name, "2013-01-01T04:00Z")
     assert result.exit_code == 0
     assert "It has closed, and is wrong" in result.stdout
@@ -85,20 +85,20 @@ def test_a_window_landed_twice_is_explained_by_its_landings_offsets_and_bytes(ru
     assert told["file"]["length"] == 5944
 
 
-def test_a_right_a_blocked_and_an_open_window_are_told_apart(run: Any, states: Any) -> None:
+def test_explain_distinguishes_right_blocked_and_open_windows(run: Any, states: Any) -> None:
     assert "the next detection certifies it" in run("explain", states.name, "2013-01-01T01:00Z").stdout
     assert "Blocked because: landing 3: raw holds 49 of 50" in run("explain", states.name, "2013-01-01T03:00Z").stdout
     assert "It is open" in run("explain", states.name, "2013-01-01T09:00Z").stdout
 
 
-def test_a_window_nobody_heard_of_is_told_with_where_to_look(run: Any, states: Any) -> None:
+def test_unknown_window_is_refused_with_where_to_look(run: Any, states: Any) -> None:
     result = run("explain", states.name, "2013-01-01T10:00Z")
     assert (result.exit_code, result.stdout) == (1, "")
     (line,) = result.stderr.splitlines()
     assert "nothing is known of window 2013-01-01T10:00Z" in line
 
 
-def test_a_pipeline_that_never_ran_is_told_how_to_start_it(run: Any, plant: Any) -> None:
+def test_pipeline_that_never_ran_is_explained_how_to_start(run: Any, plant: Any) -> None:
     plant.connection.execute("DELETE FROM onceover.kafka_partition WHERE pipeline = %s", [plant.name])
     plant.connection.execute("DELETE FROM onceover.driver WHERE pipeline = %s", [plant.name])
     with plant.connection.transaction():
@@ -109,7 +109,7 @@ def test_a_pipeline_that_never_ran_is_told_how_to_start_it(run: Any, plant: Any)
     assert f"onceover ingest {plant.name}" in result.stderr
 
 
-def test_a_dry_run_lists_what_a_repair_would_do_and_writes_nothing(run: Any, states: Any) -> None:
+def test_dry_run_lists_the_repairs_and_writes_nothing(run: Any, states: Any) -> None:
     def everything() -> list[Any]:
         return [
             states.connection.execute(f"SELECT count(*), max(xmin::text::bigint) FROM onceover.{table}").fetchone()
@@ -123,7 +123,7 @@ def test_a_dry_run_lists_what_a_repair_would_do_and_writes_nothing(run: Any, sta
     assert everything() == before
 
 
-def test_a_repair_of_right_windows_certifies_them_without_spark_and_says_who_and_why(run: Any, states: Any) -> None:
+def test_repair_of_right_windows_certifies_them_without_spark(run: Any, states: Any) -> None:
     hour = ("--from", "2013-01-01T01:00Z", "--to", "2013-01-01T02:00Z")
     result = run("repair", states.name, *hour, "--reason", "INC-1  [red]night[/]")
     assert result.exit_code == 0
@@ -135,7 +135,7 @@ def test_a_repair_of_right_windows_certifies_them_without_spark_and_says_who_and
     assert run("repair", states.name, *hour, "--reason", "again").stdout.startswith("nothing to judge")
 
 
-def test_findings_that_detection_wrote_down_are_told_with_their_history(run: Any, states: Any) -> None:
+def test_recorded_findings_are_shown_with_their_history(run: Any, states: Any) -> None:
     states.connection.execute(
         "INSERT INTO onceover.finding (pipeline, window_start, kind, evidence, resolved_at, resolution) "
         "VALUES (%s, '2013-01-01T01:00Z', 'late', '{\"records\": 2, \"landings\": []}', now(), 'certified again')",
@@ -146,7 +146,7 @@ def test_findings_that_detection_wrote_down_are_told_with_their_history(run: Any
     assert "certified again." in text
 
 
-def test_a_repair_is_told_with_who_why_before_and_after(run: Any, states: Any) -> None:
+def test_repair_is_shown_with_who_why_before_and_after(run: Any, states: Any) -> None:
     states.connection.execute(
         """
         WITH q AS (INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%(p)s, 'alice', 'INC-2')
@@ -164,7 +164,7 @@ def test_a_repair_is_told_with_who_why_before_and_after(run: Any, states: Any) -
     assert "Before: 60 records counted (revision 0); after: 30 records (revision 1)." in text
 
 
-def test_without_hdfs_a_window_is_explained_from_the_ledger_alone(
+def test_window_is_explained_from_the_ledger_without_hdfs(
     run: Any, states: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ONCEOVER_WEBHDFS", "http://127.0.0.1:9")
@@ -191,7 +191,7 @@ def test_doctor_names_what_is_wrong_with_a_pipeline(run: Any, states: Any, stack
 
 
 @pytest.mark.faults
-def test_doctor_ends_in_time_though_a_part_is_frozen(run: Any, plant: Any, stack: Stack) -> None:
+def test_doctor_ends_in_time_though_a_server_is_frozen(run: Any, plant: Any, stack: Stack) -> None:
     with frozen(stack.pid("namenode")):
         found = json.loads(run("doctor", "--json").stdout)
     assert any(each["check"] == "HDFS" and each["state"] == "wrong" for each in found)
@@ -205,11 +205,11 @@ def test_stack_status_is_1_while_a_process_is_down(run: Any, stack: Stack, plant
     assert result.exit_code == (0 if set(states.values()) == {"up"} else 1)
 
 
-def test_the_ledger_is_migrated_twice_as_once(run: Any, plant: Any) -> None:
+def test_ledger_migration_is_idempotent(run: Any, plant: Any) -> None:
     assert run("ledger", "migrate").stdout == run("ledger", "migrate").stdout == f"the ledger is at version {HEAD}\n"
 
 
-def test_a_repair_that_raw_does_not_bear_out_fails_and_publishes_nothing(states: Any) -> None:
+def test_repair_that_raw_contradicts_fails_and_publishes_nothing(states: Any) -> None:
     # What is planted are no lines: raw holds none of the records that were landed.
     hour = ("--from", "2013-01-01T04:00Z", "--to", "2013-01-01T05:00Z")
     command = [ONCEOVER, "repair", states.name, *hour, "--reason", "INC-3", "--json"]

@@ -48,14 +48,14 @@ ONCEOVER = str(Path(sys.executable).with_name("onceover"))
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_explains_itself_with_examples_and_exit_codes(run: Any, command: tuple[str, ...]) -> None:
+def test_command_help_has_examples_and_exit_codes(run: Any, command: tuple[str, ...]) -> None:
     result = run(*command, "--help")
     assert result.exit_code == 0
     assert f"$ onceover {' '.join(command)}" in result.stdout
     assert all(f"\n   {code} " in result.stdout for code in EVERYWHERE)
 
 
-def test_help_groups_the_commands_by_what_a_person_wants(run: Any) -> None:
+def test_help_groups_the_commands_by_purpose(run: Any) -> None:
     shown = run("--help").stdout
     panels = [line.split()[1] for line in shown.splitlines() if line.startswith("╭─")]
     assert panels == ["Options", "Look", "Repair", "Prove", "Decide", "Keep", "Run"]
@@ -76,7 +76,7 @@ def test_every_command_is_in_the_list_above() -> None:
     assert walk(app) == set(COMMANDS)
 
 
-def test_the_exit_codes_shown_are_those_of_the_errors() -> None:
+def test_exit_codes_shown_are_those_of_the_errors() -> None:
     assert {UsageError.exit_code, BusyError.exit_code, UnreachableError.exit_code, ConfigurationError.exit_code} <= set(
         EVERYWHERE
     )
@@ -85,7 +85,7 @@ def test_the_exit_codes_shown_are_those_of_the_errors() -> None:
 @pytest.mark.parametrize(
     "words", [("nosuch",), ("windows",), ("windows", "things", "--nosuch"), ("repair", "things", "--from", "x")]
 )
-def test_a_wrong_call_is_told_in_one_line(run: Any, words: tuple[str, ...]) -> None:
+def test_wrong_call_is_refused_in_one_line(run: Any, words: tuple[str, ...]) -> None:
     result = run(*words)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -94,7 +94,7 @@ def test_a_wrong_call_is_told_in_one_line(run: Any, words: tuple[str, ...]) -> N
 
 
 @pytest.mark.parametrize("words", [(), ("stack",), ("pipelines",), ("ledger",)])
-def test_a_group_alone_shows_its_commands_and_nothing_else(run: Any, words: tuple[str, ...]) -> None:
+def test_group_without_a_command_shows_its_commands_only(run: Any, words: tuple[str, ...]) -> None:
     result = run(*words)
     assert result.exit_code == 2
     assert ("─ Commands" if words else "─ Look") in result.output
@@ -108,7 +108,7 @@ def test_help_loads_none_of_the_heavy_libraries() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_pipe_gets_no_colour_and_a_terminal_does(home: Path) -> None:
+def test_pipe_gets_no_colour_and_a_terminal_does(home: Path) -> None:
     command = [ONCEOVER, "pipelines", "list"]
     piped = subprocess.run(command, capture_output=True, check=True).stdout
     assert b"things" in piped
@@ -133,7 +133,7 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def test_ctrl_c_ends_with_130_and_without_a_traceback(home: Path) -> None:
+def test_ctrl_c_exits_130_without_a_traceback(home: Path) -> None:
     # A PostgreSQL that accepts and never answers keeps the command waiting.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/nothing"
@@ -160,7 +160,7 @@ def test_ingest_becomes_the_job_itself(home: Path) -> None:
     assert line.startswith("ingest: nobody said where kafka is")
 
 
-def test_an_entry_that_is_interrupted_lets_go_before_the_command_ends(tmp_path: Path) -> None:
+def test_interrupted_entry_cleans_up_before_the_command_ends(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     child = tmp_path / "entry.py"
     child.write_text(
@@ -181,7 +181,7 @@ def test_an_entry_that_is_interrupted_lets_go_before_the_command_ends(tmp_path: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent was killed")
-def test_an_entry_ends_when_the_command_is_killed(tmp_path: Path) -> None:
+def test_entry_ends_when_the_command_is_killed(tmp_path: Path) -> None:
     marks, child = tmp_path / "marks", tmp_path / "entry.py"
     child.write_text(
         "import pathlib, signal, sys, time\n"

@@ -47,13 +47,13 @@ def confirmed(*names: str, **changed: Any) -> Confirmation:
         (Result(dataclasses.replace(NOTHING, findings=(hole("expired"),))), 1),
     ],
 )
-def test_the_exit_code_says_how_it_ended(result: Result, code: int) -> None:
+def test_exit_code_says_how_the_repair_ended(result: Result, code: int) -> None:
     assert result.exit_code == code
     assert result.as_dict()["exit_code"] == code
     json.dumps(result.as_dict())
 
 
-def test_every_failed_window_is_shown_with_what_became_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_window_is_shown_with_its_outcome(capsys: pytest.CaptureFixture[str]) -> None:
     show_result(Result(DETECTION, confirmed(NAMES[0], failed=((NAMES[1], "raw holds 1 of 2"),))))
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines[1:4]] == [
@@ -64,19 +64,19 @@ def test_every_failed_window_is_shown_with_what_became_of_it(capsys: pytest.Capt
     assert "raw holds 1 of 2" in lines[2]
 
 
-def test_nothing_wrong_is_said_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+def test_repair_with_nothing_wrong_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     show_result(Result(NOTHING))
     assert capsys.readouterr().out == "nothing to repair: 5 windows judged, 2 certified from the ledger\n"
 
 
-def test_a_loss_that_waits_for_a_person_is_told_with_where_to_look(capsys: pytest.CaptureFixture[str]) -> None:
+def test_loss_that_waits_for_a_decision_is_shown_with_its_page(capsys: pytest.CaptureFixture[str]) -> None:
     show_result(Result(dataclasses.replace(NOTHING, findings=(hole("expired"),))))
     said = " ".join(capsys.readouterr().out.split())
     assert "5f3a0b1c-0[3, 9) expired: Kafka has them no more" in said.replace("5f3a0b1c-00000", "5f3a0b1c-0")
     assert "See `onceover holes things`." in said
 
 
-def test_a_dry_run_says_what_would_change_and_where_only_raw_can_tell(capsys: pytest.CaptureFixture[str]) -> None:
+def test_dry_run_reports_changes_and_which_only_raw_can_prove(capsys: pytest.CaptureFixture[str]) -> None:
     show_plan([PlannedRepair(HOURS[0], FOUND, 60, 5944, 60, 30), PlannedRepair(HOURS[1], FOUND, 10, 992, 10, None)])
     out = capsys.readouterr().out
     assert [line.split()[:7] for line in out.splitlines()[1:3]] == [
@@ -87,7 +87,7 @@ def test_a_dry_run_says_what_would_change_and_where_only_raw_can_tell(capsys: py
     assert out.endswith("Nothing was written.\n")
 
 
-def test_what_a_person_typed_is_neither_markup_nor_a_control_character(capsys: pytest.CaptureFixture[str]) -> None:
+def test_typed_reason_is_neither_markup_nor_a_control_character(capsys: pytest.CaptureFixture[str]) -> None:
     show_result(Result(DETECTION, confirmed(failed=((NAMES[0], "[red]a\x1b[2Jb"),))))
     out = capsys.readouterr().out
     assert "[red]a\\x1b[2Jb" in out

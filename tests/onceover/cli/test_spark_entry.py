@@ -14,7 +14,7 @@ def _program(text: str) -> list[str]:
     return [sys.executable, "-c", text]
 
 
-def test_what_was_printed_last_is_what_the_entry_says() -> None:
+def test_entrys_answer_is_its_last_printed_line() -> None:
     assert told(_program('print("starting"); print(\'{"records": 3}\')')) == {"records": 3}
 
 
@@ -27,7 +27,9 @@ def test_what_was_printed_last_is_what_the_entry_says() -> None:
     ],
     ids=["killed", "told to end", "busy"],
 )
-def test_how_it_ended_is_how_we_end(program: str, code: int, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_entrys_exit_code_and_error_are_passed_on(
+    program: str, code: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(typer.Exit) as ended:
         told(_program(program))
     assert ended.value.exit_code == code

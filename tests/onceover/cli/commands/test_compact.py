@@ -68,7 +68,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["things", *arguments])
 
 
-def test_what_is_due_is_compacted_and_told_with_its_sizes(asked: Asked) -> None:
+def test_due_windows_are_compacted_and_reported_with_sizes(asked: Asked) -> None:
     done = run("--older-than", "90d", *RANGE, "--reason", "-- room; $(rm)")
     assert done.exit_code == 0, done.output
     assert done.stdout.endswith("2 windows compacted, 30 records: 6,000 bytes of text, 800 of Parquet\n")
@@ -79,21 +79,21 @@ def test_what_is_due_is_compacted_and_told_with_its_sizes(asked: Asked) -> None:
                      f"--who={who()}", "--why=-- room; $(rm)"]  # fmt: skip
 
 
-def test_a_dry_run_starts_no_spark(asked: Asked) -> None:
+def test_dry_run_starts_no_spark(asked: Asked) -> None:
     done = run("--dry-run")
     assert (done.exit_code, asked.of_spark) == (0, [])
     assert done.stdout.endswith("2 certified windows would be compacted\n")
     assert asked.of_ledger == [("things", 30 * 86_400_000, None)], "older than a month unless told"
 
 
-def test_where_nothing_is_due_no_spark_is_started(asked: Asked) -> None:
+def test_compaction_with_nothing_due_starts_no_spark(asked: Asked) -> None:
     asked.due = []
     done = run("--json")
     assert (done.exit_code, asked.of_spark) == (0, [])
     assert json.loads(done.stdout)["windows"] == []
 
 
-def test_a_window_that_is_not_compacted_is_named_and_is_a_failure(asked: Asked) -> None:
+def test_window_that_is_not_compacted_is_named_and_is_a_failure(asked: Asked) -> None:
     asked.done = [DONE[0], {**DONE[1], "bytes": None, "why": "raw is not what its certificate says"}]
     done = run()
     assert done.exit_code == 1
@@ -104,7 +104,7 @@ def test_a_window_that_is_not_compacted_is_named_and_is_a_failure(asked: Asked) 
     assert (told["due"], told["compacted"], told["failed"], told["text_bytes"], told["bytes"]) == (2, 1, 1, 2_000, 300)
 
 
-def test_what_spark_ends_with_is_what_the_command_ends_with(asked: Asked) -> None:
+def test_compact_exits_with_the_code_of_its_spark_job(asked: Asked) -> None:
     asked.code = 75
     done = run("--json")
     assert (done.exit_code, done.stdout) == (75, "")
@@ -114,7 +114,7 @@ def test_what_spark_ends_with_is_what_the_command_ends_with(asked: Asked) -> Non
     "arguments",
     [("--from", "2013-01-01T05:00Z"), ("--older-than", "soon"), ("--older-than", "9999d"), ("--reason", "")],
 )
-def test_what_cannot_be_meant_asks_nobody(asked: Asked, arguments: tuple[str, ...]) -> None:
+def test_malformed_arguments_start_nothing(asked: Asked, arguments: tuple[str, ...]) -> None:
     done = run(*arguments)
     assert isinstance(done.exception, UsageError)
     assert (asked.of_ledger, asked.of_spark) == ([], [])

@@ -25,7 +25,7 @@ def closed_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_once_without_a_ledger_says_so_to_prometheus_and_to_people(
+def test_once_without_a_ledger_reports_down_on_both_outputs(
     run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ONCEOVER_POSTGRES", f"postgresql://me:secret@127.0.0.1:{closed_port()}/onceover")
@@ -38,13 +38,13 @@ def test_once_without_a_ledger_says_so_to_prometheus_and_to_people(
 
 
 @pytest.mark.parametrize("words", [("--port", "65536"), ("--port", "-1"), ("--port", "x"), ("--overdue-minutes", "0")])
-def test_what_cannot_be_meant_is_refused(run: Any, home: Path, words: tuple[str, ...]) -> None:
+def test_malformed_arguments_are_refused(run: Any, home: Path, words: tuple[str, ...]) -> None:
     result = run("metrics", *words)
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
 
 
 @pytest.mark.stack
-def test_once_prints_what_the_ledger_says(run: Any, plant: Any) -> None:
+def test_once_prints_the_ledgers_numbers(run: Any, plant: Any) -> None:
     plant.batch(0, {1: 100, 2: 40})
     plant.close_before(2)
     result = run("metrics", "--once")
@@ -59,7 +59,7 @@ def test_once_prints_what_the_ledger_says(run: Any, plant: Any) -> None:
 
 @pytest.mark.stack
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_it_serves_until_it_is_told_to_stop(stack: Stack, number: signal.Signals, code: int) -> None:
+def test_exporter_serves_until_a_signal(stack: Stack, number: signal.Signals, code: int) -> None:
     with subprocess.Popen([ONCEOVER, "metrics", "--port", "0"], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         told = process.stderr.readline()
@@ -72,7 +72,7 @@ def test_it_serves_until_it_is_told_to_stop(stack: Stack, number: signal.Signals
 
 
 @pytest.mark.stack
-def test_a_second_one_on_the_same_port_is_refused(stack: Stack) -> None:
+def test_second_exporter_on_the_same_port_is_refused(stack: Stack) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         command = [ONCEOVER, "metrics", "--port", str(other.getsockname()[1])]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})

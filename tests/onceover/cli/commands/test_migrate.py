@@ -31,7 +31,7 @@ def asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     return found
 
 
-def test_what_changed_and_where_it_begins_is_told_with_what_to_do_next(run: Any, asked: Asked) -> None:
+def test_migration_reports_changes_cutover_and_next_step(run: Any, asked: Asked) -> None:
     done = run("pipelines", "migrate", "things", "--reason", "INC-42:  also big ones")
     assert done.exit_code == 0
     assert asked == [("things", "INC-42: also big ones", True)]
@@ -45,7 +45,7 @@ def test_what_changed_and_where_it_begins_is_told_with_what_to_do_next(run: Any,
     assert done.stdout.splitlines()[-1] == "Start ingest again: `onceover ingest things`"
 
 
-def test_a_dry_run_needs_no_reason_and_writes_nothing(run: Any, asked: Asked) -> None:
+def test_dry_run_needs_no_reason_and_writes_nothing(run: Any, asked: Asked) -> None:
     done = run("pipelines", "migrate", "things", "--dry-run")
     assert (done.exit_code, asked) == (0, [("things", "a dry run", False)])
     assert "would follow" in done.stdout
@@ -55,9 +55,7 @@ def test_a_dry_run_needs_no_reason_and_writes_nothing(run: Any, asked: Asked) ->
     assert (told["dry_run"], told["old_version"], told["new_version"]) == (True, 1, 2)
 
 
-def test_a_contract_that_has_not_changed_is_said_and_no_failure(
-    run: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unchanged_contract_is_reported_and_no_failure(run: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cutover, "migrate", lambda pipeline, *_, **__: Migration(pipeline.name, 2, 2))
     done = run("pipelines", "migrate", "things", "--reason", "again")
     assert (done.exit_code, done.stdout) == (
@@ -65,7 +63,7 @@ def test_a_contract_that_has_not_changed_is_said_and_no_failure(
     )  # fmt: skip
 
 
-def test_a_real_one_needs_a_reason(run: Any, asked: Asked) -> None:
+def test_migration_needs_a_reason(run: Any, asked: Asked) -> None:
     done = run("pipelines", "migrate", "things")
     assert (done.exit_code, asked) == (2, [])
     assert "a migration needs a reason" in done.stderr

@@ -7,16 +7,14 @@ from typing import Any
 import pytest
 
 
-def test_a_right_toml_is_fine(run: Any, home: Path) -> None:
+def test_right_toml_is_fine(run: Any, home: Path) -> None:
     result = run("pipelines", "check", "--no-spark")
     assert result.exit_code == 0
     assert "things" in result.stdout
     assert "SQL not checked" in result.stdout
 
 
-def test_every_mistake_of_every_file_is_named_with_its_key_and_the_right_ones_are_still_shown(
-    run: Any, home: Path
-) -> None:
+def test_pipelines_names_every_mistake_and_shows_the_right_files(run: Any, home: Path) -> None:
     right = (home / "pipelines" / "things.toml").read_text()
     wrong = right.replace("window_minutes = 60", "window_minutes = 7").replace('format = "json"', 'format = "xml"')
     (home / "pipelines" / "other.toml").write_text(wrong)
@@ -31,7 +29,7 @@ def test_every_mistake_of_every_file_is_named_with_its_key_and_the_right_ones_ar
     assert [p["name"] for p in told["pipelines"]] == ["things"]
 
 
-def test_mistakes_are_told_one_a_line(run: Any, home: Path) -> None:
+def test_mistakes_are_printed_one_a_line(run: Any, home: Path) -> None:
     right = (home / "pipelines" / "things.toml").read_text()
     (home / "pipelines" / "things.toml").write_text(right.replace("window_minutes = 60", "window_minutes = 7"))
     result = run("pipelines", "check", "things", "--no-spark")
@@ -42,7 +40,7 @@ def test_mistakes_are_told_one_a_line(run: Any, home: Path) -> None:
     assert "Traceback" not in result.output
 
 
-def test_a_home_without_pipelines_says_how_to_add_one(run: Any, home: Path) -> None:
+def test_home_without_pipelines_explains_how_to_add_one(run: Any, home: Path) -> None:
     (home / "pipelines" / "things.toml").unlink()
     for command in ("list", "check"):
         result = run("pipelines", command)
@@ -50,7 +48,7 @@ def test_a_home_without_pipelines_says_how_to_add_one(run: Any, home: Path) -> N
         assert "write a TOML into pipelines/" in result.stdout
 
 
-def test_the_list_names_topics_and_files_with_mistakes(run: Any, home: Path) -> None:
+def test_list_names_topics_and_files_with_mistakes(run: Any, home: Path) -> None:
     (home / "pipelines" / "other.toml").write_text("x = 1\n")
     told = json.loads(run("pipelines", "list", "--json").stdout)
     assert told["pipelines"] == [{"name": "things", "topic": "things", "window_minutes": 60}]
@@ -58,7 +56,7 @@ def test_the_list_names_topics_and_files_with_mistakes(run: Any, home: Path) -> 
 
 
 @pytest.mark.spark
-def test_sql_is_checked_with_spark_and_its_types_are_told(run: Any, home: Path) -> None:
+def test_sql_is_checked_with_spark_and_its_types_are_printed(run: Any, home: Path) -> None:
     right = (home / "pipelines" / "things.toml").read_text()
     wrong = right.replace('"value.place"', '"value.plaice"').replace("onceover-things", "onceover-other")
     (home / "pipelines" / "other.toml").write_text(wrong)

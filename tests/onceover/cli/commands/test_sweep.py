@@ -56,14 +56,14 @@ def run(monkeypatch: pytest.MonkeyPatch, asked: Asked, swept: Swept, *arguments:
     return CliRunner().invoke(app, ["events", *arguments])
 
 
-def test_nothing_found_ends_well(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+def test_sweep_without_findings_exits_0(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
     done = run(monkeypatch, asked, Swept("events", 24, (), 0))
 
     assert (done.exit_code, done.stdout) == (0, "24 certified windows compared, none no longer as certified\n")
     assert asked == [(None, True)]
 
 
-def test_what_differs_is_named_and_is_a_failure(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+def test_differing_window_is_named_and_is_a_failure(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
     done = run(monkeypatch, asked, Swept("events", 24, (GONE,), 0, 1))
 
     assert done.exit_code == 1
@@ -73,14 +73,14 @@ def test_what_differs_is_named_and_is_a_failure(monkeypatch: pytest.MonkeyPatch,
     )
 
 
-def test_a_dry_run_writes_nothing_and_a_program_reads_json(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+def test_dry_run_writes_nothing_and_json_is_for_programs(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
     done = run(monkeypatch, asked, Swept("events", 24, (GONE,), 0), "--dry-run", "--json")
 
     assert asked == [(None, False)]
     assert json.loads(done.stdout)["differing"][0]["window"] == "2013-01-01T05:00Z"
 
 
-def test_a_range_is_half_open(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+def test_range_is_half_open(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
     run(monkeypatch, asked, Swept("events", 2, (), 0), "--from", "2013-01-01T05:00Z", "--to", "2013-01-01T07:00Z")
 
     assert asked == [(WindowRange(START, START.replace(hour=7), 60), True)]
@@ -93,7 +93,7 @@ def test_half_a_range_is_refused(monkeypatch: pytest.MonkeyPatch, asked: Asked) 
     assert asked == []
 
 
-def test_what_waits_for_a_batch_is_to_be_tried_later(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+def test_window_with_a_batch_in_flight_is_for_a_later_try(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
     done = run(monkeypatch, asked, Swept("events", 24, (), 3))
 
     assert done.exit_code == 75

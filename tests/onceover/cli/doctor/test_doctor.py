@@ -30,7 +30,7 @@ def fine() -> Iterator[Outcome]:
     yield Outcome("one", "fine", "well")
 
 
-def test_a_part_that_hangs_is_named_in_time_and_what_it_said_before_is_kept() -> None:
+def test_hanging_check_is_named_in_time_and_keeps_its_output() -> None:
     never = threading.Event()
 
     def hangs() -> Iterator[Outcome]:
@@ -44,7 +44,7 @@ def test_a_part_that_hangs_is_named_in_time_and_what_it_said_before_is_kept() ->
     never.set()
 
 
-def test_a_part_that_fails_is_told_and_holds_up_no_other() -> None:
+def test_failing_check_is_reported_and_delays_no_other() -> None:
     def fails() -> Iterator[Outcome]:
         yield from ()
         raise UnreachableError("it is down; start it")
@@ -56,7 +56,7 @@ def test_a_part_that_fails_is_told_and_holds_up_no_other() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_part_that_fails_as_nobody_foresaw_is_not_passed_over() -> None:
+def test_check_with_an_unforeseen_error_is_reported() -> None:
     def breaks() -> Iterator[Outcome]:
         yield Outcome("two", "fine", "so far")
         raise RuntimeError("unforeseen")
@@ -65,7 +65,7 @@ def test_a_part_that_fails_as_nobody_foresaw_is_not_passed_over() -> None:
     assert [(each.check, each.state) for each in found] == [("two", "fine"), ("two", "wrong"), ("one", "fine")]
 
 
-def test_nothing_that_breaks_when_two_threads_import_it_is_left_for_the_threads(home: Path) -> None:
+def test_imports_unsafe_for_threads_precede_the_threads(home: Path) -> None:
     program = """if True:
         import sys, threading
         from onceover.cli.app import app
@@ -83,7 +83,7 @@ def test_nothing_that_breaks_when_two_threads_import_it_is_left_for_the_threads(
     assert set(lines) == {"[]"}
 
 
-def test_it_fails_and_says_what_to_set_where_nobody_said_where_anything_is(
+def test_doctor_without_any_address_fails_and_says_what_to_set(
     run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "TOO_LITTLE", 0.0)
@@ -95,7 +95,7 @@ def test_it_fails_and_says_what_to_set_where_nobody_said_where_anything_is(
     assert all("set ONCEOVER_" in each["what"] for each in found if each["check"] in wrong)
 
 
-def test_a_mistake_in_a_toml_is_wrong(run: Any, home: Path) -> None:
+def test_mistake_in_a_toml_is_wrong(run: Any, home: Path) -> None:
     (home / "pipelines" / "other.toml").write_text("x = 1\n")
     found = json.loads(run("doctor", "--json").stdout)
     assert any(each["check"] == "pipelines" and each["state"] == "wrong" for each in found)
@@ -104,7 +104,7 @@ def test_a_mistake_in_a_toml_is_wrong(run: Any, home: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "state"), [("17.0.9", "fine"), ("21.0.1", "fine"), ("11.0.2", "wrong"), ("1.8.0_402", "wrong")]
 )
-def test_an_old_java_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, state: str) -> None:
+def test_old_java_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, state: str) -> None:
     java = tmp_path / "java"
     java.write_text(f"#!/bin/sh\necho 'openjdk version \"{said}\" 2024-01-01' >&2\n")
     java.chmod(0o755)
@@ -113,13 +113,13 @@ def test_an_old_java_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
     assert [outcome.state for outcome in checks.java()] == [state]
 
 
-def test_no_java_and_a_wrong_java_home_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_and_a_wrong_java_home_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert [outcome.state for outcome in checks.java()] == ["wrong", "wrong"]
 
 
-def test_packages_that_are_not_as_locked_are_told_and_spark_and_its_provider_must_be(tmp_path: Path) -> None:
+def test_packages_off_the_lock_are_notes_but_spark_must_match(tmp_path: Path) -> None:
     lock = tmp_path / "base.txt"
     here = {name: importlib.metadata.version(name) for name in ("pyspark", "pyspark-client", "typer")}
 
@@ -138,12 +138,12 @@ def test_packages_that_are_not_as_locked_are_told_and_spark_and_its_provider_mus
     assert "make setup" in wrong.what
 
 
-def test_what_is_installed_here_is_what_is_locked() -> None:
+def test_installed_packages_match_the_lock() -> None:
     (found,) = checks.pins(Path(__file__).parents[4] / "requirements" / "base.txt")
     assert found.state == "fine", found.what
 
 
-def test_a_disk_with_little_room_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_with_little_room_is_reported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "TOO_LITTLE", 0.0)
     monkeypatch.setattr(machine, "LITTLE", 0.0)
     assert [outcome.state for outcome in checks.disk()] == ["fine"]
@@ -154,7 +154,7 @@ def test_a_disk_with_little_room_is_told(home: Path, monkeypatch: pytest.MonkeyP
     assert (outcome.state, "set ONCEOVER_LOCAL to another disk" in outcome.what) == ("wrong", True)
 
 
-def test_a_stranger_on_a_kept_port_is_wrong_where_addresses_still_send_people_there(home: Path) -> None:
+def test_foreign_process_on_a_kept_port_is_wrong_if_addressed(home: Path) -> None:
     local = home / ".local"
     local.mkdir()
     with socket.socket() as stranger:
@@ -172,7 +172,7 @@ def test_a_stranger_on_a_kept_port_is_wrong_where_addresses_still_send_people_th
 @pytest.mark.parametrize(
     ("theirs", "skew"), [(100.5, 0), (99.5, 0), (99.0, 0), (98.0, -1), (101.0, 0), (102.5, 1.5), (40.0, -59)]
 )
-def test_a_clock_is_apart_by_what_neither_the_way_nor_its_resolution_explains(theirs: float, skew: float) -> None:
+def test_clock_skew_excludes_travel_time_and_resolution(theirs: float, skew: float) -> None:
     assert apart(theirs, before=100.0, after=101.0) == skew
 
 
@@ -194,7 +194,7 @@ HOUR = 3_600_000
         (TopicPolicy(None, False, False, True), "wrong", "unclean.leader.election.enable=false"),
     ],
 )
-def test_a_topic_is_judged_by_what_its_pipeline_needs(home: Path, policy: TopicPolicy, state: str, says: str) -> None:
+def test_topic_is_judged_by_its_pipelines_needs(home: Path, policy: TopicPolicy, state: str, says: str) -> None:
     # `things` has windows of an hour and an allowed lateness of an hour.
     (found,) = settings("topic", find("things", home), policy)
     assert (found.state, says in found.what) == (state, True)
@@ -219,7 +219,7 @@ def writer(replication: int, policy: str = "DEFAULT", *, replaces: bool = True, 
         (writer(3), 1, ["wrong", "wrong"]),
     ],
 )
-def test_appends_must_survive_a_datanode(writes: Writer, living: int, states: list[str]) -> None:
+def test_hdfs_client_must_survive_a_datanode_loss(writes: Writer, living: int, states: list[str]) -> None:
     assert [outcome.state for outcome in survival(writes, living)] == states
 
 
@@ -238,12 +238,12 @@ def test_appends_must_survive_a_datanode(writes: Writer, living: int, states: li
         ('{"password": "secret", ', "wrong", "--master '://', which is none"),
     ],
 )
-def test_a_connection_is_the_master_that_spark_submit_makes_of_it(stated: str, state: str, says: str) -> None:
+def test_connection_gives_the_master_that_spark_submit_derives(stated: str, state: str, says: str) -> None:
     found = _judged("spark_default", "here", _parsed(stated))
     assert (found.state, says in found.what) == (state, True), found.what
 
 
-def test_a_spark_master_that_takes_no_connections_is_wrong_unless_another_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_masters_are_wrong_if_none_accepts_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as leading, socket.create_server(("127.0.0.1", 0)) as gone:
         up, down = (f"127.0.0.1:{each.getsockname()[1]}" for each in (leading, gone))
         gone.close()

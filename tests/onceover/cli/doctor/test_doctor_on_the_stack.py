@@ -47,7 +47,7 @@ def create(topic: str, **config: str) -> AdminClient:
     return admin
 
 
-def test_a_topic_that_would_lose_records_is_wrong_and_every_setting_is_named(run: Any, plant: Any) -> None:
+def test_topic_that_would_lose_records_is_wrong_for_each_setting(run: Any, plant: Any) -> None:
     create(
         plant.name,
         unclean_leader_election_enable="true",
@@ -80,7 +80,7 @@ _WORDS = (
 )
 
 
-def test_what_the_broker_says_counts_for_a_topic_that_says_nothing(plant: Any) -> None:
+def test_broker_setting_counts_where_the_topic_has_none(plant: Any) -> None:
     admin = create(plant.name)
     assert [each.state for each in topic_outcomes(plant)] == ["fine", "fine"]
 
@@ -101,7 +101,7 @@ def test_what_the_broker_says_counts_for_a_topic_that_says_nothing(plant: Any) -
         wait_for(lambda: not is_told(), 30, "the broker to take it back")
 
 
-def test_a_window_that_leaves_the_log_before_it_is_certified_is_told(plant: Any) -> None:
+def test_window_whose_log_expires_before_certificate_is_reported(plant: Any) -> None:
     plant.batch(0, {1: 10})
 
     def says(oldest: str, state: str) -> str:
@@ -119,7 +119,7 @@ def test_a_window_that_leaves_the_log_before_it_is_certified_is_told(plant: Any)
     assert "2013-01-01T01:00Z" not in says("3 hours", "note")
 
 
-def test_clocks_that_differ_are_wrong_and_those_that_agree_are_fine(plant: Any) -> None:
+def test_clocks_are_wrong_when_apart_and_fine_when_equal(plant: Any) -> None:
     assert [(each.state, "PostgreSQL, the NameNode" in each.what) for each in checks.clocks()] == [("fine", True)]
     behind = list(checks.clocks(lambda: time.time() + 3600))
     assert [each.state for each in behind] == ["wrong"] * len(behind)
@@ -127,14 +127,14 @@ def test_clocks_that_differ_are_wrong_and_those_that_agree_are_fine(plant: Any) 
     assert re.search(r"is 3,(5\d\d|600) s behind this machine's", behind[0].what)  # less what asking takes
 
 
-def test_hdfs_without_room_is_told(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hdfs_without_room_is_reported(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "TOO_LITTLE", 0.0)
     assert told(hdfs([]), "wrong") == ""
     monkeypatch.setattr(machine, "TOO_LITTLE", 1.1)
     assert "free for its DataNodes; add a DataNode or a disk" in told(hdfs([]), "wrong")
 
 
-def test_more_replicas_than_datanodes_and_a_client_that_insists_on_them_are_wrong(
+def test_replicas_beyond_datanodes_are_wrong_if_required(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "1 replica of each block; replace-datanode-on-failure is NEVER" in told(hdfs([]), "fine")
@@ -152,9 +152,7 @@ def test_more_replicas_than_datanodes_and_a_client_that_insists_on_them_are_wron
 
 
 @pytest.mark.airflow
-def test_an_unknown_connection_one_without_a_master_and_a_pool_that_is_gone_are_wrong(
-    stack: Stack, airflow: AirflowRest
-) -> None:
+def test_unknown_connection_missing_master_and_pool_are_wrong(stack: Stack, airflow: AirflowRest) -> None:
     assert "connection spark_default (by AIRFLOW_CONN_SPARK_DEFAULT) is local[2]" in told(checks.airflow(), "fine")
     assert "there is no connection 'nobody_made_it'" in told(checks.airflow("nobody_made_it"), "wrong")
 
@@ -171,7 +169,7 @@ def test_an_unknown_connection_one_without_a_master_and_a_pool_that_is_gone_are_
 
 
 @pytest.mark.airflow
-def test_where_nobody_told_a_password_the_connection_is_a_note(
+def test_connection_without_a_known_password_is_a_note(
     stack: Stack, airflow: AirflowRest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ONCEOVER_AIRFLOW", endpoints.address("airflow"))
