@@ -17,7 +17,7 @@ def landing(*parts: LandingPart, quarantined: bool = False) -> Landing:
     return Landing(None if quarantined else HOUR, date(2026, 1, 1) if quarantined else None, 0, 10, True, parts)
 
 
-def test_landings_and_quarantine_together_must_be_what_the_reader_delivered() -> None:
+def test_landings_and_quarantine_must_add_up_to_the_reading() -> None:
     read = [RangeRead(OffsetRange(P0, 0, 9), Digest(3, 6), None), RangeRead(OffsetRange(P1, 0, 9), Digest(1, 9), None)]
     good = [landing(LandingPart(P0, Digest(2, 4)), LandingPart(P1, Digest(1, 9)))]
     rest = landing(LandingPart(P0, Digest(1, 2)), quarantined=True)
@@ -26,26 +26,26 @@ def test_landings_and_quarantine_together_must_be_what_the_reader_delivered() ->
         require_all_landed(read, good)
 
 
-def test_an_equal_count_with_another_digest_is_refused() -> None:
+def test_equal_count_with_another_digest_is_refused() -> None:
     read = [RangeRead(OffsetRange(P0, 0, 9), Digest(1, 6), None)]
     with pytest.raises(LandingMismatchError):
         require_all_landed(read, [landing(LandingPart(P0, Digest(1, 7)))])
 
 
-def test_records_of_a_kafka_partition_that_nobody_read_are_refused() -> None:
+def test_records_of_an_unread_kafka_partition_are_refused() -> None:
     with pytest.raises(LandingMismatchError):
         require_all_landed([], [landing(LandingPart(P0, Digest(1, 7)))])
 
 
-def test_a_range_that_delivered_nothing_needs_no_landing() -> None:
+def test_range_without_records_needs_no_landing() -> None:
     require_all_landed([RangeRead(OffsetRange(P0, 0, 9), Digest(), None)], [])
 
 
-def test_more_records_than_offsets_is_no_reading_of_a_range() -> None:
+def test_reading_with_more_records_than_offsets_is_refused() -> None:
     with pytest.raises(TerminalError):
         RangeRead(OffsetRange(P0, 0, 2), Digest(3), None)
 
 
-def test_an_empty_landing_is_refused() -> None:
+def test_empty_landing_is_refused() -> None:
     with pytest.raises(TerminalError, match="empty"):
         Landing(HOUR, None, 5, 5, True, (LandingPart(P0, Digest(1)),))

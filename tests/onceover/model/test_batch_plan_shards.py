@@ -22,9 +22,7 @@ def of(sizes: list[int]) -> list[OffsetRange]:
 
 @pytest.mark.parametrize("rule", SHARDING)
 @given(sizes=SIZES, cores=CORES)
-def test_every_offset_is_covered_once_in_order_by_shards_that_hold_some(
-    rule: str, sizes: list[int], cores: int
-) -> None:
+def test_shards_cover_every_offset_once_in_order(rule: str, sizes: list[int], cores: int) -> None:
     shards = sharded(rule, of(sizes), cores)
     assert all(len(shard) for shard in shards)
     for whole in of(sizes):
@@ -46,7 +44,7 @@ def test_lcm_cuts_each_range_alike_into_a_multiple_of_the_cores(sizes: list[int]
 
 
 @given(sizes=SIZES, cores=CORES)
-def test_backlog_cuts_no_shard_larger_than_its_part_of_a_core_and_none_to_dust(sizes: list[int], cores: int) -> None:
+def test_backlog_shards_fit_a_cores_share_and_are_never_tiny(sizes: list[int], cores: int) -> None:
     shards, largest = by_backlog(of(sizes), cores), max(LEAST_SHARD, sum(sizes) / (PER_CORE * cores))
     for whole in of(sizes):
         mine = [len(shard) for shard in shards if shard.source == whole.source]
@@ -56,24 +54,24 @@ def test_backlog_cuts_no_shard_larger_than_its_part_of_a_core_and_none_to_dust(s
         assert bool(mine) == bool(len(whole))
 
 
-def test_the_first_shards_are_the_larger_ones() -> None:
+def test_larger_shards_are_the_first() -> None:
     (whole,) = of([11])
     assert [(s.start, s.end) for s in cut(whole, 4)] == [(7, 10), (10, 13), (13, 16), (16, 18)]
     assert [len(s) for s in cut(whole, 40)] == [1] * 11
     assert cut(of([0])[0], 4) == []
 
 
-def test_four_fifths_in_one_kafka_partition_are_four_fifths_of_the_shards() -> None:
+def test_shards_are_in_proportion_to_the_backlog() -> None:
     shards = by_backlog(of([80_002, 6_666, 6_666, 6_666]), 16)
     assert [sum(s.source.kafka_partition == p for s in shards) for p in range(4)] == [26, 3, 3, 3]
     assert [len(s) for s in by_backlog(of([3]), 16)] == [3], "a handful is read at once"
 
 
-def test_ranges_that_share_no_divisor_with_the_cores_are_not_cut_to_dust() -> None:
+def test_ranges_without_a_common_divisor_are_not_cut_to_pieces() -> None:
     assert len(by_lcm(of([10_000] * 63), 16)) == 63 * 5
     assert len(by_lcm(of([10_000] * 64), 16)) == 64
 
 
-def test_no_core_reads_nothing() -> None:
+def test_zero_cores_are_refused() -> None:
     with pytest.raises(UsageError, match="0 cores"):
         sharded("lcm", of([5]), 0)

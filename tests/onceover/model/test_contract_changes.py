@@ -22,7 +22,7 @@ OLD = Contract(
 EVENTS, LAST = OLD.measures
 
 
-def test_how_a_record_is_read_may_change_and_measures_may_be_added() -> None:
+def test_reading_may_change_and_measures_may_be_added() -> None:
     new = replace(
         OLD,
         schema="at BIGINT, kind STRING, more INT",
@@ -47,9 +47,9 @@ def test_how_a_record_is_read_may_change_and_measures_may_be_added() -> None:
         (replace(OLD, measures=(EVENTS, replace(LAST, operation="min"))), "measure last is a min, not a max"),
     ],
 )
-def test_what_both_sides_of_a_cutover_share_stays(new: Contract, why: str) -> None:
+def test_change_of_a_shared_setting_is_refused(new: Contract, why: str) -> None:
     assert refused(OLD, new) == [why]
 
 
-def test_a_key_of_another_name_is_one_that_is_gone_and_one_that_is_new() -> None:
+def test_renamed_key_is_one_gone_and_one_new() -> None:
     assert refused(OLD, replace(OLD, keys=(Key("sort", "value.kind"),))) == ["key sort is new", "key kind is gone"]

@@ -32,7 +32,7 @@ def after(history: list[tuple[KafkaPartition, int] | None]) -> tuple[Cutovers, d
 
 
 @given(histories)
-def test_a_record_has_for_ever_the_version_that_was_in_force_when_it_was_first_read(
+def test_record_keeps_the_contract_version_of_its_first_reading(
     history: list[tuple[KafkaPartition, int] | None],
 ) -> None:
     cutovers, read = after(history)
@@ -55,7 +55,7 @@ def test_ranges_are_cut_into_pieces_of_one_version(
 
 
 @given(histories, st.integers(1, 7))
-def test_reading_all_of_it_takes_batches_of_one_version_and_old_ones_first(
+def test_backlog_is_read_in_batches_of_one_version_oldest_first(
     history: list[tuple[KafkaPartition, int] | None], most: int
 ) -> None:
     cutovers, _ = after(history)
@@ -68,12 +68,12 @@ def test_reading_all_of_it_takes_batches_of_one_version_and_old_ones_first(
     assert versions == sorted(versions)
 
 
-def test_a_kafka_partition_that_is_past_the_cutover_waits_for_one_that_was_set_back() -> None:
+def test_kafka_partition_past_the_cutover_waits_for_one_set_back() -> None:
     cutovers = Cutovers(2, {ONE: {2: 5}, OTHER: {2: 5}})
     assert cutovers.for_one_batch(GENERATION, {0: 3, 1: 7}, {0: 9, 1: 9}) == {0: 5, 1: 7}
     assert cutovers.for_one_batch(GENERATION, {0: 5, 1: 7}, {0: 9, 1: 9}) == {0: 9, 1: 9}
 
 
-def test_what_nobody_migrated_is_read_as_it_comes() -> None:
+def test_pipeline_without_a_cutover_is_read_in_plain_order() -> None:
     assert Cutovers().for_one_batch(GENERATION, {0: 3, 1: 9}, {0: 9, 1: 9}) == {0: 9, 1: 9}
     assert Cutovers().version(ONE, 0) == 1

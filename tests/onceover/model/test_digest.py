@@ -10,20 +10,20 @@ from onceover.model.digest import EMPTY, Digest, total
 SOME = [Digest(1, *(random.Random(n).randrange(1 << 32) for _ in range(4))) for n in range(50)]
 
 
-def test_the_digest_of_a_union_is_the_sum_and_order_does_not_matter() -> None:
+def test_digest_of_a_union_is_the_sum_in_any_order() -> None:
     shuffled = SOME[:]
     random.Random(7).shuffle(shuffled)
     assert total(shuffled) == total(SOME) == total(SOME[:20]) + total(SOME[20:])
     assert total([]) == EMPTY
 
 
-def test_a_doubled_record_shows_even_where_another_one_is_lost() -> None:
+def test_doubled_record_shows_even_where_another_one_is_lost() -> None:
     one_lost_one_doubled = [*SOME[1:], SOME[1]]
     assert total(one_lost_one_doubled).records == total(SOME).records
     assert total(one_lost_one_doubled) != total(SOME)
 
 
 @pytest.mark.parametrize("part", [-1, 1 << 63])
-def test_a_part_that_no_sum_can_have_is_refused(part: int) -> None:
+def test_digest_part_beyond_any_sum_is_refused(part: int) -> None:
     with pytest.raises(UsageError):
         Digest(1, part)

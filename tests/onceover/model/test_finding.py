@@ -43,67 +43,67 @@ def kinds(evidence: Evidence, file_length: int | None) -> list[Kind]:
     return [finding.kind for finding in judge(evidence, file_length)]
 
 
-def test_a_window_whose_bytes_and_aggregates_are_what_landed_is_right() -> None:
+def test_window_with_landed_bytes_and_aggregates_is_right() -> None:
     assert judge(CLEAN, 1000) == ()
     assert is_right(judge(CLEAN, 1000))
 
 
-def test_bytes_that_no_landing_accounts_for_are_found() -> None:
+def test_bytes_without_a_landing_are_found() -> None:
     assert kinds(CLEAN, 1001) == [Kind.UNACCOUNTED_BYTES]
 
 
-def test_a_file_that_is_missing_or_short_is_found() -> None:
+def test_file_that_is_missing_or_short_is_found() -> None:
     assert kinds(CLEAN, None) == [Kind.MISSING_FILE]
     assert kinds(CLEAN, 999) == [Kind.MISSING_FILE]
 
 
-def test_a_count_that_differs_from_what_landed_is_found() -> None:
+def test_count_that_differs_from_the_landings_is_found() -> None:
     (finding,) = judge(replace(CLEAN, control=Digest(20, 200, 400, 600, 800)), 1000)
     assert (finding.kind, finding.evidence["difference"]) == (Kind.AGGREGATE_MISMATCH, 10)
 
 
-def test_one_lost_and_one_doubled_record_do_not_cancel_out() -> None:
+def test_lost_and_doubled_records_do_not_cancel_out() -> None:
     (finding,) = judge(replace(CLEAN, control=Digest(10, 100, 201, 300, 400)), 1000)
     assert (finding.kind, finding.evidence["difference"]) == (Kind.AGGREGATE_MISMATCH, "digest")
 
 
-def test_rows_of_which_nobody_knows_what_they_count_are_found() -> None:
+def test_rows_of_unknown_count_are_found() -> None:
     (finding,) = judge(replace(CLEAN, control=None), 1000)
     assert finding.kind is Kind.AGGREGATE_MISMATCH
     assert finding.evidence == {"counted": None, "landed": 10, "difference": "unknown"}
 
 
-def test_two_landings_whose_offset_ranges_overlap_are_found() -> None:
+def test_landings_with_overlapping_offsets_are_found() -> None:
     (finding,) = judge(replace(CLEAN, overlaps=((1, 2),)), 1000)
     assert (finding.kind, finding.evidence["landings"]) == (Kind.DUPLICATED, [1, 2])
 
 
-def test_a_landing_whose_length_was_not_proved_is_found() -> None:
+def test_landing_without_a_proved_length_is_found() -> None:
     assert kinds(replace(CLEAN, unproved=(2,)), 1000) == [Kind.UNACCOUNTED_BYTES]
 
 
-def test_after_a_certificate_lengths_and_counts_are_judged_from_it() -> None:
+def test_certified_window_is_judged_from_its_certificate() -> None:
     assert kinds(LATE, 1700) == [Kind.LATE]
     assert kinds(LATE, 1701) == [Kind.UNACCOUNTED_BYTES, Kind.LATE]
     assert kinds(replace(LATE, control=Digest(14, 140, 240, 340, 440)), 1700) == [Kind.AGGREGATE_MISMATCH, Kind.LATE]
 
 
-def test_a_late_record_that_was_counted_rightly_needs_no_repair() -> None:
+def test_late_record_that_was_counted_rightly_needs_no_repair() -> None:
     assert is_right(judge(LATE, 1700))
     assert not is_right(judge(LATE, 1701))
 
 
-def test_records_that_arrived_after_the_close_are_named_at_the_first_certificate_too() -> None:
+def test_late_records_are_named_at_the_first_certificate_too() -> None:
     (finding,) = judge(replace(CLEAN, late_records=3), 1000)
     assert (finding.kind, finding.evidence["records"]) == (Kind.LATE, 3)
 
 
-def test_several_failures_in_one_window_are_all_named() -> None:
+def test_failures_in_one_window_are_all_named() -> None:
     bad = replace(CLEAN, overlaps=((1, 2),), control=Digest(11), late_records=1)
     assert kinds(bad, 5000) == [Kind.DUPLICATED, Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH, Kind.LATE]
 
 
-def test_only_findings_that_a_batch_in_flight_can_cause_wait_for_it() -> None:
+def test_findings_wait_for_a_batch_only_if_it_can_cause_them() -> None:
     assert {kind for kind in Kind if kind.waits} == {
         Kind.UNACCOUNTED_BYTES, Kind.MISSING_FILE, Kind.AGGREGATE_MISMATCH
     }  # fmt: skip

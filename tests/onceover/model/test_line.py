@@ -53,25 +53,25 @@ lines = st.builds(Line, records, st.integers(0, MAX_EVENT_MS)) | st.builds(
 )
 
 
-def test_a_line_looks_as_documented() -> None:
+def test_line_looks_as_documented() -> None:
     assert encode(PLAIN) == (
         b'00c0ffee-00003-0000000000000000042 b8878081 1357016400000 00000001357016400123\tJFK\ttrace\\=7\t{"delay":2}'
     )
 
 
-def test_a_quarantined_line_has_dashes_for_its_event_time_and_ends_with_its_reason() -> None:
+def test_quarantined_line_has_dashes_for_event_time_and_a_reason() -> None:
     data = encode(Line(Record(SOURCE, 42, -1, None, (), b"\t\n"), None, "unparseable: a\tb"))
     assert data[EVENT_TIME.start :] == rb"------------- -0000000000000000001" + b"\t\\N\t\t\\t\\n\tunparseable: a\\tb"
 
 
-def test_the_crc_is_the_published_crc_32_over_the_line_without_its_field() -> None:
+def test_crc_is_the_published_crc_32_of_the_rest_of_the_line() -> None:
     assert zlib.crc32(b"123456789") == 0xCBF43926  # the check value of CRC-32/ISO-HDLC
     data = encode(PLAIN)
     assert int(data[CRC], 16) == zlib.crc32(data[: CRC.start] + data[CRC.stop + 1 :])
 
 
 @given(lines)
-def test_any_bytes_come_back_unchanged_from_one_line(line: Line) -> None:
+def test_bytes_of_any_record_return_unchanged_from_one_line(line: Line) -> None:
     data = encode(line)
     assert decode(data) == line
     assert b"\n" not in data
@@ -79,11 +79,11 @@ def test_any_bytes_come_back_unchanged_from_one_line(line: Line) -> None:
 
 
 @given(records, records)
-def test_two_records_never_have_the_same_line(one: Record, other: Record) -> None:
+def test_lines_of_two_records_always_differ(one: Record, other: Record) -> None:
     assert (encode(Line(one, 0)) == encode(Line(other, 0))) == (one == other)
 
 
-def test_null_is_not_empty_and_not_the_text_that_writes_null() -> None:
+def test_null_is_neither_empty_nor_the_text_that_writes_null() -> None:
     values = [None, b"", rb"\N", b"N"]
     written = {encode(Line(Record(SOURCE, 0, 0, key, (), value), 0)) for key in values for value in values}
     assert len(written) == len(values) ** 2
@@ -117,17 +117,17 @@ def test_lines_sort_by_their_id(written: list[Line]) -> None:
 
 
 @given(sources, st.integers(0, 2**63 - 1))
-def test_an_id_comes_back(source: KafkaPartition, offset: int) -> None:
+def test_id_is_parsed_as_it_was_written(source: KafkaPartition, offset: int) -> None:
     assert parse_id(encode_id(source, offset)) == (source, offset)
 
 
 @pytest.mark.parametrize("data", [b"", b"00c0ffee-00003-000000000000000004", b"00C0FFEE-00003-0000000000000000042"])
-def test_what_is_no_id_is_refused(data: bytes) -> None:
+def test_malformed_id_is_refused(data: bytes) -> None:
     with pytest.raises(UsageError, match="is not an ID"):
         parse_id(data)
 
 
-def test_every_flipped_bit_is_noticed() -> None:
+def test_flipped_bit_is_always_noticed() -> None:
     data = encode(PLAIN)
     for position in range(len(data) * 8):
         flipped = bytearray(data)
@@ -136,7 +136,7 @@ def test_every_flipped_bit_is_noticed() -> None:
             decode(bytes(flipped))
 
 
-def test_every_truncation_is_noticed_and_named() -> None:
+def test_truncation_is_always_noticed_and_named() -> None:
     data = encode(PLAIN)
     for length in range(len(data)):
         with pytest.raises(CorruptLineError, match=rf"^a line of {length} bytes is corrupt: "):
@@ -153,7 +153,7 @@ def test_every_truncation_is_noticed_and_named() -> None:
         (b"k\t\tv\\", "escaped as no writer of ours escapes"),
     ],
 )
-def test_a_foreign_line_is_corrupt_although_its_crc_is_right(fields: bytes, problem: str) -> None:
+def test_foreign_line_is_corrupt_although_its_crc_is_right(fields: bytes, problem: str) -> None:
     data = encode(PLAIN)
     rest = data[EVENT_TIME.start : 79] + fields
     crc = b"%08x " % zlib.crc32(data[: CRC.start] + rest)
@@ -162,24 +162,24 @@ def test_a_foreign_line_is_corrupt_although_its_crc_is_right(fields: bytes, prob
 
 
 @pytest.mark.parametrize("event_ms", [-1, MAX_EVENT_MS + 1])
-def test_an_event_time_outside_its_field_is_refused(event_ms: int) -> None:
+def test_event_time_outside_its_field_is_refused(event_ms: int) -> None:
     with pytest.raises(UsageError, match="quarantine the record"):
         Line(PLAIN.record, event_ms)
 
 
-def test_a_line_has_either_an_event_time_or_a_reason() -> None:
+def test_line_has_either_an_event_time_or_a_reason() -> None:
     for event_ms, reason in ((None, None), (0, "unparseable")):
         with pytest.raises(UsageError, match="either"):
             Line(PLAIN.record, event_ms, reason)
 
 
-def test_an_append_begins_and_ends_with_a_newline_and_is_nothing_without_lines() -> None:
+def test_append_begins_and_ends_with_a_newline_unless_empty() -> None:
     assert frame([b"a", b"b"]) == b"\na\nb\n"
     assert frame([]) == b""
 
 
 @given(st.lists(lines, min_size=1, max_size=4), st.lists(lines, min_size=1, max_size=4), st.data())
-def test_a_torn_append_costs_none_of_the_records_around_it(
+def test_torn_append_costs_none_of_the_records_around_it(
     torn: list[Line], following: list[Line], data: st.DataObject
 ) -> None:
     append = frame(map(encode, torn))
@@ -193,9 +193,7 @@ def test_a_torn_append_costs_none_of_the_records_around_it(
 
 
 @given(st.lists(lines, max_size=5), st.integers(1, 300))
-def test_a_file_is_read_the_same_whatever_its_chunks_and_each_line_knows_its_place(
-    written: list[Line], size: int
-) -> None:
+def test_file_reads_the_same_in_any_chunks_with_lines_placed(written: list[Line], size: int) -> None:
     file = b"".join(frame([encode(line)]) for line in written) + b"\n\n"
     found = list(decode_file(_chunks(file, size)))
     assert [piece.line for piece in found if isinstance(piece, PlacedLine)] == written
@@ -203,7 +201,7 @@ def test_a_file_is_read_the_same_whatever_its_chunks_and_each_line_knows_its_pla
         assert file.startswith(encode(line) + b"\n", piece.position)
 
 
-def test_a_stretch_without_a_newline_is_reported_once_and_not_collected() -> None:
+def test_bytes_without_a_newline_are_reported_once_not_collected() -> None:
     good = encode(PLAIN)
     file = b"x" * 1000 + b"\n" + good + b"\n" + b"y" * 999
     found = list(decode_file(_chunks(file, 64), longest=len(good)))

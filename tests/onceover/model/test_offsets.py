@@ -19,7 +19,7 @@ def offsets(pieces: tuple[OffsetRange, ...] | list[OffsetRange], source: KafkaPa
 
 
 @given(ranges)
-def test_coalescing_keeps_every_offset_and_leaves_no_two_that_touch(pieces: list[OffsetRange]) -> None:
+def test_coalescing_keeps_every_offset_and_leaves_none_adjacent(pieces: list[OffsetRange]) -> None:
     joined = coalesce(pieces)
     for source in (P0, P1):
         assert offsets(joined, source) == offsets(pieces, source)
@@ -27,7 +27,7 @@ def test_coalescing_keeps_every_offset_and_leaves_no_two_that_touch(pieces: list
 
 
 @given(ranges, st.integers(0, 20))
-def test_the_frontier_is_the_end_of_the_unbroken_prefix(pieces: list[OffsetRange], origin: int) -> None:
+def test_frontier_is_the_end_of_the_unbroken_prefix(pieces: list[OffsetRange], origin: int) -> None:
     there = offsets(pieces, P0)
     at = frontier(origin, [r for r in pieces if r.source == P0])
     assert all(o in there for o in range(origin, at))
@@ -35,7 +35,7 @@ def test_the_frontier_is_the_end_of_the_unbroken_prefix(pieces: list[OffsetRange
 
 
 @given(ranges)
-def test_holes_and_ranges_together_are_everything_up_to_the_reach(pieces: list[OffsetRange]) -> None:
+def test_holes_and_ranges_together_fill_the_reach(pieces: list[OffsetRange]) -> None:
     missing = holes({P0: 0, P1: 0}, pieces)
     for source in (P0, P1):
         reach = max((r.end for r in pieces if r.source == source and len(r)), default=0)
@@ -56,11 +56,11 @@ def test_touching_ranges_do_not_overlap() -> None:
 
 @pytest.mark.parametrize(("generation", "number"), [("ABCDEF01", 0), ("0000001", 0), ("0000000g", 0), ("00000001", -1),
                                                     ("00000001", 100_000)])  # fmt: skip
-def test_a_kafka_partition_that_has_no_place_in_an_id_is_refused(generation: str, number: int) -> None:
+def test_kafka_partition_too_large_for_an_id_is_refused(generation: str, number: int) -> None:
     with pytest.raises(UsageError):
         KafkaPartition(generation, number)
 
 
-def test_a_reversed_range_is_refused() -> None:
+def test_reversed_range_is_refused() -> None:
     with pytest.raises(UsageError, match="reversed"):
         OffsetRange(P0, 5, 4)

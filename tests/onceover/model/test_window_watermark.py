@@ -12,27 +12,27 @@ def judge(*partitions: PartitionProgress) -> tuple[datetime | None, bool]:
     return watermark(partitions, allowed_lateness=HOUR, idle_after=MINUTE)
 
 
-def test_the_slowest_kafka_partition_holds_it_back_and_lateness_is_subtracted() -> None:
+def test_watermark_is_the_slowest_kafka_partition_minus_lateness() -> None:
     fast, slow = PartitionProgress(NOON, None), PartitionProgress(NOON - HOUR, None)
     assert judge(fast, slow) == (NOON - 2 * HOUR, False)
 
 
-def test_a_kafka_partition_that_is_caught_up_and_idle_is_left_out() -> None:
+def test_kafka_partition_caught_up_and_idle_is_left_out() -> None:
     assert judge(PartitionProgress(NOON, None), PartitionProgress(NOON - HOUR, MINUTE)) == (NOON - HOUR, False)
 
 
-def test_one_that_is_caught_up_but_not_for_long_still_counts() -> None:
+def test_kafka_partition_caught_up_but_not_for_long_counts() -> None:
     just = PartitionProgress(NOON - HOUR, MINUTE - timedelta(seconds=1))
     assert judge(PartitionProgress(NOON, None), just) == (NOON - 2 * HOUR, False)
 
 
-def test_when_all_are_idle_every_window_closes() -> None:
+def test_idle_kafka_partitions_close_every_window() -> None:
     assert judge(PartitionProgress(NOON, MINUTE), PartitionProgress(None, HOUR)) == (None, True)
 
 
-def test_one_that_is_behind_and_has_shown_no_event_time_closes_nothing() -> None:
+def test_kafka_partition_behind_without_a_time_closes_nothing() -> None:
     assert judge(PartitionProgress(NOON, None), PartitionProgress(None, None)) == (None, False)
 
 
-def test_no_kafka_partition_at_all_closes_nothing() -> None:
+def test_watermark_without_kafka_partitions_closes_nothing() -> None:
     assert judge() == (None, False)

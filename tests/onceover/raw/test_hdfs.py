@@ -15,7 +15,7 @@ from onceover.raw.hdfs import connected
 WHERE = "http://127.0.0.1:1"
 
 
-def test_without_a_word_the_user_is_taken_at_their_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hdfs_without_a_setting_uses_simple_authentication(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ONCEOVER_HDFS_AUTH", raising=False)
     assert isinstance(connected(WHERE), InsecureClient)
 
@@ -36,7 +36,7 @@ def test_kerberos_logs_in_with_its_own_client(monkeypatch: pytest.MonkeyPatch) -
     assert made._session.trust_env is False
 
 
-def test_what_is_missing_or_unknown_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_or_unknown_authentication_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "requests_kerberos", None)
     monkeypatch.delitem(sys.modules, "hdfs.ext.kerberos", raising=False)
     monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "kerberos")
