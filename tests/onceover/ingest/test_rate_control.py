@@ -30,7 +30,7 @@ def after(
     return pace.submit(now, running, since)
 
 
-def test_it_starts_slowly_until_a_batch_is_done() -> None:
+def test_rate_starts_slowly_until_a_batch_is_done() -> None:
     pace = controller()
     assert pace.submit(0) == 2000
     assert pace.submit(1000, Timing(2000, 0, 0)) == 2000
@@ -38,7 +38,7 @@ def test_it_starts_slowly_until_a_batch_is_done() -> None:
     assert after(pace, 3000, done(2000, 0, 0, 2500)) == 2000 / 2.5
 
 
-def test_a_batch_that_is_done_out_of_time_is_judged_by_the_formula_once() -> None:
+def test_batch_out_of_time_is_judged_by_the_formula_once() -> None:
     pace, reference = controller(), PidEstimator(1000, LEAST)
     batches = [done(2000, 0, 0, 100), done(20_000, 1000, 1000, 1700), done(28_000, 2000, 2100, 3500)]
     for batch in batches:
@@ -49,7 +49,7 @@ def test_a_batch_that_is_done_out_of_time_is_judged_by_the_formula_once() -> Non
 
 
 @pytest.mark.parametrize(("interval", "inside", "outside"), [(1000, 950, 949), (400, 380, 379), (10_000, 9950, 9949)])
-def test_a_batch_that_took_its_interval_leaves_the_rate_alone(interval: int, inside: int, outside: int) -> None:
+def test_batch_that_took_its_interval_leaves_the_rate_alone(interval: int, inside: int, outside: int) -> None:
     for took, stays in ((inside, True), (interval, True), (outside, False), (interval + 1, False)):
         pace = controller(interval)
         first = after(pace, interval, done(2000, 0, 0, 100))
@@ -57,7 +57,7 @@ def test_a_batch_that_took_its_interval_leaves_the_rate_alone(interval: int, ins
         assert (second == first) == stays, took
 
 
-def test_three_of_them_in_a_row_give_the_mean_of_their_rates() -> None:
+def test_batches_on_time_three_in_a_row_give_their_mean_rate() -> None:
     pace = controller()
     before = after(pace, 1000, done(1000, 0, 0, 100))
     on_time = [done(9000, n * 1000, n * 1000, n * 1000 + took) for n, took in ((1, 960), (2, 980), (3, 1000))]
@@ -66,7 +66,7 @@ def test_three_of_them_in_a_row_give_the_mean_of_their_rates() -> None:
     assert after(pace, 4000, on_time[2]) == pytest.approx(mean)
 
 
-def test_a_stuck_batch_lowers_the_rate_and_a_freed_one_lets_it_recover() -> None:
+def test_stuck_batch_lowers_the_rate_and_a_freed_one_restores_it() -> None:
     pace = controller()
     full = after(pace, 1000, done(50_000, 0, 0, 900))
     stuck, rates = Timing(50_000, 1000, 1000), []
@@ -83,7 +83,7 @@ def test_a_stuck_batch_lowers_the_rate_and_a_freed_one_lets_it_recover() -> None
     assert after(pace, now, last) == pytest.approx(full, rel=0.05)
 
 
-def test_a_batch_that_took_all_there_was_says_nothing_of_a_limit() -> None:
+def test_batch_that_drained_the_log_shows_no_limit() -> None:
     pace = controller()
     before = after(pace, 1000, done(50_000, 0, 0, 900))
     assert after(pace, 2000, done(10, 1000, 1000, 1400, drained=True)) == before
@@ -94,12 +94,12 @@ def test_a_batch_that_took_all_there_was_says_nothing_of_a_limit() -> None:
     assert pace.submit(6500, Timing(10, 5000, 5000, drained=True)) < before, "but one beyond its interval does"
 
 
-def test_a_batch_that_is_done_is_judged_though_the_next_one_runs_already() -> None:
+def test_finished_batch_is_judged_while_the_next_one_runs() -> None:
     pace = controller()
     assert after(pace, 2000, done(2000, 0, 0, 1600), Timing(2000, 1000, 1600), None) < 2000
 
 
-def test_what_the_estimate_refuses_changes_nothing() -> None:
+def test_values_that_the_estimate_refuses_change_nothing() -> None:
     pace = controller()
     assert after(pace, 1000, done(2000, 500, 500, 500)) == 2000
     assert after(pace, 2000, done(2000, 500, 500, 400)) == 2000
@@ -116,7 +116,7 @@ TIMES = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.integers(-1
         st.tuples(TIMES, st.integers(-5, 10**12), TIMES, TIMES, st.one_of(st.none(), TIMES), st.booleans()), max_size=12
     )
 )
-def test_the_rate_stays_within_its_bounds_whatever_it_is_told(
+def test_rate_stays_within_its_bounds_for_any_input(
     batches: list[tuple[float, int, float, float, float | None, bool]],
 ) -> None:
     pace = controller()
@@ -126,7 +126,7 @@ def test_the_rate_stays_within_its_bounds_whatever_it_is_told(
         assert LEAST <= rate <= MOST
 
 
-def test_a_clock_that_jumped_ahead_and_back_does_not_end_control() -> None:
+def test_clock_that_jumped_ahead_and_back_does_not_end_control() -> None:
     pace = controller()
     after(pace, 1000, done(50_000, 0, 0, 900))
     after(pace, 1e12, done(50_000, 1000, 1e12 - 500, 1e12))
@@ -134,7 +134,7 @@ def test_a_clock_that_jumped_ahead_and_back_does_not_end_control() -> None:
     assert after(pace, 8000, done(50_000, 3000, 3000, 7900)) == pytest.approx(50_000 / 4.9)
 
 
-def test_a_running_batch_has_its_expected_rest_in_both_terms() -> None:
+def test_running_batch_has_its_expected_rest_in_both_terms() -> None:
     plain, blocked = PidEstimator(1000, LEAST), PidEstimator(1000, LEAST)
     for estimator in (plain, blocked):
         estimator.compute(1000, 1000, 500, 0)

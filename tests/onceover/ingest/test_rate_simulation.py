@@ -38,7 +38,7 @@ def both(
 
 @pytest.mark.parametrize("first", [float("inf"), 2000], ids=["as Spark begins", "as ours begins"])
 @pytest.mark.parametrize("spare", [1.2, 1.3, 1.5, 1.7])
-def test_on_a_square_wave_batches_wait_at_most_a_third_as_long(spare: float, first: float) -> None:
+def test_square_wave_batches_wait_at_most_a_third_as_long(spare: float, first: float) -> None:
     for seed in range(3):
         found, sparks = both(square_wave(), steady(MEAN * spare), seed, first)
         assert found.mean_delay <= 0.35 * sparks.mean_delay
@@ -47,7 +47,7 @@ def test_on_a_square_wave_batches_wait_at_most_a_third_as_long(spare: float, fir
 
 @pytest.mark.parametrize("spare", [1.2, 1.7])
 @pytest.mark.parametrize("shape", ["step", "ramp", "stall"])
-def test_under_other_loads_they_wait_no_longer(shape: str, spare: float) -> None:
+def test_batches_under_other_loads_wait_no_longer(shape: str, spare: float) -> None:
     most = MEAN * spare
     load: Load = {"step": step(MEAN / 2, 1.15 * most, 30), "ramp": ramp(1.2 * most, 60)}.get(shape, lambda now: MEAN)
     capacity = stalling(most, 40, 50) if shape == "stall" else steady(most)
@@ -58,7 +58,7 @@ def test_under_other_loads_they_wait_no_longer(shape: str, spare: float) -> None
 
 
 @pytest.mark.parametrize("spare", [1.2, 1.7])
-def test_a_trickle_between_bursts_does_not_look_like_a_slow_machine(spare: float) -> None:
+def test_trickle_between_bursts_does_not_look_like_slowness(spare: float) -> None:
     """Between bursts a batch is mostly overhead; both begin at the same rate."""
     load, capacity = square_wave(between=500.0), steady(MEAN * spare / 0.6)
     found, sparks = (simulate(pace, load, capacity, SECONDS, 0.02, overhead_ms=400)
@@ -67,7 +67,7 @@ def test_a_trickle_between_bursts_does_not_look_like_a_slow_machine(spare: float
     assert found.processed >= sparks.processed
 
 
-def test_without_control_bursts_queue_up() -> None:
+def test_bursts_queue_up_without_control() -> None:
     """Or the simulation would show nothing."""
 
     def of(pace: Pace) -> Outcome:
@@ -79,7 +79,7 @@ def test_without_control_bursts_queue_up() -> None:
     )
 
 
-def test_fair_shares_read_a_backlog_that_lies_in_one_kafka_partition_in_as_few_batches_as_can_be() -> None:
+def test_fair_shares_read_a_one_sided_backlog_in_fewest_batches() -> None:
     backlog = [80_000, 6_667, 6_667, 6_666]
     assert batches_until_read(backlog, 10_000, fair=True) == 10
     assert batches_until_read(backlog, 10_000, fair=False) == 32

@@ -89,7 +89,7 @@ def running(submissions: Submissions, facts: TopicFacts, at: dict[int, int]) -> 
     return submissions.running(submitted)
 
 
-def test_batches_are_submitted_while_one_runs_and_follow_in_order(log: Log) -> None:
+def test_batches_are_submitted_during_one_and_follow_in_order(log: Log) -> None:
     submissions = made(log)
     log.now = facts(5, 0)
     with running(submissions, log.now, {0: 0, 1: 0}):
@@ -103,7 +103,7 @@ def test_batches_are_submitted_while_one_runs_and_follow_in_order(log: Log) -> N
     assert submissions.next(facts(9, 9), {0: 9, 1: 9}) is None
 
 
-def test_a_batch_ends_at_a_cutover_and_what_is_beyond_it_is_the_next(log: Log) -> None:
+def test_batch_ends_at_a_cutover_and_the_rest_is_the_next(log: Log) -> None:
     old, new = KafkaPartition("0badcafe", 0), KafkaPartition("0badcafe", 1)
     submissions = made(log, cutovers=Cutovers(2, {old: {2: 3}, new: {2: 2}}))
     log.now = facts(5, 4)
@@ -123,7 +123,7 @@ def test_a_batch_ends_at_a_cutover_and_what_is_beyond_it_is_the_next(log: Log) -
         pytest.param(facts(6, 0), {0: 5, 1: 0}, [(0, 5, 6)], id="truncated below what waits"),
     ],
 )
-def test_what_waits_is_submitted_anew_where_reading_does_not_go_on_there(
+def test_waiting_batches_are_replanned_where_reading_moved(
     log: Log, found: TopicFacts, at: dict[int, int], expected: list[tuple[int, int, int]]
 ) -> None:
     submissions = made(log)
@@ -135,7 +135,7 @@ def test_what_waits_is_submitted_anew_where_reading_does_not_go_on_there(
     assert submissions.waiting == 0
 
 
-def test_the_line_has_an_end_and_a_batch_holds_at_most_what_it_may(log: Log) -> None:
+def test_queue_is_bounded_and_a_batch_holds_at_most_its_limit(log: Log) -> None:
     submissions = made(log, most=10)
     log.now = facts(10**6, 0)
     with running(submissions, log.now, {0: 0, 1: 0}):
@@ -145,7 +145,7 @@ def test_the_line_has_an_end_and_a_batch_holds_at_most_what_it_may(log: Log) -> 
     assert ranges(submissions.next(log.now, {0: 10, 1: 0})) == [(0, 10, 20)]
 
 
-def test_a_broker_that_is_away_submits_nothing_until_it_is_back(log: Log) -> None:
+def test_unreachable_broker_submits_nothing_until_it_is_back(log: Log) -> None:
     submissions = made(log)
     log.now = UnreachableError("away")
     with running(submissions, facts(5, 0), {0: 0, 1: 0}):
@@ -156,14 +156,14 @@ def test_a_broker_that_is_away_submits_nothing_until_it_is_back(log: Log) -> Non
     assert ranges(submissions.next(log.now, {0: 5, 1: 0})) == [(0, 5, 8)]
 
 
-def test_what_the_submitting_thread_stumbles_over_is_not_hidden(log: Log) -> None:
+def test_error_of_the_submitting_thread_is_raised(log: Log) -> None:
     submissions = made(log)
     log.now = ZeroDivisionError("a bug")
     with pytest.raises(ZeroDivisionError), running(submissions, facts(5, 0), {0: 0, 1: 0}):
         until_asked(log, 1)
 
 
-def test_pace_hears_of_a_batch_that_ended_and_of_none_that_failed(log: Log) -> None:
+def test_pace_learns_of_batches_that_ended_not_of_failed_ones(log: Log) -> None:
     pace = Said(rate=200)
     submissions = made(log, pace)
     log.now = facts(100, 100)
@@ -185,16 +185,14 @@ def test_pace_hears_of_a_batch_that_ended_and_of_none_that_failed(log: Log) -> N
     assert (first[1] is None, second[1] is None) == (True, False), "the second one waits behind the first"
 
 
-def test_pace_is_not_asked_for_a_batch_that_is_not_submitted(log: Log) -> None:
+def test_pace_is_not_consulted_for_a_batch_that_is_not_submitted(log: Log) -> None:
     pace = Said(rate=200)
     assert made(log, pace).next(facts(3, 0), {0: 3, 1: 0}) is None
     assert pace.asked == []
 
 
 @pytest.mark.parametrize(("rate", "expected"), [(0.001, 1), (1e12, 1000)])
-def test_a_batch_holds_at_least_one_offset_and_at_most_what_the_pipeline_allows(
-    log: Log, rate: float, expected: int
-) -> None:
+def test_batch_holds_one_offset_at_least_and_its_limit_at_most(log: Log, rate: float, expected: int) -> None:
     submitted = made(log, Said(rate)).next(facts(10**6, 10**6), {0: 0, 1: 0})
     assert submitted is not None
     assert (submitted.elements, submitted.rate, submitted.drained) == (expected, rate, False)
@@ -212,7 +210,7 @@ class Stop(threading.Event):
         return False
 
 
-def test_who_has_read_all_waits_for_the_next_interval_and_not_beyond_a_stop(log: Log) -> None:
+def test_drained_driver_waits_for_the_next_interval_or_a_stop(log: Log) -> None:
     submissions, nobody = made(log), Stop()
     assert submissions.next(facts(0, 0), {0: 0, 1: 0}) is None
     submissions.wait(nobody)
@@ -225,7 +223,7 @@ def test_who_has_read_all_waits_for_the_next_interval_and_not_beyond_a_stop(log:
 
 
 @pytest.mark.parametrize("paced", [False, True])
-def test_who_is_behind_waits_for_the_next_interval_only_where_something_limits_it(log: Log, paced: bool) -> None:
+def test_driver_behind_waits_only_if_a_rate_limits_it(log: Log, paced: bool) -> None:
     submissions = made(log, Said(500) if paced else None, most=10)
     submissions.next(facts(100, 0), {0: 0, 1: 0})
 
@@ -235,7 +233,7 @@ def test_who_is_behind_waits_for_the_next_interval_only_where_something_limits_i
     assert len(nobody.waits) == paced
 
 
-def test_with_rate_control_the_first_batches_are_small(log: Log) -> None:
+def test_first_batches_are_small_under_rate_control(log: Log) -> None:
     submissions = made(log, most=10**6, rate_control="pid", start_rate=500)
     first = submissions.next(facts(10**6, 10**6), {0: 0, 1: 0})
     assert first is not None

@@ -26,7 +26,7 @@ def mute() -> Iterator[str]:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_a_broker_that_is_down_is_named_in_one_line_with_the_reason(nobody: str) -> None:
+def test_broker_that_is_down_is_named_in_one_line_with_reason(nobody: str) -> None:
     with pytest.raises(
         UnreachableError, match=rf"{nobody}.*does not answer.*Connection refused.*ONCEOVER_KAFKA"
     ) as down:
@@ -34,7 +34,7 @@ def test_a_broker_that_is_down_is_named_in_one_line_with_the_reason(nobody: str)
     assert "\n" not in str(down.value)
 
 
-def test_a_broker_that_never_answers_is_not_waited_for_for_ever(mute: str) -> None:
+def test_broker_that_never_answers_is_not_waited_for_for_ever(mute: str) -> None:
     begun = time.monotonic()
     with pytest.raises(UnreachableError):
         Topic(mute, "flights", "read_committed", {}, timeout=1).facts()
@@ -43,6 +43,6 @@ def test_a_broker_that_never_answers_is_not_waited_for_for_ever(mute: str) -> No
     assert time.monotonic() - begun < 8
 
 
-def test_a_value_that_the_client_refuses_is_a_mistake_in_the_pipeline(nobody: str) -> None:
+def test_value_that_the_client_refuses_is_a_pipeline_mistake(nobody: str) -> None:
     with pytest.raises(ConfigurationError, match=r"security\.protocol.*correct the property"):
         Topic(nobody, "flights", "read_committed", {"security.protocol": "nonsense"})

@@ -23,18 +23,18 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize("key", PUBLISHED)
-def test_a_key_goes_where_its_md5_says(key: bytes) -> None:
+def test_key_is_placed_by_its_md5(key: bytes) -> None:
     for partitions in (1, 2, 3, 4, 64, 1000):
         assert md5_partition(key, partitions) == PUBLISHED[key] % partitions
 
 
-def test_without_a_key_any_kafka_partition_is_taken() -> None:
+def test_record_without_a_key_takes_any_kafka_partition() -> None:
     counts = Counter(md5_partition(None, 4) for _ in range(4000))
     assert set(counts) == {0, 1, 2, 3}
     assert min(counts.values()) > 800
 
 
-def test_no_kafka_partition_is_no_place() -> None:
+def test_place_among_no_kafka_partitions_is_refused() -> None:
     with pytest.raises(UsageError):
         md5_partition(b"a", 0)
 
@@ -48,7 +48,7 @@ def test_tail_numbers_are_spread_as_evenly_as_by_murmur2() -> None:
     assert abs(worst(ours) - worst(kafkas)) <= 0.01
 
 
-def test_murmur2_here_is_kafkas() -> None:
+def test_murmur2_is_that_of_kafka() -> None:
     # The values of org.apache.kafka.common.utils.UtilsTest.
     assert murmur2(b"21") == -973932308 & 0xFFFFFFFF
     assert murmur2(b"foobar") == -790332482 & 0xFFFFFFFF
@@ -56,7 +56,7 @@ def test_murmur2_here_is_kafkas() -> None:
 
 
 @pytest.mark.stack
-def test_the_producer_places_records_by_their_keys(broker: Broker) -> None:
+def test_producer_places_records_by_their_keys(broker: Broker) -> None:
     topic = broker.create(4)
     producer = Md5Producer(Producer({"bootstrap.servers": broker.address, "log_level": 0}))
     keys = [str(n).encode() for n in range(200)]
@@ -72,7 +72,7 @@ def test_the_producer_places_records_by_their_keys(broker: Broker) -> None:
         producer.produce("nowhere", b"v", b"k")
 
 
-def test_a_broker_that_is_not_there_is_told() -> None:
+def test_missing_broker_is_reported() -> None:
     producer = Md5Producer(Producer({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}), timeout=0.2)
     with pytest.raises(UnreachableError, match="no broker says"):
         producer.produce("t", b"v", b"k")

@@ -25,7 +25,7 @@ def seen(source: KafkaSource, start: int, end: int) -> list[tuple[int, bytes]]:
     return [(row["offset"], row["value"]) for row in rows(source, start, end)]
 
 
-def test_a_record_comes_as_it_was_sent(broker: Broker, topic: str) -> None:
+def test_record_is_read_as_it_was_sent(broker: Broker, topic: str) -> None:
     headers = [("a", b"1"), ("a", None), ("tab\tname", b"\xff\x00\n\\"), ("", b"")]
     broker.produce(topic, [b"\xffv\n"], key=b"\x00k", headers=headers, timestamp=1_360_000_000_123)
     (batch,) = read_range(broker.source(topic), 0, 0, 1)
@@ -52,7 +52,7 @@ def test_null_and_empty_stay_apart(broker: Broker, topic: str) -> None:
     ]
 
 
-def test_a_header_name_that_is_not_utf8_does_not_block_its_record(broker: Broker, topic: str) -> None:
+def test_header_name_that_is_not_utf8_does_not_block_its_record(broker: Broker, topic: str) -> None:
     broker.produce(topic, [b"v"] * 1000)
     assert len(rows(broker.source(topic), 0, 1000)) == 1000, "the interpreter has specialized the call by now"
     broker.produce_header_name(topic, b"caf\xe9", b"1")
@@ -63,17 +63,17 @@ def test_a_header_name_that_is_not_utf8_does_not_block_its_record(broker: Broker
     ]
 
 
-def test_only_the_range_is_read(broker: Broker, topic: str) -> None:
+def test_reader_reads_only_its_range(broker: Broker, topic: str) -> None:
     broker.produce(topic, [b"%d" % i for i in range(10)])
     assert seen(broker.source(topic), 3, 6) == [(3, b"3"), (4, b"4"), (5, b"5")]
 
 
-def test_an_empty_range_reads_nothing_and_asks_nobody(broker: Broker, topic: str) -> None:
+def test_empty_range_reads_nothing_and_connects_to_no_broker(broker: Broker, topic: str) -> None:
     assert seen(broker.source(topic), 0, 0) == []
     assert seen(KafkaSource("127.0.0.1:1", "no-such-topic", "id"), 5, 5) == []
 
 
-def test_a_range_that_ends_in_a_marker_is_whole(broker: Broker, topic: str) -> None:
+def test_range_that_ends_in_a_marker_is_whole(broker: Broker, topic: str) -> None:
     broker.transact(topic, [b"a", b"b"])
     assert broker.facts(topic).end == {0: 3}
     assert seen(broker.source(topic), 0, 3) == [(0, b"a"), (1, b"b")]
@@ -93,12 +93,12 @@ def test_aborted_records_are_not_read_and_leave_no_wait(broker: Broker, topic: s
     assert time.monotonic() - begun < 10
 
 
-def test_under_read_uncommitted_aborted_records_are_records(broker: Broker, topic: str) -> None:
+def test_aborted_records_are_records_under_read_uncommitted(broker: Broker, topic: str) -> None:
     broker.transact(topic, [b"x"], abort=True)
     assert seen(broker.source(topic, isolation="read_uncommitted"), 0, 2) == [(0, b"x")]
 
 
-def test_large_records_come_in_batches_bounded_by_bytes(broker: Broker, topic: str) -> None:
+def test_large_records_are_read_in_batches_bounded_by_bytes(broker: Broker, topic: str) -> None:
     large = [bytes([65 + i]) * (1 << 20) for i in range(24)] + [b"z" * (3 << 20)]
     broker.produce(topic, large)
     batches = list(read_range(broker.source(topic), 0, 0, 25))
@@ -106,14 +106,14 @@ def test_large_records_come_in_batches_bounded_by_bytes(broker: Broker, topic: s
     assert len(batches) > 1
 
 
-def test_many_records_come_in_order_without_a_gap(broker: Broker, topic: str) -> None:
+def test_many_records_are_read_in_order_without_a_gap(broker: Broker, topic: str) -> None:
     broker.produce(topic, (b"%d" % i for i in range(25_000)))
     batches = list(read_range(broker.source(topic), 0, 0, 25_000))
     assert [offset for batch in batches for offset in batch["offset"].to_pylist()] == list(range(25_000))
     assert max(batch.num_rows for batch in batches) < 3 * reader.BATCH_RECORDS
 
 
-def test_a_range_that_expired_is_an_error_and_no_jump(broker: Broker, topic: str) -> None:
+def test_expired_range_is_an_error_and_no_jump(broker: Broker, topic: str) -> None:
     broker.produce(topic, [b"a", b"b", b"c"])
     broker.expire(topic, before=2)
     with pytest.raises(OffsetRangeError, match=r"\[0, 3\).*does not hold offset 0.*expired"):
@@ -121,7 +121,7 @@ def test_a_range_that_expired_is_an_error_and_no_jump(broker: Broker, topic: str
     assert seen(broker.source(topic), 2, 3) == [(2, b"c")]
 
 
-def test_a_log_that_ends_before_the_range_is_an_error_and_no_short_read(broker: Broker, topic: str) -> None:
+def test_log_that_ends_before_the_range_is_an_error(broker: Broker, topic: str) -> None:
     broker.produce(topic, [b"a", b"b"])
     source = broker.source(topic, stall_seconds=1)
     with pytest.raises(OffsetRangeError, match=r"the log ends at offset 2"):
@@ -130,7 +130,7 @@ def test_a_log_that_ends_before_the_range_is_an_error_and_no_short_read(broker: 
         seen(source, 500, 501)
 
 
-def test_a_recreated_topic_is_noticed_before_the_first_record(broker: Broker, topic: str) -> None:
+def test_recreated_topic_is_noticed_before_the_first_record(broker: Broker, topic: str) -> None:
     broker.produce(topic, [b"old"])
     source = broker.source(topic)
     broker.recreate(topic)
@@ -139,7 +139,7 @@ def test_a_recreated_topic_is_noticed_before_the_first_record(broker: Broker, to
         seen(source, 0, 1)
 
 
-def test_a_topic_recreated_while_it_is_read_is_noticed_after_the_last_record(
+def test_topic_recreated_during_a_read_is_noticed_at_its_end(
     broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.produce(topic, [b"old"])
@@ -159,7 +159,7 @@ def test_a_topic_recreated_while_it_is_read_is_noticed_after_the_last_record(
         seen(source, 0, 1)
 
 
-def test_an_unknown_topic_and_an_unreachable_broker_are_errors(broker: Broker, topic: str) -> None:
+def test_unknown_topic_and_an_unreachable_broker_are_errors(broker: Broker, topic: str) -> None:
     source = broker.source(topic)
     with pytest.raises(TerminalError, match="does not exist"):
         seen(replace(source, topic="no-such-topic"), 0, 1)
@@ -168,7 +168,7 @@ def test_an_unknown_topic_and_an_unreachable_broker_are_errors(broker: Broker, t
 
 
 @pytest.mark.faults
-def test_a_broker_that_freezes_while_it_is_read_fails_the_read_in_bounded_time(broker: Broker, topic: str) -> None:
+def test_broker_that_freezes_during_a_read_fails_it_in_time(broker: Broker, topic: str) -> None:
     broker.produce(topic, [b"x" * (1 << 20)] * 64)
     batches = read_range(broker.source(topic, stall_seconds=2), 0, 0, 64)
     first = next(batches)

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from tests.onceover.conftest import Broker
 
 
-def test_a_generation_is_the_head_of_the_topic_id() -> None:
+def test_generation_is_the_head_of_the_topic_id() -> None:
     assert generation_of("3QQ4iTqxTMuP8fUEtkphFQ") == "dd043889"
     assert generation_of("-_-_-_-_-_-_-_-_-_-_-w") == "fbffbffb"
 
 
 @pytest.mark.stack
-def test_an_empty_topic_begins_and_ends_at_zero_everywhere(broker: Broker) -> None:
+def test_empty_topic_begins_and_ends_at_zero_everywhere(broker: Broker) -> None:
     topic = broker.create(kafka_partitions=3)
     facts = broker.facts(topic)
     assert facts.earliest == facts.end == {0: 0, 1: 0, 2: 0}
@@ -33,7 +33,7 @@ def test_earliest_moves_with_retention_and_end_with_records(broker: Broker, topi
 
 
 @pytest.mark.stack
-def test_under_read_committed_an_open_transaction_is_beyond_the_end(broker: Broker, topic: str) -> None:
+def test_open_transaction_is_beyond_the_end_under_read_committed(broker: Broker, topic: str) -> None:
     broker.produce(topic, [b"before"])
     with broker.transaction(topic, [b"open", b"open"]) as open_transaction:
         assert broker.facts(topic, "read_committed").end == {0: 1}
@@ -43,7 +43,7 @@ def test_under_read_committed_an_open_transaction_is_beyond_the_end(broker: Brok
 
 
 @pytest.mark.stack
-def test_a_recreated_topic_is_another_generation(broker: Broker, topic: str) -> None:
+def test_recreated_topic_is_another_generation(broker: Broker, topic: str) -> None:
     asked = Topic(broker.address, topic, "read_committed", {})
     before = asked.facts()
     broker.recreate(topic)
@@ -51,7 +51,7 @@ def test_a_recreated_topic_is_another_generation(broker: Broker, topic: str) -> 
 
 
 @pytest.mark.stack
-def test_an_unknown_topic_is_an_error_that_says_so_and_creates_nothing(broker: Broker) -> None:
+def test_unknown_topic_is_an_error_and_is_not_created(broker: Broker) -> None:
     for _ in range(2):
         with pytest.raises(TerminalError, match=r"'no-such-topic', it does not exist; create it"):
             Topic(broker.address, "no-such-topic", "read_committed", {}).facts()

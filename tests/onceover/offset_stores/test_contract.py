@@ -28,7 +28,7 @@ def loaded(store: OffsetStore) -> dict[int, int]:
     return dict(store.load(ALL).offsets)
 
 
-def test_nothing_is_stored_at_first_and_what_was_saved_is_loaded_by_everybody(place: Place) -> None:
+def test_store_is_empty_at_first_and_then_the_same_for_all(place: Place) -> None:
     store = place.open()
     assert loaded(store) == {}
     store.save({0: 5, 1: 0, 3: 1 << 40}, "topic-a")
@@ -36,7 +36,7 @@ def test_nothing_is_stored_at_first_and_what_was_saved_is_loaded_by_everybody(pl
     assert loaded(place.open()) == {0: 5, 1: 0, 3: 1 << 40}, "as another process would"
 
 
-def test_a_save_is_all_that_is_stored_from_then_on(place: Place) -> None:
+def test_save_replaces_all_that_was_stored(place: Place) -> None:
     for state in ({0: 5, 1: 6}, {0: 7, 1: 6, 2: 1}, {0: 3, 1: 6, 2: 2}):
         place.open().save(state, "topic-a")
     assert loaded(place.open()) == {0: 3, 1: 6, 2: 2}, "a store takes what it is told; who may tell is not its business"
@@ -45,14 +45,14 @@ def test_a_save_is_all_that_is_stored_from_then_on(place: Place) -> None:
     assert loaded(place.open()) == {0: 1, **left}
 
 
-def test_the_topic_id_is_kept_where_the_format_has_a_place_for_it(place: Place) -> None:
+def test_topic_id_is_kept_if_the_format_has_a_field_for_it(place: Place) -> None:
     store = place.open()
     store.save({0: 5}, "topic-a")
     store.save({0: 0}, "topic-b")
     assert place.open().load([0]).topic_id == ("topic-b" if place.kind in ("hdfs", "postgres") else None)
 
 
-def test_many_saves_leave_no_heap_behind(place: Place) -> None:
+def test_many_saves_leave_nothing_behind(place: Place) -> None:
     store = place.open()
     for n in range(120):
         store.save(dict.fromkeys(ALL, n), "topic-a")
@@ -64,7 +64,7 @@ def test_many_saves_leave_no_heap_behind(place: Place) -> None:
         assert all(len(files.names(log)) <= (1 if place.kind == "hdfs" else 100) for log in logs)
 
 
-def test_no_store_at_all_remembers_for_as_long_as_its_process_lives() -> None:
+def test_no_store_remembers_while_its_process_lives() -> None:
     store = NoOffsetStore("g", "t")
     store.save({0: 5}, "topic-a")
     assert (loaded(store), loaded(NoOffsetStore("g", "t"))) == ({0: 5}, {})

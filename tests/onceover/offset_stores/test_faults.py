@@ -29,7 +29,7 @@ Places = Callable[[str], "Place"]
 SERVER = {"zookeeper": "zookeeper", "hbase": "hbase-thrift"}
 
 
-def test_a_crash_between_write_and_rename_leaves_what_was_there(places: Places) -> None:
+def test_crash_between_write_and_rename_leaves_the_old_offsets(places: Places) -> None:
     file, hdfs, checkpoint = (places(kind) for kind in ("file", "hdfs", "checkpoint"))
     for place in (file, hdfs, checkpoint):
         place.open().save({0: 5, 1: 6}, "topic-a")
@@ -46,7 +46,7 @@ def test_a_crash_between_write_and_rename_leaves_what_was_there(places: Places) 
     assert small.names(hdfs.open().place) == [f"offsets-{3:020d}.json"], "what was left behind is swept"
 
 
-def test_of_two_writers_at_once_one_is_told(places: Places) -> None:
+def test_one_of_two_writers_at_once_is_refused(places: Places) -> None:
     for kind in ("hdfs", "checkpoint"):
         place = places(kind)
         one, other = place.open(), place.open()
@@ -70,7 +70,7 @@ def test_of_two_writers_at_once_one_is_told(places: Places) -> None:
         (b"\x00\xff\n", "is cut or was changed"),
     ],
 )
-def test_a_local_file_that_is_not_ours_is_named(places: Places, content: bytes, said: str) -> None:
+def test_foreign_local_file_is_named(places: Places, content: bytes, said: str) -> None:
     store = places("file").open()
     store.save({0: 5}, "topic-a")
     Path(store.place).write_bytes(content)
@@ -88,7 +88,7 @@ def test_a_local_file_that_is_not_ours_is_named(places: Places, content: bytes, 
         (b'{"version": 1, "topic": "t", "topic_id": "x", "group": "g", "offsets": {"0": -1}}', "which is no offset"),
     ],
 )
-def test_a_file_on_hdfs_that_is_not_ours_is_named(places: Places, content: bytes, said: str) -> None:
+def test_foreign_hdfs_file_is_named(places: Places, content: bytes, said: str) -> None:
     store = places("hdfs").open()
     SmallFiles(address("webhdfs")).create(f"{store.place}/offsets-{0:020d}.json", content)
     with pytest.raises(CorruptOffsetsError, match=said):
@@ -108,7 +108,7 @@ def test_a_file_on_hdfs_that_is_not_ours_is_named(places: Places, content: bytes
         (None, "is gone, and batch 1 was committed"),
     ],
 )
-def test_a_checkpoint_that_is_not_ours_is_named(places: Places, content: bytes | None, said: str) -> None:
+def test_foreign_checkpoint_is_named(places: Places, content: bytes | None, said: str) -> None:
     place = places("checkpoint")
     store = place.open()
     small = SmallFiles(address("webhdfs"))
@@ -120,7 +120,7 @@ def test_a_checkpoint_that_is_not_ours_is_named(places: Places, content: bytes |
         store.load([0])
 
 
-def test_znodes_and_rows_that_are_not_ours_are_named(places: Places) -> None:
+def test_foreign_znodes_and_rows_are_named(places: Places) -> None:
     zookeeper, hbase = places("zookeeper").open(), places("hbase").open()
     zookeeper.save({0: 5}, "topic-a")
     hbase.save({0: 5}, "topic-a")
@@ -155,7 +155,7 @@ def test_znodes_and_rows_that_are_not_ours_are_named(places: Places) -> None:
     assert table.families()[b"offsets"]["time_to_live"] == 30 * 24 * 3600
 
 
-def test_the_checkpoint_of_a_query_that_keeps_state_is_left_alone(places: Places) -> None:
+def test_checkpoint_of_a_query_with_state_is_left_alone(places: Places) -> None:
     place = places("checkpoint")
     files = SmallFiles(address("webhdfs"))
     files.create(f"{place.open().place}/state/0/0/1.delta", b"...")
@@ -165,7 +165,7 @@ def test_the_checkpoint_of_a_query_that_keeps_state_is_left_alone(places: Places
     assert files.names(f"{store.place}/offsets") == []
 
 
-def test_a_newer_row_is_the_state_even_if_the_clock_went_back(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newer_row_is_the_state_even_if_the_clock_went_back(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     place = places("hbase")
     store = place.open()
     store.save({0: 5}, "topic-a")
@@ -176,7 +176,7 @@ def test_a_newer_row_is_the_state_even_if_the_clock_went_back(places: Places, mo
     assert dict(place.open().load([0]).offsets) == {0: 6}
 
 
-def test_a_session_that_expired_is_followed_by_another(places: Places) -> None:
+def test_expired_session_is_followed_by_another(places: Places) -> None:
     place = places("zookeeper")
     store = place.open()
     store.save({0: 5}, "topic-a")
@@ -194,9 +194,7 @@ def test_a_session_that_expired_is_followed_by_another(places: Places) -> None:
 
 @pytest.mark.faults
 @pytest.mark.parametrize("kind", ["zookeeper", "hbase"])  # Kafka's: test_group.py
-def test_a_server_that_is_away_is_told_in_bounded_time_and_comes_back_with_what_was_saved(
-    places: Places, servers: Stack, kind: str
-) -> None:
+def test_unreachable_server_fails_in_time_and_keeps_its_offsets(places: Places, servers: Stack, kind: str) -> None:
     place = places(kind)
     store = place.open()
     store.save({0: 5}, "topic-a")
@@ -215,7 +213,7 @@ def test_a_server_that_is_away_is_told_in_bounded_time_and_comes_back_with_what_
 
 
 @pytest.mark.faults
-def test_hdfs_and_postgresql_come_back_with_what_was_saved(places: Places, servers: Stack) -> None:
+def test_hdfs_and_postgresql_keep_their_offsets_over_a_restart(places: Places, servers: Stack) -> None:
     hdfs, checkpoint, postgres = (places(kind) for kind in ("hdfs", "checkpoint", "postgres"))
     for place in (hdfs, checkpoint, postgres):
         place.open().save({0: 5}, "topic-a")

@@ -28,7 +28,7 @@ def test_kafkas_own_tools_see_the_group_and_its_offsets(broker: Broker, topic: s
     assert [(p.topic, p.partition, p.offset) for p in asked[group].result().topic_partitions] == [(topic, 0, 7)]
 
 
-def test_a_group_that_somebody_consumes_under_is_busy(broker: Broker, topic: str, group: str) -> None:
+def test_group_with_a_consumer_is_busy(broker: Broker, topic: str, group: str) -> None:
     stranger = Consumer({"bootstrap.servers": broker.address, "group.id": group, "log_level": 0})
     stranger.subscribe([topic])
     try:
@@ -40,15 +40,13 @@ def test_a_group_that_somebody_consumes_under_is_busy(broker: Broker, topic: str
         stranger.close()
 
 
-def test_a_kafka_partition_that_does_not_exist_is_an_error_and_not_silence(
-    broker: Broker, topic: str, group: str
-) -> None:
+def test_missing_kafka_partition_is_an_error(broker: Broker, topic: str, group: str) -> None:
     with pytest.raises(TerminalError, match="does not exist"):
         KafkaOffsetStore(broker.address, topic, group, {}).save({9: 1}, "topic-a")
 
 
 @pytest.mark.faults
-def test_a_restarted_broker_still_has_them(broker: Broker, topic: str, group: str) -> None:
+def test_restarted_broker_keeps_the_offsets(broker: Broker, topic: str, group: str) -> None:
     store = KafkaOffsetStore(broker.address, topic, group, {})
     store.save({0: 7}, "topic-a")
     broker.restart()
@@ -58,9 +56,7 @@ def test_a_restarted_broker_still_has_them(broker: Broker, topic: str, group: st
 
 
 @pytest.mark.faults
-def test_a_frozen_broker_fails_a_commit_in_bounded_time_and_the_next_one_works(
-    broker: Broker, topic: str, group: str
-) -> None:
+def test_frozen_broker_fails_a_commit_in_time_and_then_recovers(broker: Broker, topic: str, group: str) -> None:
     store = KafkaOffsetStore(broker.address, topic, group, {}, timeout=2)
     store.save({0: 7}, "topic-a")
     with broker.frozen():

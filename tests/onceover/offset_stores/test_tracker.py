@@ -53,7 +53,7 @@ def store() -> NoOffsetStore:
     return WithoutId(uuid.uuid4().hex, "t")
 
 
-def test_values_of_the_topics_earlier_incarnation_are_never_used(
+def test_offsets_of_an_earlier_topic_incarnation_are_not_used(
     connection: Connection, pipeline: str, store: NoOffsetStore
 ) -> None:
     first = StoredOffsets(connection, pipeline, "kafka", store)
@@ -71,7 +71,7 @@ def test_values_of_the_topics_earlier_incarnation_are_never_used(
     assert StoredOffsets(connection, pipeline, "kafka", store).load(B, [0, 1]) == {0: 0, 1: 0}
 
 
-def test_what_a_kill_between_the_store_and_the_note_leaves_is_not_believed(
+def test_offset_saved_without_its_note_is_not_believed(
     connection: Connection, pipeline: str, store: NoOffsetStore
 ) -> None:
     first = StoredOffsets(connection, pipeline, "kafka", store)
@@ -81,7 +81,7 @@ def test_what_a_kill_between_the_store_and_the_note_leaves_is_not_believed(
     assert StoredOffsets(connection, pipeline, "kafka", store).load(B, [0]) == {}
 
 
-def test_a_kafka_partition_that_the_store_does_not_know_yet_is_kept_from_the_start(
+def test_kafka_partition_new_to_the_store_is_kept_from_the_start(
     connection: Connection, pipeline: str, store: NoOffsetStore
 ) -> None:
     offsets = StoredOffsets(connection, pipeline, "kafka", store)
@@ -92,12 +92,14 @@ def test_a_kafka_partition_that_the_store_does_not_know_yet_is_kept_from_the_sta
     assert store.load([0, 1]).offsets == {0: 5, 1: 0}
 
 
-def test_what_was_there_before_us_is_taken_over(connection: Connection, pipeline: str, store: NoOffsetStore) -> None:
+def test_offsets_from_before_the_first_start_are_used(
+    connection: Connection, pipeline: str, store: NoOffsetStore
+) -> None:
     store.save({0: 40}, "")
     assert StoredOffsets(connection, pipeline, "kafka", store).load(A, [0, 1]) == {0: 40}
 
 
-def test_a_commit_never_goes_backwards_and_says_what_is_stored(
+def test_commit_never_goes_backwards_and_says_what_is_stored(
     connection: Connection, pipeline: str, store: NoOffsetStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     offsets = StoredOffsets(connection, pipeline, "kafka", store)
@@ -109,9 +111,7 @@ def test_a_commit_never_goes_backwards_and_says_what_is_stored(
     assert store.load([0, 1]).offsets == {0: 50, 1: 6}
 
 
-def test_a_log_that_was_cut_is_the_one_reason_to_go_back(
-    connection: Connection, pipeline: str, store: NoOffsetStore
-) -> None:
+def test_truncated_log_alone_may_set_offsets_back(connection: Connection, pipeline: str, store: NoOffsetStore) -> None:
     offsets = StoredOffsets(connection, pipeline, "kafka", store)
     offsets.load(A, [0, 1])
     offsets.begin(A, {0: 50, 1: 5})
@@ -120,7 +120,7 @@ def test_a_log_that_was_cut_is_the_one_reason_to_go_back(
     assert store.load([0, 1]).offsets == {0: 30, 1: 5}
 
 
-def test_two_pipelines_never_share_a_place(
+def test_pipelines_never_share_a_place(
     connection: Connection, pipeline: str, other: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onceover.offset_stores.tracker.names", lambda: [pipeline, other])
@@ -135,7 +135,7 @@ def test_two_pipelines_never_share_a_place(
     assert StoredOffsets(connection, pipeline, "kafka", store).load(A, [0]) == {}, "the other one is no more"
 
 
-def test_a_place_that_was_left_is_free_and_its_values_keep_their_topic(
+def test_abandoned_place_is_free_and_offsets_keep_their_topic(
     connection: Connection, pipeline: str, other: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onceover.offset_stores.tracker.names", lambda: [pipeline, other])
@@ -146,9 +146,7 @@ def test_a_place_that_was_left_is_free_and_its_values_keep_their_topic(
     assert StoredOffsets(connection, pipeline, "kafka", store).load(B, [0]) == {}, "7 is not of topic B, whoever asks"
 
 
-def test_a_value_that_is_not_ours_is_told_with_the_way_out(
-    connection: Connection, pipeline: str, store: NoOffsetStore
-) -> None:
+def test_foreign_value_is_refused_with_its_remedy(connection: Connection, pipeline: str, store: NoOffsetStore) -> None:
     store.save({7: 40}, "")
     with pytest.raises(
         CorruptOffsetsError, match="Kafka partition 7, which the topic has not; look with `onceover off"
