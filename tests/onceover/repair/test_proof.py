@@ -51,7 +51,7 @@ SPANS = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), min_size=1)
 
 
 @given(SPANS)
-def test_every_landing_is_a_union_of_elementary_ranges_and_none_is_counted_twice(spans: list[tuple[int, int]]) -> None:
+def test_landing_is_a_union_of_elementary_ranges_counted_once(spans: list[tuple[int, int]]) -> None:
     landings = [LandingOf(n, ((of(a, a + size), Digest()),)) for n, (a, size) in enumerate(spans)]
     pieces = elementary_ranges(landings)
     assert coalesce(pieces) == coalesce(r for x in landings for r, _ in x.parts)
@@ -63,7 +63,7 @@ def test_every_landing_is_a_union_of_elementary_ranges_and_none_is_counted_twice
 
 
 @given(SPANS, st.data())
-def test_whatever_overlaps_each_landing_is_proved_by_its_own_records_alone(
+def test_landing_under_any_overlap_is_proved_by_its_own_records(
     spans: list[tuple[int, int]], data: st.DataObject
 ) -> None:
     landings = tuple(LandingOf(n, ((of(a, a + size), digest(a, a + size)),)) for n, (a, size) in enumerate(spans))
@@ -77,7 +77,7 @@ def test_whatever_overlaps_each_landing_is_proved_by_its_own_records_alone(
     assert {int(r.split(":")[0].removeprefix("landing ")) for r in reasons} == wanting
 
 
-def test_a_window_of_many_small_landings_is_verified_in_the_time_that_reading_them_takes() -> None:
+def test_verification_of_many_small_landings_takes_linear_time() -> None:
     many = 40_000
     landings = tuple(LandingOf(n, ((of(n, n + 2), digest(n, n + 2)),)) for n in range(many))
     ranges = tuple(RangeRebuilt(p, digest(p.start, p.end)) for p in elementary_ranges(landings))
@@ -86,45 +86,45 @@ def test_a_window_of_many_small_landings_is_verified_in_the_time_that_reading_th
     assert time.process_time() - started < 5  # all pairs would be 1.6 billion comparisons: minutes
 
 
-def test_raw_that_holds_every_landing_is_proved_and_its_duplicates_are_counted() -> None:
+def test_raw_with_every_landing_is_proved_and_duplicates_counted() -> None:
     assert verify(CLAIMED, RIGHT, 900).is_proved
     assert RIGHT.digest == digest(0, 15)
     assert RIGHT.duplicates == 10
 
 
-def test_a_landing_that_lost_a_record_refuses_the_window() -> None:
+def test_landing_that_lost_a_record_refuses_the_window() -> None:
     short = replace(RIGHT, ranges=(RIGHT.ranges[0], RangeRebuilt(of(10, 15), digest(10, 14))))
     assert verify(CLAIMED, short, 900).reasons == ("landing 2: raw holds 14 of 15 of 00000001-0[0, 15)",)
 
 
-def test_a_replay_after_compaction_lands_less_and_the_first_reading_proves_what_is_there() -> None:
+def test_replay_after_log_compaction_is_proved_by_the_first_one() -> None:
     thinner = (LANDINGS[1], LandingOf(3, ((of(0, 10), Digest(7, 40)),)))
     assert verify(replace(CLAIMED, landings=thinner), RIGHT, 900).is_proved
     alone = replace(CLAIMED, landings=(LandingOf(3, ((of(0, 15), Digest(7, 40)),)),))
     assert not verify(alone, RIGHT, 900).is_proved
 
 
-def test_an_equal_count_with_another_digest_refuses_the_window() -> None:
+def test_equal_count_with_another_digest_refuses_the_window() -> None:
     other = replace(RIGHT, ranges=(RIGHT.ranges[0], RangeRebuilt(of(10, 15), Digest(5, 1))))
     assert verify(CLAIMED, other, 900).reasons == (
         "landing 2: raw holds 15 of 15 of 00000001-0[0, 15), with another digest",
     )
 
 
-def test_records_of_landed_batches_that_no_landing_of_the_window_has_refuse_it() -> None:
+def test_batch_records_outside_landings_refuse_the_window() -> None:
     stray = replace(RIGHT, ranges=(*RIGHT.ranges, RangeRebuilt(of(15, 40), Digest(1, 20))))
     assert "by no landing" in verify(CLAIMED, stray, 900).reasons[0]
 
 
-def test_lines_that_only_other_batches_account_for_refuse_the_window_too() -> None:
+def test_lines_that_only_other_batches_landed_refuse_the_window() -> None:
     assert "by no landing" in verify(CLAIMED, replace(RIGHT, lines=26, stray_lines=1), 900).reasons[0]
 
 
-def test_a_file_that_changed_since_it_was_frozen_refuses_the_window() -> None:
+def test_file_changed_since_it_was_frozen_refuses_the_window() -> None:
     assert "Spark planned 900 bytes, 901 were frozen" in verify(CLAIMED, RIGHT, 901).reasons[0]
 
 
-def test_less_than_was_certified_is_never_published() -> None:
+def test_rebuild_with_less_than_certified_is_never_published() -> None:
     better = replace(CLAIMED, certified=digest(0, 16))
     assert "less is never published" in verify(better, RIGHT, 900).reasons[0]
 
@@ -135,13 +135,13 @@ def test_conflicts_and_misdated_ids_refuse_and_are_findings() -> None:
     assert [f.kind for f in verdict.findings] == [Kind.CONFLICT, Kind.MISDATED]
 
 
-def test_a_torn_tail_outside_every_landing_is_noted_and_refuses_nothing() -> None:
+def test_torn_tail_outside_every_landing_refuses_nothing() -> None:
     verdict = verify(CLAIMED, replace(RIGHT, lines=26, corrupt_lines=1), 900)
     assert verdict.is_proved
     assert [f.kind for f in verdict.findings] == [Kind.CORRUPT_LINE]
 
 
-def test_a_damaged_parquet_file_is_the_first_reason_where_a_landing_is_not_proved() -> None:
+def test_damaged_parquet_is_the_first_reason_of_a_refusal() -> None:
     parquet = Compacted(digest(0, 15), 1_000)
     claimed = replace(CLAIMED, compacted=parquet)
     lacking = replace(RIGHT, ranges=RIGHT.ranges[:1], compacted=digest(0, 10))
@@ -161,7 +161,7 @@ WITH_RELEASE = replace(CLAIMED, landings=(LandingOf(1, ((of(0, 10), OTHERS),)), 
 OF_RELEASE = RangeRebuilt(of(3, 9), Digest(3, 18), 90)
 
 
-def test_what_was_released_is_proved_by_its_release_and_by_nothing_else() -> None:
+def test_released_records_are_proved_by_their_release_alone() -> None:
     assert elementary_ranges(WITH_RELEASE.landings) == (of(0, 10),)
     rebuilt = replace(RIGHT, lines=10, ranges=(RangeRebuilt(of(0, 10), OTHERS), OF_RELEASE))
     assert verify(WITH_RELEASE, rebuilt, 900).is_proved

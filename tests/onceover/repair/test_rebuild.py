@@ -26,7 +26,7 @@ WHOLE = OffsetRange(SOURCE, 0, 40)
 START = datetime.fromtimestamp(NOON / 1000, UTC)
 
 
-def test_interpreted_or_compiled_a_rebuild_says_the_same(spark: SparkSession, tmp_path: Path) -> None:
+def test_rebuild_is_equal_interpreted_and_compiled(spark: SparkSession, tmp_path: Path) -> None:
     paid = b'{"payment":{"at_ms":%d,"amount":"%d.10"},"country":%s,"note":"\\u00e9\\t","cents":%d}'
     countries = (b'"NO"', b"null", b'"S\\\\E"')
     texts = [
@@ -95,9 +95,7 @@ SECOND = replace(
 )
 
 
-def test_a_window_from_all_sides_of_two_cutovers_counts_each_record_by_its_own_contract(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_window_across_two_cutovers_counts_each_by_its_contract(spark: SparkSession, tmp_path: Path) -> None:
     third = replace(SECOND, event_time="value.at + 2000", measures=(FIRST.measures[0], SECOND.measures[0]))
     times = {n: n + (n >= 10) * 1000 + (n >= 15) * 1000 for n in range(20)}
     found, rows = rebuilt_under(spark, tmp_path, (FIRST, SECOND, third), times, WHOLE)
@@ -106,24 +104,20 @@ def test_a_window_from_all_sides_of_two_cutovers_counts_each_record_by_its_own_c
     assert rows == [(sum(range(10)) + 100 * sum(range(10, 15)) + sum(range(15, 20)), 10)]
 
 
-def test_a_window_from_before_the_cutover_is_what_it_was_and_knows_nothing_of_a_new_measure(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_window_before_the_cutover_has_no_new_measure(spark: SparkSession, tmp_path: Path) -> None:
     times, landed = {n: n for n in range(10)}, OffsetRange(SOURCE, 0, 10)
     before, rows = rebuilt_under(spark, tmp_path, (FIRST,), times, landed)
     assert (before.digest.records, rows) == (10, [(45,)])
     assert rebuilt_under(spark, tmp_path, (FIRST, SECOND), times, landed) == (before, [(None, 45)])
 
 
-def test_a_line_dated_by_the_other_contract_is_misplaced_and_one_without_a_landing_is_a_stray(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_line_of_the_other_contract_is_misplaced_or_a_stray(spark: SparkSession, tmp_path: Path) -> None:
     times = {**{n: n for n in range(10)}, 3: 1003, 12: 1012}
     found, _ = rebuilt_under(spark, tmp_path, (FIRST, SECOND), times, OffsetRange(SOURCE, 0, 10))
     assert (found.misplaced_lines, found.stray_lines, found.digest.records) == (1, 1, 9)
 
 
-def test_what_spark_submit_was_told_holds() -> None:
+def test_option_set_by_spark_submit_stays() -> None:
     told = Mock()
     told.sparkContext.getConf.return_value.contains = {"spark.sql.codegen.wholeStage"}.__contains__
     with compiled_for(told, 0):
@@ -132,7 +126,7 @@ def test_what_spark_submit_was_told_holds() -> None:
     told.conf.unset.assert_not_called()
 
 
-def test_afterwards_the_session_is_as_it_was(spark: SparkSession) -> None:
+def test_session_option_is_restored_afterwards(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.codegen.wholeStage")
     with compiled_for(spark, 0):
         assert spark.conf.get("spark.sql.codegen.wholeStage") == "false"

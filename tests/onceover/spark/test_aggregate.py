@@ -18,13 +18,13 @@ from .contracts import NOON, interpreted, measured, payments, plain, records
 pytestmark = pytest.mark.spark
 
 
-def test_a_count_counts_what_is_not_null(spark: SparkSession) -> None:
+def test_count_counts_what_is_not_null(spark: SparkSession) -> None:
     rows = interpreted(spark, measured("count", "value.a"), [b'{"a":0}', b"{}"])
 
     assert [row.m_it for row in rows] == [1, 0]
 
 
-def test_a_sum_of_bigints_does_not_wrap_around(spark: SparkSession) -> None:
+def test_sum_of_bigints_does_not_wrap_around(spark: SparkSession) -> None:
     contract = measured("sum", "value.a", schema="a BIGINT")
     rows = records(spark, [b'{"a":9223372036854775807}'] * 3).transform(interpret(contract))
 
@@ -33,7 +33,7 @@ def test_a_sum_of_bigints_does_not_wrap_around(spark: SparkSession) -> None:
     assert row.it == Decimal(3 * (2**63 - 1))
 
 
-def test_a_pipeline_of_another_shape_is_aggregated_exactly(spark: SparkSession, tmp_path: Path) -> None:
+def test_pipeline_of_another_shape_is_aggregated_exactly(spark: SparkSession, tmp_path: Path) -> None:
     contract = payments(tmp_path)
     minute = 60_000
     paid = b'{"payment":{"at_ms":%d,"amount":%s},"country":%s,"note":%s,"cents":%s}'
@@ -78,7 +78,7 @@ def test_windows_begin_at_midnight_utc(spark: SparkSession) -> None:
     assert sorted((row.window_ms, row.records) for row in rows) == [(midnight, 2), (midnight + 8 * 3_600_000, 1)]
 
 
-def test_keys_of_every_kind_come_through(spark: SparkSession) -> None:
+def test_keys_of_every_kind_are_kept(spark: SparkSession) -> None:
     contract = plain(
         schema="a INT",
         keys=(

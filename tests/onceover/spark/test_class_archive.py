@@ -19,7 +19,7 @@ print("spark-classes.jsa" in Path(f"/proc/{SparkContext._gateway.proc.pid}/maps"
 """
 
 
-def test_without_an_archive_or_with_another_nothing_is_said(tmp_path: Path) -> None:
+def test_driver_without_or_with_another_archive_gets_no_option(tmp_path: Path) -> None:
     missing, there = tmp_path / "none.jsa", tmp_path / "there.jsa"
     there.touch()
     assert driver_options({}, missing) == {}
@@ -30,14 +30,14 @@ def test_without_an_archive_or_with_another_nothing_is_said(tmp_path: Path) -> N
     assert driver_options({}, odd) == {}, "it could not be written so that spark-submit reads it back"
 
 
-def test_what_the_environment_says_besides_is_kept(tmp_path: Path) -> None:
+def test_driver_options_keep_those_of_the_environment(tmp_path: Path) -> None:
     there = tmp_path / "with space.jsa"
     there.touch()
     said = driver_options({OPTIONS: "-Dx=1"}, there)[OPTIONS]
     assert said.startswith(f'-Dx=1 "-XX:SharedArchiveFile={there}" ')
 
 
-def test_an_archive_that_java_cannot_use_costs_no_word(tmp_path: Path) -> None:
+def test_archive_that_java_cannot_use_prints_nothing(tmp_path: Path) -> None:
     rubbish = tmp_path / "rubbish.jsa"
     rubbish.write_bytes(b"not an archive")
     options = driver_options({}, rubbish)[OPTIONS].replace('"', "").split()
@@ -46,7 +46,7 @@ def test_an_archive_that_java_cannot_use_costs_no_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_the_installed_archive_is_the_one_that_a_driver_maps() -> None:
+def test_installed_archive_is_the_one_that_a_driver_maps() -> None:
     assert ARCHIVE.is_file(), "`make setup` makes it"
     done = subprocess.run([sys.executable, "-c", MAPPED], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"

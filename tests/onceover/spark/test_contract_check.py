@@ -27,7 +27,7 @@ def told(spark: SparkSession, contract: Contract) -> list[str]:
     return [str(mistake).removeprefix("pipelines/t.toml: contract.") for mistake in caught.value.mistakes]
 
 
-def test_columns_have_the_types_that_postgresql_gives_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_have_postgresqls_types(spark: SparkSession, tmp_path: Path) -> None:
     assert check(spark, FLIGHTS).measures == (
         *(Column("flights", "bigint", "count"), Column("delay_sum", "bigint", "sum")),
         Column("delay_max", "integer", "max"),
@@ -42,7 +42,7 @@ def test_columns_have_the_types_that_postgresql_gives_them(spark: SparkSession, 
     ]
 
 
-def test_all_types_that_keys_may_have(spark: SparkSession) -> None:
+def test_key_types_map_to_column_types(spark: SparkSession) -> None:
     kinds = {
         "STRING": "text",
         "BOOLEAN": "boolean",
@@ -81,7 +81,7 @@ def test_all_types_that_keys_may_have(spark: SparkSession) -> None:
         ),
     ],
 )
-def test_sql_that_looks_at_the_clock_or_the_session_is_refused(spark: SparkSession, sql: str, word: str) -> None:
+def test_sql_that_reads_the_clock_or_the_session_is_refused(spark: SparkSession, sql: str, word: str) -> None:
     (line,) = told(spark, plain(event_time=sql))
 
     assert line.startswith("event_time: ")
@@ -126,7 +126,7 @@ def test_sql_that_needs_other_records_is_refused(spark: SparkSession, sql: str) 
         ("key COLLATE UNICODE_CI", "is of type string collate UNICODE_CI"),
     ],
 )
-def test_keys_that_cannot_be_are_refused_with_the_reason(spark: SparkSession, sql: str, why: str) -> None:
+def test_impossible_keys_are_refused_with_the_reason(spark: SparkSession, sql: str, why: str) -> None:
     (line,) = told(spark, keyed(sql))
 
     assert line.startswith("keys.it: ")
@@ -152,7 +152,7 @@ def test_event_time_is_a_timestamp_or_a_whole_number(spark: SparkSession) -> Non
         check(spark, plain(schema=NUMBERS, event_time=sql))
 
 
-def test_what_value_is_depends_on_the_format(spark: SparkSession) -> None:
+def test_value_type_depends_on_the_format(spark: SparkSession) -> None:
     text = keyed("split_part(value, ',', 1)", format="text", schema="")
     binary = keyed("hex(substring(value, 1, 4))", format="binary", schema="")
 
@@ -172,7 +172,7 @@ def test_what_value_is_depends_on_the_format(spark: SparkSession) -> None:
         ("a MAP<INT, INT>", "map"),
     ],
 )
-def test_a_schema_that_spark_cannot_read_is_refused(spark: SparkSession, schema: str, why: str) -> None:
+def test_schema_that_spark_cannot_read_is_refused(spark: SparkSession, schema: str, why: str) -> None:
     assert why.lower() in told(spark, plain(schema=schema))[0].lower()
 
 
@@ -186,7 +186,7 @@ def test_required_fields_must_be_in_the_schema(spark: SparkSession) -> None:
     ]
 
 
-def test_all_mistakes_of_a_contract_are_told_at_once(spark: SparkSession) -> None:
+def test_mistakes_of_a_contract_are_all_reported_at_once(spark: SparkSession) -> None:
     contract = plain(event_time="now()", keys=(Key("k", "nosuch"),), measures=(Measure("m", "sum", "key"),))
 
     assert [line.split(":")[0] for line in told(spark, contract)] == ["event_time", "keys.k", "measures.m.sum"]
@@ -198,16 +198,16 @@ def test_functions_with_lambdas_and_named_structs_are_fine(spark: SparkSession) 
     assert check(spark, keyed(sql)).keys[0].type == "integer"
 
 
-def test_a_word_like_today_is_no_clock_where_nothing_makes_a_time_of_it(spark: SparkSession) -> None:
+def test_word_like_today_is_no_clock_unless_cast_to_a_time(spark: SparkSession) -> None:
     check(spark, keyed("key = 'today'"))
 
 
-def test_nothing_is_interpreted_that_was_not_checked(spark: SparkSession) -> None:
+def test_unchecked_contract_is_never_interpreted(spark: SparkSession) -> None:
     with pytest.raises(MistakesError, match="now changes from run to run"):
         records(spark, [b"{}"]).transform(interpret(plain(event_time="now()")))
 
 
-def test_a_session_in_which_sql_means_something_else_is_refused(spark: SparkSession) -> None:
+def test_session_with_other_sql_semantics_is_refused(spark: SparkSession) -> None:
     for setting, other in (("spark.sql.ansi.enabled", "true"), ("spark.sql.session.timeZone", "Europe/Oslo")):
         before = spark.conf.get(setting)
         spark.conf.set(setting, other)
@@ -218,5 +218,5 @@ def test_a_session_in_which_sql_means_something_else_is_refused(spark: SparkSess
             spark.conf.set(setting, str(before))
 
 
-def test_a_contract_is_looked_through_once_a_session(spark: SparkSession) -> None:
+def test_contract_is_checked_once_a_session(spark: SparkSession) -> None:
     assert checked(spark, FLIGHTS) is checked(spark, FLIGHTS)

@@ -32,7 +32,7 @@ def test_other_sql_of_the_same_type_and_a_new_measure_are_fine(spark: SparkSessi
     assert (columns.names, retyped) == (("it", "n", "b", "c"), [])
 
 
-def test_what_would_be_of_another_type_is_named(spark: SparkSession) -> None:
+def test_column_of_another_type_is_named(spark: SparkSession) -> None:
     new = replace(
         OLD,
         keys=(Key("it", "CAST(value.a AS STRING)"),),
@@ -45,6 +45,6 @@ def test_what_would_be_of_another_type_is_named(spark: SparkSession) -> None:
     ]
 
 
-def test_a_mistake_of_the_new_one_is_told_with_its_file(spark: SparkSession) -> None:
+def test_mistake_of_the_new_contract_is_reported_with_its_file(spark: SparkSession) -> None:
     with pytest.raises(MistakesError, match=r"pipelines/t\.toml: contract\.event_time"):
         check_change(spark, OLD, replace(OLD, event_time="value.nosuch"), "pipelines/t.toml")

@@ -22,7 +22,7 @@ OTHER_TYPE = "unparseable: a field is not of its type"
 UNREADABLE = "unparseable: not UTF-8, or a number too large"
 
 
-def test_a_record_gets_its_event_time_keys_and_measures(spark: SparkSession) -> None:
+def test_record_gets_its_event_time_keys_and_measures(spark: SparkSession) -> None:
     (row,) = interpreted(spark, FLIGHTS, [FLIGHT])
 
     assert row.event_ms == NOON - 2 * 60_000
@@ -30,7 +30,7 @@ def test_a_record_gets_its_event_time_keys_and_measures(spark: SparkSession) -> 
     assert (row.m_flights, row.m_delay_sum, row.m_delay_max) == (1, 2, 2)
 
 
-def test_the_columns_that_came_are_passed_through_untouched(spark: SparkSession) -> None:
+def test_input_columns_are_passed_through_untouched(spark: SparkSession) -> None:
     given = records(spark, [FLIGHT, b"\xff\x00", None], key=b"\xfe").withColumns(
         {"reason_before": F.lit("x"), "line number": F.lit(7), "found": F.lit(b"\x00")}
     )
@@ -46,7 +46,7 @@ def test_the_columns_that_came_are_passed_through_untouched(spark: SparkSession)
     )
 
 
-def test_what_is_not_exactly_one_json_object_is_unparseable(spark: SparkSession) -> None:
+def test_value_other_than_one_json_object_is_unparseable(spark: SparkSession) -> None:
     values = [
         *(b"", b" ", b"null", b"3", b'"x"', b"[]", b'[{"a":1}]', b"{", b'{"a":1', b"not json", b"\xef\xbb\xbf{}"),
         *(b'{"a":1} xyz', b'{"a":1}{"a":2}', b'{"a":1}}', b'{"a":1}]', b'{"a":1},{"a":2}', b'{"a":1},"b":2', b"{},"),
@@ -59,19 +59,19 @@ def test_what_is_not_exactly_one_json_object_is_unparseable(spark: SparkSession)
     assert [value for value, reason in zip(values, found, strict=True) if reason != NO_OBJECT] == []
 
 
-def test_an_object_may_have_any_layout_and_fields_that_nobody_declared(spark: SparkSession) -> None:
+def test_object_may_have_any_layout_and_undeclared_fields(spark: SparkSession) -> None:
     values = [b"{}", b' \r\n{\t"a" : 1 }\n', b'{"b":{"a":"x"},"c":[1e999,"]}"]}', b'{"v":[{}],"end":null,"broken":"x"}']
 
     assert reasons(spark, plain(), values) == [None] * 4
 
 
-def test_of_a_field_given_twice_the_last_counts(spark: SparkSession) -> None:
+def test_field_given_twice_counts_as_its_last(spark: SparkSession) -> None:
     (row,) = interpreted(spark, keyed("value.a"), [b'{"a":1,"a":2}'])
 
     assert row.k_it == 2
 
 
-def test_a_field_of_another_type_is_unparseable_rather_than_null(spark: SparkSession) -> None:
+def test_field_of_another_type_is_unparseable_rather_than_null(spark: SparkSession) -> None:
     schema = "i INT, l BIGINT, y BOOLEAN, d DECIMAL(4, 2), t TIMESTAMP, o DATE, f ARRAY<INT>, s STRUCT<b: INT>"
     values = [
         *(b'{"i":"1"}', b'{"i":1.5}', b'{"i":1.0}', b'{"i":2147483648}', b'{"i":true}', b'{"i":{}}'),
@@ -84,13 +84,13 @@ def test_a_field_of_another_type_is_unparseable_rather_than_null(spark: SparkSes
     assert [value for value, reason in zip(values, found, strict=True) if reason != OTHER_TYPE] == []
 
 
-def test_a_null_or_absent_field_is_null_and_no_mistake(spark: SparkSession) -> None:
+def test_null_or_absent_field_is_null_and_no_mistake(spark: SparkSession) -> None:
     rows = interpreted(spark, keyed("value.a"), [b'{"a":null}', b"{}", b'{"A":1}'])
 
     assert [(row.reason, row.k_it) for row in rows] == [(None, None)] * 3
 
 
-def test_required_fields_must_be_there_and_not_null(spark: SparkSession) -> None:
+def test_required_fields_must_be_present_and_not_null(spark: SparkSession) -> None:
     contract = plain(schema="a INT, b STRUCT<c: STRING>", required=("a", "b.c"))
     values = [b'{"a":1,"b":{"c":""}}', b'{"b":{"c":"x"}}', b'{"a":null,"b":{"c":"x"}}', b'{"a":1}', b'{"a":1,"b":{}}']
 
@@ -107,7 +107,7 @@ def test_bytes_that_are_not_utf_8_are_unparseable(spark: SparkSession) -> None:
     assert reasons(spark, plain(format="binary", schema=""), [b"\xff"]) == [None]
 
 
-def test_a_number_with_a_huge_exponent_costs_no_time(spark: SparkSession) -> None:
+def test_number_with_a_huge_exponent_costs_no_time(spark: SparkSession) -> None:
     contract = plain(schema="a STRUCT<b: ARRAY<DECIMAL(10, 2)>>, c STRING")
     literals = [b"1e99999999", b"-1.5E+9999999", b"1e-99999999", b'"1e99999999"', b'"1e-99999999"']
     values = [b'{"c":"\\\\\\"","a":{"b":[1.5,%s]}}' % literal for literal in literals]
@@ -130,7 +130,7 @@ def test_text_that_looks_like_a_huge_number_is_left_alone(spark: SparkSession) -
     ]
 
 
-def test_a_tombstone_is_quarantined_or_a_record_as_the_contract_says(spark: SparkSession) -> None:
+def test_tombstone_is_quarantined_or_a_record_by_contract(spark: SparkSession) -> None:
     assert reasons(spark, FLIGHTS, [None]) == ["tombstone"]
     for form, schema in (("json", "a INT"), ("text", ""), ("binary", "")):
         contract = keyed("value IS NULL", format=form, schema=schema, tombstone="record")
@@ -138,7 +138,7 @@ def test_a_tombstone_is_quarantined_or_a_record_as_the_contract_says(spark: Spar
         assert (row.event_ms, row.k_it) == (NOON, True)
 
 
-def test_a_tombstone_taken_for_a_record_misses_no_field(spark: SparkSession) -> None:
+def test_tombstone_taken_for_a_record_misses_no_field(spark: SparkSession) -> None:
     contract = plain(required=("a",), tombstone="record")
 
     assert reasons(spark, contract, [None, b"{}"]) == [None, "missing field a"]
@@ -159,7 +159,7 @@ def test_event_time_is_a_timestamp_rounded_down_or_milliseconds(spark: SparkSess
         assert [row.event_ms for row in interpreted(spark, counted, [b'{"a":1}', b'{"a":0}'])] == [1, 0]
 
 
-def test_no_event_time_and_one_that_no_line_can_hold_are_told_apart(spark: SparkSession) -> None:
+def test_missing_event_time_differs_from_one_too_wide_for_a_line(spark: SparkSession) -> None:
     contract = plain(schema="a BIGINT, t STRING", event_time="coalesce(unix_millis(to_timestamp(value.t)), value.a)")
     values = [b'{"t":"rubbish"}', b'{"a":-1}', b'{"a":9999999999999}', b'{"a":10000000000000}', b'{"t":"1969-12-31"}']
 
@@ -168,7 +168,7 @@ def test_no_event_time_and_one_that_no_line_can_hold_are_told_apart(spark: Spark
     ]
 
 
-def test_bounds_are_judged_against_the_kafka_timestamp_and_hold_at_the_bound(spark: SparkSession) -> None:
+def test_bounds_hold_inclusively_against_the_kafka_timestamp(spark: SparkSession) -> None:
     contract = plain(schema="a BIGINT", event_time="value.a", horizon_ms=1000, skew_ms=10)
     offsets = (-1001, -1000, 0, 10, 11)
     values = [b'{"a":%d}' % (NOON + offset) for offset in offsets]
@@ -177,7 +177,7 @@ def test_bounds_are_judged_against_the_kafka_timestamp_and_hold_at_the_bound(spa
 
 
 @pytest.mark.parametrize("stamp", [-1, -(2**63), None])
-def test_without_a_kafka_timestamp_no_bound_can_be_kept(spark: SparkSession, stamp: int | None) -> None:
+def test_bounds_cannot_hold_without_a_kafka_timestamp(spark: SparkSession, stamp: int | None) -> None:
     contract = plain(schema="a BIGINT", event_time="value.a", skew_ms=10)
     value = b'{"a":%d}' % NOON
 
@@ -186,7 +186,7 @@ def test_without_a_kafka_timestamp_no_bound_can_be_kept(spark: SparkSession, sta
     assert reasons(spark, plain(schema="a BIGINT", event_time="value.a"), [value], kafka_timestamp=stamp) == [None]
 
 
-def test_an_absurd_kafka_timestamp_throws_nothing(spark: SparkSession) -> None:
+def test_absurd_kafka_timestamp_throws_nothing(spark: SparkSession) -> None:
     contract = keyed("kafka_timestamp", schema="a BIGINT", event_time="value.a", skew_ms=10)
 
     (row,) = interpreted(spark, contract, [b'{"a":1}'], kafka_timestamp=2**63 - 1)
@@ -194,7 +194,7 @@ def test_an_absurd_kafka_timestamp_throws_nothing(spark: SparkSession) -> None:
     assert (row.event_ms, row.k_it) == (1, None)
 
 
-def test_sql_that_throws_for_a_record_quarantines_that_record_only(spark: SparkSession) -> None:
+def test_sql_that_throws_quarantines_its_record_only(spark: SparkSession) -> None:
     contract = keyed(
         "year(timestamp_millis(value.a))",  # shares what throws with the event time
         schema="a BIGINT, i INT",
@@ -225,14 +225,14 @@ def test_keys_that_postgresql_cannot_store_are_quarantined(spark: SparkSession) 
     assert reasons(spark, dated, values) == [outside, None, None, outside]
 
 
-def test_measures_that_postgresql_cannot_store_are_quarantined_too(spark: SparkSession) -> None:
+def test_measures_that_postgresql_cannot_store_are_quarantined(spark: SparkSession) -> None:
     contract = measured("max", "value.a", schema="a STRING")
 
     assert reasons(spark, contract, [b'{"a":"x\\u0000"}']) == ["measure it not storable: a NUL character"]
     assert reasons(spark, measured("count", "value.a", schema="a STRING"), [b'{"a":"x\\u0000"}']) == [None]
 
 
-def test_the_value_is_parsed_once_whatever_is_asked_for(spark: SparkSession) -> None:
+def test_value_is_parsed_once_for_any_selection(spark: SparkSession) -> None:
     all_of_it = records(spark, [FLIGHT]).transform(interpret(FLIGHTS))
 
     for rows in (
@@ -246,7 +246,7 @@ def test_the_value_is_parsed_once_whatever_is_asked_for(spark: SparkSession) -> 
         assert plan.count("cast(value") + plan.count("to_timestamp") <= 4  # nor is the SQL evaluated twice
 
 
-def test_no_python_stands_in_the_plan(spark: SparkSession) -> None:
+def test_plan_has_no_python(spark: SparkSession) -> None:
     plan = records(spark, [FLIGHT]).transform(interpret(FLIGHTS))._jdf.queryExecution().executedPlan().toString()
 
     assert "Python" not in plan

@@ -51,7 +51,7 @@ def test_spark_writes_the_reference_bytes(spark: SparkSession) -> None:
         assert bytes(row["content"]) == _content(line)
 
 
-def test_any_bytes_come_back_from_a_real_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_bytes_of_any_record_return_from_a_real_file(spark: SparkSession, tmp_path: Path) -> None:
     expected = _lines(seed=2)
     written = [bytes(row["line"])[:-1] for row in _framed(spark, expected).select("line").collect()]
     read = _read(spark, tmp_path, frame(written[:9]) + frame(written[9:])).sort("offset").collect()
@@ -70,7 +70,7 @@ def test_any_bytes_come_back_from_a_real_file(spark: SparkSession, tmp_path: Pat
         assert row["event_ms"] == line.event_ms
 
 
-def test_a_line_read_back_and_framed_again_is_the_same_line(spark: SparkSession, tmp_path: Path) -> None:
+def test_line_read_back_and_framed_again_is_the_same_line(spark: SparkSession, tmp_path: Path) -> None:
     data = sorted(encode(line) for line in _lines(seed=3) if line.reason is None)
     parsed = _read(spark, tmp_path, frame(data))
     again = parsed.transform(lines.as_records).withColumn("reason", F.lit(None).cast("string"))
@@ -78,7 +78,7 @@ def test_a_line_read_back_and_framed_again_is_the_same_line(spark: SparkSession,
     assert [bytes(row["line"]) for row in rows] == [line + b"\n" for line in data]
 
 
-def test_any_bytes_come_back_from_a_parquet_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_bytes_of_any_record_return_from_a_parquet_file(spark: SparkSession, tmp_path: Path) -> None:
     expected, folder = [line for line in _lines(seed=9) if line.reason is None], str(tmp_path / "compacting")
     records = _framed(spark, expected).withColumns({"generation": F.lit(GENERATION), "window_ms": F.lit(7)})
     parquet.write(records, folder)
@@ -112,7 +112,7 @@ def test_rubbish_is_never_intact_and_never_throws(spark: SparkSession, tmp_path:
     assert {row["intact"]: row["n"] for row in rows.collect()} == {False: len(bad), True: 2}
 
 
-def test_a_torn_append_costs_none_of_the_records_around_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_torn_append_costs_none_of_the_records_around_it(spark: SparkSession, tmp_path: Path) -> None:
     data = [encode(line) for line in _lines(seed=5)[:6]]
     torn = frame(data[:3])[: -len(data[2]) // 2]
     rows = _read(spark, tmp_path, torn + frame(data[3:])).sort("intact", "id").collect()
@@ -121,25 +121,25 @@ def test_a_torn_append_costs_none_of_the_records_around_it(spark: SparkSession, 
 
 
 @pytest.mark.parametrize("event_ms", [-1, MAX_EVENT_MS + 1, None])
-def test_what_could_not_be_read_back_is_not_written(spark: SparkSession, event_ms: int | None) -> None:
+def test_unreadable_line_is_not_written(spark: SparkSession, event_ms: int | None) -> None:
     rows = spark.createDataFrame([(3, 0, 0, None, b"", None, event_ms, None)], SCHEMA)
     with pytest.raises(PySparkException, match=r"event_ms is wider than 13 digits|neither event_ms nor a reason"):
         rows.transform(lines.framed(GENERATION)).select("line").collect()
 
 
-def test_a_digest_is_the_published_xxhash64_of_id_and_content(spark: SparkSession) -> None:
+def test_digest_is_the_published_xxhash64_of_id_and_content(spark: SparkSession) -> None:
     assert _xxh64(b"", 0) == 0xEF46DB3751D8E999  # check values of the xxHash specification's reference program
     assert _xxh64(b"abc", 0) == 0x44BC2CF5AD770999
     chosen = _lines(seed=6)[:40]
     assert _digest(_framed(spark, chosen)) == total(_reference_digest(line) for line in chosen)
 
 
-def test_a_digest_does_not_depend_on_order_or_on_spark_partitions(spark: SparkSession) -> None:
+def test_digest_ignores_order_and_spark_partitions(spark: SparkSession) -> None:
     framed = _framed(spark, _lines(seed=7))
     assert _digest(framed) == _digest(framed.repartition(7).sortWithinPartitions("content"))
 
 
-def test_digests_of_disjoint_sets_add_up_and_a_doubled_record_shows(spark: SparkSession) -> None:
+def test_digests_of_disjoint_sets_add_up_and_show_a_double(spark: SparkSession) -> None:
     chosen = _lines(seed=8)[:30]
     whole, first, rest = (_digest(_framed(spark, part)) for part in (chosen, chosen[:11], chosen[11:]))
     assert first + rest == whole
@@ -148,7 +148,7 @@ def test_digests_of_disjoint_sets_add_up_and_a_doubled_record_shows(spark: Spark
     assert swapped != whole
 
 
-def test_records_that_differ_only_in_null_or_in_where_a_field_ends_have_different_digests(spark: SparkSession) -> None:
+def test_digests_differ_by_nulls_and_by_field_boundaries(spark: SparkSession) -> None:
     fields: list[tuple[bytes | None, tuple[Header, ...], bytes | None]] = [
         (key, (), value) for key in (None, b"", rb"\N", b"\t") for value in (None, b"", rb"\N", b"\t")
     ]
@@ -159,7 +159,7 @@ def test_records_that_differ_only_in_null_or_in_where_a_field_ends_have_differen
     assert _framed(spark, chosen).select(*halves).distinct().count() == len(fields)
 
 
-def test_the_digest_of_nothing_is_zero_and_leaves_the_reason_out(spark: SparkSession) -> None:
+def test_digest_of_nothing_is_zero_and_leaves_the_reason_out(spark: SparkSession) -> None:
     record = Record(KafkaPartition(GENERATION, 3), 0, 0, None, (), b"x")
     judged = [[Line(record, 5)], [Line(record, None, "unparseable")], [Line(record, None, "tombstone")]]
     assert len({_digest(_framed(spark, each)) for each in judged}) == 1

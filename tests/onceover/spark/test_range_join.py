@@ -29,7 +29,7 @@ def _ranges(chance: random.Random, sizes: int) -> list[tuple[OffsetRange, int]]:
 
 
 @pytest.mark.parametrize("sizes", [10, 10_000, 2**58])
-def test_each_offset_finds_the_range_that_holds_it(spark: SparkSession, sizes: int) -> None:
+def test_offset_finds_the_range_that_holds_it(spark: SparkSession, sizes: int) -> None:
     chance = random.Random(sizes)
     ranges = _ranges(chance, sizes)
     bounds = sorted({near for r, _ in ranges for near in (r.start - 1, r.start, r.end - 1, r.end) if 0 <= near <= LAST})
@@ -47,7 +47,7 @@ def test_each_offset_finds_the_range_that_holds_it(spark: SparkSession, sizes: i
     assert set(expected.values()) >= {None, 7}
 
 
-def test_in_no_ranges_nothing_is_found(spark: SparkSession) -> None:
+def test_offset_finds_nothing_among_no_ranges(spark: SparkSession) -> None:
     records = spark.createDataFrame([("0badcafe", 0, 1)], "generation string, kafka_partition int, offset bigint")
     nothing = [(OffsetRange(SOURCES[0], 1, 1), 1)]
     assert records.transform(looked_up(nothing, "number")).first() == ("0badcafe", 0, 1, None)

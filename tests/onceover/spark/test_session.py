@@ -12,7 +12,7 @@ from onceover.spark import session
 pytestmark = pytest.mark.spark
 
 
-def test_a_cluster_that_smuggles_options_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cluster_that_smuggles_options_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "MASTER", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ONCEOVER_SPARK", "spark://host:7077 --conf spark.jars=x")

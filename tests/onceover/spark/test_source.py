@@ -21,7 +21,7 @@ def ranges(source: KafkaSource, *bounds: tuple[int, int, int]) -> list[OffsetRan
 
 
 @pytest.mark.stack
-def test_each_range_is_read_and_nothing_else(spark: SparkSession, broker: Broker) -> None:
+def test_ranges_are_each_read_and_nothing_else(spark: SparkSession, broker: Broker) -> None:
     topic = broker.create(kafka_partitions=2)
     for kafka_partition in (0, 1):
         broker.produce(topic, [b"%d-%d" % (kafka_partition, i) for i in range(10)], kafka_partition, key=b"k")
@@ -35,19 +35,19 @@ def test_each_range_is_read_and_nothing_else(spark: SparkSession, broker: Broker
 
 
 @pytest.mark.stack
-def test_a_range_of_markers_only_is_an_empty_spark_partition(spark: SparkSession, broker: Broker, topic: str) -> None:
+def test_range_of_markers_only_is_an_empty_spark_partition(spark: SparkSession, broker: Broker, topic: str) -> None:
     broker.transact(topic, [b"x"], abort=True)
     source = broker.source(topic)
     assert read_ranges(spark, source, ranges(source, (0, 0, 2))).collect() == []
 
 
 @pytest.mark.stack
-def test_no_ranges_are_no_rows(spark: SparkSession, broker: Broker, topic: str) -> None:
+def test_empty_ranges_are_no_rows(spark: SparkSession, broker: Broker, topic: str) -> None:
     assert read_ranges(spark, broker.source(topic), []).collect() == []
 
 
 @pytest.mark.stack
-def test_a_failed_read_fails_the_action_with_the_reason(spark: SparkSession, broker: Broker, topic: str) -> None:
+def test_failed_read_fails_the_action_with_the_reason(spark: SparkSession, broker: Broker, topic: str) -> None:
     broker.produce(topic, [b"a", b"b"])
     broker.expire(topic, before=1)
     source = broker.source(topic)
@@ -56,7 +56,7 @@ def test_a_failed_read_fails_the_action_with_the_reason(spark: SparkSession, bro
 
 
 @pytest.mark.spark
-def test_a_range_of_another_generation_is_refused_before_anything_is_read(spark: SparkSession) -> None:
+def test_range_of_another_generation_is_refused_before_reading(spark: SparkSession) -> None:
     source = KafkaSource("127.0.0.1:1", "flights", "3QQ4iTqxTMuP8fUEtkphFQ")
     with pytest.raises(OffsetRangeError, match="is not a range of topic"):
         read_ranges(spark, source, [OffsetRange(KafkaPartition("00000000", 0), 0, 1)])
