@@ -62,7 +62,7 @@ def rows_read(connection: Connection) -> tuple[int, int]:
     return int(row["scanned"]), int(row["looked_up"])
 
 
-def test_every_planted_failure_is_found_and_nothing_else(connection: Connection, ledger: LargeLedger) -> None:
+def test_planted_failures_are_all_found_and_nothing_else(connection: Connection, ledger: LargeLedger) -> None:
     seen = look(connection, ledger.known.name, ledger.files, None, every=False)
 
     assert set(ledger.planted.values()) == set(large_ledger.SHOWS)
@@ -72,9 +72,7 @@ def test_every_planted_failure_is_found_and_nothing_else(connection: Connection,
     assert (seen.changing, seen.open_windows) == (0, 0)
 
 
-def test_a_digest_that_differs_with_the_same_count_is_told_from_another_count(
-    connection: Connection, ledger: LargeLedger
-) -> None:
+def test_digest_difference_with_equal_count_is_shown_as_its_own(connection: Connection, ledger: LargeLedger) -> None:
     seen = look(connection, ledger.known.name, ledger.files, None, every=False)
 
     def differences(what: Planted) -> set[object]:
@@ -85,9 +83,7 @@ def test_a_digest_that_differs_with_the_same_count_is_told_from_another_count(
     assert differences("count") == {3}
 
 
-def test_detection_reads_neither_landings_nor_lengths_of_certified_windows(
-    connection: Connection, ledger: LargeLedger
-) -> None:
+def test_detection_skips_landings_and_lengths_once_certified(connection: Connection, ledger: LargeLedger) -> None:
     ledger.files.asked = 0
     before = rows_read(connection)
     seen = look(connection, ledger.known.name, ledger.files, None, every=False)
@@ -99,7 +95,7 @@ def test_detection_reads_neither_landings_nor_lengths_of_certified_windows(
     assert 0 < looked_up < 2 * FAILURES * a_window < ledger.landings
 
 
-def test_a_scrape_reads_landings_of_no_certified_window(connection: Connection, ledger: LargeLedger) -> None:
+def test_scrape_reads_landings_of_no_certified_window(connection: Connection, ledger: LargeLedger) -> None:
     connection.execute("UPDATE onceover.pipeline SET log_retention = '7 days' WHERE name = %s", [ledger.known.name])
     before = rows_read(connection)
     (seen,) = (s for s in snapshot.read(connection, timedelta(hours=1)) if s.pipeline == ledger.known.name)
@@ -113,7 +109,7 @@ def test_a_scrape_reads_landings_of_no_certified_window(connection: Connection, 
     assert 0 < looked_up < 2 * FAILURES * a_window < ledger.landings
 
 
-def test_a_first_day_of_windows_is_judged_and_right(connection: Connection, ledger: LargeLedger) -> None:
+def test_first_day_of_windows_is_judged_and_right(connection: Connection, ledger: LargeLedger) -> None:
     day = [start for n in range(WINDOWS - 288, WINDOWS) if (start := large_ledger.start_of(n)) not in ledger.planted]
     with large_ledger.uncertified(connection, ledger, day):
         seen = look(connection, ledger.known.name, ledger.files, None, every=False)
@@ -122,7 +118,7 @@ def test_a_first_day_of_windows_is_judged_and_right(connection: Connection, ledg
     assert kinds(seen) == ledger.expected()
 
 
-def test_no_uncertified_window_is_nothing_to_judge(connection: Connection, ledger: LargeLedger) -> None:
+def test_ledger_without_uncertified_windows_has_nothing_to_judge(connection: Connection, ledger: LargeLedger) -> None:
     before, after = large_ledger.START, min(ledger.planted)
 
     seen = evidence.snapshot(connection, ledger.known.name, before, after, False)
@@ -130,7 +126,7 @@ def test_no_uncertified_window_is_nothing_to_judge(connection: Connection, ledge
     assert seen.evidence == ()
 
 
-def test_every_window_can_be_judged_where_somebody_asks_for_it(connection: Connection, ledger: LargeLedger) -> None:
+def test_certified_windows_are_judged_too_on_request(connection: Connection, ledger: LargeLedger) -> None:
     seen = look(connection, ledger.known.name, ledger.files, None, every=True)
 
     assert len(seen.judgements) == WINDOWS

@@ -74,9 +74,7 @@ def test_untouched_windows_are_all_compared_and_none_differs(connection: Connect
     assert (done.compared, done.found, done.waiting) == (WINDOWS, (), 0)
 
 
-def test_each_window_that_somebody_changed_is_found_which_detection_does_not_see(
-    connection: Connection, ledger: LargeLedger
-) -> None:
+def test_sweep_finds_each_changed_window_that_detection_misses(connection: Connection, ledger: LargeLedger) -> None:
     expected = damage(connection, ledger)
 
     assert detected(connection, ledger) == {}
@@ -84,7 +82,7 @@ def test_each_window_that_somebody_changed_is_found_which_detection_does_not_see
     assert detected(connection, ledger) == {}, "a sweep alone changes nothing"
 
 
-def test_what_was_found_is_judged_by_the_next_detection(connection: Connection, ledger: LargeLedger) -> None:
+def test_sweeps_finding_is_judged_by_the_next_detection(connection: Connection, ledger: LargeLedger) -> None:
     expected = damage(connection, ledger)
 
     reopened = reopen(connection, ledger.known.name, swept(connection, ledger).found)
@@ -96,7 +94,7 @@ def test_what_was_found_is_judged_by_the_next_detection(connection: Connection, 
     assert noted == {"n": len(expected)}
 
 
-def test_a_window_that_changed_since_it_was_swept_is_left_alone(connection: Connection, ledger: LargeLedger) -> None:
+def test_window_changed_since_it_was_swept_is_left_alone(connection: Connection, ledger: LargeLedger) -> None:
     damage(connection, ledger)
     found = swept(connection, ledger).found
     connection.execute(
@@ -107,9 +105,7 @@ def test_a_window_that_changed_since_it_was_swept_is_left_alone(connection: Conn
     assert start_of(9) not in reopen(connection, ledger.known.name, found)
 
 
-def test_rows_in_a_window_without_a_record_are_found_by_the_next_detection(
-    connection: Connection, ledger: LargeLedger
-) -> None:
+def test_rows_of_a_window_without_records_are_found_by_detection(connection: Connection, ledger: LargeLedger) -> None:
     nothing = "records = 0, high1 = 0, low1 = 0, high2 = 0, low2 = 0"
     start = start_of(WINDOWS - 1)
     of = "(SELECT landing_id FROM onceover.landing WHERE pipeline = 'swept' AND window_start = %s)"
@@ -128,7 +124,7 @@ def test_rows_in_a_window_without_a_record_are_found_by_the_next_detection(
     assert detected(connection, ledger) == {start: {Kind.AGGREGATE_MISMATCH}}
 
 
-def test_only_the_windows_of_a_range_are_compared(connection: Connection, ledger: LargeLedger) -> None:
+def test_sweep_compares_only_the_windows_of_its_range(connection: Connection, ledger: LargeLedger) -> None:
     damage(connection, ledger)
 
     done = swept(connection, ledger, WindowRange(start_of(5), start_of(9), large_ledger.MINUTES))
@@ -137,7 +133,7 @@ def test_only_the_windows_of_a_range_are_compared(connection: Connection, ledger
     assert set(kinds(done)) == {start_of(5), start_of(7)}
 
 
-def test_a_length_that_a_batch_in_flight_may_explain_waits(connection: Connection, ledger: LargeLedger) -> None:
+def test_length_that_a_batch_in_flight_may_explain_waits(connection: Connection, ledger: LargeLedger) -> None:
     expected = damage(connection, ledger)
     connection.execute(
         "INSERT INTO onceover.driver (pipeline, epoch, owner, expires_at) "
@@ -152,9 +148,7 @@ def test_a_length_that_a_batch_in_flight_may_explain_waits(connection: Connectio
     assert done.waiting == len(expected) - len(rows_changed)
 
 
-def test_a_window_that_a_batch_landed_in_during_the_sweep_is_no_finding(
-    connection: Connection, ledger: LargeLedger
-) -> None:
+def test_window_landed_during_the_sweep_is_no_finding(connection: Connection, ledger: LargeLedger) -> None:
     start = start_of(3)
 
     class Landing(large_ledger.Lengths):

@@ -46,18 +46,18 @@ LANDINGS = [
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_every_kind_is_told_with_its_numbers(kind: Kind) -> None:
+def test_finding_text_has_the_numbers_of_each_kind(kind: Kind) -> None:
     told = tell(kind, EVIDENCE[kind], LANDINGS)
     assert SAID[kind] in f"{told.what} {told.how}"
 
 
-def test_a_parquet_file_that_is_gone_is_told_apart_from_text_that_is() -> None:
+def test_missing_parquet_reads_differently_from_missing_text() -> None:
     told = tell(Kind.MISSING_FILE, {"expected_length": 1000, "file_length": None, "parquet": True}, [])
     assert "Parquet file that stands in for the window's text" in told.what
     assert "1,000 bytes" in told.how
 
 
-def test_what_detection_really_writes_down_is_told_in_full() -> None:
+def test_recorded_evidence_is_shown_in_full() -> None:
     evidence = Evidence(
         window_start=datetime(2013, 1, 1, tzinfo=UTC),
         window_end=datetime(2013, 1, 1, 1, tzinfo=UTC),
@@ -83,22 +83,22 @@ def _is_told(finding: Finding) -> bool:
     return tell(finding.kind, finding.evidence, LANDINGS).what != str(finding.kind)
 
 
-def test_the_same_number_of_other_records_is_told_as_such() -> None:
+def test_equal_count_of_other_records_reads_as_such() -> None:
     told = tell(Kind.AGGREGATE_MISMATCH, {"counted": 100, "landed": 100, "difference": "digest"})
     assert "not the same ones" in told.how
 
 
-def test_evidence_of_another_version_and_an_unknown_kind_are_shown_as_they_are() -> None:
+def test_unknown_evidence_version_and_kind_are_shown_unchanged() -> None:
     assert tell(Kind.DUPLICATED, {"elsewhere": 1}).how == "elsewhere 1"
     assert tell("sunspots", {"many": 3}).how == "many 3"
 
 
-def test_a_long_list_is_cut() -> None:
+def test_long_list_is_cut() -> None:
     assert listed(range(20), "landing") == "landings 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"
     assert listed([3], "landing") == "landing 3"
 
 
-def test_rows_changed_by_hand_are_told_as_such_and_not_as_a_number_of_records() -> None:
+def test_rows_changed_by_hand_read_as_such_and_not_as_a_count() -> None:
     swept = tell(Kind.AGGREGATE_MISMATCH, {"certified_rows": 2, "rows": 1, "difference": "rows"})
     assert swept.how == "The certificate stated 2 rows, and those that stand there are not the same: 1 row."
     judged = tell(Kind.AGGREGATE_MISMATCH, {"counted": None, "landed": 10, "difference": "unknown"})

@@ -17,31 +17,31 @@ def commands(state: str, *kinds: Kind, changing: bool = False) -> list[str]:
 
 
 @pytest.mark.parametrize("state", ["open", "closed", "failed", "repairing", "blocked", "certified"])
-def test_there_is_always_a_next_step(state: str) -> None:
+def test_next_step_is_never_empty(state: str) -> None:
     assert next_steps("things", WINDOW, state, [])
 
 
-def test_a_failed_window_is_looked_at_and_then_repaired() -> None:
+def test_failed_window_is_looked_at_and_then_repaired() -> None:
     assert commands("failed", Kind.DUPLICATED) == [REPAIR.replace('--reason "..."', "--dry-run"), REPAIR]
 
 
-def test_a_blocked_window_is_repaired_by_hand_only() -> None:
+def test_blocked_window_is_repaired_by_hand_only() -> None:
     assert commands("blocked") == [REPAIR]
 
 
-def test_what_raw_has_lost_is_brought_back_before_a_repair() -> None:
+def test_raw_losses_are_restored_before_a_repair() -> None:
     steps = next_steps("things", WINDOW, "failed", [Kind.MISSING_FILE])
     assert "bring the window file back first" in steps[0].text
 
 
 @pytest.mark.parametrize("state", ["open", "repairing", "certified"])
-def test_nobody_is_sent_to_repair_what_needs_none(state: str) -> None:
+def test_window_that_needs_no_repair_suggests_none(state: str) -> None:
     assert REPAIR not in commands(state, Kind.LATE)
 
 
-def test_a_window_in_which_a_batch_is_landing_is_left_alone() -> None:
+def test_window_in_which_a_batch_is_landing_is_left_alone() -> None:
     assert commands("closed", changing=True) == []
 
 
-def test_an_unfinished_batch_needs_ingest_first() -> None:
+def test_unfinished_batch_needs_ingest_first() -> None:
     assert commands("certified", Kind.UNFINISHED_BATCH) == ["onceover ingest things"]

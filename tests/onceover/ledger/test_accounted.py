@@ -68,7 +68,7 @@ def test_accounted_ranges_are_the_union_of_all_landed_ones(connection: Connectio
     assert list(accounted(connection, "accounts")) == list(coalesce(landed))
 
 
-def test_ranges_of_another_pipeline_of_the_same_topic_do_not_count(connection: Connection) -> None:
+def test_ranges_of_another_pipeline_of_the_topic_do_not_count(connection: Connection) -> None:
     connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES ('others', 1)")
     batch(connection, OffsetRange(SOURCE, 150, 160))
     connection.execute("UPDATE onceover.batch SET pipeline = 'others' WHERE pipeline = 'accounts'")

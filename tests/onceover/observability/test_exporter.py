@@ -54,7 +54,7 @@ def where(said: list[str]) -> Iterator[str]:
 
 
 @pytest.mark.stack
-def test_a_scrape_has_every_metric_of_every_pipeline(connection: Connection, where: str, said: list[str]) -> None:
+def test_scrape_has_every_metric_of_every_pipeline(connection: Connection, where: str, said: list[str]) -> None:
     register(connection, pipeline("scraped"), Columns((Column("kind", "text"),), (Column("n", "bigint", "count"),)))
 
     found = scrape(where)
@@ -67,7 +67,7 @@ def test_a_scrape_has_every_metric_of_every_pipeline(connection: Connection, whe
 
 
 @pytest.mark.stack
-def test_two_scrapes_at_once_both_get_an_answer(connection: Connection, where: str) -> None:
+def test_scrapes_at_once_both_get_an_answer(connection: Connection, where: str) -> None:
     found: list[dict[str, Metric]] = []
     scrapers = [threading.Thread(target=lambda: found.append(scrape(where))) for _ in range(2)]
     for scraper in scrapers:
@@ -77,7 +77,7 @@ def test_two_scrapes_at_once_both_get_an_answer(connection: Connection, where: s
     assert [each[UP].samples[0].value for each in found] == [1, 1]
 
 
-def test_a_ledger_that_is_away_is_up_0_and_told_once(away: None, where: str, said: list[str]) -> None:
+def test_unreachable_ledger_is_up_0_and_logged_once(away: None, where: str, said: list[str]) -> None:
     for _ in range(3):
         found = scrape(where)
         assert {name: [s.value for s in each.samples] for name, each in found.items()} == {UP: [0]}
@@ -87,7 +87,7 @@ def test_a_ledger_that_is_away_is_up_0_and_told_once(away: None, where: str, sai
 
 
 @pytest.mark.stack
-def test_a_ledger_that_comes_back_is_scraped_again(
+def test_ledger_that_is_back_is_scraped_again(
     connection: Connection, where: str, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = address("postgres")
@@ -98,20 +98,20 @@ def test_a_ledger_that_comes_back_is_scraped_again(
 
 
 @pytest.mark.stack
-def test_a_ledger_of_another_version_is_up_0(connection: Connection, where: str, said: list[str],
+def test_ledger_of_another_version_is_up_0(connection: Connection, where: str, said: list[str],
                                               monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     monkeypatch.setattr("onceover.ledger.database.HEAD", "9999")
     assert scrape(where)[UP].samples[0].value == 0
     assert "this code needs 9999" in said[0]
 
 
-def test_it_listens_on_loopback_only(away: None, where: str) -> None:
+def test_exporter_listens_on_loopback_only(away: None, where: str) -> None:
     port = int(where.rsplit(":", 1)[1].split("/")[0])
     with socket.create_server(("127.0.0.2", port)):
         pass  # had it been on every interface, this address would be taken
 
 
-def test_a_port_that_is_taken_is_told_with_what_to_do() -> None:
+def test_taken_port_is_reported_with_its_remedy() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with (

@@ -13,12 +13,12 @@ from onceover.observability.lineage import DatasetName, on_hdfs, on_kafka
         ("hdfs://nameservice", "hdfs://nameservice"),
     ],
 )
-def test_a_path_is_named_by_its_file_system(address: str, namespace: str) -> None:
+def test_path_is_named_by_its_file_system(address: str, namespace: str) -> None:
     assert on_hdfs(address, "/raw/flights") == DatasetName(namespace, "/raw/flights")
 
 
 @pytest.mark.parametrize(
     "servers", ["one:9092", "one:9092,two:9092", " one:9092 , two:9092", "SASL_SSL://one:9092,two"]
 )
-def test_a_topic_is_named_by_the_first_server(servers: str) -> None:
+def test_topic_is_named_by_the_first_server(servers: str) -> None:
     assert on_kafka(servers, "flights") == DatasetName("kafka://one:9092", "flights")

@@ -36,7 +36,7 @@ def scraped(*signals: Signals) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_every_value_is_exposed_under_its_name_and_labels() -> None:
+def test_value_is_exposed_under_its_name_and_labels() -> None:
     found = scraped(FLIGHTS)
     noon = NOON.timestamp()
     expected: dict[tuple[str, ...], float] = {
@@ -73,13 +73,13 @@ def test_every_value_is_exposed_under_its_name_and_labels() -> None:
     assert found == expected
 
 
-def test_what_nobody_knows_is_not_there() -> None:
+def test_unknown_value_is_not_exposed() -> None:
     names = {name for name, *_ in scraped(NOBODY_KNOWS)}
     assert not {n for n in names if "timestamp" in n or "last_batch" in n or "lag" in n or "retention" in n}
     assert {"onceover_windows", "onceover_batches_total"} <= names
 
 
-def test_all_pipelines_stand_side_by_side() -> None:
+def test_pipelines_are_exposed_side_by_side() -> None:
     found = scraped(FLIGHTS, NOBODY_KNOWS)
     assert {key[1] for key in found if key[0] == "onceover_overdue_windows"} == {"flights", "new"}
 

@@ -110,7 +110,7 @@ def written(connection: Connection) -> Written:
     return Written(connection)
 
 
-def test_records_are_counted_by_kafka_partition_quarantine_included_and_replays_too(written: Written) -> None:
+def test_records_are_counted_by_kafka_partition_with_quarantine(written: Written) -> None:
     written.land({ZERO: (0, 100), ONE: (0, 50)}, quarantined=3)
     written.land({ZERO: (100, 110)})
     written.land({ZERO: (100, 110)})
@@ -126,7 +126,7 @@ def test_records_are_counted_by_kafka_partition_quarantine_included_and_replays_
     assert (found.landed, found.superseded) == (3, 1)
 
 
-def test_an_earlier_generation_counts_but_does_not_lag(written: Written) -> None:
+def test_earlier_generation_counts_but_does_not_lag(written: Written) -> None:
     written.land({ZERO: (0, 100), ONE: (0, 50)})
     frontiers.retire(written.connection, written.epoch, "ffffffff")
     anew = KafkaPartition("ffffffff", 0)
@@ -138,7 +138,7 @@ def test_an_earlier_generation_counts_but_does_not_lag(written: Written) -> None
     assert (found[0].landed, found[0].lag, found[1].lag) == (110, 20, 0)
 
 
-def test_what_the_migration_adds_up_is_what_was_counted_as_it_landed(written: Written) -> None:
+def test_migrated_totals_are_those_counted_at_landing(written: Written) -> None:
     written.land({ZERO: (0, 100), ONE: (0, 50)}, quarantined=3)
     written.land({ZERO: (100, 110)})
     counted = written.read()
@@ -153,7 +153,7 @@ def test_what_the_migration_adds_up_is_what_was_counted_as_it_landed(written: Wr
     assert written.read() == counted
 
 
-def test_the_last_batch_is_the_last_that_was_submitted_and_landed(written: Written) -> None:
+def test_last_batch_is_the_last_submitted_and_landed(written: Written) -> None:
     assert written.read().last_batch is None
     first = written.land({ZERO: (0, 10)}, waited=1.5)
     written.connection.execute(
@@ -168,7 +168,7 @@ def test_the_last_batch_is_the_last_that_was_submitted_and_landed(written: Writt
     assert (last.scheduling_delay, last.processing) == (1.5, 2.25)
 
 
-def test_windows_are_counted_in_the_states_that_their_list_shows(written: Written) -> None:
+def test_windows_are_counted_by_their_listed_states(written: Written) -> None:
     for minute in range(0, 40, 5):
         written.land({ZERO: (minute * 2, minute * 2 + 10)}, minute)
     written.close_before(30)
@@ -188,7 +188,7 @@ def test_windows_are_counted_in_the_states_that_their_list_shows(written: Writte
     assert set(listed) == set(WindowState)
 
 
-def test_a_window_is_overdue_once_it_has_waited_by_event_time_and_by_the_clock(written: Written) -> None:
+def test_window_is_overdue_by_event_time_and_by_the_clock(written: Written) -> None:
     old = [written.land({ZERO: (minute * 2, minute * 2 + 10)}, minute) for minute in range(0, 30, 5)]
     written.close_before(25 + 60)
     assert written.read().overdue == 0, "all has only just landed"
@@ -207,7 +207,7 @@ def test_a_window_is_overdue_once_it_has_waited_by_event_time_and_by_the_clock(w
     assert written.read().overdue == 3, "the topic is idle: 25 too, but 15 was only just landed in"
 
 
-def test_a_driver_that_died_is_told_from_one_that_was_stopped(written: Written) -> None:
+def test_driver_that_died_differs_from_one_that_was_stopped(written: Written) -> None:
     assert written.read().driver is DriverState.ALIVE
     written.connection.execute(
         "UPDATE onceover.driver SET expires_at = now() - interval '1 second' WHERE pipeline = %s", [written.name]
@@ -217,7 +217,7 @@ def test_a_driver_that_died_is_told_from_one_that_was_stopped(written: Written) 
     assert written.read().driver is DriverState.STOPPED
 
 
-def test_kafkas_log_is_asked_for_until_the_first_record_of_an_uncertified_window_expires(written: Written) -> None:
+def test_log_is_needed_until_an_uncertified_windows_first_record(written: Written) -> None:
     for minute in (0, 5, 10):
         oldest = NOON + timedelta(minutes=minute, seconds=1)
         written.land({ZERO: (minute * 2, minute * 2 + 10)}, minute, oldest=oldest)
@@ -235,7 +235,7 @@ def test_kafkas_log_is_asked_for_until_the_first_record_of_an_uncertified_window
     assert written.read().log_until is None
 
 
-def test_findings_are_counted_while_they_are_open_and_holes_by_their_offsets(written: Written) -> None:
+def test_open_findings_are_counted_and_holes_by_their_offsets(written: Written) -> None:
     gaps = [Gap(OffsetRange(ZERO, 10, 30), Reason.EXPIRED), Gap(OffsetRange(ZERO, 30, 35), Reason.LOST),
             Gap(OffsetRange(ONE, 0, 7), Reason.EXPIRED)]  # fmt: skip
     hole = finding(written.connection, written.name, gaps)
@@ -254,7 +254,7 @@ def test_findings_are_counted_while_they_are_open_and_holes_by_their_offsets(wri
     assert (written.read().findings.get(Kind.HOLE), written.read().holes) == (None, {})
 
 
-def test_the_error_before_repair_is_summed_by_its_direction(written: Written) -> None:
+def test_error_before_repair_is_summed_by_its_direction(written: Written) -> None:
     asked = {NOON + timedelta(minutes=5 * n): [Finding(Kind.LATE)] for n in range(5)}
     request = repair_requests.request(written.connection, written.name, "test", "a test", asked)
     counts = ((120, 100, "confirmed"), (105, 100, "published"), (93, 100, "revoked"), (None, 100, "confirmed"),

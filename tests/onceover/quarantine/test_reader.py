@@ -43,7 +43,7 @@ HELD = Held(
 NONE = Released(())
 
 
-def test_each_record_counts_once_under_its_reason_and_torn_lines_apart() -> None:
+def test_record_counts_once_by_reason_and_torn_lines_apart() -> None:
     told: list[tuple[date, int, int]] = []
     found = list(by_reason(HELD, HELD.quarantine_days(), NONE, lambda *said: told.append(said)))
     sizes = HELD.quarantine_days()
@@ -56,14 +56,14 @@ def test_each_record_counts_once_under_its_reason_and_torn_lines_apart() -> None
     assert list(by_reason(HELD, {}, NONE, lambda *said: None)) == []
 
 
-def test_the_first_records_that_are_wanted_each_once() -> None:
+def test_limit_gives_the_first_records_each_once() -> None:
     days = HELD.quarantine_days()
     shown = [line.record.offset for line in first_records(HELD, days, NONE, lambda line: True, 100)]
     assert shown == [1, 2, 3, 4, 9]
     assert [x.record.offset for x in first_records(HELD, days, NONE, lambda x: x.reason == "not JSON", 2)] == [1, 3]
 
 
-def test_what_was_released_is_told_apart_and_not_shown() -> None:
+def test_released_records_are_counted_apart_and_not_shown() -> None:
     here, elsewhere = KafkaPartition("0badcafe", 0), KafkaPartition("ffffffff", 0)
     gone = Released([OffsetRange(here, 2, 4), OffsetRange(here, 9, 10), OffsetRange(elsewhere, 1, 2)])
     days = HELD.quarantine_days()
