@@ -60,7 +60,7 @@ def last_line(program: str, *arguments: str, **settings: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def test_without_the_provider_the_dags_load_and_a_repair_runs(project: Path) -> None:
+def test_dags_load_and_repair_without_the_lineage_provider(project: Path) -> None:
     submit = project / "spark-submit"
     submit.write_text(f'#!/bin/sh\necho "$@" >{project}/submitted\n')
     submit.chmod(0o755)
@@ -72,15 +72,15 @@ def test_without_the_provider_the_dags_load_and_a_repair_runs(project: Path) -> 
     assert (project / "submitted").read_text().endswith("jobs/repair.py --pipeline events --request 12\n")
 
 
-def test_without_a_configuration_it_listens_to_nothing(project: Path) -> None:
+def test_listener_without_a_configuration_is_off(project: Path) -> None:
     assert last_line(LISTENERS) == "listeners 0"
 
 
-def test_a_transport_makes_it_listen(project: Path) -> None:
+def test_listener_with_a_transport_is_on(project: Path) -> None:
     assert last_line(LISTENERS, AIRFLOW__OPENLINEAGE__TRANSPORT='{"type": "console"}') == "listeners 1"
 
 
-def test_a_repair_that_nobody_asked_for_has_no_lineage() -> None:
+def test_repair_without_a_requester_has_no_lineage() -> None:
     found = RepairOperator(
         task_id="repair", pipeline="events", detection={"request_id": None}
     ).get_openlineage_facets_on_complete(None)

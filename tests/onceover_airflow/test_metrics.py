@@ -48,7 +48,7 @@ def sent(project: Path, **settings: str) -> list[str]:
                 return [each for each in arrived if "onceover" in each]
 
 
-def test_a_repairs_counts_reach_statsd(project: Path) -> None:
+def test_repair_counts_reach_statsd(project: Path) -> None:
     assert sent(project, AIRFLOW__METRICS__STATSD_ON="True", AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED="True") == [
         "airflow.onceover.windows_confirmed,pipeline=events:2|c",
         "airflow.onceover.windows_failed,pipeline=events:1|c",
@@ -57,5 +57,5 @@ def test_a_repairs_counts_reach_statsd(project: Path) -> None:
     ]
 
 
-def test_nothing_is_sent_where_metrics_are_off(project: Path) -> None:
+def test_metrics_that_are_off_send_nothing(project: Path) -> None:
     assert sent(project) == []

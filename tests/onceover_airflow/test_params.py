@@ -14,7 +14,7 @@ from onceover_airflow import params
 pytestmark = pytest.mark.airflow
 
 
-def test_a_window_is_accepted_as_it_is_written_everywhere() -> None:
+def test_window_is_accepted_in_every_written_form() -> None:
     bound = params.window_bound("From", "Start.")
 
     for text in ("2013-01-01T05:00Z", "2013-01-01T05:00:00+01:00", "2013-01-01T05:00:00.000Z"):
@@ -22,29 +22,29 @@ def test_a_window_is_accepted_as_it_is_written_everywhere() -> None:
 
 
 @pytest.mark.parametrize("value", ["2013-01-01T05:00", "2013-01-01", "now", "", None, 5])
-def test_a_naive_time_is_refused_by_the_form(value: object) -> None:
+def test_naive_time_is_refused_by_the_form(value: object) -> None:
     with pytest.raises(ParamValidationError):
         params.window_bound("From", "Start.").resolve(value)
 
 
-def test_the_pipeline_is_filled_in_only_where_there_is_no_choice() -> None:
+def test_pipeline_is_filled_in_if_there_is_only_one() -> None:
     assert params.one_pipeline(["events"]).resolve() == "events"
     with pytest.raises(ParamValidationError):
         params.one_pipeline(["events", "orders"]).resolve()
 
 
 @pytest.mark.parametrize("names", [[], ["events"], ["events", "orders"]])
-def test_the_form_of_a_scheduled_dag_always_has_a_valid_default(names: list[str]) -> None:
+def test_form_of_a_scheduled_dag_always_has_a_valid_default(names: list[str]) -> None:
     assert params.pipelines(names).resolve() == (names[0] if len(names) == 1 else None)
 
 
 @pytest.mark.parametrize("form", [params.one_pipeline, params.pipelines])
-def test_an_unknown_pipeline_is_refused_by_the_form(form: Callable[[list[str]], Param]) -> None:
+def test_unknown_pipeline_is_refused_by_the_form(form: Callable[[list[str]], Param]) -> None:
     with pytest.raises(ParamValidationError):
         form(["events", "orders"]).resolve("flights")
 
 
-def test_every_pipeline_has_to_be_chosen() -> None:
+def test_pipelines_are_chosen_explicitly() -> None:
     names = ["events", "orders"]
 
     assert params.chosen_pipelines(params.EVERY, names) == names

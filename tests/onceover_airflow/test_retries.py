@@ -21,7 +21,7 @@ pytestmark = pytest.mark.airflow
         (ValueError("a mistake of ours"), RetryAction.DEFAULT),
     ],
 )
-def test_what_may_pass_is_tried_again_and_nothing_else(error: Exception, action: RetryAction) -> None:
+def test_transient_errors_alone_are_retried(error: Exception, action: RetryAction) -> None:
     stored = ExceptionRetryPolicy.deserialize(RETRY_POLICY.serialize())  # as the scheduler stores it
 
     assert stored.evaluate(error, try_number=1, max_tries=2).action is action

@@ -16,21 +16,21 @@ def asked(params: dict[str, object], reason_needed: bool = True) -> Asked:
     return Asked.of_run({**TIMES, **params}, interval, minutes=60, reason_needed=reason_needed)
 
 
-def test_a_reason_is_kept_as_one_line() -> None:
+def test_reason_is_kept_as_one_line() -> None:
     assert asked({"reason": "  disk\n full "}).reason == "disk full"
 
 
 @pytest.mark.parametrize("reason", [None, "", "  \n"])
-def test_a_real_run_needs_a_reason(reason: str | None) -> None:
+def test_real_run_needs_a_reason(reason: str | None) -> None:
     with pytest.raises(UsageError, match="needs a reason"):
         asked({"reason": reason})
 
 
-def test_a_dry_run_needs_no_reason() -> None:
+def test_dry_run_needs_no_reason() -> None:
     assert asked({"dry_run": True}).dry_run
 
 
-def test_a_backfill_needs_no_reason() -> None:
+def test_backfill_needs_no_reason() -> None:
     assert asked({}, reason_needed=False).reason is None
 
 
@@ -45,12 +45,12 @@ def test_a_backfill_needs_no_reason() -> None:
         ({"reason": "x", "from": 1357000000}, "'from' is a int"),
     ],
 )
-def test_a_value_of_another_kind_is_refused(params: dict[str, object], said: str) -> None:
+def test_value_of_another_kind_is_refused(params: dict[str, object], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         asked(params)
 
 
 @pytest.mark.parametrize("value", [None, "", "  ", ["events"]])
-def test_an_empty_choice_of_pipeline_never_means_all(value: object) -> None:
+def test_empty_choice_of_pipeline_never_means_all(value: object) -> None:
     with pytest.raises(UsageError, match="never means all"):
         chosen_name(value)

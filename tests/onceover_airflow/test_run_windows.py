@@ -26,18 +26,18 @@ def test_explicit_times_win_over_the_data_interval() -> None:
     assert [str(window) for window in found] == ["2013-01-05T05:00Z", "2013-01-05T06:00Z"]
 
 
-def test_a_data_interval_of_a_day_is_its_windows_and_not_the_next_midnight() -> None:
+def test_data_interval_of_a_day_excludes_the_next_midnight() -> None:
     found = list(chosen(interval=DAY))
 
     assert len(found) == 24
     assert (str(found[0]), str(found[-1])) == ("2013-01-01T00:00Z", "2013-01-01T23:00Z")
 
 
-def test_the_last_window_of_an_explicit_range_is_not_the_one_that_starts_at_its_end() -> None:
+def test_explicit_range_excludes_the_window_at_its_end() -> None:
     assert len(chosen("2013-01-05T05:00Z", "2013-01-05T06:00Z")) == 1
 
 
-def test_times_in_another_zone_are_brought_to_utc() -> None:
+def test_times_in_another_zone_are_converted_to_utc() -> None:
     interval = DataInterval(*(moment.astimezone(timezone(timedelta(hours=-5))) for moment in (DAY.start, DAY.end)))  # type: ignore[union-attr]
 
     assert chosen(interval=interval) == chosen(interval=DAY)
@@ -56,12 +56,12 @@ def test_times_in_another_zone_are_brought_to_utc() -> None:
         ("yesterday; rm -rf /", "2013-01-05T05:00Z", "not a time"),
     ],
 )
-def test_a_range_that_cannot_be_meant_is_refused(asked_from: str | None, asked_to: str | None, said: str) -> None:
+def test_malformed_range_is_refused(asked_from: str | None, asked_to: str | None, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         chosen(asked_from, asked_to, DAY)
 
 
 @pytest.mark.parametrize("interval", [NONE, DataInterval(DAY.start, DAY.start)])
-def test_a_run_that_names_no_windows_is_refused(interval: DataInterval) -> None:
+def test_run_that_names_no_windows_is_refused(interval: DataInterval) -> None:
     with pytest.raises(UsageError, match="names no windows"):
         chosen(interval=interval)

@@ -31,7 +31,7 @@ def repair(pipeline: str = "events") -> RepairOperator:
     return RepairOperator(task_id="repair", pipeline=pipeline, detection={"request_id": 12})
 
 
-def test_the_command_is_a_list_of_strings_without_addresses(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_is_a_list_of_strings_without_addresses(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", LOCAL)
     monkeypatch.setenv("ONCEOVER_POSTGRES", "postgresql://ada:hush@db/onceover")
     operator = repair()
@@ -46,23 +46,21 @@ def test_the_command_is_a_list_of_strings_without_addresses(project: Path, monke
     assert "hush" not in str(operator.env_vars)
 
 
-def test_an_unknown_connection_is_refused_instead_of_meaning_yarn(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_connection_is_refused_instead_of_meaning_yarn(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AIRFLOW_CONN_SPARK_DEFAULT", raising=False)
 
     with pytest.raises(ConfigurationError, match="airflow connections add no_such_spark"):
         RepairOperator(task_id="repair", pipeline="events", detection={}, conn_id="no_such_spark").prepare(12)
 
 
-def test_a_local_driver_is_this_python_and_finds_its_own_spark_submit() -> None:
+def test_local_driver_runs_this_python_and_its_own_spark_submit() -> None:
     given = driver_environment(Connection(conn_id="s", conn_type="spark", host="local[2]"), {"PATH": "/bin"})
 
     assert given["PYSPARK_DRIVER_PYTHON"] == sys.executable
     assert given["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/bin"]
 
 
-def test_a_cluster_gets_addresses_but_never_a_password() -> None:
+def test_cluster_gets_addresses_but_never_a_password() -> None:
     yarn = Connection(conn_id="s", conn_type="spark", host="yarn")
     plain = {"ONCEOVER_KAFKA": "k:9092", "ONCEOVER_POSTGRES": "postgresql://ada@db/onceover", "HOME": "/"}
 
@@ -81,7 +79,7 @@ def test_a_cluster_gets_addresses_but_never_a_password() -> None:
         (Connection(conn_id="s", conn_type="spark", host="yarn"), "yarn"),
     ],
 )
-def test_the_master_is_read_as_the_provider_reads_it(
+def test_master_is_read_as_the_provider_reads_it(
     connection: Connection, master: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connection.as_json())
@@ -90,11 +88,11 @@ def test_the_master_is_read_as_the_provider_reads_it(
     assert repair()._get_hook()._connection["master"] == master
 
 
-def test_the_embedded_stack_makes_the_pool_that_the_tasks_wait_for() -> None:
+def test_embedded_stack_makes_the_pool_of_the_tasks() -> None:
     assert repair().pool == POOL
 
 
-def test_only_what_may_pass_is_tried_again() -> None:
+def test_exit_code_of_a_transient_error_alone_is_retried() -> None:
     assert isinstance(meaning_of_exit(75, "it"), TransientError)
     assert isinstance(meaning_of_exit(78, "it"), TerminalError)
     assert isinstance(meaning_of_exit(2, "it"), TerminalError)
@@ -128,7 +126,7 @@ def submitted(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(("code", "error"), [("75", TransientError), ("78", TerminalError)])
-def test_the_exit_code_decides_which_error_it_is(
+def test_exit_code_decides_the_error(
     submitted: Path, monkeypatch: pytest.MonkeyPatch, code: str, error: type[Exception]
 ) -> None:
     monkeypatch.setenv("FAKE_EXIT", code)
@@ -155,11 +153,11 @@ def test_killing_the_task_kills_the_driver_too(submitted: Path) -> None:
     assert gone(pids)
 
 
-def test_a_kill_before_the_submission_does_nothing() -> None:
+def test_kill_before_the_submission_does_nothing() -> None:
     repair().on_kill()
 
 
-def test_killing_a_process_that_is_gone_is_nothing() -> None:
+def test_kill_of_an_ended_process_does_nothing() -> None:
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onceover_airflow.tables import evidence_table, shortened, table
 
 
-def test_a_table_aligns_numbers_to_the_right() -> None:
+def test_table_aligns_numbers_to_the_right() -> None:
     assert table([{"window": "2013-01-01T05:00Z", "lines": 1200}, {"window": "x", "lines": 7}]).splitlines() == [
         "window             lines",
         "-----------------  -----",
@@ -14,11 +14,11 @@ def test_a_table_aligns_numbers_to_the_right() -> None:
     ]
 
 
-def test_an_empty_table_says_so() -> None:
+def test_empty_table_says_so() -> None:
     assert table([]) == "(none)"
 
 
-def test_each_finding_is_a_line_with_its_evidence() -> None:
+def test_finding_is_a_line_with_its_evidence() -> None:
     findings = [{"kind": "late", "landings": [7, 9]}, {"kind": "conflict", "ids": "x" * 500}]
     lines = evidence_table([{"window": "w1", "findings": findings}, {"window": "w2", "findings": []}]).splitlines()
 
@@ -28,7 +28,7 @@ def test_each_finding_is_a_line_with_its_evidence() -> None:
     assert lines[4].split() == ["w2", "none,", "repaired", "by", "force", "-"]
 
 
-def test_a_long_list_is_cut_and_says_how_much_is_missing() -> None:
+def test_long_list_is_cut_and_says_how_much_is_missing() -> None:
     assert shortened({"failed": list(range(5)), "judged": 9}, limit=2) == {
         "failed": [0, 1],
         "failed_left_out": 3,

@@ -25,5 +25,5 @@ class Run:
         (Run("operator_triggered", None), "unknown user (operator triggered)"),
     ],
 )
-def test_each_way_in_has_an_asker(run: Run, who: str) -> None:
+def test_asker_is_known_for_each_way_in(run: Run, who: str) -> None:
     assert who_asked(run) == who

@@ -41,24 +41,24 @@ def make(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mak
     warm.close()
 
 
-def test_what_became_of_the_records_is_counted_one_by_one() -> None:
+def test_outcome_of_each_record_is_counted() -> None:
     assert seen([0, 1, 1, 3, 3, 3], 5) == Seen(processed=6, lost=2, repeated=3)
 
 
-def test_auto_commit_runs_ahead_and_records_are_missing_after_a_restart(stack: Stack) -> None:
+def test_auto_commit_runs_ahead_and_a_restart_misses_records(stack: Stack) -> None:
     found = auto_commit.run(records=2_006, interval=0.5, rate=50, seconds=2.0)
     assert (found.first_run, found.outcome.lost, found.outcome.repeated) == (400, 1_606, 0)
     assert found.current_offset == found.log_end_offset == 2_006
     assert found.right
 
 
-def test_a_commit_that_waits_for_the_next_batch_repeats_exactly_one_batch(stack: Stack) -> None:
+def test_commit_that_waits_for_the_next_batch_repeats_one_batch(stack: Stack) -> None:
     found = late_commit.run(0.5, 40, records=1_000)
     assert (found.predicted, found.outcome) == (80, Seen(1_080, 0, 80))
     assert found.right
 
 
-def test_an_offset_file_loses_and_repeats_nothing_when_stopped_and_one_batch_when_killed(make: Make) -> None:
+def test_offset_file_repeats_one_batch_only_when_killed(make: Make) -> None:
     stopped = stores.stop_politely(make, 0.5, 100, records=600)
     assert (stopped.outcome, stopped.right) == (Seen(600, 0, 0), True)
     killed = stores.kill_between_batch_and_file(make, most=200, records=600)
@@ -66,14 +66,14 @@ def test_an_offset_file_loses_and_repeats_nothing_when_stopped_and_one_batch_whe
     assert killed.findings == {"duplicated"}
 
 
-def test_how_many_lines_stand_twice_follows_from_the_steps() -> None:
+def test_number_of_repeated_lines_follows_from_the_steps() -> None:
     assert stores.predicted("kafka", tuple(Step)) == (2 + 3 + 4) * stores.EACH
     assert stores.predicted("postgres", tuple(Step)) == (2 + 3) * stores.EACH
 
 
 # The others': kafka and postgres in test_ingest_kills.py, file above.
 @pytest.mark.parametrize("store", sorted(set(OFFSET_STORES) - {"none", "kafka", "postgres", "file"}))
-def test_a_kill_after_the_landing_loses_nothing_and_the_repair_leaves_nothing_twice(make: Make, store: str) -> None:
+def test_kill_after_the_landing_loses_and_leaves_no_duplicate(make: Make, store: str) -> None:
     killed = stores.kill_at(make, store, (Step.LANDED,))
     assert killed.right
     assert killed.raw.lost == 0

@@ -69,7 +69,7 @@ def client(airflow: Airflow) -> Iterator[AirflowRest]:
     rest.close()
 
 
-def test_a_run_is_triggered_with_its_form_and_no_logical_date(airflow: Airflow, client: AirflowRest) -> None:
+def test_run_is_triggered_with_its_form_and_no_logical_date(airflow: Airflow, client: AirflowRest) -> None:
     airflow.lay("POST /api/v2/dags/repair_on_call/dagRuns", (200, {"dag_run_id": RUN_ID}))
 
     assert client.trigger("repair_on_call", {"pipeline": "flights"}) == RUN_ID
@@ -85,7 +85,7 @@ def test_a_run_is_triggered_with_its_form_and_no_logical_date(airflow: Airflow, 
     ]
 
 
-def test_a_backfill_is_what_the_form_sends(airflow: Airflow, client: AirflowRest) -> None:
+def test_backfill_is_what_the_form_sends(airflow: Airflow, client: AirflowRest) -> None:
     airflow.lay("POST /api/v2/backfills", (200, {"id": 4}))
     days = datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC)
 
@@ -101,7 +101,7 @@ def test_a_backfill_is_what_the_form_sends(airflow: Airflow, client: AirflowRest
     }
 
 
-def test_an_expired_token_is_renewed_once(airflow: Airflow, client: AirflowRest) -> None:
+def test_expired_token_is_renewed_once(airflow: Airflow, client: AirflowRest) -> None:
     airflow.lay("POST /auth/token", (201, {"access_token": "t1"}), (201, {"access_token": "t2"}))
     airflow.lay("GET /api/v2/backfills/4", (401, {"detail": "expired"}), (200, {"completed_at": "now"}))
 
@@ -110,7 +110,7 @@ def test_an_expired_token_is_renewed_once(airflow: Airflow, client: AirflowRest)
     assert [seen[3] for seen in airflow.seen if seen[0] == "GET"] == ["Bearer t1", "Bearer t2"]
 
 
-def test_a_refusal_keeps_airflows_words_and_no_password(airflow: Airflow, client: AirflowRest) -> None:
+def test_refusal_keeps_airflows_words_and_no_password(airflow: Airflow, client: AirflowRest) -> None:
     airflow.lay(
         "POST /api/v2/dags/repair_on_call/dagRuns",
         (400, {"detail": "Invalid input for param pipeline\n\nFailed validating ..."}),
@@ -123,23 +123,21 @@ def test_a_refusal_keeps_airflows_words_and_no_password(airflow: Airflow, client
     assert "\n" not in str(refused.value)
 
 
-def test_a_wrong_password_is_said_in_one_line(airflow: Airflow, client: AirflowRest) -> None:
+def test_wrong_password_is_reported_in_one_line(airflow: Airflow, client: AirflowRest) -> None:
     airflow.lay("POST /auth/token", (401, {"detail": "Invalid credentials"}))
 
     with pytest.raises(TerminalError, match="does not let 'admin' in"):
         client.import_errors()
 
 
-def test_a_run_is_waited_for_until_it_has_finished(airflow: Airflow, client: AirflowRest) -> None:
+def test_run_is_waited_for_until_it_has_finished(airflow: Airflow, client: AirflowRest) -> None:
     path = "/api/v2/dags/d/dagRuns/manual__2013-01-01T05%3A00%3A00%2B00%3A00"
     airflow.lay(f"GET {path}", (200, {"state": "queued"}), (503, {}), (200, {"state": "failed"}))
 
     assert client.wait_for_run("d", RUN_ID, 5)["state"] == "failed"
 
 
-def test_a_run_that_does_not_finish_in_time_is_told_with_what_it_waits_for(
-    airflow: Airflow, client: AirflowRest
-) -> None:
+def test_run_that_misses_its_deadline_is_reported_with_blockers(airflow: Airflow, client: AirflowRest) -> None:
     path = "/api/v2/dags/d/dagRuns"
     runs = [{"dag_run_id": "old", "state": "success"}, {"dag_run_id": "first", "state": "running"},
             {"dag_run_id": RUN_ID, "state": "queued"}]  # fmt: skip
@@ -155,14 +153,14 @@ def test_a_run_that_does_not_finish_in_time_is_told_with_what_it_waits_for(
         client.wait_for_run("d", RUN_ID, 0)
 
 
-def test_waiting_ends_at_its_deadline(airflow: Airflow, client: AirflowRest) -> None:
+def test_wait_ends_at_its_deadline(airflow: Airflow, client: AirflowRest) -> None:
     airflow.lay("GET /api/v2/backfills/4", (200, {"completed_at": None}))
 
     with pytest.raises(TransientError, match="backfill 4 to be completed, in vain"):
         client.wait_for_backfill(4, 0)
 
 
-def test_all_pages_are_read(airflow: Airflow, client: AirflowRest) -> None:
+def test_pages_are_all_read(airflow: Airflow, client: AirflowRest) -> None:
     pages = [{"dag_runs": [{"dag_run_id": name}], "total_entries": 2} for name in ("a", "b")]
     airflow.lay("GET /api/v2/dags/d/dagRuns", *((200, page) for page in pages))
 
@@ -175,7 +173,7 @@ def test_all_pages_are_read(airflow: Airflow, client: AirflowRest) -> None:
     }
 
 
-def test_a_pool_that_is_there_is_left_as_it_was_set(airflow: Airflow, client: AirflowRest) -> None:
+def test_existing_pool_keeps_its_slots(airflow: Airflow, client: AirflowRest) -> None:
     airflow.lay("GET /api/v2/pools/onceover_spark", (404, {}), (200, {"slots": 3}))
     airflow.lay("POST /api/v2/pools", (201, {}))
 
@@ -187,7 +185,7 @@ def test_a_pool_that_is_there_is_left_as_it_was_set(airflow: Airflow, client: Ai
     ]
 
 
-def test_a_result_that_is_not_there_is_none(airflow: Airflow, client: AirflowRest) -> None:
+def test_missing_result_is_none(airflow: Airflow, client: AirflowRest) -> None:
     path = "/api/v2/dags/d/dagRuns/r/taskInstances/windows.detect/xcomEntries/return_value"
     airflow.lay(f"GET {path}", (404, {}), (200, {"value": '{"request_id": 7}'}))
 
@@ -195,7 +193,7 @@ def test_a_result_that_is_not_there_is_none(airflow: Airflow, client: AirflowRes
     assert client.result("d", "r", "windows.detect", 0) == {"request_id": 7}
 
 
-def test_an_airflow_that_is_not_there_is_unreachable_and_not_healthy() -> None:
+def test_missing_airflow_is_unreachable_and_not_healthy() -> None:
     rest = AirflowRest("http://127.0.0.1:1", "admin", "hush")
 
     assert not rest.healthy()
@@ -204,7 +202,7 @@ def test_an_airflow_that_is_not_there_is_unreachable_and_not_healthy() -> None:
     rest.close()
 
 
-def test_waiting_bears_a_part_that_is_starting() -> None:
+def test_wait_tolerates_a_server_that_is_starting() -> None:
     tries = iter(["starting", "busy", "done"])
 
     def done() -> bool:

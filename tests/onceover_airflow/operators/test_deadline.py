@@ -25,13 +25,11 @@ def run(monkeypatch: pytest.MonkeyPatch, windows: list[Overdue]) -> None:
     DeadlineOperator(task_id="deadline", pipeline="events").execute(cast(Context, {}))
 
 
-def test_nothing_overdue_is_green(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deadline_with_nothing_overdue_is_green(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(monkeypatch, [])
 
 
-def test_what_is_overdue_turns_red_and_names_the_command_that_shows_it(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_overdue_window_turns_red_and_names_its_command(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     windows = [
         Overdue(AT.replace(hour=hour), "failed", ("duplicated",), "raw is damaged" if hour == 6 else None)
         for hour in range(5, 12)
@@ -60,7 +58,7 @@ def page(context: Any) -> None:
 not_a_function = 5
 
 
-def test_one_line_names_a_notifier_or_a_function() -> None:
+def test_notifier_variable_names_a_class_or_a_function() -> None:
     assert on_failure({}) == []
     assert on_failure({"ONCEOVER_NOTIFIER": f"{__name__}:page"}) == [page]
     (made,) = on_failure({"ONCEOVER_NOTIFIER": f"{__name__}:Pager"})
@@ -68,11 +66,11 @@ def test_one_line_names_a_notifier_or_a_function() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["page", "os.system('x'):y", "no_such_module:page", "json:no_such_name"])
-def test_a_notifier_that_is_not_there_is_told(wrong: str) -> None:
+def test_missing_notifier_is_reported(wrong: str) -> None:
     with pytest.raises(ConfigurationError, match="ONCEOVER_NOTIFIER"):
         on_failure({"ONCEOVER_NOTIFIER": wrong})
 
 
-def test_what_cannot_be_called_is_no_notifier() -> None:
+def test_notifier_that_cannot_be_called_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="cannot be called"):
         on_failure({"ONCEOVER_NOTIFIER": f"{__name__}:not_a_function"})

@@ -78,7 +78,7 @@ def detect(scope: operators.Scope = "run", pipeline: str = "events", reason_need
     return DetectOperator(task_id="detect", pipeline=pipeline, scope=scope, reason_needed=reason_needed)
 
 
-def test_detection_over_the_ledger_names_no_range_and_who_asked(library: Library) -> None:
+def test_ledger_detection_names_no_range_and_who_triggered_it(library: Library) -> None:
     scheduled = Run("repair_failed_windows", "scheduled__x", "scheduled", None)
 
     detect("ledger").execute(context(run=scheduled))
@@ -88,7 +88,7 @@ def test_detection_over_the_ledger_names_no_range_and_who_asked(library: Library
     assert asked["why"] == "repair_failed_windows, run scheduled__x"
 
 
-def test_a_backfill_judges_the_windows_of_its_day(library: Library) -> None:
+def test_backfill_judges_the_windows_of_its_day(library: Library) -> None:
     found = detect().execute(context({"force": True}))
 
     asked = library.asked[0][1]
@@ -96,7 +96,7 @@ def test_a_backfill_judges_the_windows_of_its_day(library: Library) -> None:
     assert (found["request_id"], found["pipeline"]) == (7, "events")
 
 
-def test_a_reason_goes_to_the_ledger_as_it_was_given(library: Library) -> None:
+def test_reason_goes_to_the_ledger_unchanged(library: Library) -> None:
     reason = "disk full'; DROP TABLE onceover.window; -- {{ var.value.secret }}"
     times = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T06:00Z"}
 
@@ -105,7 +105,7 @@ def test_a_reason_goes_to_the_ledger_as_it_was_given(library: Library) -> None:
     assert library.asked[0][1]["why"] == reason
 
 
-def test_a_dry_run_only_plans(library: Library) -> None:
+def test_dry_run_only_plans(library: Library) -> None:
     times = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T06:00Z"}
 
     found = detect(reason_needed=True).execute(context({"dry_run": True, **times}))
@@ -116,28 +116,28 @@ def test_a_dry_run_only_plans(library: Library) -> None:
 
 
 @pytest.mark.parametrize("name", ["unknown", "../events", "", "events; ls"])
-def test_an_unknown_pipeline_is_refused_before_the_library_is_asked(library: Library, name: str) -> None:
+def test_unknown_pipeline_is_refused_before_any_library_call(library: Library, name: str) -> None:
     with pytest.raises(UsageError):
         detect(pipeline=name).execute(context())
 
     assert library.asked == []
 
 
-def test_nothing_to_repair_starts_no_spark(project: Path) -> None:
+def test_repair_of_nothing_starts_no_spark(project: Path) -> None:
     repair = RepairOperator(task_id="repair", pipeline="events", detection={"request_id": None})
 
     with pytest.raises(AirflowSkipException, match="no Spark was started"):
         repair.execute(context())
 
 
-def test_a_detection_that_is_not_there_is_an_error_and_not_nothing_to_do() -> None:
+def test_missing_detection_is_an_error_and_not_an_empty_one() -> None:
     nothing: tuple[object, ...] = (None, "", {})
     for lost in nothing:
         with pytest.raises(TerminalError, match="clear it together"):
             request_of(lost)
 
 
-def test_confirming_without_a_request_is_skipped(library: Library) -> None:
+def test_confirmation_without_a_request_is_skipped(library: Library) -> None:
     with pytest.raises(AirflowSkipException):
         ConfirmOperator(task_id="confirm", pipeline="events", detection={"request_id": None}).execute(context())
 
@@ -146,7 +146,7 @@ def confirm() -> ConfirmOperator:
     return ConfirmOperator(task_id="confirm", pipeline="events", detection={"request_id": 7})
 
 
-def test_a_window_that_failed_and_will_be_tried_again_is_no_red(library: Library) -> None:
+def test_failed_window_that_will_be_retried_is_not_red(library: Library) -> None:
     library.failed = (("2013-01-01T05:00Z", "HDFS did not answer"),)
 
     confirm().execute(context())
@@ -155,14 +155,14 @@ def test_a_window_that_failed_and_will_be_tried_again_is_no_red(library: Library
 
 
 @pytest.mark.parametrize("trouble", ["newly_blocked", "revoked"])
-def test_a_window_that_got_worse_is_red_and_says_what_to_run_next(library: Library, trouble: str) -> None:
+def test_worsened_window_is_red_with_its_next_command(library: Library, trouble: str) -> None:
     setattr(library, trouble, (("2013-01-01T05:00Z", "corrupt line"),))
 
     with pytest.raises(TerminalError, match=r"\(corrupt line\); .*`onceover explain events 2013-01-01T05:00Z`"):
         confirm().execute(context())
 
 
-def test_a_long_complaint_stays_one_line() -> None:
+def test_long_error_stays_one_line() -> None:
     said = complaint("events", (), [(f"w{i}", "") for i in range(700)])
 
     assert said is not None

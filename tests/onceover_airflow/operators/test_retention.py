@@ -71,7 +71,7 @@ def run(pipeline: str = "events", params: dict[str, Any] | None = None, by: Run 
     return ExpireOperator(task_id="expire", pipeline=pipeline).execute(context)
 
 
-def test_what_is_due_goes_for_the_scheduler_and_the_log_lists_it(
+def test_due_windows_expire_for_the_scheduler_and_are_logged(
     library: Library, capfd: pytest.CaptureFixture[str]
 ) -> None:
     result = run()
@@ -90,13 +90,13 @@ def test_what_is_due_goes_for_the_scheduler_and_the_log_lists_it(
     assert said.count("7 files left") == 1
 
 
-def test_a_run_by_hand_keeps_its_reason_and_who_gave_it(library: Library) -> None:
+def test_manual_run_keeps_its_reason_and_its_user(library: Library) -> None:
     run(params={"reason": " room for\nthe new cluster "}, by=Run(run_type="manual", triggering_user_name="ada"))
 
     assert [(asked["who"], asked["why"]) for asked in library.asked] == [("ada", "room for the new cluster")]
 
 
-def test_a_dry_run_only_lists(library: Library, capfd: pytest.CaptureFixture[str]) -> None:
+def test_dry_run_only_lists(library: Library, capfd: pytest.CaptureFixture[str]) -> None:
     result = run(params={"dry_run": True})
 
     assert library.asked == []
@@ -105,14 +105,14 @@ def test_a_dry_run_only_lists(library: Library, capfd: pytest.CaptureFixture[str
     assert "dry run, nothing is written" in "".join(capfd.readouterr())
 
 
-def test_a_dry_run_that_is_no_flag_is_refused_before_anything_goes(library: Library) -> None:
+def test_malformed_dry_run_is_refused_before_anything_expires(library: Library) -> None:
     with pytest.raises(UsageError, match="'dry_run' is str"):
         run(params={"dry_run": "false"})
 
     assert library.asked == []
 
 
-def test_nothing_that_is_due_is_green(library: Library) -> None:
+def test_retention_with_nothing_due_is_green(library: Library) -> None:
     library.files = ()
 
     result = run()
@@ -121,7 +121,7 @@ def test_nothing_that_is_due_is_green(library: Library) -> None:
     assert (result["windows"], result["let_go"]) == (0, 0)
 
 
-def test_what_an_ingest_has_still_to_move_is_told_and_no_red(
+def test_windows_left_for_an_ingest_to_move_are_logged_not_red(
     library: Library, capfd: pytest.CaptureFixture[str]
 ) -> None:
     library.left = 1_234
@@ -133,12 +133,12 @@ def test_what_an_ingest_has_still_to_move_is_told_and_no_red(
     assert "the ingest that runs has 1,234 files still to move away" in "".join(capfd.readouterr())
 
 
-def test_a_pipeline_that_keeps_raw_for_ever_is_left_alone(library: Library) -> None:
+def test_pipeline_that_keeps_raw_for_ever_is_left_alone(library: Library) -> None:
     assert run("orders") is None
     assert library.asked == []
 
 
-def test_a_pipeline_that_has_not_run_yet_is_left_alone(library: Library) -> None:
+def test_pipeline_that_has_not_run_yet_is_left_alone(library: Library) -> None:
     library.has_run = False
 
     assert run() is None

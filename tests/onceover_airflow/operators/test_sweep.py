@@ -49,14 +49,14 @@ def run(pipeline: str = "events") -> dict[str, object]:
     return SweepOperator(task_id="sweep", pipeline=pipeline).execute(cast(Context, {}))
 
 
-def test_what_is_as_certified_is_counted(library: Callable[[Swept], list[str]]) -> None:
+def test_windows_as_certified_are_counted(library: Callable[[Swept], list[str]]) -> None:
     asked = library(Swept("events", 24, (), 0))
 
     assert run()["compared"] == 24
     assert asked == ["events"]
 
 
-def test_what_differs_turns_red_without_another_try_and_names_the_window(
+def test_differing_window_turns_red_without_a_retry(
     library: Callable[[Swept], list[str]],
 ) -> None:
     library(Swept("events", 24, (GONE,), 0, reopened=1))
@@ -65,7 +65,7 @@ def test_what_differs_turns_red_without_another_try_and_names_the_window(
         run()
 
 
-def test_what_a_batch_may_explain_is_tried_again(library: Callable[[Swept], list[str]]) -> None:
+def test_difference_that_a_batch_may_explain_is_retried(library: Callable[[Swept], list[str]]) -> None:
     library(Swept("events", 24, (), 3))
 
     with pytest.raises(BusyError, match="3 windows"):

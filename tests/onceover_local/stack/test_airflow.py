@@ -20,13 +20,13 @@ pytestmark = [pytest.mark.stack, pytest.mark.airflow]
 NAMES = ["airflow-api-server", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer"]
 
 
-def test_the_dags_load_and_the_pool_that_they_name_has_one_place(airflow: AirflowRest) -> None:
+def test_dags_load_and_their_pool_has_one_slot(airflow: AirflowRest) -> None:
     assert airflow.import_errors() == []
     answer = airflow._call("GET", f"/api/v2/pools/{POOL}")
     assert answer["slots"] == 1
 
 
-def test_the_viewer_may_look_and_not_touch(stack: Stack, airflow: AirflowRest) -> None:
+def test_viewer_may_look_and_not_touch(stack: Stack, airflow: AirflowRest) -> None:
     password = json.loads((stack.local / "airflow" / "passwords.json").read_text())["viewer"]
     viewer = AirflowRest(endpoints.address("airflow"), "viewer", password)
     try:
@@ -37,14 +37,14 @@ def test_the_viewer_may_look_and_not_touch(stack: Stack, airflow: AirflowRest) -
         viewer.close()
 
 
-def test_nobody_gets_in_without_a_password(airflow: AirflowRest) -> None:
+def test_airflow_refuses_access_without_a_password(airflow: AirflowRest) -> None:
     address = endpoints.address("airflow")
     assert requests.get(f"{address}/api/v2/dags", timeout=30).status_code == 401
     guess = {"username": "admin", "password": "admin"}
     assert requests.post(f"{address}/auth/token", json=guess, timeout=30).status_code == 401
 
 
-def test_its_processes_listen_on_loopback_only(stack: Stack, airflow: AirflowRest) -> None:
+def test_airflow_listens_on_loopback_only(stack: Stack, airflow: AirflowRest) -> None:
     leaders = [psutil.Process(stack.pid(name)) for name in NAMES]
     theirs = {process.pid for leader in leaders for process in (leader, *leader.children(recursive=True))}
     # One look at the whole machine: a worker may end between two looks, and then it listens no more.
@@ -56,9 +56,7 @@ def test_its_processes_listen_on_loopback_only(stack: Stack, airflow: AirflowRes
     assert set(heard) == {LOOPBACK}
 
 
-def test_a_killed_scheduler_takes_its_workers_along_and_only_it_is_started_again(
-    stack: Stack, airflow: AirflowRest
-) -> None:
+def test_killed_scheduler_ends_its_workers_and_restarts_alone(stack: Stack, airflow: AirflowRest) -> None:
     others = {name: stack.pid(name) for name in NAMES if name != "airflow-scheduler"}
     workers = psutil.Process(stack.pid("airflow-scheduler")).children(recursive=True)
     assert workers

@@ -10,7 +10,7 @@ from onceover.errors import UsageError
 from onceover_local.stack import GROUPS, Stack
 
 
-def test_a_folder_that_was_a_cluster_stays_one(tmp_path: Path) -> None:
+def test_cluster_folder_stays_a_cluster(tmp_path: Path) -> None:
     assert Stack(tmp_path).groups == GROUPS
     assert Stack(tmp_path, cluster=True).up(set()) == []
     found = Stack(tmp_path)
@@ -19,7 +19,7 @@ def test_a_folder_that_was_a_cluster_stays_one(tmp_path: Path) -> None:
     assert names >= {"datanode1", "datanode2", "datanode3", "spark-master", "spark-worker1", "spark-worker2"}
 
 
-def test_without_a_cluster_there_is_no_spark_to_start(tmp_path: Path) -> None:
+def test_stack_without_a_cluster_has_no_spark_to_start(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no part spark in the stack"):
         Stack(tmp_path).up({"spark"})
     assert {part.name for part in Stack(tmp_path).status()} & {"datanode2", "spark-master"} == set()

@@ -9,7 +9,7 @@ import pytest
 from onceover_local.stack.files import hadoop_xml, made_whole, properties, secret, write_whole
 
 
-def test_a_secret_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
+def test_secret_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         first = secret(tmp_path / "secrets", "one")
@@ -20,14 +20,14 @@ def test_a_secret_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> No
     assert secret(tmp_path / "secrets", "two") != first
 
 
-def test_a_file_is_replaced_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+def test_file_is_replaced_whole_without_leftovers(tmp_path: Path) -> None:
     write_whole(tmp_path / "a", "old")
     write_whole(tmp_path / "a", "new")
     assert [each.name for each in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_text() == "new"
 
 
-def test_a_folder_that_was_not_finished_does_not_get_its_name_and_is_cleared_away(tmp_path: Path) -> None:
+def test_unfinished_folder_gets_no_name_and_is_removed(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="killed"), made_whole(tmp_path / "data") as scratch:
         raise RuntimeError("killed", (scratch / "half").write_text("half"))
     assert not (tmp_path / "data").exists()
@@ -37,7 +37,7 @@ def test_a_folder_that_was_not_finished_does_not_get_its_name_and_is_cleared_awa
     assert [each.name for each in (tmp_path / "data").iterdir()] == ["whole"]
 
 
-def test_settings_come_through_java_and_xml_as_they_are() -> None:
+def test_settings_pass_through_java_and_xml_unchanged() -> None:
     assert properties({"log.dirs": r"/a\b"}) == "log.dirs=/a\\\\b\n"
     assert properties({"log.dirs": "/Blänk 𝄞"}) == "log.dirs=/Bl\\u00e4nk \\ud834\\udd1e\n"
     value = ElementTree.fromstring(hadoop_xml({"k": "<&>"})).findtext("property/value")

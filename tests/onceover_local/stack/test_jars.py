@@ -15,7 +15,7 @@ def silent(part: str, what: str) -> None:
 
 
 @pytest.mark.parametrize("part", ROOTS)
-def test_a_lock_holds_its_roots_and_every_jar_once(part: str) -> None:
+def test_lock_holds_its_roots_and_every_jar_once(part: str) -> None:
     locked = jars.locked(part)
     assert set(ROOTS[part]) <= {jar.coordinate for jar in locked}
     assert len({jar.name for jar in locked}) == len(locked)
@@ -60,34 +60,34 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     return found
 
 
-def test_a_jar_is_fetched_once_and_then_found_without_the_net(shop: Shop, tmp_path: Path) -> None:
+def test_jar_is_fetched_once_and_then_found_offline(shop: Shop, tmp_path: Path) -> None:
     assert jars.class_path("kafka", silent) == str(tmp_path / "m2" / "a-1.jar")
     shop.content = None
     assert jars.class_path("kafka", silent) == str(tmp_path / "m2" / "a-1.jar")
     assert shop.asked == 1
 
 
-def test_half_a_jar_that_an_interrupted_download_left_is_fetched_again(shop: Shop, tmp_path: Path) -> None:
+def test_partial_jar_of_an_interrupted_download_is_fetched_again(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "m2").mkdir()
     (tmp_path / "m2" / "a-1.jar").write_bytes(b"rig")
     jars.class_path("kafka", silent)
     assert (tmp_path / "m2" / "a-1.jar").read_bytes() == b"right"
 
 
-def test_a_jar_that_is_not_what_was_locked_is_refused_and_not_kept(shop: Shop, tmp_path: Path) -> None:
+def test_jar_that_differs_from_the_lock_is_refused_and_not_kept(shop: Shop, tmp_path: Path) -> None:
     shop.content = b"wrong"
     with pytest.raises(TerminalError, match="g:a:1 arrived with"):
         jars.class_path("kafka", silent)
     assert list((tmp_path / "m2").iterdir()) == []
 
 
-def test_network_that_fails_for_a_moment_is_asked_again(shop: Shop, tmp_path: Path) -> None:
+def test_network_that_fails_for_a_moment_is_retried(shop: Shop, tmp_path: Path) -> None:
     shop.away_for = 2
     assert jars.class_path("kafka", silent) == str(tmp_path / "m2" / "a-1.jar")
     assert shop.asked == 3
 
 
-def test_without_a_network_the_error_names_the_jar_and_what_to_do(shop: Shop) -> None:
+def test_error_without_a_network_names_the_jar_and_the_remedy(shop: Shop) -> None:
     shop.content = None
     with pytest.raises(TransientError, match=r"could not fetch g:a:1 \(ConnectionError: no route\); check the network"):
         jars.class_path("kafka", silent)

@@ -91,13 +91,13 @@ def test_copied_stack_is_refused(tmp_path: Path, elsewhere: Path) -> None:
     assert found.is_dir()
 
 
-def test_data_that_was_deleted_is_said_to_be_gone(tmp_path: Path, elsewhere: Path) -> None:
+def test_deleted_data_is_reported_as_gone(tmp_path: Path, elsewhere: Path) -> None:
     shutil.rmtree(make(tmp_path / "with blank"))
     with pytest.raises(ConfigurationError, match="the data that was there is gone"):
         make(tmp_path / "with blank")
 
 
-def test_removal_takes_what_was_made_and_nothing_else(tmp_path: Path, elsewhere: Path) -> None:
+def test_removal_takes_only_the_stacks_own_files(tmp_path: Path, elsewhere: Path) -> None:
     local = tmp_path / "with blank"
     made = [make(local, part="hdfs"), make(local, part="kafka"), make(local / "demo", part="kafka")]
     strangers = tmp_path / "strangers"
@@ -126,7 +126,7 @@ def test_roots_of_an_ordinary_user_lie_in_their_home(monkeypatch: pytest.MonkeyP
     assert roots({"HOME": "/home/a", "XDG_STATE_HOME": "/state"})[0] == Path("/state/onceover")
 
 
-def test_path_is_judged_where_its_links_lead(tmp_path: Path, elsewhere: Path) -> None:
+def test_path_is_judged_by_its_links_target(tmp_path: Path, elsewhere: Path) -> None:
     (tmp_path / "with blank").mkdir()
     (tmp_path / "plain").symlink_to(tmp_path / "with blank")
     assert make(tmp_path / "plain").parent == elsewhere
@@ -149,7 +149,7 @@ def test_parts_that_start_side_by_side_share_one_root(tmp_path: Path, elsewhere:
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
 
 
-def test_what_others_put_into_a_root_is_not_read(tmp_path: Path, elsewhere: Path) -> None:
+def test_foreign_files_in_a_root_are_not_read(tmp_path: Path, elsewhere: Path) -> None:
     (elsewhere / "planted").mkdir(parents=True)
     (elsewhere / "planted" / "belongs-to").symlink_to("/etc/passwd")
     elsewhere.chmod(0o777)

@@ -17,7 +17,7 @@ def listening_on(port: int) -> Iterator[None]:
         yield
 
 
-def test_a_port_is_kept_as_long_as_it_is_free(tmp_path: Path) -> None:
+def test_port_is_kept_as_long_as_it_is_free(tmp_path: Path) -> None:
     Ports(tmp_path / "ports.json").settle(("kafka", "postgres"))
     before = Ports(tmp_path / "ports.json").all()
     Ports(tmp_path / "ports.json").settle(("postgres", "kafka"))
@@ -25,7 +25,7 @@ def test_a_port_is_kept_as_long_as_it_is_free(tmp_path: Path) -> None:
     assert len(set(before.values())) == 2
 
 
-def test_a_port_that_somebody_else_took_is_exchanged_and_the_others_stay(tmp_path: Path) -> None:
+def test_port_taken_by_another_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
     ports = Ports(tmp_path / "ports.json")
     ports.settle(("kafka", "postgres"))
     before = ports.all()
@@ -35,14 +35,14 @@ def test_a_port_that_somebody_else_took_is_exchanged_and_the_others_stay(tmp_pat
     assert ports["postgres"] == before["postgres"]
 
 
-def test_an_unreadable_file_of_ports_costs_only_the_ports(tmp_path: Path) -> None:
+def test_unreadable_file_of_ports_costs_only_the_ports(tmp_path: Path) -> None:
     (tmp_path / "ports.json").write_text('{"kafka": 12')
     ports = Ports(tmp_path / "ports.json")
     ports.settle(("kafka",))
     assert is_free(ports["kafka"])
 
 
-def test_a_port_with_only_ended_connections_is_free() -> None:
+def test_port_with_only_ended_connections_is_free() -> None:
     with socket.socket() as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         server.bind((LOOPBACK, 0))

@@ -25,9 +25,7 @@ def process(tmp_path: Path) -> Iterator[Process]:
     found.stop(deadline_s=1)
 
 
-def test_a_started_process_is_known_to_a_later_command_and_can_be_stopped_by_it(
-    process: Process, tmp_path: Path
-) -> None:
+def test_started_process_is_known_and_stopped_by_a_later_command(process: Process, tmp_path: Path) -> None:
     pid = process.start(SLEEPS)
     later = Process("sleeper", tmp_path)
     assert later.pid() == pid
@@ -38,9 +36,7 @@ def test_a_started_process_is_known_to_a_later_command_and_can_be_stopped_by_it(
     assert not later.stop(deadline_s=5)
 
 
-def test_the_lock_is_held_until_the_process_is_on_record_and_not_by_the_process(
-    process: Process, tmp_path: Path
-) -> None:
+def test_lock_is_held_until_the_process_is_recorded(process: Process, tmp_path: Path) -> None:
     with (tmp_path / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         process.start(Command(("sh", "-c", "ls -l /proc/$$/fd; sleep 600")), lock.fileno())
@@ -51,7 +47,7 @@ def test_the_lock_is_held_until_the_process_is_on_record_and_not_by_the_process(
     assert "/lock" not in process.log.read_text()
 
 
-def test_a_stranger_with_the_same_number_is_neither_taken_for_it_nor_stopped(process: Process, tmp_path: Path) -> None:
+def test_foreign_process_with_the_pid_is_never_taken_or_stopped(process: Process, tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "600"]) as stranger:
         record = {"pid": stranger.pid, "birth": "another boot/1", "fingerprint": SLEEPS.fingerprint()}
         (tmp_path / "pid").mkdir()
@@ -62,28 +58,28 @@ def test_a_stranger_with_the_same_number_is_neither_taken_for_it_nor_stopped(pro
         stranger.kill()
 
 
-def test_a_changed_command_or_configuration_is_noticed(process: Process) -> None:
+def test_changed_command_or_configuration_is_noticed(process: Process) -> None:
     process.start(SLEEPS)
     assert not process.runs_as(Command(("sleep", "601")))
     assert not process.runs_as(Command(SLEEPS.argv, configuration="port=1"))
     assert not process.runs_as(Command(SLEEPS.argv, {"A": "1"}))
 
 
-def test_a_process_that_ignores_the_signal_is_killed_at_the_deadline(process: Process) -> None:
+def test_process_that_ignores_the_signal_is_killed_in_time(process: Process) -> None:
     pid = process.start(Command(("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done")))
     wait_for(lambda: "ready" in process.log.read_text(), 10, "the signal to be ignored")
     assert process.stop(deadline_s=0.3)
     assert birth(pid) is None
 
 
-def test_a_paused_process_is_stopped_too(process: Process) -> None:
+def test_paused_process_is_stopped_too(process: Process) -> None:
     pid = process.start(SLEEPS)
     os.kill(pid, signal.SIGSTOP)
     assert process.stop(deadline_s=5)
     assert birth(pid) is None
 
 
-def test_children_that_outlive_a_killed_process_are_ended_with_it(process: Process) -> None:
+def test_children_that_outlive_a_killed_process_are_ended(process: Process) -> None:
     pid = process.start(Command(("sh", "-c", "sleep 600 & sleep 600 & wait")))
     wait_for(lambda: len(psutil.Process(pid).children()) == 2, 10, "the children")
     children = [child.pid for child in psutil.Process(pid).children()]
@@ -93,14 +89,14 @@ def test_children_that_outlive_a_killed_process_are_ended_with_it(process: Proce
     assert [birth(child) for child in children] == [None, None]
 
 
-def test_a_dead_process_is_not_running_even_before_anybody_reaped_it(process: Process) -> None:
+def test_dead_process_is_not_running_even_unreaped(process: Process) -> None:
     pid = process.start(Command(("true",)))
     wait_for(lambda: process.pid() is None, 10, "its end")
     assert process.record() is not None
     assert birth(pid) is None
 
 
-def test_a_process_whose_first_thread_has_ended_still_runs(process: Process) -> None:
+def test_process_whose_first_thread_has_ended_still_runs(process: Process) -> None:
     ends_its_first_thread = (
         "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); "
         "ctypes.CDLL(None).pthread_exit(None)"
@@ -112,7 +108,7 @@ def test_a_process_whose_first_thread_has_ended_still_runs(process: Process) -> 
     assert birth(pid) is None
 
 
-def test_the_last_line_that_tells_an_error_is_what_it_said(process: Process) -> None:
+def test_last_line_with_an_error_is_the_message(process: Process) -> None:
     process.start(Command(("printf", "starting\njava.lang.IllegalStateException: no\nbye\n")))
     wait_for(lambda: process.pid() is None, 10, "its end")
     failed = process.failed("ended")

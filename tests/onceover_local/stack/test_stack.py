@@ -74,13 +74,13 @@ def addresses(stack: Stack) -> dict[str, str]:
     return found
 
 
-def test_two_kills_on_the_way_up_leave_one_whole_stack_with_each_server_once(own: Stack) -> None:
+def test_stack_killed_twice_on_start_has_each_server_once(own: Stack) -> None:
     assert [part.name for part in own.status() if part.state == "up"] == NAMES
     assert sorted(each.pid for each in running_in(own.local)) == sorted(own.pid(name) for name in NAMES)
     assert set(addresses(own)) == {"kafka", "webhdfs", "hdfs", "postgres"}
 
 
-def test_up_again_starts_nothing(own: Stack) -> None:
+def test_second_up_starts_nothing(own: Stack) -> None:
     before = [own.pid(name) for name in NAMES]
     said: list[tuple[str, str]] = []
     assert Stack(own.local).up(PARTS, lambda part, what: said.append((part, what))) == []
@@ -88,7 +88,7 @@ def test_up_again_starts_nothing(own: Stack) -> None:
     assert sorted(said) == sorted((name, "is up already") for name in NAMES)
 
 
-def test_every_server_listens_on_loopback_only(own: Stack) -> None:
+def test_servers_listen_on_loopback_only(own: Stack) -> None:
     heard = [
         connection.laddr.ip
         for name in NAMES
@@ -99,7 +99,7 @@ def test_every_server_listens_on_loopback_only(own: Stack) -> None:
     assert set(heard) <= {LOOPBACK, "::ffff:127.0.0.1"}
 
 
-def test_no_password_stands_in_a_command_line_or_in_the_addresses(own: Stack) -> None:
+def test_passwords_are_in_no_command_line_and_no_address(own: Stack) -> None:
     secrets = [file.read_text() for file in (own.local / "secrets").iterdir() if file.name != "pgpass"]
     assert secrets
     lines = [" ".join(each.cmdline()) for each in running_in(own.local)] + [json.dumps(addresses(own))]
@@ -107,13 +107,13 @@ def test_no_password_stands_in_a_command_line_or_in_the_addresses(own: Stack) ->
     assert all(file.stat().st_mode & 0o077 == 0 for file in (own.local / "secrets").iterdir())
 
 
-def test_the_database_asks_for_a_password(own: Stack) -> None:
+def test_database_requires_a_password(own: Stack) -> None:
     uri = addresses(own)["postgres"].partition("?")[0]
     with pytest.raises(psycopg.OperationalError, match="no password supplied"):
         psycopg.connect(uri, passfile="/dev/null")
 
 
-def test_data_outlives_a_stop_and_a_stranger_on_a_kept_port(own: Stack) -> None:
+def test_data_outlives_a_stop_and_a_taken_port(own: Stack) -> None:
     before = addresses(own)
     write_everywhere(before)
     assert sorted(own.down()) == sorted(NAMES)
@@ -154,7 +154,7 @@ def assert_it_is_all_there(at: dict[str, str]) -> None:
     )
 
 
-def test_a_killed_part_shows_as_dead_and_only_it_is_started_again(own: Stack) -> None:
+def test_killed_server_shows_as_dead_and_restarts_alone(own: Stack) -> None:
     others = {name: own.pid(name) for name in NAMES if name != "postgres"}
     own.kill_part("postgres")
     assert {part.name: part.state for part in own.status()}["postgres"] == "dead"
@@ -164,7 +164,7 @@ def test_a_killed_part_shows_as_dead_and_only_it_is_started_again(own: Stack) ->
     assert {name: own.pid(name) for name in others} == others
 
 
-def test_one_part_can_be_stopped_and_started_and_keeps_its_address(own: Stack) -> None:
+def test_server_is_stopped_and_started_alone_at_its_address(own: Stack) -> None:
     before = addresses(own)
     assert own.stop_part("kafka")
     assert addresses(own) == before
@@ -173,12 +173,12 @@ def test_one_part_can_be_stopped_and_started_and_keeps_its_address(own: Stack) -
     assert addresses(own) == before
 
 
-def test_a_paused_part_is_unready_not_up(own: Stack) -> None:
+def test_paused_server_is_unready_not_up(own: Stack) -> None:
     with frozen(own.pid("namenode")):
         assert {part.name: part.state for part in own.status()}["namenode"] == "unready"
 
 
-def test_unknown_parts_are_named_and_no_parts_are_no_parts(own: Stack) -> None:
+def test_unknown_servers_are_named_and_an_empty_list_is_none(own: Stack) -> None:
     with pytest.raises(
         UsageError, match="no part etcd in the stack; there are kafka, hdfs, postgres, airflow, zookeeper, hbase"
     ):
