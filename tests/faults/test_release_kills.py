@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 from tests.faults.conftest import Jobs
-from tests.integration.cutting_over import proved_again
+from tests.integration.cutover import proved_again
 from tests.integration.lane import Lane
-from tests.integration.planting import left_by_the_dead
+from tests.integration.planted_failures import left_by_the_dead
 from tests.integration.test_release import expected, mixed, quarantined, take_the_nameless
 
 from onceover.fault_points import Step

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.faults.conftest import Jobs
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planting import replayed
+from tests.integration.planted_failures import replayed
 
 from onceover.config.endpoints import address
 from onceover.fault_points import RepairStep

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.conftest import pause_when_all_have_ended
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planting import replayed
+from tests.integration.planted_failures import replayed
 
 from onceover.model.window import to_ms
 from onceover_local.airflow_rest import AirflowRest, wait_for

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planting import append, encoded, expire, minutes, replayed, transactionally
+from tests.integration.planted_failures import append, encoded, expire, minutes, replayed, transactionally
 
 from onceover.audit import store as audit_store
 from onceover.detection import service as detection_service

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planting import gaps
+from tests.integration.planted_failures import gaps
 
 from onceover.config.endpoints import address
 from onceover.offset_stores import opened_store

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pyarrow.parquet as pq
 import pytest
-from tests.integration.compacting import (
+from tests.integration.compaction import (
     EACH,
     FIVE_PAST,
     HEADERS,

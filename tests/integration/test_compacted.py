@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.integration.compacting import (
+from tests.integration.compaction import (
     EACH,
     FIVE_PAST,
     NOON,
@@ -22,7 +22,7 @@ from tests.integration.compacting import (
     states,
 )
 from tests.integration.lane import Lane, event
-from tests.integration.planting import aged, append, copied, minutes, replayed
+from tests.integration.planted_failures import aged, append, copied, minutes, replayed
 
 from onceover.config.endpoints import home
 from onceover.detection.sweep import sweep_pipeline

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planting import replayed
+from tests.integration.planted_failures import replayed
 
 from onceover.detection import deadlines
 from onceover.model.window import written

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planting import append, copied, encoded, fails, minutes, replayed
+from tests.integration.planted_failures import append, copied, encoded, fails, minutes, replayed
 
 from onceover.errors import TransientError, UsageError
 from onceover.ledger import decisions

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planting import certified, expire, gaps, minutes, skip_to, transactionally
+from tests.integration.planted_failures import certified, expire, gaps, minutes, skip_to, transactionally
 
 from onceover.config.endpoints import address
 from onceover.detection import holes

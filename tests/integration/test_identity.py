@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planting import certified, gaps
+from tests.integration.planted_failures import certified, gaps
 from tests.integration.test_holes import accept
 
 from onceover.config.endpoints import address

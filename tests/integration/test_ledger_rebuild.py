@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planting import replayed
+from tests.integration.planted_failures import replayed
 from tests.integration.program import run
 
 from onceover.config.endpoints import address

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planting import minutes, replayed
+from tests.integration.planted_failures import minutes, replayed
 
 from onceover.config.endpoints import address
 from onceover.model.window import written

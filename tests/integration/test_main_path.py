@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planting import fails, minutes, replayed
+from tests.integration.planted_failures import fails, minutes, replayed
 
 from onceover.errors import TransientError
 from onceover.model.finding import Kind

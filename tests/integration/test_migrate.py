@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.integration.cutting_over import batches, both, change, cut, expected, migrated, proved_again, read
+from tests.integration.cutover import batches, both, change, cut, expected, migrated, proved_again, read
 from tests.integration.lane import Lane, event
-from tests.integration.planting import certified, fails, gaps, replayed, skip_to
+from tests.integration.planted_failures import certified, fails, gaps, replayed, skip_to
 
 from onceover.errors import ContractChangedError, TransientError, UsageError
 from onceover.offset_stores.admin import set_offsets

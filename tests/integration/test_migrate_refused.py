@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.cutting_over import change, cut, expected, migrated
+from tests.integration.cutover import change, cut, expected, migrated
 from tests.integration.lane import Lane, event
-from tests.integration.planting import left_by_the_dead, replayed
+from tests.integration.planted_failures import left_by_the_dead, replayed
 
 from onceover.config.endpoints import address
 from onceover.detection.evidence import certify_from_ledger, snapshot

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.integration.lane import Lane, event
-from tests.integration.planting import expire, gaps
+from tests.integration.planted_failures import expire, gaps
 from tests.integration.test_identity import recreate
 from typer.testing import CliRunner
 

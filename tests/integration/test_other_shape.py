@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane
-from tests.integration.planting import replayed
+from tests.integration.planted_failures import replayed
 
 from onceover.repair.rebuild import Rebuild
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planting import minutes, replayed
+from tests.integration.planted_failures import minutes, replayed
 
 from onceover.detection import service as detection_service
 from onceover.errors import ContractChangedError

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.integration.cutting_over import MINUTE_MS, proved_again
+from tests.integration.cutover import MINUTE_MS, proved_again
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planting import minutes, replayed
+from tests.integration.planted_failures import minutes, replayed
 from tests.integration.program import as_json, run
 from tests.integration.test_ledger_rebuild import certified
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planting import aged, replayed
+from tests.integration.planted_failures import aged, replayed
 from tests.integration.program import as_json, run
 
 from onceover.audit import store as audit_store

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planting import certified, fails, minutes
+from tests.integration.planted_failures import certified, fails, minutes
 
 from onceover.errors import TransientError
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tests.protocol.canonical import canonical
 from tests.protocol.invariants import ALL, Invariant
 from tests.protocol.model import moves
-from tests.protocol.settling import Settled
+from tests.protocol.settlement import Settled
 from tests.protocol.state import Action, Event, Scenario, State
 
 

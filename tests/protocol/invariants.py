@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.protocol import facts
-from tests.protocol.settling import MOST_REPAIRS, Settled, forced, settle
+from tests.protocol.settlement import MOST_REPAIRS, Settled, forced, settle
 from tests.protocol.state import Scenario, State
 
 Invariant = Callable[[Scenario, State, dict[State, Settled]], str | None]

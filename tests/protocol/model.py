@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.protocol.facts import progress
-from tests.protocol.ingesting import driver_moves, taken_over
-from tests.protocol.repairing import detection_moves, repair_moves
+from tests.protocol.ingest_moves import driver_moves, taken_over
+from tests.protocol.repair_moves import detection_moves, repair_moves
 from tests.protocol.state import Action, Event, Move, Scenario, State, put
 
 

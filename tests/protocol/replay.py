@@ -13,7 +13,7 @@ from typing import assert_never
 import pytest
 from tests.protocol import facts
 from tests.protocol.facts import GENERATION, as_range, as_span, digest, digest_of, source, window_start
-from tests.protocol.ingesting import delivered
+from tests.protocol.ingest_moves import delivered
 from tests.protocol.state import Action, Counts, Event, Scenario, State
 from tests.protocol.state import Landing as ModelLanding
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.integration.lane import Lane, event
-from tests.integration.planting import aged, replayed
+from tests.integration.planted_failures import aged, replayed
 
 from onceover.ledger import drivers, expiries
 from onceover.ledger.queries import list_windows

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from tests.protocol import facts
 from tests.protocol.canonical import canonical
-from tests.protocol.ingesting import driver_moves, taken_over
-from tests.protocol.repairing import certified, claim, freeze, publish, refill_moves
+from tests.protocol.ingest_moves import driver_moves, taken_over
+from tests.protocol.repair_moves import certified, claim, freeze, publish, refill_moves
 from tests.protocol.state import Left, Scenario, State, put
 
 MOST_MOVES = 60
