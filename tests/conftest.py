@@ -22,7 +22,7 @@ from onceover_local.stack import Stack
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Ten records need no optimizing compiler: with its first tier alone a cold Spark costs half of the processors' time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
-# How long one example takes says something of the machine, which may stand still for a second, and nothing of the code.
+# How long one example takes depends on the machine, which may pause for a second, and not on the code.
 settings.register_profile("onceover", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("onceover")
 logging.getLogger("py4j").setLevel(logging.WARNING)  # it says goodbye when the log it was given is closed already
@@ -30,7 +30,7 @@ TIERS = ("spark", "stack", "airflow", "faults")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fastest tier first, whatever the files are called; a test belongs to the slowest tier it is marked with."""
+    """Fastest tier first, under any file names; a test belongs to the slowest tier it is marked with."""
     items.sort(
         key=lambda item: max((TIERS.index(tier) + 1 for tier in TIERS if item.get_closest_marker(tier)), default=0)
     )

@@ -1,4 +1,4 @@
-"""Embedded stacks for tests: each in a folder of its own, with nothing left behind, whoever is killed."""
+"""Embedded stacks for tests: each in a folder of its own, with nothing left behind after any kill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals of a pipeline that was never run, as a ledger could have told them."""
+"""Signals of a pipeline that was never run, as a ledger could have held them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ ADDRESS = "another address or port: containers are reached by their services' na
 FOLDER = "another folder: a volume's, or the image's"
 SECRET = "from .env, where the embedded stack keeps a file of its own"
 
-# All that may differ from the embedded stack, and why. A setting that does not differ may not stand here.
+# All that may differ from the embedded stack, and why. A setting that does not differ may not be listed here.
 KAFKA = {
     "listeners": ADDRESS,
     "advertised.listeners": ADDRESS,
@@ -103,7 +103,7 @@ AIRFLOW_ENVIRONMENT = {
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """Where an embedded stack would live that nobody starts."""
+    """The folder of an embedded stack that is never started."""
     (tmp_path / "ports.json").write_text(json.dumps(_PORTS))
     return Place(tmp_path, ROOT, Ports(tmp_path / "ports.json"))
 

@@ -1,4 +1,4 @@
-"""What every DAG of this project keeps to."""
+"""The policy that every DAG of this project keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a PromQL expression asks for, as far as names go: metrics, their labels, and the values that these have."""
+"""The names in a PromQL expression: metrics, their labels, and the values that these have."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ def test_file_has_the_form_of_prometheus_rules() -> None:
 def test_alert_uses_only_exposed_metrics(alert: dict[str, Any]) -> None:
     assert metrics_of(alert["expr"])
     assert mistakes_of(alert["expr"]) == []
-    told = " ".join(alert["annotations"].values())
-    assert set(re.findall(r"\$labels\.(\w+)", told)) <= {"pipeline", *labels_of(alert["expr"].split(" or ")[0])}
+    text = " ".join(alert["annotations"].values())
+    assert set(re.findall(r"\$labels\.(\w+)", text)) <= {"pipeline", *labels_of(alert["expr"].split(" or ")[0])}
 
 
 def test_metric_that_is_not_exposed_is_noticed() -> None:

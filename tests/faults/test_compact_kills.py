@@ -1,4 +1,4 @@
-"""Real crashes of a real compaction: whatever it left behind, the next one comes to the same result."""
+"""Real crashes of a real compaction: the next one reaches the same result from any leftovers."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults]
 Lanes = Callable[..., Lane]
-# What the batch that was killed left in the ledger: its state, whether it landed, whether its offsets were committed.
+# The killed batch's trace in the ledger: its state, whether it landed, whether its offsets were committed.
 LEFT_BEHIND = {
     Step.BEGUN: ("begun", 0, False),
     Step.APPENDED: ("begun", 0, False),
@@ -60,7 +60,7 @@ def test_ingest_killed_at_any_step_loses_and_miscounts_nothing(lanes: Lanes, job
         process.start(stop_after=step)
         process.wait_until_held(120)
         state, records, is_committed = LEFT_BEHIND[step]
-        # What it had not read before this batch is read by this one too, so the batch may hold more than 10.
+        # Records that the killed driver had not read are in this batch too, so it may hold more than 10.
         found = newest_batch(lane)
         assert found[0] == state, f"after {step}"
         assert (found[1] > 0) == (records > 0), f"after {step}"
@@ -148,7 +148,7 @@ def test_second_driver_is_refused_while_the_first_lives(lanes: Lanes, jobs: Jobs
 
 
 def group_offset(lane: Lane) -> int | None:
-    """What the group has committed, read by a client of its own."""
+    """The group's committed offset, read by a client of its own."""
     with closing(KafkaOffsetStore(address("kafka"), lane.topic, lane.pipeline.ingest.group, {})) as store:
         return store.load([0]).offsets.get(0)
 

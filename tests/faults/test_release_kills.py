@@ -1,4 +1,4 @@
-"""Real crashes of a real release: whatever it left behind, the next one and a repair come to the same result."""
+"""Real crashes of a real release: the next one and a repair reach the same result from any leftovers."""
 
 from __future__ import annotations
 

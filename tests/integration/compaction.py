@@ -1,4 +1,4 @@
-"""Windows that are certified, compacted and let go, and what is then looked at."""
+"""Windows that are certified, compacted and expired, and reads of their certificates and files."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def parquet(lane: Lane) -> dict[str, bytes]:
     return {name: content for name, content in lane.raw().items() if name.endswith(".parquet")}
 
 
-def let_text_go(lane: Lane) -> int:
+def expire_text(lane: Lane) -> int:
     """Retention, and a day: no text of before is left."""
     aged(lane)
     with lane.ledger() as ledger:
         epoch = drivers.acquire(ledger, lane.name, "test")
-        let_go = expiries.let_go(ledger, lane.name, expiries.due(ledger, lane.name, 86_400_000), "test", "a test")
+        expired = expiries.let_go(ledger, lane.name, expiries.due(ledger, lane.name, 86_400_000), "test", "a test")
         carry_out(ledger, epoch, lane.files())
         ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
         carry_out(ledger, epoch, lane.files())
         drivers.release(ledger, epoch)
-    return let_go
+    return expired
 
 
 def states(lane: Lane) -> list[object]:

@@ -1,4 +1,4 @@
-"""A contract changed and cut over to, and what aggregates then are by nobody's SQL."""
+"""A contract changed and cut over to, and the aggregates that follow, computed without SQL."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def change(lane: Lane) -> None:
 
 
 def expected(lane: Lane, cutovers: Mapping[int, int]) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """What the log says, by nobody's SQL: records before the cutover by the first contract, others by the second."""
+    """The log's aggregates, without SQL: records before the cutover by the first contract, others by the second."""
     rows: dict[tuple[object, ...], tuple[int, int, int, int | None]] = {}
     for (kafka_partition, offset), (_, value) in lane.log().items():
         said, new = json.loads(value or b""), offset >= cutovers[kafka_partition]
@@ -83,7 +83,7 @@ def batches(lane: Lane) -> list[tuple[int, int, int, int]]:
 
 
 def proved_again(lane: Lane, *windows: int) -> None:
-    """What `sweep` and `audit` say of all that is certified, and `verify` of some windows, by their minutes."""
+    """Results of `sweep` and `audit` for all that is certified, and of `verify` for windows by their minutes."""
     assert sweep_pipeline(lane.name).found == ()
     for minute in windows:
         verified = lane.verified(from_ms(NOON_MS + minute * MINUTE_MS))

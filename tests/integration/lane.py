@@ -132,7 +132,7 @@ class Lane:
         return detect(self.name, who="test", why="a test", window_range=window_range, force=force)
 
     def repair(self, request_id: int) -> Confirmation:
-        """What `jobs/repair.py` does, on this process's session, and then what the DAG's confirm does."""
+        """Do as `jobs/repair.py` does, on this process's session, and then as the DAG's confirm does."""
         with self.ledger() as ledger:
             known = registered(ledger, self.name)
             refill(self.spark, ledger, self.pipeline, known, request_id, patience=5.0)
@@ -145,21 +145,21 @@ class Lane:
         return confirm(self.name, request_id)
 
     def compact(self) -> list[Ended]:
-        """What `jobs/compact.py` does, on this process's session."""
+        """Do as `jobs/compact.py` does, on this process's session."""
         with self.ledger() as ledger:
             due = compactions.due(ledger, self.name, 0, None, None)
             hdfs, known, files = address("hdfs"), self.known(), self.files()
             return CompactRun(self.spark, ledger, known, files, hdfs, "test", "a test", Holding()).run(due)
 
     def verified(self, window_start: datetime) -> Mapping[str, Any]:
-        """What `jobs/audit.py` says of the window's certificate."""
+        """The result of `jobs/audit.py` for the window's certificate."""
         with self.ledger() as ledger:
             audit_id = audit_store.ask(ledger, self.name, "window", window_start, None, "test")
             audit, _ = audit_store.read(ledger, self.name, audit_id)
             return verify_window(self.spark, ledger, self.known(), self.files(), address("hdfs"), audit)
 
     def audited(self, window_range: WindowRange | None = None) -> Mapping[str, Any]:
-        """What `jobs/audit.py` says of Kafka's log, raw and the aggregates."""
+        """The result of `jobs/audit.py` for Kafka's log, raw and the aggregates."""
         start, end = (window_range.start, window_range.end) if window_range else (None, None)
         with self.ledger() as ledger:
             audit, _ = audit_store.read(
@@ -168,12 +168,12 @@ class Lane:
             return audit_log(self.spark, ledger, self.pipeline, self.known(), self.files(), address("hdfs"), audit)
 
     def explained(self, minute: float) -> Mapping[str, Any]:
-        """What `onceover explain --json` says of the window that starts that many minutes after noon."""
-        found: Mapping[str, Any] = json.loads(self.told(minute, "--json"))
+        """The answer of `onceover explain --json` for the window that starts that many minutes after noon."""
+        found: Mapping[str, Any] = json.loads(self.text(minute, "--json"))
         return found
 
-    def told(self, minute: float, *options: str) -> str:
-        """What `onceover explain` prints of that window, a line a sentence."""
+    def text(self, minute: float, *options: str) -> str:
+        """The output of `onceover explain` for that window, a line a sentence."""
         window = written(from_ms(NOON_MS + int(minute * 60_000)))
         done = run("explain", self.name, window, *options)
         assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What goes wrong with a pipeline, done to it on purpose, and what the ledger then says of it."""
+"""Failures done to a pipeline on purpose, and reads of the ledger that show them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def append(lane: Lane, minute: int, content: bytes) -> None:
 
 
 def copied(lane: Lane, offset: int) -> bytes:
-    """The line of that offset as it stands in raw, framed."""
+    """The line of that offset as raw holds it, framed."""
     (found,) = {line.encode(x) for _, x in lane.lines() if x.record.offset == offset}
     return line.frame([found])
 
@@ -77,7 +77,7 @@ def transactionally(lane: Lane, values: Iterable[bytes], *, commit: bool) -> Non
 
 
 def expire(lane: Lane, below: int) -> None:
-    """What retention does, at once."""
+    """Do as retention does, at once."""
     admin = AdminClient({"bootstrap.servers": address("kafka")})
     for future in admin.delete_records([TopicPartition(lane.topic, 0, below)]).values():
         future.result(30)
@@ -92,7 +92,7 @@ def aged(lane: Lane) -> None:
 
 
 def left_by_the_dead(lane: Lane) -> None:
-    """Wait until nobody is the pipeline's driver any more: the last one was killed."""
+    """Wait until the pipeline has no driver any more: the last one was killed."""
     alive = "SELECT expires_at >= clock_timestamp() AS alive FROM onceover.driver WHERE pipeline = %s"
     with lane.ledger() as ledger:
         wait_for(lambda: not (ledger.execute(alive, [lane.name]).fetchone() or {})["alive"], 30, "a lease to end")

@@ -19,7 +19,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def as_json(*arguments: str) -> Any:
-    """What it prints with `--json`; it must end with 0."""
+    """Run it with `--json` and return the answer; the command must end with 0."""
     done = run(*arguments, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

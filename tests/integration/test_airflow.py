@@ -36,7 +36,7 @@ def finished(airflow: AirflowRest, dag: str, conf: dict[str, Any], deadline_s: f
 
 
 def result(airflow: AirflowRest, dag: str, run: str, pipeline: str, task: str) -> dict[str, Any]:
-    """What the task returned for that pipeline, whichever of the mapped ones that was."""
+    """The task's result for that pipeline, from any of its mapped instances."""
     for t in airflow.tasks(dag, run):
         if t["task_id"] == task and t["state"] == "success":
             found = airflow.result(dag, run, task, t["map_index"])
@@ -56,7 +56,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, airflo
     lane.ingest()
     assert lane.aggregates()[_hour(1, 1)] == (4, 4, 1)
     wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
-    # Somebody asks for the same windows at the same time: one of the two publishes, the other finds nothing to do.
+    # A rival requests the same windows at the same time: one of the two publishes, the other finds nothing to do.
     month = {"pipeline": lane.name, "from": "2013-01-01T00:00Z", "to": "2013-01-05T00:00Z"}
     rival = airflow.trigger("repair_on_call", {**month, "reason": "the dashboard looks doubled"})
     airflow.pause("repair_failed_windows", False)

@@ -1,4 +1,4 @@
-"""What was proved is proved again: certificates from raw, raw and the aggregates from Kafka's log."""
+"""Proofs are repeated: certificates from raw, raw and the aggregates from Kafka's log."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_audit_agrees_after_repair_and_names_each_difference(lanes: Lanes) -> No
     assert (verified["equal"], verified["differences"], verified["stands"]) == (True, [], True)
     assert verified["basis"] == "raw"
 
-    # Somebody changes a row by hand, and raw loses one line and gets another in its place: counts alone see nothing.
+    # A row is changed by hand, and raw loses one line and gets another in its place: counts alone see nothing.
     with lane.ledger() as ledger:
         ledger.execute(f"UPDATE aggregates.{lane.name} SET amount_sum = 9 WHERE window_start = %s", [NOON])
     path = lane.layout.window_file(FIVE_PAST)
@@ -127,9 +127,9 @@ def test_rows_changed_by_hand_are_of_unknown_count_until_repair(lanes: Lanes) ->
     with lane.ledger() as ledger:
         ledger.execute(f"DELETE FROM aggregates.{lane.name}")
     assert sweep_pipeline(lane.name).reopened == 1
-    told = lane.told(0)
-    assert "The aggregates count an unknown number of records." in told
-    assert "Rows of the aggregates were changed after they were certified." in told
+    explanation = lane.text(0)
+    assert "The aggregates count an unknown number of records." in explanation
+    assert "Rows of the aggregates were changed after they were certified." in explanation
     (planned,) = detection_service.plan_repair(lane.name, window_range=minutes(0, 5))
     assert (planned.counted, planned.distinct, planned.change) == (None, 5, None)
     (row,) = lane.audited()["rows"]
@@ -140,7 +140,7 @@ def test_rows_changed_by_hand_are_of_unknown_count_until_repair(lanes: Lanes) ->
     assert lane.explained(0)["ledger"]["window"]["records"] is None
     lane.repair(lane.detect().request_id or 0)
     assert lane.aggregates() == {(0, "a"): (6, 17, 7)} != right
-    assert "Before: an unknown number of records counted (revision 0); after: 6 records (revision 1)." in lane.told(0)
+    assert "Before: an unknown number of records counted (revision 0); after: 6 records (revision 1)." in lane.text(0)
     with lane.ledger() as ledger:
         back = revisions.restore(ledger, lane.known(), NOON, None, "me", "why")
     assert (back.rows, back.records) == (1, None)

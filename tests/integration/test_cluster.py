@@ -132,7 +132,7 @@ def test_cluster_listens_on_loopback_only(stack: Stack) -> None:
 
 
 def counted(values: Iterable[bytes]) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """What each window and kind must say: a loop over the records. They are of the hour after noon."""
+    """The right result of each window and kind: a loop over the records. They are of the hour after noon."""
     amounts: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for value in map(json.loads, values):
         minute = value["at"] // 60_000 % 60

@@ -62,7 +62,7 @@ def test_compaction_writes_each_record_once_to_smaller_parquet(lane: Lane) -> No
     with lane.ledger() as ledger:
         kept = ledger.execute("SELECT DISTINCT why FROM onceover.compaction WHERE pipeline = %s", [lane.name])
         assert [row["why"] for row in kept] == ["room"]
-    assert "beside the text" in lane.told(0)
+    assert "beside the text" in lane.text(0)
 
 
 def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> None:
@@ -72,9 +72,9 @@ def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> Non
     lane.hdfs().write(path, text.replace(b'"amount": 4}', b'"amount": 5}'), overwrite=True)
     done = run("compact", lane.name, "--json")
     assert done.returncode == 1, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["compacted"], told["failed"]) == (1, 1)
-    assert "raw is not what its certificate says: landing" in told["windows"][0]["why"]
+    output = json.loads(done.stdout)
+    assert (output["compacted"], output["failed"]) == (1, 1)
+    assert "raw is not what its certificate says: landing" in output["windows"][0]["why"]
     assert {name.split(".")[0] for name in parquet(lane)} == {"2026-03-01/1205"}
     assert [one.due.window_start for one in lane.compact()] == [NOON], "nothing was noted of it"
 

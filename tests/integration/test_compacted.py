@@ -16,7 +16,7 @@ from tests.integration.compaction import (
     NOON,
     certificate,
     certified_lane,
-    let_text_go,
+    expire_text,
     parquet,
     spoil_rows,
     states,
@@ -45,7 +45,7 @@ def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> 
     right, was = lane.aggregates(), [certificate(lane, start) for start in (NOON, FIVE_PAST)]
     with lane.ledger() as ledger:
         assert [one.compacted for one in expiries.due(ledger, lane.name, 86_400_000)] == [True, True]
-    assert let_text_go(lane) == 2
+    assert expire_text(lane) == 2
     assert lane.raw().keys() == parquet(lane).keys(), "all the text"
     assert states(lane) == ["certified", "certified"]
     assert lane.detect().judged == 0
@@ -64,13 +64,13 @@ def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> 
     assert read.bytes == sum(map(len, parquet(lane).values()))
     assert [certificate(lane, start) for start in (NOON, FIVE_PAST)] == was
     assert lane.compact() == []
-    assert let_text_go(lane) == 0
-    assert "text of before was let go for it" in lane.told(0)
+    assert expire_text(lane) == 0
+    assert "text of before was let go for it" in lane.text(0)
 
 
 def test_late_text_is_certified_and_repaired_with_the_parquet(lane: Lane) -> None:
     lane.compact()
-    let_text_go(lane)
+    expire_text(lane)
     lane.produce([event(1, "late")])
     lane.ingest()
     assert lane.detect().certified == 1, "counted rightly, nothing is read"
@@ -92,11 +92,11 @@ def test_late_text_is_certified_and_repaired_with_the_parquet(lane: Lane) -> Non
 def test_text_stays_while_its_parquet_file_is_missing(lane: Lane) -> None:
     (first, _) = lane.compact()
     gone(lane, lane.layout.parquet_file(NOON, first.due.digest))
-    let_text_go(lane)
+    expire_text(lane)
     assert lane.layout.window_file(NOON).removeprefix(f"{lane.layout.raw_root}/{lane.name}/") in lane.raw()
     assert lane.verified(NOON)["equal"]
     assert [one.due.window_start for one in lane.compact()] == [NOON]
-    let_text_go(lane)
+    expire_text(lane)
     assert {name for name in lane.raw() if name.endswith(".log")} == set()
     assert lane.verified(NOON)["equal"]
 
@@ -129,7 +129,7 @@ def test_window_changed_since_compaction_expires_with_its_text(lane: Lane) -> No
     lane.produce([event(1, "late")])
     lane.ingest()
     assert lane.detect().certified == 1
-    let_text_go(lane)
+    expire_text(lane)
     assert states(lane) == ["expired", "certified"]
 
 
@@ -142,14 +142,14 @@ def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
     assert [(one.due.window_start, one.due.digest.records, one.why) for one in lane.compact()] == [
         (NOON, EACH + 1, None)
     ]
-    let_text_go(lane)
+    expire_text(lane)
     assert states(lane) == ["certified", "certified"]
     assert lane.verified(NOON)["equal"]
 
 
 def test_sweep_finds_missing_parquet_and_repair_waits_for_it(lane: Lane) -> None:
     made = {one.due.window_start: one.due for one in lane.compact()}
-    let_text_go(lane)
+    expire_text(lane)
     path = lane.layout.parquet_file(NOON, made[NOON].digest)
     with lane.hdfs().read(path) as reader:
         content = reader.read()
@@ -158,7 +158,7 @@ def test_sweep_finds_missing_parquet_and_repair_waits_for_it(lane: Lane) -> None
     assert (differing.window_start, [f.kind for f in differing.findings]) == (NOON, [Kind.MISSING_FILE])
     detection = lane.detect()
     assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:00Z"]
-    assert "put it back" in lane.told(0)
+    assert "put it back" in lane.text(0)
     assert len(lane.repair(detection.request_id or 0).failed) == 1
     lane.hdfs().write(path, content)
     again = lane.detect()
@@ -176,7 +176,7 @@ def rubbish(lane: Lane, path: str) -> None:
 
 
 def one_record_less(lane: Lane, path: str) -> None:
-    """A whole Parquet file of the length that was noted, which only its digest tells apart."""
+    """A whole Parquet file of the recorded length, which differs in its digest only."""
     with lane.hdfs().read(path) as reader:
         records = pq.read_table(io.BytesIO(reader.read()))
     changed = io.BytesIO()
@@ -202,7 +202,7 @@ def test_damaged_parquet_fails_its_own_window_with_the_reason(
     lane: Lane, damage: Callable[[Lane, str], None], why: str
 ) -> None:
     made = {one.due.window_start: one.due for one in lane.compact()}
-    let_text_go(lane)
+    expire_text(lane)
     spoil_rows(lane)
     spoilt = lane.aggregates()
     damage(lane, lane.layout.parquet_file(NOON, made[NOON].digest))

@@ -1,4 +1,4 @@
-"""Windows that are not certified within the pipeline's deadline are told, each once."""
+"""Windows that are not certified within the pipeline's deadline are reported, each once."""
 
 from __future__ import annotations
 

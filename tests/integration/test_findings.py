@@ -65,7 +65,7 @@ def misplaced_line(lane: Lane) -> None:
 
 @dataclass(frozen=True)
 class Plant:
-    """What is planted, how the ledger and the file's length show it, and what a scan shows besides."""
+    """A failure to plant, how the ledger and the file's length show it, and what a scan shows besides."""
 
     plant: Callable[[Lane], None]
     seen: AbstractSet[Kind]
@@ -91,12 +91,12 @@ def test_planted_failure_is_detected_explained_and_repaired(lanes: Lanes, plant:
     detection = lane.detect()
     (failed,) = detection.failed
     assert {f.kind for f in failed.findings} == plant.seen
-    told = [f["what"] for f in lane.explained(0)["findings"]]
+    sentences = [f["what"] for f in lane.explained(0)["findings"]]
     assert len(lane.repair(detection.request_id or 0).confirmed) == 1
     explained = lane.explained(0)
     assert {Kind(f["kind"]) for f in explained["ledger"]["findings"]} == plant.seen | plant.scanned
-    told += [tell_again(f) for f in explained["ledger"]["findings"]]
-    assert any(plant.sentence in what for what in told), told
+    sentences += [text_of(f) for f in explained["ledger"]["findings"]]
+    assert any(plant.sentence in what for what in sentences), sentences
     assert (explained["state"], explained["findings"]) == ("certified", [])
     assert lane.aggregates()[(0.0, "a")] == RIGHT[(0.0, "a")]
     assert lane.detect().judged == 0
@@ -233,7 +233,7 @@ def content_hash(lane: Lane, amount: int) -> str:
     return f"{first & (2**64 - 1):016x}{second & (2**64 - 1):016x}"
 
 
-def tell_again(finding: dict[str, Any]) -> str:
+def text_of(finding: dict[str, Any]) -> str:
     from onceover.explain.finding_text import tell
 
     return tell(finding["kind"], finding["evidence"]).what

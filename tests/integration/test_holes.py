@@ -114,10 +114,10 @@ def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> Non
     assert [(row["verdict"], row["losses"]) for row in stated] == [
         ("exact", 0), ("exact but for accepted losses", 1), ("exact", 0)
     ]  # fmt: skip
-    text = lane.told(10)
+    text = lane.text(10)
     assert "certified but for a loss that was accepted" in text
     assert f"{lost}, 7 offsets that Kafka holds no more" in text
-    assert "certified: each record is counted exactly once" in lane.told(0)
+    assert "certified: each record is counted exactly once" in lane.text(0)
 
 
 def test_aborted_records_and_markers_raise_no_alarm(lanes: Lanes) -> None:

@@ -1,4 +1,4 @@
-"""A topic that was created anew, also in the middle of a batch, and Kafka partitions that were added."""
+"""A topic that is deleted and recreated, also in the middle of a batch, and Kafka partitions that were added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger lost whole, and written anew from raw: the same windows with the same counts and digests."""
+"""The ledger lost whole, and rebuilt from raw: the same windows with the same counts and digests."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Callable[
     for kafka_partition in (0, 1):
         lane.produce([event(n, amount=n) for n in range(60)], kafka_partition)
         lane.produce([b"rubbish", event(3, kind="late")], kafka_partition)
-    replayed(lane)  # a batch landed twice: every line of it stands in raw twice
+    replayed(lane)  # a batch landed twice: raw holds every line of it twice
     before, aggregates = certified(lane), lane.aggregates()
     assert len(before) == 12
     assert rebuild(lane).returncode == 2, "a ledger that knows the pipeline is left alone"
@@ -92,7 +92,7 @@ def test_ingest_on_an_empty_ledger_doubts_existing_rows(lanes: Callable[..., Lan
     with connect(address("postgres"), "test") as ledger:
         ledger.execute("DROP SCHEMA onceover CASCADE")
     migrate(address("postgres"))
-    lane.ingest()  # its offsets were in the ledger: it reads all again, on top of what stands there
+    lane.ingest()  # its offsets were in the ledger: it reads all again, on top of the existing rows
     assert lane.aggregates() != aggregates
     detection = lane.detect()
     assert len(detection.failed) == 2, "what they count nobody knows"

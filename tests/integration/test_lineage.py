@@ -1,4 +1,4 @@
-"""What a repair tells OpenLineage, written to a file by its provider, beside what raw, log and tables hold."""
+"""A repair's OpenLineage events, written to a file by the provider, beside the contents of raw, log and tables."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_records_expired_before_a_known_groups_start_are_a_hole(lanes: Lanes) ->
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
     with lane.driver() as driver:
-        driver._offsets.store.save({0: 3}, "")  # somebody else's consumer stopped there
+        driver._offsets.store.save({0: 3}, "")  # another consumer stopped there
     expire(lane, 5)
     with lane.driver() as driver:
         assert driver.turn().records == 5
@@ -117,7 +117,7 @@ def test_log_shorter_than_the_stored_offset_is_a_finding(lanes: Lanes) -> None:
         (found,) = lane.detect().findings
         assert found.kind is Kind.TRUNCATED
         assert [cut[1:] for cut in found.evidence["end_and_stored"]] == [[0, 10, 12]]  # type: ignore[attr-defined]
-        assert "it ends at 10, 12 was stored" in lane.told(0)
+        assert "it ends at 10, 12 was stored" in lane.text(0)
         lane.produce([event(n) for n in (10, 11)])
         driver.turn()
     assert lane.detect().findings == ()
@@ -182,7 +182,7 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     odd = ("--to", "hdfs", "--path", "/a/../b", "--reason", "x")
     assert "'/a/../b' does not do" in onceover("offsets", lane.name, "copy", *odd)[2]
     code, said, _ = onceover("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
-    if code == 75:  # nobody has started it
+    if code == 75:  # not started
         stack.up(["zookeeper"])
         code, said, _ = onceover("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
     assert (code, 'write offset_store = "zookeeper"' in said) == (0, True)
@@ -210,8 +210,8 @@ def test_corrupt_store_stops_the_driver_and_is_reset_by_hand(over: Lanes) -> Non
         driver.turn()
     code, said, _ = onceover("offsets", lane.name, "show")
     assert (code, "is cut or was changed" in said) == (1, True)
-    (told,) = [row for row in json.loads(onceover("doctor", "--json")[1]) if row["check"] == f"offsets of {lane.name}"]
-    assert (told["state"], "is cut or was changed" in told["what"]) == ("wrong", True)
+    (row,) = [row for row in json.loads(onceover("doctor", "--json")[1]) if row["check"] == f"offsets of {lane.name}"]
+    assert (row["state"], "is cut or was changed" in row["what"]) == ("wrong", True)
     assert onceover("offsets", lane.name, "set", "0=10", "--reason", "as the frontier says")[0] == 0
     lane.produce([event(3, amount=100)])
     assert sum(p.records for p in lane.ingest()) == 1

@@ -20,7 +20,7 @@ def toml(interval: str, more: str) -> str:
 
 
 def run(driver: Ingest, enough: Callable[[Progress], bool]) -> list[Progress]:
-    """What the loop did until then."""
+    """The loop's actions until then."""
     stop, done = threading.Event(), []
 
     def report(progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""What a repair, a detection and a schedule refuse, and what goes on beside it."""
+"""Repairs, detections and schedules refuse some windows, and go on with the others."""
 
 from __future__ import annotations
 

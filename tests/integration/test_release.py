@@ -1,4 +1,4 @@
-"""Records released from quarantine on the real stack: landed once, counted once, proved, whatever went wrong around."""
+"""Records released from quarantine on the real stack: landed once, counted once, proved after any failure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Lanes = Callable[..., Lane]
 
 
 def nameless(minute: float, amount: int = 1) -> bytes:
-    """What the first contract has no place for."""
+    """Records that the first contract has no place for."""
     return json.dumps({"at": NOON_MS + int(minute * MINUTE_MS), "amount": amount}).encode()
 
 
@@ -72,7 +72,7 @@ def release_run(lane: Lane, ledger: Any, most: int = 100) -> ReleaseRun:
 
 
 def released(lane: Lane, most: int = 100, reason: str | None = None) -> Found:
-    """What `jobs/release.py` does, on this process's session."""
+    """Do as `jobs/release.py` does, on this process's session."""
     with (
         lane.ledger() as ledger,
         as_driver(ledger, lane.name, "test") as epoch,
@@ -84,7 +84,7 @@ def released(lane: Lane, most: int = 100, reason: str | None = None) -> Found:
 
 
 def expected(lane: Lane) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """What the log says by nobody's SQL, nameless records included."""
+    """The log's aggregates without SQL, nameless records included."""
     rows: dict[tuple[object, ...], tuple[int, int, int]] = {}
     for _, value in lane.log().values():
         if value == b"{":
@@ -126,8 +126,8 @@ def test_release_lands_once_and_is_certified_without_repair(lanes: Lanes) -> Non
     assert lane.audited(minutes(0, 10))["equal"]
     again = released(lane)
     assert (again.windows, again.ids, sum(again.left.values())) == ({}, (), 8)
-    told = lane.told(0)
-    assert 'released from quarantine by me ("a test")' in told
+    explanation = lane.text(0)
+    assert 'released from quarantine by me ("a test")' in explanation
 
 
 def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:

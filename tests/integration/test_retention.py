@@ -1,4 +1,4 @@
-"""Raw that is older than its pipeline keeps it: only certified windows go, and nothing that came to them since."""
+"""Raw that is older than its pipeline keeps it: certified windows expire; records that arrived since stay."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
     with pytest.raises(UsageError, match="cannot be repaired"):
         lane.detect(WindowRange.parse("2026-03-01T12:00Z", "2026-03-01T12:10Z", 5), force=True)
     assert len(lane.detect(whole_hour(), force=True).failed) == 1, "of a range that reaches back there, the rest"
-    assert "Its raw has expired" in lane.told(0)
+    assert "Its raw has expired" in lane.text(0)
     audited = lane.audited()
     assert (audited["equal"], [row["window"] for row in audited["rows"]]) == (True, ["quarantine", "2026-03-01T12:10Z"])
 

@@ -98,9 +98,9 @@ def test_sasl_ingest_reads_commits_and_logs_no_password(
     assert not [word for word in (*seen, log.read_text(), offsets.stdout) if PASSWORD in word]
     with connect(address("postgres"), "test") as ledger:
         rows = ledger.execute(f"SELECT sum(events) AS n FROM aggregates.{pipeline}").fetchall()
-        told = ledger.execute("SELECT definition::text AS d FROM onceover.contract WHERE pipeline = %s", [pipeline])
+        kept = ledger.execute("SELECT definition::text AS d FROM onceover.contract WHERE pipeline = %s", [pipeline])
         assert [row["n"] for row in rows] == [10]
-        assert not [row for row in told if PASSWORD in row["d"]]
+        assert not [row for row in kept if PASSWORD in row["d"]]
 
 
 @pytest.mark.parametrize(

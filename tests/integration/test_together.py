@@ -1,4 +1,4 @@
-"""Ingest, a schedule, a backfill and somebody on call at once on the same windows: any interleaving ends right."""
+"""Ingest, a schedule, a backfill and on call at once on the same windows: any interleaving ends right."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Value = bytes | None
 
 
 class Broker:
-    """What a test does to the broker it reads from."""
+    """A test's actions on the broker it reads from."""
 
     def __init__(self, stack: Stack, address: str) -> None:
         self.address = address

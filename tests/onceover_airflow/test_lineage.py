@@ -1,5 +1,5 @@
-"""OpenLineage's provider: asked for a repair's lineage where it is configured, silent where it is not, missed by nobody
-where it is absent. What it emits for a real repair stands in tests/integration."""
+"""OpenLineage's provider: emits a repair's lineage where it is configured, is silent where it is not, and may be
+absent. tests/integration checks the events of a real repair."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ print("listeners", len(OpenLineageProviderPlugin.listeners))
 
 
 def last_line(program: str, *arguments: str, **settings: str) -> str:
-    """What a Python process of its own prints last."""
+    """The last line that a Python process of its own prints."""
     environment = {name: value for name, value in os.environ.items() if "OPENLINEAGE" not in name} | settings
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, timeout=120

@@ -29,7 +29,7 @@ ConfirmOperator(task_id="confirm", pipeline="events", detection={"request_id": 7
 
 
 def sent(project: Path, **settings: str) -> list[str]:
-    """What arrives at a UDP socket while a request is confirmed."""
+    """The packets at a UDP socket while a request is confirmed."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
         listening.bind(("127.0.0.1", 0))
         environment = {

@@ -1,4 +1,4 @@
-"""What Airflow tries again."""
+"""Errors that Airflow retries."""
 
 from __future__ import annotations
 

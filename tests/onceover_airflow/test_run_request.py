@@ -1,4 +1,4 @@
-"""What a run was asked for, from params that may hold anything."""
+"""A run's request, from params that may hold anything."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_exit_code_of_a_transient_error_alone_is_retried() -> None:
 
 @pytest.fixture
 def submitted(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A spark-submit that starts a child as the JVM starts the driver, writes both pids and ends as it is told."""
+    """A spark-submit that starts a child as the JVM starts the driver, writes both pids and ends as set."""
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", LOCAL)
     binaries = project / "bin"
     binaries.mkdir()

@@ -1,4 +1,4 @@
-"""One state for all that can never be told apart again: what is dead is forgotten, what is only compared is ranked."""
+"""One state for all that can never differ again: dead processes are forgotten, compared values are ranked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def canonical(scenario: Scenario, state: State) -> State:
 
 
 def _forgotten(scenario: Scenario, state: State) -> State:
-    """Drivers and repairs that can only be refused, and offsets that nobody will ask about."""
+    """Drivers and repairs that can only be refused, and offsets that are never read again."""
     drivers = [
         Driver(d.epoch) if d.step in (Step.OFFSETS_COMMITTED, Step.COMMITTED) and _is_last(scenario, d) else d
         for d in state.drivers
@@ -60,7 +60,7 @@ def _order(driver: Driver) -> tuple[int, str, int, bool, tuple[Landing, ...]]:
 
 
 def _numbered(state: State) -> State:
-    """Batches nobody can see any more are dropped; batches and landings are numbered by what they are, not when."""
+    """Invisible batches are dropped; batches and landings are numbered by their contents, not by time."""
     used = {d.batch for d in state.drivers} | {x.batch for x in state.landings}
     keep = [n for n, b in enumerate(state.batches) if n in used or b.state != "superseded"]
     if len(keep) > 1:

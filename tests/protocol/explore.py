@@ -96,7 +96,7 @@ def _path(parents: Parents, state: State) -> list[tuple[Action, State]]:
 
 
 def _to(scenario: Scenario, now: State, following: State) -> list[tuple[Action, State]]:
-    """The action that leads on, after those that change nothing which anybody could tell."""
+    """The action that leads on, after those that change nothing observable."""
     choices = [(action, after, canonical(scenario, after)) for action, after in moves(scenario, now)]
     for action, after, reached in choices:
         if reached == following:

@@ -1,4 +1,4 @@
-"""What follows from a state, by the product's own functions: accounted records, frontiers, closed windows, findings."""
+"""Consequences of a state, by the product's own functions: accounted records, frontiers, closed windows, findings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Spans = tuple[Span, ...]
 
 
 class Progress(NamedTuple):
-    """What the landed batches' ranges amount to."""
+    """The accounted records and frontiers of the landed batches' ranges."""
 
     accounted: frozenset[int]
     frontiers: tuple[int, ...]
@@ -79,7 +79,7 @@ def progress(scenario: Scenario, state: State) -> Progress:
 
 @cache
 def _holes(spans: Spans, reach: tuple[int, ...]) -> Spans:
-    """What is missing below each reach."""
+    """The missing offsets below each reach."""
     ends = [OffsetRange(source(p), end, end + 1) for p, end in enumerate(reach)]
     origins = {source(p): 0 for p in range(len(reach))}
     return tuple(map(as_span, offsets.holes(origins, [*map(as_range, spans), *ends])))
@@ -130,7 +130,7 @@ def landing_set(state: State, window: int) -> tuple[int, ...]:
 
 
 def evidence(scenario: Scenario, state: State, window: int) -> Evidence:
-    """What the ledger's snapshot says about the window."""
+    """The ledger's snapshot of the window."""
     certificate, control = state.certificates[window], state.control[window]
     return _evidence(scenario, state.landings, state.batches, certificate, control, window)
 
@@ -211,7 +211,7 @@ def is_clean(scenario: Scenario, state: State, window: int) -> bool:
 
 
 def certificate_from_ledger(scenario: Scenario, state: State, window: int) -> Certificate:
-    """What detection writes down about a window that it judged clean."""
+    """The certificate that detection records for a window that it judged clean."""
     seen = evidence(scenario, state, window)
     certificate = state.certificates[window]
     counts = list(certificate.counts if certificate else scenario.nothing)
@@ -223,7 +223,7 @@ def certificate_from_ledger(scenario: Scenario, state: State, window: int) -> Ce
 
 
 def right(scenario: Scenario, state: State, window: int) -> Counts:
-    """What the window's aggregates ought to count: each accounted record of it once."""
+    """The right aggregates of the window: each accounted record of it once."""
     accounted = progress(scenario, state).accounted
     return tuple(int(w == window and r in accounted) for r, w in enumerate(scenario.window_of))
 
@@ -253,7 +253,7 @@ def _claimed(scenario: Scenario, repair: Repair, landings: tuple[Placed, ...]) -
 
 
 def rebuilt_of(scenario: Scenario, claimed: Claimed, accounted: frozenset[int], lines: tuple[int, ...]) -> Rebuilt:
-    """What Spark would make of these lines: deduplicated, and only what lies in the claimed landings' ranges."""
+    """Spark's result for these lines: deduplicated, and only those that lie in the claimed landings' ranges."""
     pieces = [(piece, set(scenario.records((as_span(piece),)))) for piece in elementary_ranges(claimed.landings)]
     held = set(lines) - {TORN}
     counted = [(piece, held & inside) for piece, inside in pieces if held & inside]
@@ -272,7 +272,7 @@ def rebuilt_of(scenario: Scenario, claimed: Claimed, accounted: frozenset[int], 
 
 
 def rebuilt_counts(scenario: Scenario, state: State, repair: Repair) -> tuple[Counts, tuple[str, ...]]:
-    """What a repair would publish, and the reasons why it may not (the product's own verdict)."""
+    """The counts that a repair would publish, and the reasons why it may not (the product's own verdict)."""
     lines = state.raw[repair.window][: repair.frozen]
     claimed = claimed_of(scenario, state, repair)
     return _rebuilt_counts(scenario, claimed, repair.accounted, lines)

@@ -1,4 +1,4 @@
-"""What a driver does next: plan, the six steps of a batch in their order, and every way in which that may go wrong."""
+"""A driver's next moves: plan, the six steps of a batch in their order, and every failure of one."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _turn(scenario: Scenario, state: State, at: int) -> Iterator[Move]:
 
 @cache
 def _choices(scenario: Scenario, stored: tuple[int, ...]) -> tuple[tuple[Span, ...], ...]:
-    """What the product's own plan would read next, for each size of a batch."""
+    """The ranges that the product's own plan would read next, for each size of a batch."""
     starts, ends = dict(enumerate(stored)), {p: len(log) for p, log in enumerate(scenario.logs)}
     plans = (tuple(map(as_span, next_ranges(GENERATION, starts, ends, most))) for most in scenario.batch_sizes)
     return tuple(spans for spans in dict.fromkeys(plans) if spans)

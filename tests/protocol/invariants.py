@@ -1,4 +1,4 @@
-"""What must hold in every state that can be reached. Each returns what is wrong, or None."""
+"""Invariants of every state that can be reached. Each returns what is wrong, or None."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Invariant = Callable[[Scenario, State, dict[State, Settled]], str | None]
 
 def nothing_lost(scenario: Scenario, state: State, _: dict[State, Settled]) -> str | None:
     """Every offset below a frontier is in raw or in quarantine; so is every offset that the store is past, unless
-    somebody else moved the store over it."""
+    an operator moved the store over it."""
     frontiers = facts.progress(scenario, state).frontiers
     for kafka_partition, (frontier, stored) in enumerate(zip(frontiers, state.stored, strict=True)):
         first = scenario.first_of[kafka_partition]
@@ -36,7 +36,7 @@ def certified_is_right(scenario: Scenario, state: State, _: dict[State, Settled]
 
 
 def no_wrong_window_is_judged_clean(scenario: Scenario, state: State, _: dict[State, Settled]) -> str | None:
-    """Whatever is wrong with a closed window, detection finds something."""
+    """Detection finds something in every closed window that is wrong."""
     for window, shut in enumerate(facts.closed(scenario, state)):
         if shut and facts.is_clean(scenario, state, window):
             wanted = facts.right(scenario, state, window)
@@ -46,7 +46,7 @@ def no_wrong_window_is_judged_clean(scenario: Scenario, state: State, _: dict[St
 
 
 def readers_never_see_half(scenario: Scenario, state: State, _: dict[State, Settled]) -> str | None:
-    """The rows of a window and its control row say the same, whenever anybody looks."""
+    """The rows of a window and its control row say the same at any moment."""
     for window in range(scenario.windows):
         if state.rows[window] != state.control[window]:
             return f"window {window}: rows count {state.rows[window]}, the control row {state.control[window]}"

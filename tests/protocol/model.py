@@ -23,7 +23,7 @@ def moves(scenario: Scenario, state: State) -> Iterator[Move]:
 
 
 def _store_moved(scenario: Scenario, state: State) -> Iterator[Move]:
-    """Somebody sets the stored offset of one Kafka partition ahead of what was read."""
+    """An operator sets the stored offset of one Kafka partition ahead of the last read record."""
     spent = state._replace(left=state.left._replace(moves=state.left.moves - 1))
     accounted = progress(scenario, state).accounted
     for kafka_partition, log in enumerate(scenario.logs):

@@ -48,7 +48,7 @@ def refill_moves(scenario: Scenario, state: State) -> Iterator[Move]:
 
 
 def certified(state: State, window: int, certificate: Certificate) -> State:
-    """The window stands on a new certificate; its failed tries are forgotten."""
+    """The window has a new certificate; its failed tries are forgotten."""
     return state._replace(
         certificates=put(state.certificates, window, certificate),
         tries=put(state.tries, window, 0),
@@ -57,7 +57,7 @@ def certified(state: State, window: int, certificate: Certificate) -> State:
 
 
 def repair_moves(scenario: Scenario, state: State) -> Iterator[Move]:
-    """Claims of closed windows, right or not, and whatever the claims that are out do next."""
+    """Claims of closed windows, right or not, and the next moves of the claims that are out."""
     if state.left.repairs and len(state.repairs) < MOST_REPAIRS_AT_ONCE:
         shut = facts.closed(scenario, state)
         spent = state._replace(left=state.left._replace(repairs=state.left.repairs - 1))
@@ -77,7 +77,7 @@ def repair_moves(scenario: Scenario, state: State) -> Iterator[Move]:
 
 
 def claim(scenario: Scenario, state: State, window: int, *, by_name: bool = False) -> Move:
-    """Take the window, whoever held it (a claim that is not renewed runs out), and read what the repair stands on."""
+    """Take the window from any holder (a claim that is not renewed runs out), and read the repair's inputs."""
     token, certificate = state.token[window] + 1, state.certificates[window]
     repair = Repair(
         window=window,

@@ -206,7 +206,7 @@ class Replay:
         )
 
     def _refused(self, state: State, at: int) -> None:
-        """What a fenced driver tries next."""
+        """The next attempt of a fenced driver."""
         driver = state.drivers[at]
         epoch = self.epoch(driver.epoch)
         tries: dict[Step | None, Callable[[], object]] = {

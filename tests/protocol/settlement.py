@@ -1,4 +1,4 @@
-"""What becomes of a state once nothing goes wrong any more: one driver, a scheduled detection and repairs, in turn."""
+"""The end of a state once faults cease: one driver, a scheduled detection and repairs, in turn."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _without_faults(scenario: Scenario, state: State, by_name: bool) -> State:
 
 
 def _run(scenario: Scenario, state: State, memory: dict[State, Settled]) -> Settled:
-    """What is remembered of each state on the way is where it ended, and what repairs it took from there."""
+    """Each state on the way is remembered with its end and the repairs from there."""
     way: list[tuple[State, int | None]] = []  # each state, and the window whose repair followed
     while state not in memory:
         after, window = _next(scenario, state)
@@ -100,7 +100,7 @@ def forced(scenario: Scenario, state: State, window: int) -> State:
 
 
 def repaired(scenario: Scenario, state: State, window: int) -> State:
-    """One repair from claim to publication, with nobody in between."""
+    """One repair from claim to publication, without interruption."""
     _, state = freeze(claim(scenario, state, window)[1], 0)
     while state.repairs:
         (_, state), *_ = publish(scenario, state, 0)

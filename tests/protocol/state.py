@@ -22,7 +22,7 @@ BatchState = Literal["begun", "landed", "superseded"]
 
 
 class Event(StrEnum):
-    """What happens besides the named steps of a batch and of a repair."""
+    """Everything that happens besides the named steps of a batch and of a repair."""
 
     PLANNED = "planned"
     BEATEN = "epoch checked"
@@ -98,7 +98,7 @@ class Driver(NamedTuple):
 
 
 class Repair(NamedTuple):
-    """What one repairer read at its claim, and where it froze the file (None: not yet)."""
+    """The values that one repairer read at its claim, and where it froze the file (None: not yet)."""
 
     window: int
     token: int

@@ -1,4 +1,4 @@
-"""What `requirements/check` says of machines that lack something; they are made of a PATH with stand-ins."""
+"""`requirements/check` on machines that lack something; they are made of a PATH with stand-ins."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A clone as a new user makes it, where it is hardest: in a closed folder, under a long path with a blank and a letter
-beyond ASCII, with nothing in its home. As root or as an ordinary user, whoever runs the tests."""
+beyond ASCII, with nothing in its home. It runs as the user of the tests, root or not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def clone() -> Iterator[Path]:
 
 
 def environment(clone: Path) -> dict[str, str]:
-    """Of this shell only what tells pip and jgo how to reach what they fetch; no locale, as in a container, and nothing
+    """Of this shell only how pip and jgo reach the files they fetch; no locale, as in a container, and nothing
     of a `make` that runs these tests, which would make the clone's `make` a nested one that names its folders."""
     others = ("ONCEOVER", "LC_", "LANG", "PY", "MAKE", "MFLAGS")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}

@@ -62,7 +62,7 @@ def run() -> Run:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home with one pipeline, `things`, and nobody who says where anything is."""
+    """A home with one pipeline, `things`, and no address of any server."""
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "pipelines" / "things.toml").write_text(TOML.format(name="things"))
     monkeypatch.setenv("ONCEOVER_HOME", str(tmp_path))

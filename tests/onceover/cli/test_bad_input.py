@@ -1,4 +1,4 @@
-"""Bad input is told in one line, with the exit code that `--help` promises, and nothing is done."""
+"""Bad input is reported in one line, with the exit code that `--help` promises, and nothing is done."""
 
 from __future__ import annotations
 

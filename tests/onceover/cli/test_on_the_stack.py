@@ -80,9 +80,9 @@ def test_window_landed_twice_is_explained_by_its_landings(run: Any, states: Any)
     assert "share 5f3a0b1c-0[190, 220)." in result.stdout
     assert "[2972, 5944)" in result.stdout
     assert f"onceover repair {states.name} --from 2013-01-01T04:00Z --to 2013-01-01T05:00Z --dry-run" in result.stdout
-    told = json.loads(run("explain", states.name, "2013-01-01T04:00Z", "--json").stdout)
-    assert [finding["kind"] for finding in told["findings"]] == ["duplicated"]
-    assert told["file"]["length"] == 5944
+    output = json.loads(run("explain", states.name, "2013-01-01T04:00Z", "--json").stdout)
+    assert [finding["kind"] for finding in output["findings"]] == ["duplicated"]
+    assert output["file"]["length"] == 5944
 
 
 def test_explain_distinguishes_right_blocked_and_open_windows(run: Any, states: Any) -> None:
@@ -181,8 +181,8 @@ def test_doctor_names_what_is_wrong_with_a_pipeline(run: Any, states: Any, stack
     new.write_text(new.with_name(f"{states.name}.toml").read_text().replace(states.name, "not_run_yet"))
     found = json.loads(run("doctor", "--json").stdout)
     assert {each["check"]: each["state"] for each in found}["topic of not_run_yet"] == "note"
-    told = {each["check"]: each for each in found if each["state"] != "wrong"}
-    assert {"Java", "Kafka", "HDFS", "PostgreSQL", "ledger"} <= told.keys()
+    output = {each["check"]: each for each in found if each["state"] != "wrong"}
+    assert {"Java", "Kafka", "HDFS", "PostgreSQL", "ledger"} <= output.keys()
     wrong = " ".join(each["what"] for each in found if each["state"] == "wrong")
     assert "unfinished batch" in wrong
     assert "window 2013-01-01T03:00Z" in wrong
@@ -210,13 +210,13 @@ def test_ledger_migration_is_idempotent(run: Any, plant: Any) -> None:
 
 
 def test_repair_that_raw_contradicts_fails_and_publishes_nothing(states: Any) -> None:
-    # What is planted are no lines: raw holds none of the records that were landed.
+    # Planted windows have no lines: raw holds none of the records that were landed.
     hour = ("--from", "2013-01-01T04:00Z", "--to", "2013-01-01T05:00Z")
     command = [ONCEOVER, "repair", states.name, *hour, "--reason", "INC-3", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
-    told = json.loads(done.stdout)
-    (window,) = told["windows"]
+    output = json.loads(done.stdout)
+    (window,) = output["windows"]
     assert (window["window"], window["outcome"]) == ("2013-01-01T04:00Z", "failed")
     assert "raw holds 0 of 30" in window["why"]
     assert "request" in done.stderr  # the application's progress

@@ -1,4 +1,4 @@
-"""What an entry printed last, and what a command says when its entry was ended from outside."""
+"""An entry's last printed line, and a command's error when its entry was ended from outside."""
 
 from __future__ import annotations
 

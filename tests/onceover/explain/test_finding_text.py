@@ -9,7 +9,7 @@ from onceover.explain.finding_text import listed, tell
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence, Finding, Kind, judge
 
-# What detection and repair write down, of each kind.
+# The evidence that detection and repair write down, for each kind.
 EVIDENCE: dict[Kind, dict[str, Any]] = {
     Kind.DUPLICATED: {"landings": [4, 7], "pairs": 1},
     Kind.UNACCOUNTED_BYTES: {"expected_length": 1000, "file_length": 1250},
@@ -47,14 +47,14 @@ LANDINGS = [
 
 @pytest.mark.parametrize("kind", Kind)
 def test_finding_text_has_the_numbers_of_each_kind(kind: Kind) -> None:
-    told = tell(kind, EVIDENCE[kind], LANDINGS)
-    assert SAID[kind] in f"{told.what} {told.how}"
+    text = tell(kind, EVIDENCE[kind], LANDINGS)
+    assert SAID[kind] in f"{text.what} {text.how}"
 
 
 def test_missing_parquet_reads_differently_from_missing_text() -> None:
-    told = tell(Kind.MISSING_FILE, {"expected_length": 1000, "file_length": None, "parquet": True}, [])
-    assert "Parquet file that stands in for the window's text" in told.what
-    assert "1,000 bytes" in told.how
+    text = tell(Kind.MISSING_FILE, {"expected_length": 1000, "file_length": None, "parquet": True}, [])
+    assert "Parquet file that stands in for the window's text" in text.what
+    assert "1,000 bytes" in text.how
 
 
 def test_recorded_evidence_is_shown_in_full() -> None:
@@ -76,16 +76,16 @@ def test_recorded_evidence_is_shown_in_full() -> None:
     )
     for length in (None, 150, 300):
         for finding in judge(evidence, length):
-            assert _is_told(finding)
+            assert _has_words(finding)
 
 
-def _is_told(finding: Finding) -> bool:
+def _has_words(finding: Finding) -> bool:
     return tell(finding.kind, finding.evidence, LANDINGS).what != str(finding.kind)
 
 
 def test_equal_count_of_other_records_reads_as_such() -> None:
-    told = tell(Kind.AGGREGATE_MISMATCH, {"counted": 100, "landed": 100, "difference": "digest"})
-    assert "not the same ones" in told.how
+    text = tell(Kind.AGGREGATE_MISMATCH, {"counted": 100, "landed": 100, "difference": "digest"})
+    assert "not the same ones" in text.how
 
 
 def test_unknown_evidence_version_and_kind_are_shown_unchanged() -> None:

@@ -1,4 +1,4 @@
-"""The three cases of a submission, and bounds that hold whatever the clock says."""
+"""The three cases of a submission, and bounds that hold under any clock."""
 
 from __future__ import annotations
 

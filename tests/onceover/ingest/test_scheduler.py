@@ -1,4 +1,4 @@
-"""Batches are submitted while another runs, in order, from exactly where reading stands."""
+"""Batches are submitted while another runs, in order, from exactly the position of reading."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Log:
 
 
 class Said:
-    """A pace that allows what it is told to, and notes what it heard."""
+    """A pace that allows a fixed rate, and records the batches it is given."""
 
     def __init__(self, rate: float) -> None:
         self.rate = rate
@@ -199,7 +199,7 @@ def test_batch_holds_one_offset_at_least_and_its_limit_at_most(log: Log, rate: f
 
 
 class Stop(threading.Event):
-    """Nobody stops; it notes for how many seconds it was waited."""
+    """A stop that is never set; it records the seconds of each wait."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -211,10 +211,10 @@ class Stop(threading.Event):
 
 
 def test_drained_driver_waits_for_the_next_interval_or_a_stop(log: Log) -> None:
-    submissions, nobody = made(log), Stop()
+    submissions, never = made(log), Stop()
     assert submissions.next(facts(0, 0), {0: 0, 1: 0}) is None
-    submissions.wait(nobody)
-    assert 0 < nobody.waits[0] <= INTERVAL_MS / 1000
+    submissions.wait(never)
+    assert 0 < never.waits[0] <= INTERVAL_MS / 1000
     started, stop = time.monotonic(), threading.Event()
     submissions._due_ms += 60_000
     stop.set()
@@ -228,9 +228,9 @@ def test_driver_behind_waits_only_if_a_rate_limits_it(log: Log, paced: bool) -> 
     submissions.next(facts(100, 0), {0: 0, 1: 0})
 
     submissions.next(facts(100, 0), {0: 10, 1: 0})
-    nobody = Stop()
-    submissions.wait(nobody)
-    assert len(nobody.waits) == paced
+    never = Stop()
+    submissions.wait(never)
+    assert len(never.waits) == paced
 
 
 def test_first_batches_are_small_under_rate_control(log: Log) -> None:

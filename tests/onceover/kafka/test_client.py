@@ -12,7 +12,7 @@ from onceover.offset_stores.kafka import KafkaOffsetStore
 
 
 @pytest.fixture
-def nobody() -> Iterator[str]:
+def unused_address() -> Iterator[str]:
     """An address where nothing listens."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
@@ -26,11 +26,11 @@ def mute() -> Iterator[str]:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_broker_that_is_down_is_named_in_one_line_with_reason(nobody: str) -> None:
+def test_broker_that_is_down_is_named_in_one_line_with_reason(unused_address: str) -> None:
     with pytest.raises(
-        UnreachableError, match=rf"{nobody}.*does not answer.*Connection refused.*ONCEOVER_KAFKA"
+        UnreachableError, match=rf"{unused_address}.*does not answer.*Connection refused.*ONCEOVER_KAFKA"
     ) as down:
-        Topic(nobody, "flights", "read_committed", {}, timeout=1).facts()
+        Topic(unused_address, "flights", "read_committed", {}, timeout=1).facts()
     assert "\n" not in str(down.value)
 
 
@@ -43,6 +43,6 @@ def test_broker_that_never_answers_is_not_waited_for_for_ever(mute: str) -> None
     assert time.monotonic() - begun < 8
 
 
-def test_value_that_the_client_refuses_is_a_pipeline_mistake(nobody: str) -> None:
+def test_value_that_the_client_refuses_is_a_pipeline_mistake(unused_address: str) -> None:
     with pytest.raises(ConfigurationError, match=r"security\.protocol.*correct the property"):
-        Topic(nobody, "flights", "read_committed", {"security.protocol": "nonsense"})
+        Topic(unused_address, "flights", "read_committed", {"security.protocol": "nonsense"})

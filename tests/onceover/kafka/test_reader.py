@@ -145,12 +145,12 @@ def test_topic_recreated_during_a_read_is_noticed_at_its_end(
     broker.produce(topic, [b"old"])
     source = broker.source(topic)
     check = reader._check_incarnation
-    told: list[str] = []
+    checks: list[str] = []
 
     def check_then_recreate(admin: Any, of: KafkaSource) -> None:
         check(admin, of)
-        if not told:
-            told.append("checked")
+        if not checks:
+            checks.append("checked")
             broker.recreate(topic)
             broker.produce(topic, [b"new"])
 

@@ -1,4 +1,4 @@
-"""What is accounted for, against the union of all landed ranges: however they overlap, whatever was lost."""
+"""Accounted offsets against the union of all landed ranges, under any overlap and any loss."""
 
 from __future__ import annotations
 

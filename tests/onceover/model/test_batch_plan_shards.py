@@ -1,4 +1,4 @@
-"""Whatever the rule: every offset once, in order, and no shard that reads nothing."""
+"""Under each rule: every offset once, in order, and no shard that reads nothing."""
 
 from __future__ import annotations
 

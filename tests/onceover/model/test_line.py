@@ -1,4 +1,4 @@
-"""The reference format: any bytes of a Kafka record come back unchanged, and whatever else is in a file is noticed."""
+"""The reference format: any bytes of a Kafka record return unchanged, and all else in a file is noticed."""
 
 from __future__ import annotations
 

@@ -81,9 +81,9 @@ def test_unreachable_ledger_is_up_0_and_logged_once(away: None, where: str, said
     for _ in range(3):
         found = scrape(where)
         assert {name: [s.value for s in each.samples] for name, each in found.items()} == {UP: [0]}
-    (told,) = said
-    assert "does not answer" in told
-    assert "secret" not in told
+    (line,) = said
+    assert "does not answer" in line
+    assert "secret" not in line
 
 
 @pytest.mark.stack

@@ -1,4 +1,4 @@
-"""What is exposed of signals that a test made up: names by Prometheus' rules, and nothing that nobody knows."""
+"""Metrics of signals that a test made up: names by Prometheus' rules, and no value that is unknown."""
 
 from __future__ import annotations
 

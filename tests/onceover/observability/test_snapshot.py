@@ -1,4 +1,4 @@
-"""What a scrape reads, from batches, windows and findings that the ledger's own functions wrote."""
+"""A scrape's values, from batches, windows and findings that the ledger's own functions wrote."""
 
 from __future__ import annotations
 
@@ -129,9 +129,9 @@ def test_records_are_counted_by_kafka_partition_with_quarantine(written: Written
 def test_earlier_generation_counts_but_does_not_lag(written: Written) -> None:
     written.land({ZERO: (0, 100), ONE: (0, 50)})
     frontiers.retire(written.connection, written.epoch, "ffffffff")
-    anew = KafkaPartition("ffffffff", 0)
-    frontiers.register(written.connection, written.epoch, "anew", {anew: Start(0, 0)}, {anew: 30})
-    written.land({anew: (0, 10)})
+    recreated = KafkaPartition("ffffffff", 0)
+    frontiers.register(written.connection, written.epoch, "anew", {recreated: Start(0, 0)}, {recreated: 30})
+    written.land({recreated: (0, 10)})
 
     found = written.read().kafka_partitions
 

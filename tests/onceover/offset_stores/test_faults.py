@@ -1,4 +1,4 @@
-"""What crashes, restarts and strangers leave in an offset store: whole, or told with its key; never guessed."""
+"""Offset stores after crashes, restarts and foreign writes: whole, or refused with the key; never guessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store is kept from: another topic's values, another pipeline's place, going back."""
+"""Every store is protected from another topic's values, another pipeline's place, and going back."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_offsets_of_an_earlier_topic_incarnation_are_not_used(
     first.commit({0: 7})
     again = StoredOffsets(connection, pipeline, "kafka", store)
     assert again.load(A, [0, 1]) == {0: 7, 1: 0}
-    anew = StoredOffsets(connection, pipeline, "kafka", store)
-    assert anew.load(B, [0, 1]) == {}, "7 may well lie within the new log"
+    recreated = StoredOffsets(connection, pipeline, "kafka", store)
+    assert recreated.load(B, [0, 1]) == {}, "7 may well lie within the new log"
     killed_here = StoredOffsets(connection, pipeline, "kafka", store)
     assert killed_here.load(B, [0, 1]) == {}
     killed_here.begin(B, {0: 0, 1: 0})

@@ -1,4 +1,4 @@
-"""What quarantine holds, by day and reason, whatever a writer that died has left there."""
+"""Quarantine's contents by day and reason, beside any leftovers of a writer that died."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ NONE = Released(())
 
 
 def test_record_counts_once_by_reason_and_torn_lines_apart() -> None:
-    told: list[tuple[date, int, int]] = []
-    found = list(by_reason(HELD, HELD.quarantine_days(), NONE, lambda *said: told.append(said)))
+    progress: list[tuple[date, int, int]] = []
+    found = list(by_reason(HELD, HELD.quarantine_days(), NONE, lambda *said: progress.append(said)))
     sizes = HELD.quarantine_days()
     assert found == [
         DayReasons(FIRST, sizes[FIRST], {"not JSON": 3, "beyond horizon": 1}, 1),
         DayReasons(SECOND, sizes[SECOND], {"beyond skew": 1}, 0),
     ]
     assert [each.records for each in found] == [4, 1]
-    assert (FIRST, sizes[FIRST], sizes[FIRST]) in told
+    assert (FIRST, sizes[FIRST], sizes[FIRST]) in progress
     assert list(by_reason(HELD, {}, NONE, lambda *said: None)) == []
 
 

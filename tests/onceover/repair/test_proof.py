@@ -169,8 +169,8 @@ def test_released_records_are_proved_by_their_release_alone() -> None:
 
     lost = replace(rebuilt, ranges=(RangeRebuilt(of(0, 10), OTHERS), replace(OF_RELEASE, digest=Digest(2, 10))))
     assert verify(WITH_RELEASE, lost, 900).reasons == (f"landing 3: raw holds 2 of 3 of {of(3, 9)}",)
-    nobody = replace(WITH_RELEASE, landings=WITH_RELEASE.landings[:1])
-    assert verify(nobody, rebuilt, 900).reasons == (
+    unproved = replace(WITH_RELEASE, landings=WITH_RELEASE.landings[:1])
+    assert verify(unproved, rebuilt, 900).reasons == (
         "3 records are accounted for, but by no landing of this window",
     )  # fmt: skip
     as_read = replace(rebuilt, ranges=(RangeRebuilt(of(0, 10), digest(0, 10)),))

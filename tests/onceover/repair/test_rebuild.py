@@ -69,7 +69,7 @@ def test_rebuild_is_equal_interpreted_and_compiled(spark: SparkSession, tmp_path
 def rebuilt_under(
     spark: SparkSession, folder: Path, versions: tuple[Contract, ...], given: dict[int, int], landed: OffsetRange
 ) -> tuple[Rebuilt, list[tuple[int | None, ...]]]:
-    """What raw says of the window at noon, cut over to version 2 at offset 10 and to 3 at 15, and its aggregates;
+    """Raw's account of the window at noon, cut over to version 2 at offset 10 and to 3 at 15, and its aggregates;
     `given` are the event times of its lines, in ms after noon."""
     window_file = folder / "1200.log"
     lines = [
@@ -118,12 +118,12 @@ def test_line_of_the_other_contract_is_misplaced_or_a_stray(spark: SparkSession,
 
 
 def test_option_set_by_spark_submit_stays() -> None:
-    told = Mock()
-    told.sparkContext.getConf.return_value.contains = {"spark.sql.codegen.wholeStage"}.__contains__
-    with compiled_for(told, 0):
+    session = Mock()
+    session.sparkContext.getConf.return_value.contains = {"spark.sql.codegen.wholeStage"}.__contains__
+    with compiled_for(session, 0):
         pass
-    told.conf.set.assert_not_called()
-    told.conf.unset.assert_not_called()
+    session.conf.set.assert_not_called()
+    session.conf.unset.assert_not_called()
 
 
 def test_session_option_is_restored_afterwards(spark: SparkSession) -> None:

@@ -1,4 +1,4 @@
-"""What a window's aggregates are, of records of every shape."""
+"""A window's aggregates, of records of every shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a driver's JVM is told of the class archive, and that a real one uses it."""
+"""The options that name the class archive to a driver's JVM, and a real one that uses it."""
 
 from __future__ import annotations
 

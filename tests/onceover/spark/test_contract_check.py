@@ -1,4 +1,4 @@
-"""Which contracts Spark can carry out, the same way each time, and what the others are told."""
+"""Contracts that Spark can carry out, the same way each time, and the refusals of the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 NUMBERS = "i INT, l BIGINT, d DECIMAL(12, 2), w DECIMAL(38, 2), f DOUBLE, s STRING"
 
 
-def told(spark: SparkSession, contract: Contract) -> list[str]:
+def refusals(spark: SparkSession, contract: Contract) -> list[str]:
     with pytest.raises(MistakesError) as caught:
         check(spark, contract, "pipelines/t.toml")
     assert "\n" not in str(caught.value)
@@ -82,7 +82,7 @@ def test_key_types_map_to_column_types(spark: SparkSession) -> None:
     ],
 )
 def test_sql_that_reads_the_clock_or_the_session_is_refused(spark: SparkSession, sql: str, word: str) -> None:
-    (line,) = told(spark, plain(event_time=sql))
+    (line,) = refusals(spark, plain(event_time=sql))
 
     assert line.startswith("event_time: ")
     assert f"{word} changes from run to run; take kafka_timestamp or a field of the record" in line
@@ -90,7 +90,7 @@ def test_sql_that_reads_the_clock_or_the_session_is_refused(spark: SparkSession,
 
 @pytest.mark.parametrize("sql", ["rand()", "uuid()", "random(5)", "monotonically_increasing_id()", "shuffle(array(1))"])
 def test_sql_that_depends_on_chance_is_refused(spark: SparkSession, sql: str) -> None:
-    (line,) = told(spark, keyed(f"CAST({sql} AS STRING)"))
+    (line,) = refusals(spark, keyed(f"CAST({sql} AS STRING)"))
 
     assert line.startswith("keys.it: ")
     assert "depends on chance" in line
@@ -104,7 +104,7 @@ def test_sql_that_depends_on_chance_is_refused(spark: SparkSession, sql: str) ->
     ],
 )
 def test_sql_that_needs_other_records_is_refused(spark: SparkSession, sql: str) -> None:
-    (line,) = told(spark, keyed(sql))
+    (line,) = refusals(spark, keyed(sql))
 
     assert "needs other records" in line
 
@@ -127,7 +127,7 @@ def test_sql_that_needs_other_records_is_refused(spark: SparkSession, sql: str) 
     ],
 )
 def test_impossible_keys_are_refused_with_the_reason(spark: SparkSession, sql: str, why: str) -> None:
-    (line,) = told(spark, keyed(sql))
+    (line,) = refusals(spark, keyed(sql))
 
     assert line.startswith("keys.it: ")
     assert why in line
@@ -135,18 +135,18 @@ def test_impossible_keys_are_refused_with_the_reason(spark: SparkSession, sql: s
 
 
 def test_sums_are_of_integers_or_decimals_that_fit(spark: SparkSession) -> None:
-    assert told(spark, measured("sum", "value.f", schema=NUMBERS)) == [
+    assert refusals(spark, measured("sum", "value.f", schema=NUMBERS)) == [
         "measures.it.sum: a sum of double is another in another order; cast it, such as CAST(... AS DECIMAL(18, 6))"
     ]
-    assert "may not fit 38 digits" in told(spark, measured("sum", "value.w", schema=NUMBERS))[0]
-    assert "a string cannot be summed" in told(spark, measured("sum", "value.s", schema=NUMBERS))[0]
+    assert "may not fit 38 digits" in refusals(spark, measured("sum", "value.w", schema=NUMBERS))[0]
+    assert "a string cannot be summed" in refusals(spark, measured("sum", "value.s", schema=NUMBERS))[0]
     for field, kind in (("i", "bigint"), ("l", "numeric"), ("d", "numeric")):
         assert check(spark, measured("sum", f"value.{field}", schema=NUMBERS)).measures[0].type == kind
 
 
 def test_event_time_is_a_timestamp_or_a_whole_number(spark: SparkSession) -> None:
     for sql in ("value.f", "value.s", "to_date(value.s)", "value.d", "to_timestamp_ntz(value.s)"):
-        (line,) = told(spark, plain(schema=NUMBERS, event_time=sql))
+        (line,) = refusals(spark, plain(schema=NUMBERS, event_time=sql))
         assert "make it a TIMESTAMP, such as to_timestamp(...), or milliseconds since 1970 as BIGINT" in line
     for sql in ("to_timestamp(value.s)", "value.l", "value.i", "unix_millis(to_timestamp(value.s))"):
         check(spark, plain(schema=NUMBERS, event_time=sql))
@@ -157,7 +157,7 @@ def test_value_type_depends_on_the_format(spark: SparkSession) -> None:
     binary = keyed("hex(substring(value, 1, 4))", format="binary", schema="")
 
     assert [check(spark, contract).keys[0].type for contract in (text, binary)] == ["text", "text"]
-    assert "value" in told(spark, keyed("value.a", format="text", schema=""))[0]
+    assert "value" in refusals(spark, keyed("value.a", format="text", schema=""))[0]
 
 
 @pytest.mark.parametrize(
@@ -173,13 +173,13 @@ def test_value_type_depends_on_the_format(spark: SparkSession) -> None:
     ],
 )
 def test_schema_that_spark_cannot_read_is_refused(spark: SparkSession, schema: str, why: str) -> None:
-    assert why.lower() in told(spark, plain(schema=schema))[0].lower()
+    assert why.lower() in refusals(spark, plain(schema=schema))[0].lower()
 
 
 def test_required_fields_must_be_in_the_schema(spark: SparkSession) -> None:
     contract = plain(schema="origin STRING, s STRUCT<b: INT>", required=("orgin", "s.b", "s.c", "origin.x"))
 
-    assert told(spark, contract) == [
+    assert refusals(spark, contract) == [
         "required: the schema has no field orgin; did you mean origin?",
         "required: the schema has no field s.c; known are b",
         "required: the schema has no field origin.x; known are none",
@@ -189,7 +189,7 @@ def test_required_fields_must_be_in_the_schema(spark: SparkSession) -> None:
 def test_mistakes_of_a_contract_are_all_reported_at_once(spark: SparkSession) -> None:
     contract = plain(event_time="now()", keys=(Key("k", "nosuch"),), measures=(Measure("m", "sum", "key"),))
 
-    assert [line.split(":")[0] for line in told(spark, contract)] == ["event_time", "keys.k", "measures.m.sum"]
+    assert [line.split(":")[0] for line in refusals(spark, contract)] == ["event_time", "keys.k", "measures.m.sum"]
 
 
 def test_functions_with_lambdas_and_named_structs_are_fine(spark: SparkSession) -> None:

@@ -181,8 +181,8 @@ def test_bounds_cannot_hold_without_a_kafka_timestamp(spark: SparkSession, stamp
     contract = plain(schema="a BIGINT", event_time="value.a", skew_ms=10)
     value = b'{"a":%d}' % NOON
 
-    told = "no Kafka timestamp to judge the event time by"
-    assert reasons(spark, contract, [value], kafka_timestamp=stamp) == [told]
+    reason = "no Kafka timestamp to judge the event time by"
+    assert reasons(spark, contract, [value], kafka_timestamp=stamp) == [reason]
     assert reasons(spark, plain(schema="a BIGINT", event_time="value.a"), [value], kafka_timestamp=stamp) == [None]
 
 

@@ -1,4 +1,4 @@
-"""Spark's lines are the reference's, byte for byte, there and back through a real file; what a digest tells apart."""
+"""Spark's lines are the reference's, byte for byte, there and back through a real file; digests tell records apart."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def _digest(framed: DataFrame) -> Digest:
 
 
 def _content(line: Line) -> bytes:
-    """From the Kafka timestamp to the value, whatever the record was judged to be."""
+    """From the Kafka timestamp to the value, under any judgement of the record."""
     return encode(Line(line.record, 0))[CONTENT]
 
 

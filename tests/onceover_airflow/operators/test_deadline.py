@@ -1,4 +1,4 @@
-"""The deadline's task, and who is told when a task has failed for good."""
+"""The deadline's task, and the notifier of a task that has failed for good."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_overdue_window_turns_red_and_names_its_command(project: Path, monkeypat
 
 
 class Pager(BaseNotifier):
-    """An Airflow notifier of somebody's own."""
+    """A custom Airflow notifier."""
 
     template_fields = ()
 

@@ -1,4 +1,4 @@
-"""What a folder is told to be, it stays: three DataNodes and Spark, or one DataNode and none. Nothing is started."""
+"""A folder keeps its kind: three DataNodes and Spark, or one DataNode and none. Nothing is started."""
 
 from __future__ import annotations
 

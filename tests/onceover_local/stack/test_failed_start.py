@@ -1,4 +1,4 @@
-"""A start that fails halfway: what it started is stopped, and who looks on is told why."""
+"""A start that fails halfway stops the processes that it started, and prints the reason."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def test_lock_holds_its_roots_and_every_jar_once(part: str) -> None:
 
 
 class Shop:
-    """A repository on the net that holds one file, whatever one asks for."""
+    """A repository on the net that answers every request with one file."""
 
     def __init__(self, content: bytes | None) -> None:
         self.content = content
@@ -35,7 +35,7 @@ class Shop:
         if self.content is None or self.asked <= self.away_for:
             (scratch / "it.jar").write_bytes(b"half")
             raise ConnectionError("no route")
-        if (scratch / "it.jar").exists():  # as jgo does, whoever wrote it
+        if (scratch / "it.jar").exists():  # as jgo does with a file of any origin
             return scratch / "it.jar"
         (scratch / "it.jar").write_bytes(self.content)
         return scratch / "it.jar"

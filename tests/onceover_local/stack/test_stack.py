@@ -55,7 +55,7 @@ def kill_while_it_says(local: Path, what: str) -> None:
 
 
 def running_in(local: Path) -> list[psutil.Process]:
-    """The servers that run there, whatever any record says; PostgreSQL's own children aside."""
+    """The servers that run there, recorded or not; PostgreSQL's own children aside."""
     elsewhere = [link.resolve() for link in local.glob("*") if link.is_symlink()]
     found = []
     for each in psutil.process_iter():

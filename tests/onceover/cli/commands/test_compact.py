@@ -34,7 +34,7 @@ RANGE = ("--from", "2013-01-01T05:00Z", "--to", "2013-01-01T07:00Z")
 
 
 class Asked:
-    """What was asked of the ledger and of Spark, and what they answer."""
+    """Requests to the ledger and to Spark, and their answers."""
 
     def __init__(self) -> None:
         self.due: list[CompactionDue] = DUE
@@ -100,8 +100,8 @@ def test_window_that_is_not_compacted_is_named_and_is_a_failure(asked: Asked) ->
     assert "2013-01-01T06:00Z" in done.stdout
     assert "raw is not what its certificate says" in done.stdout
     assert "1 window compacted, 10 records" in done.stdout
-    told = json.loads(run("--json").stdout)
-    assert (told["due"], told["compacted"], told["failed"], told["text_bytes"], told["bytes"]) == (2, 1, 1, 2_000, 300)
+    out = json.loads(run("--json").stdout)
+    assert (out["due"], out["compacted"], out["failed"], out["text_bytes"], out["bytes"]) == (2, 1, 1, 2_000, 300)
 
 
 def test_compact_exits_with_the_code_of_its_spark_job(asked: Asked) -> None:

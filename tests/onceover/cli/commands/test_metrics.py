@@ -1,4 +1,4 @@
-"""`onceover metrics`: printed once, and served until it is told to stop."""
+"""`onceover metrics`: printed once, and served until a signal ends it."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_once_prints_the_ledgers_numbers(run: Any, plant: Any) -> None:
 def test_exporter_serves_until_a_signal(stack: Stack, number: signal.Signals, code: int) -> None:
     with subprocess.Popen([ONCEOVER, "metrics", "--port", "0"], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        told = process.stderr.readline()
-        (where,) = re.findall(r"http://127\.0\.0\.1:\d+/metrics", told)
+        line = process.stderr.readline()
+        (where,) = re.findall(r"http://127\.0\.0\.1:\d+/metrics", line)
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(where, timeout=30) as answer:
             assert b"\nonceover_up 1.0\n" in answer.read()
         process.send_signal(number)

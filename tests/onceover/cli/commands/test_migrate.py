@@ -50,9 +50,9 @@ def test_dry_run_needs_no_reason_and_writes_nothing(run: Any, asked: Asked) -> N
     assert (done.exit_code, asked) == (0, [("things", "a dry run", False)])
     assert "would follow" in done.stdout
     assert done.stdout.splitlines()[-1] == "Nothing was written."
-    told = json.loads(run("pipelines", "migrate", "things", "--dry-run", "--json").stdout)
-    assert told["cutovers"] == [{"generation": "5f3a0b1c", "kafka_partition": 0, "first_offset": 1200}]
-    assert (told["dry_run"], told["old_version"], told["new_version"]) == (True, 1, 2)
+    output = json.loads(run("pipelines", "migrate", "things", "--dry-run", "--json").stdout)
+    assert output["cutovers"] == [{"generation": "5f3a0b1c", "kafka_partition": 0, "first_offset": 1200}]
+    assert (output["dry_run"], output["old_version"], output["new_version"]) == (True, 1, 2)
 
 
 def test_unchanged_contract_is_reported_and_no_failure(run: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,13 +20,13 @@ def test_pipelines_names_every_mistake_and_shows_the_right_files(run: Any, home:
     (home / "pipelines" / "other.toml").write_text(wrong)
     result = run("pipelines", "check", "--no-spark", "--json")
     assert result.exit_code == 78
-    told = json.loads(result.stdout)
-    assert {(m["file"], m["key"]) for m in told["mistakes"]} >= {
+    output = json.loads(result.stdout)
+    assert {(m["file"], m["key"]) for m in output["mistakes"]} >= {
         ("pipelines/other.toml", "contract.window_minutes"),
         ("pipelines/other.toml", "contract.format"),
     }
-    assert all(m["what"] and m["remedy"] for m in told["mistakes"])
-    assert [p["name"] for p in told["pipelines"]] == ["things"]
+    assert all(m["what"] and m["remedy"] for m in output["mistakes"])
+    assert [p["name"] for p in output["pipelines"]] == ["things"]
 
 
 def test_mistakes_are_printed_one_a_line(run: Any, home: Path) -> None:
@@ -50,9 +50,9 @@ def test_home_without_pipelines_explains_how_to_add_one(run: Any, home: Path) ->
 
 def test_list_names_topics_and_files_with_mistakes(run: Any, home: Path) -> None:
     (home / "pipelines" / "other.toml").write_text("x = 1\n")
-    told = json.loads(run("pipelines", "list", "--json").stdout)
-    assert told["pipelines"] == [{"name": "things", "topic": "things", "window_minutes": 60}]
-    assert told["wrong"] == ["pipelines/other.toml"]
+    output = json.loads(run("pipelines", "list", "--json").stdout)
+    assert output["pipelines"] == [{"name": "things", "topic": "things", "window_minutes": 60}]
+    assert output["wrong"] == ["pipelines/other.toml"]
 
 
 @pytest.mark.spark
@@ -62,8 +62,8 @@ def test_sql_is_checked_with_spark_and_its_types_are_printed(run: Any, home: Pat
     (home / "pipelines" / "other.toml").write_text(wrong)
     result = run("pipelines", "check", "--json")
     assert result.exit_code == 78
-    told = json.loads(result.stdout)
-    assert [(m["file"], m["key"]) for m in told["mistakes"]] == [("pipelines/other.toml", "contract.keys.place")]
-    columns = {p["name"]: p["columns"] for p in told["pipelines"]}
+    output = json.loads(result.stdout)
+    assert [(m["file"], m["key"]) for m in output["mistakes"]] == [("pipelines/other.toml", "contract.keys.place")]
+    columns = {p["name"]: p["columns"] for p in output["pipelines"]}
     assert [key["type"] for key in columns["things"]["keys"]] == ["text"]
     assert columns["other"] is None

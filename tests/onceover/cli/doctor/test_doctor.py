@@ -161,7 +161,7 @@ def test_foreign_process_on_a_kept_port_is_wrong_if_addressed(home: Path) -> Non
         stranger.bind(("127.0.0.1", 0))
         port = stranger.getsockname()[1]
         (local / "ports.json").write_text(json.dumps({"kafka": port}))
-        assert list(ports()) == []  # nobody answers there
+        assert list(ports()) == []  # no process answers there
         stranger.listen()
         assert [outcome.state for outcome in ports()] == ["note"]
         (local / "endpoints.json").write_text(json.dumps({"kafka": f"127.0.0.1:{port}"}))

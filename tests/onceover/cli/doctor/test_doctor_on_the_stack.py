@@ -1,4 +1,4 @@
-"""What doctor says of servers that were set wrong, asked for real."""
+"""Doctor's findings about real servers with wrong settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from onceover_local.stack import hdfs as embedded_hdfs
 pytestmark = pytest.mark.stack
 
 
-def told(outcomes: Iterator[Outcome], state: str) -> str:
+def reported(outcomes: Iterator[Outcome], state: str) -> str:
     return " | ".join(each.what for each in outcomes if each.state == state)
 
 
@@ -89,16 +89,16 @@ def test_broker_setting_counts_where_the_topic_has_none(plant: Any) -> None:
         resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
         next(iter(admin.incremental_alter_configs([resource]).values())).result()
 
-    def is_told() -> bool:
-        return "unclean.leader.election.enable=true" in told(iter(topic_outcomes(plant)), "wrong")
+    def is_reported() -> bool:
+        return "unclean.leader.election.enable=true" in reported(iter(topic_outcomes(plant)), "wrong")
 
     # The controller says when it has written a setting down; the broker reads it from there in its own time.
     unclean(AlterConfigOpType.SET)
     try:
-        wait_for(is_told, 30, "doctor to tell what the broker is set to")
+        wait_for(is_reported, 30, "doctor to tell what the broker is set to")
     finally:
         unclean(AlterConfigOpType.DELETE)
-        wait_for(lambda: not is_told(), 30, "the broker to take it back")
+        wait_for(lambda: not is_reported(), 30, "the broker to take it back")
 
 
 def test_window_whose_log_expires_before_certificate_is_reported(plant: Any) -> None:
@@ -110,7 +110,7 @@ def test_window_whose_log_expires_before_certificate_is_reported(plant: Any) -> 
             "(SELECT batch_id FROM onceover.batch WHERE pipeline = %s)",
             [oldest, plant.name],
         )
-        return told(checks.postgres([find(plant.name)]), state)
+        return reported(checks.postgres([find(plant.name)]), state)
 
     assert "2013-01-01T01:00Z" not in says("30 days", "wrong")  # records stay for ever
     keep_log_retention(plant.connection, plant.name, 24 * 3_600_000)
@@ -129,22 +129,22 @@ def test_clocks_are_wrong_when_apart_and_fine_when_equal(plant: Any) -> None:
 
 def test_hdfs_without_room_is_reported(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "TOO_LITTLE", 0.0)
-    assert told(hdfs([]), "wrong") == ""
+    assert reported(hdfs([]), "wrong") == ""
     monkeypatch.setattr(machine, "TOO_LITTLE", 1.1)
-    assert "free for its DataNodes; add a DataNode or a disk" in told(hdfs([]), "wrong")
+    assert "free for its DataNodes; add a DataNode or a disk" in reported(hdfs([]), "wrong")
 
 
 def test_replicas_beyond_datanodes_are_wrong_if_required(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "1 replica of each block; replace-datanode-on-failure is NEVER" in told(hdfs([]), "fine")
+    assert "1 replica of each block; replace-datanode-on-failure is NEVER" in reported(hdfs([]), "fine")
     monkeypatch.setitem(embedded_hdfs.COMMON, "dfs.replication", 3)
     monkeypatch.setitem(embedded_hdfs.COMMON, "dfs.client.block.write.replace-datanode-on-failure.policy", "DEFAULT")
     monkeypatch.setenv("ONCEOVER_LOCAL", str(tmp_path))
     own = Stack(tmp_path)
     try:
         own.up({"hdfs"})
-        wrong = told(hdfs([]), "wrong")
+        wrong = reported(hdfs([]), "wrong")
     finally:
         own.down()
     assert "3 replicas (dfs.replication) and 1 DataNode lives" in wrong
@@ -153,19 +153,19 @@ def test_replicas_beyond_datanodes_are_wrong_if_required(
 
 @pytest.mark.airflow
 def test_unknown_connection_missing_master_and_pool_are_wrong(stack: Stack, airflow: AirflowRest) -> None:
-    assert "connection spark_default (by AIRFLOW_CONN_SPARK_DEFAULT) is local[2]" in told(checks.airflow(), "fine")
-    assert "there is no connection 'nobody_made_it'" in told(checks.airflow("nobody_made_it"), "wrong")
+    assert "connection spark_default (by AIRFLOW_CONN_SPARK_DEFAULT) is local[2]" in reported(checks.airflow(), "fine")
+    assert "there is no connection 'nobody_made_it'" in reported(checks.airflow("nobody_made_it"), "wrong")
 
     body = {"connection_id": "doctors_spark", "conn_type": "spark"}
     airflow._call("POST", "/api/v2/connections", body)
-    assert "means --master 'spark://', which is none" in told(checks.airflow("doctors_spark"), "wrong")
+    assert "means --master 'spark://', which is none" in reported(checks.airflow("doctors_spark"), "wrong")
 
     airflow._send("DELETE", "/api/v2/pools/onceover_spark")
     try:
-        assert "there is no pool 'onceover_spark'" in told(checks.airflow(), "wrong")
+        assert "there is no pool 'onceover_spark'" in reported(checks.airflow(), "wrong")
     finally:
         airflow.ensure_pool("onceover_spark", 1, "one Spark application at a time")
-    assert told(checks.airflow(), "wrong") == ""
+    assert reported(checks.airflow(), "wrong") == ""
 
 
 @pytest.mark.airflow
@@ -174,6 +174,6 @@ def test_connection_without_a_known_password_is_a_note(
 ) -> None:
     monkeypatch.setenv("ONCEOVER_AIRFLOW", endpoints.address("airflow"))
     monkeypatch.setenv("ONCEOVER_LOCAL", str(tmp_path))
-    assert "`airflow connections get spark_default`" in told(checks.airflow(), "note")
+    assert "`airflow connections get spark_default`" in reported(checks.airflow(), "note")
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://master:7077")
-    assert "is spark://master:7077" in told(checks.airflow(), "fine")
+    assert "is spark://master:7077" in reported(checks.airflow(), "fine")
