@@ -258,7 +258,7 @@ def test_a_contract_comes_back_from_its_definition() -> None:
     assert hash(again) == hash(contract)
 
 
-def test_policy_does_not_change_the_contracts_fingerprint_and_sql_does(tmp_path: Path) -> None:
+def test_fingerprint_changes_with_sql_and_not_with_policy(tmp_path: Path) -> None:
     def fingerprint(text: str) -> str:
         return read(written(tmp_path, text)).contract.fingerprint()
 

@@ -1,0 +1,23 @@
+"""Test names: short enough to be read in a report, and each once in its file."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+MOST = 60
+
+
+def names_in(file: Path) -> list[str]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return [function.name for function in functions if function.name.startswith("test_")]
+
+
+@pytest.mark.parametrize("file", sorted(TESTS.rglob("test_*.py")), ids=lambda file: str(file.relative_to(TESTS)))
+def test_names_are_short_and_unique_in_their_file(file: Path) -> None:
+    names = names_in(file)
+    assert names
+    assert [name for name in names if len(name) > MOST] == []
+    assert len(set(names)) == len(names)
