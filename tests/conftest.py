@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import signal
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
@@ -38,14 +38,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     """Say where the time went: the ten files that took longest, and how much of it started servers and sessions."""
-    all_of, preparing = Counter[str](), Counter[str]()
+    all_of: defaultdict[str, float] = defaultdict(float)
+    preparing: defaultdict[str, float] = defaultdict(float)
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
                 file = report.nodeid.partition("::")[0]
                 all_of[file] += report.duration
                 preparing[file] += report.duration if report.when == "setup" else 0
-    for file, seconds in all_of.most_common(10):
+    for file, seconds in sorted(all_of.items(), key=lambda each: -each[1])[:10]:
         if seconds >= 1:
             terminalreporter.write_line(f"{seconds:5.0f} s, {preparing[file]:3.0f} s of them setup: {file}")
 
