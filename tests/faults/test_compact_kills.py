@@ -10,7 +10,7 @@ from tests.integration.lane import Lane, event
 
 from onceover.fault_points import CompactStep
 
-pytestmark = [pytest.mark.stack, pytest.mark.faults]
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 
 
 @pytest.mark.parametrize("step", CompactStep)

@@ -88,6 +88,7 @@ def test_ingest_killed_at_any_step_loses_and_miscounts_nothing(lanes: Lanes, job
     assert lane.detect().judged == 0
 
 
+@pytest.mark.rare
 def test_ingest_killed_before_its_ledger_offset_lands_nothing(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s", offset_store="postgres")
     lane.produce([event(0)])
@@ -114,6 +115,7 @@ def test_ingest_killed_before_its_ledger_offset_lands_nothing(lanes: Lanes, jobs
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1), (5.0, "a"): (5, 5, 1)}
 
 
+@pytest.mark.rare
 def test_paused_driver_that_was_replaced_changes_nothing(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s")
     lane.produce([event(n) for n in range(10)])
@@ -133,6 +135,7 @@ def test_paused_driver_that_was_replaced_changes_nothing(lanes: Lanes, jobs: Job
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1), (5.0, "a"): (5, 5, 1)}
 
 
+@pytest.mark.rare
 def test_second_driver_is_refused_while_the_first_lives(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes(idle_after="1s")
     lane.produce([event(0)])

@@ -15,7 +15,7 @@ from onceover_local.stack import Stack
 from onceover_local.stack.jars import class_path
 from onceover_local.stack.part import java
 
-pytestmark = [pytest.mark.stack, pytest.mark.faults]
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 NOBODY = "127.0.0.1:1"
 
 

@@ -13,7 +13,7 @@ from tests.integration.test_release import expected, mixed, quarantined, take_th
 
 from onceover.fault_points import Step
 
-pytestmark = [pytest.mark.stack, pytest.mark.faults]
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 STEPS = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED)
 
 

@@ -47,6 +47,7 @@ def test_killed_repair_is_finished_and_a_paused_one_is_void(lanes: Lanes, jobs: 
     assert lane.detect().judged == 0
 
 
+@pytest.mark.rare
 def test_unreadable_block_fails_its_own_window_only(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(15)])
@@ -62,6 +63,7 @@ def test_unreadable_block_fails_its_own_window_only(lanes: Lanes) -> None:
     assert lane.aggregates()[(5.0, "a")] == (10, 70, 9), "it stays as it was"
 
 
+@pytest.mark.rare
 def test_file_left_open_by_a_dead_writer_is_closed_and_repaired(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])

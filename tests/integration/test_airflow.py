@@ -127,6 +127,7 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, airflo
     assert (said["differing"], said["records"]) == (0, len(lane.log()))
 
 
+@pytest.mark.rare
 def test_retention_dag_expires_certified_windows_and_records_who(lanes: Lanes, airflow: AirflowRest) -> None:
     lane = lanes()
     lane.toml.write_text(lane.toml.read_text() + '\n[storage]\nretention = "30d"\n')

@@ -67,6 +67,7 @@ def test_audit_agrees_after_repair_and_names_each_difference(lanes: Lanes) -> No
     assert "raw: 1 IDs have more than one content" in lane.verified(FIVE_PAST)["differences"]
 
 
+@pytest.mark.rare
 def test_audit_leaves_out_and_reports_expired_offsets(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
@@ -118,6 +119,7 @@ def test_audit_restores_replaced_rows_as_a_revision_until_repair(lanes: Lanes) -
     assert lane.verified(NOON)["equal"]
 
 
+@pytest.mark.rare
 def test_rows_changed_by_hand_are_of_unknown_count_until_repair(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
@@ -148,6 +150,7 @@ def test_rows_changed_by_hand_are_of_unknown_count_until_repair(lanes: Lanes) ->
     assert lane.verified(NOON)["equal"]
 
 
+@pytest.mark.rare
 def test_repair_with_fewer_records_than_certified_names_them(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])

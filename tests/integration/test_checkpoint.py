@@ -18,7 +18,7 @@ from onceover.offset_stores import opened_store
 from onceover.raw.hdfs import SmallFiles
 from onceover_local.stack.jars import class_path
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 # Reads what is there, prints the offsets of each record it was given, and ends.
 QUERY = """

@@ -26,7 +26,7 @@ from onceover_local.stack.part import told
 from onceover_local.stack.ports import LOOPBACK
 from onceover_local.stack.process import wait_for
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 WINDOWS = 6
 PATIENCE = 180.0
 

@@ -65,6 +65,7 @@ def test_compaction_writes_each_record_once_to_smaller_parquet(lane: Lane) -> No
     assert "beside the text" in lane.text(0)
 
 
+@pytest.mark.rare
 def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> None:
     path = lane.layout.window_file(NOON)
     with lane.hdfs().read(path) as reader:
@@ -79,6 +80,7 @@ def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> Non
     assert [one.due.window_start for one in lane.compact()] == [NOON], "nothing was noted of it"
 
 
+@pytest.mark.rare
 def test_compaction_leaves_a_window_that_changes_meanwhile(lane: Lane) -> None:
     with lane.ledger() as ledger:
         (noon, *_) = compactions.due(ledger, lane.name, 0, None, None)
@@ -90,6 +92,7 @@ def test_compaction_leaves_a_window_that_changes_meanwhile(lane: Lane) -> None:
     assert [to_ms(one.due.window_start) for one in lane.compact()] == [to_ms(FIVE_PAST)]
 
 
+@pytest.mark.rare
 def test_compaction_of_a_pipeline_runs_in_one_process_only(lane: Lane) -> None:
     with lane.ledger() as one, lane.ledger() as other:
         compactions.be_the_only_one(one, lane.name)

@@ -68,6 +68,7 @@ def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> 
     assert "text of before was let go for it" in lane.text(0)
 
 
+@pytest.mark.rare
 def test_late_text_is_certified_and_repaired_with_the_parquet(lane: Lane) -> None:
     lane.compact()
     expire_text(lane)
@@ -89,6 +90,7 @@ def test_late_text_is_certified_and_repaired_with_the_parquet(lane: Lane) -> Non
     assert lane.detect().judged == 0
 
 
+@pytest.mark.rare
 def test_text_stays_while_its_parquet_file_is_missing(lane: Lane) -> None:
     (first, _) = lane.compact()
     gone(lane, lane.layout.parquet_file(NOON, first.due.digest))
@@ -101,6 +103,7 @@ def test_text_stays_while_its_parquet_file_is_missing(lane: Lane) -> None:
     assert lane.verified(NOON)["equal"]
 
 
+@pytest.mark.rare
 def test_moved_text_is_not_deleted_while_its_parquet_is_missing(lane: Lane) -> None:
     first, _ = lane.compact()
     aged(lane)
@@ -116,6 +119,7 @@ def test_moved_text_is_not_deleted_while_its_parquet_is_missing(lane: Lane) -> N
     assert [name for name in lane.raw() if name.startswith("expired/2026-03-01/1200.log")]
 
 
+@pytest.mark.rare
 def test_ledger_of_compacted_windows_is_not_rebuilt_from_text(lane: Lane) -> None:
     lane.compact()
     command = [sys.executable, str(home() / "jobs" / "rebuild_ledger.py"), "--pipeline", lane.name]
@@ -124,6 +128,7 @@ def test_ledger_of_compacted_windows_is_not_rebuilt_from_text(lane: Lane) -> Non
     assert "the first 2026-03-01T12:00Z" in done.stderr
 
 
+@pytest.mark.rare
 def test_window_changed_since_compaction_expires_with_its_text(lane: Lane) -> None:
     lane.compact()
     lane.produce([event(1, "late")])
@@ -133,6 +138,7 @@ def test_window_changed_since_compaction_expires_with_its_text(lane: Lane) -> No
     assert states(lane) == ["expired", "certified"]
 
 
+@pytest.mark.rare
 def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
     lane.compact()
     lane.produce([event(1, "late")])
@@ -147,6 +153,7 @@ def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
     assert lane.verified(NOON)["equal"]
 
 
+@pytest.mark.rare
 def test_sweep_finds_missing_parquet_and_repair_waits_for_it(lane: Lane) -> None:
     made = {one.due.window_start: one.due for one in lane.compact()}
     expire_text(lane)
@@ -189,6 +196,7 @@ def one_record_less(lane: Lane, path: str) -> None:
         )
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize(
     ("damage", "why"),
     [

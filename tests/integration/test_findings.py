@@ -144,6 +144,7 @@ def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
     assert lane.detect().certified == 1
 
 
+@pytest.mark.rare
 def test_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce(FIVE)
@@ -181,6 +182,7 @@ def test_id_with_two_contents_is_published_only_after_a_decision(lanes: Lanes) -
     assert lane.verified(from_ms(NOON_MS))["equal"], "the decision is part of what is recomputed"
 
 
+@pytest.mark.rare
 def test_id_in_two_windows_is_misdated_and_published_in_neither(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([*FIVE, event(7, amount=7)])
@@ -194,6 +196,7 @@ def test_id_in_two_windows_is_misdated_and_published_in_neither(lanes: Lanes) ->
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4), (5.0, "a"): (1, 7, 7)}
 
 
+@pytest.mark.rare
 def test_window_changed_before_its_repair_counts_no_failed_try(lanes: Lanes) -> None:
     lane = lanes()
     duplicated(lane)

@@ -62,6 +62,7 @@ def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
 
 
+@pytest.mark.rare
 def test_running_driver_reads_again_what_a_repair_requests(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
@@ -120,6 +121,7 @@ def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> Non
     assert "certified: each record is counted exactly once" in lane.text(0)
 
 
+@pytest.mark.rare
 def test_aborted_records_and_markers_raise_no_alarm(lanes: Lanes) -> None:
     lane = lanes(most=4)
     transactionally(lane, [event(n) for n in range(5)], commit=True)
@@ -146,6 +148,7 @@ def test_aborted_records_and_markers_raise_no_alarm(lanes: Lanes) -> None:
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.01", "retention.ms": "-1"}
 
 
+@pytest.mark.rare
 def test_compacted_records_raise_no_alarm_and_the_rest_is_reread(lanes: Lanes) -> None:
     lane = lanes(topic_config=COMPACTED)
     lane.produce([event(0)], key=b"same")

@@ -46,6 +46,7 @@ def test_recreated_topic_is_a_new_generation_of_other_ids(lanes: Lanes, again: i
     assert certified(lane) == len({minute for minute, _ in expected})
 
 
+@pytest.mark.rare
 def test_topic_recreated_within_a_batch_is_noticed_in_time(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, "old") for n in range(5)])
@@ -77,6 +78,7 @@ def test_topic_recreated_within_a_batch_is_noticed_in_time(lanes: Lanes) -> None
     assert certified(lane) == 1
 
 
+@pytest.mark.rare
 def test_added_kafka_partition_counts_from_its_first_record(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])

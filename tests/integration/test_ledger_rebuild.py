@@ -66,6 +66,7 @@ def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Callable[
     assert lane.audited()["equal"]
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize(("number", "batches"), [(0, 1), (1, 2)], ids=["the first", "one in between"])
 def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Callable[..., Lane], number: int, batches: int) -> None:
     lane = lanes()
@@ -85,6 +86,7 @@ def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Callable[..., La
     assert lane.aggregates() == aggregates
 
 
+@pytest.mark.rare
 def test_ingest_on_an_empty_ledger_doubts_existing_rows(lanes: Callable[..., Lane]) -> None:
     lane = lanes(offset_store="postgres")
     lane.produce([event(n) for n in range(10)])

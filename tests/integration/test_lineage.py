@@ -18,7 +18,7 @@ from tests.integration.planted_failures import minutes, replayed
 from onceover.config.endpoints import address
 from onceover.model.window import written
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Event = dict[str, Any]
 
 

@@ -62,6 +62,7 @@ def test_cutover_is_certified_on_both_sides_without_repair(lanes: Lanes) -> None
     proved_again(lane, 0, 20, 60)
 
 
+@pytest.mark.rare
 def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> None:
     lane = lanes(partitions=2, idle_after="1h")
     both(lane, 0, 10)
@@ -93,6 +94,7 @@ def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> N
     proved_again(lane, 0, 10, 15)
 
 
+@pytest.mark.rare
 def test_offsets_set_back_below_the_cutover_use_the_old_contract(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=6)
     both(lane, 0, 8)
@@ -116,6 +118,7 @@ def test_offsets_set_back_below_the_cutover_use_the_old_contract(lanes: Lanes) -
     proved_again(lane, 0, 5)
 
 
+@pytest.mark.rare
 def test_hole_across_the_cutover_is_reread_in_two_parts(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])

@@ -29,7 +29,7 @@ from onceover.repair import service as repair_service
 from onceover.repair.job import RepairOutcome, RepairRun
 from onceover_local.stack.process import wait_for
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 
 

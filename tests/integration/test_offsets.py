@@ -82,6 +82,7 @@ def test_start_without_a_store_rereads_and_repair_counts_once(over: Lanes) -> No
     assert lane.aggregates() == RIGHT
 
 
+@pytest.mark.rare
 def test_start_at_the_end_without_a_store_skips_reread_records(over: Lanes) -> None:
     lane = over("none", first_start="latest")
     lane.produce([event(0)])
@@ -95,6 +96,7 @@ def test_start_at_the_end_without_a_store_skips_reread_records(over: Lanes) -> N
     assert lane.aggregates() == RIGHT
 
 
+@pytest.mark.rare
 def test_records_expired_before_a_known_groups_start_are_a_hole(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
@@ -106,6 +108,7 @@ def test_records_expired_before_a_known_groups_start_are_a_hole(lanes: Lanes) ->
     assert gaps(lane) == [(3, 5, "expired")]
 
 
+@pytest.mark.rare
 def test_log_shorter_than_the_stored_offset_is_a_finding(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(10)])
@@ -127,6 +130,7 @@ def test_log_shorter_than_the_stored_offset_is_a_finding(lanes: Lanes) -> None:
     assert [tuple(row.values()) for row in noted] == [("truncated log", True)]
 
 
+@pytest.mark.rare
 def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
     lane = over("file", partitions=2)
     for kafka_partition in (0, 1):
@@ -146,6 +150,7 @@ def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
     assert gaps(lane) == [(0, 3, "lost")]
 
 
+@pytest.mark.rare
 def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> None:
     lane = over("kafka")
     lane.produce([event(n, amount=n) for n in range(10)])
@@ -200,6 +205,7 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     ]
 
 
+@pytest.mark.rare
 def test_corrupt_store_stops_the_driver_and_is_reset_by_hand(over: Lanes) -> None:
     lane = over("file")
     lane.produce([event(n, amount=n) for n in range(10)])

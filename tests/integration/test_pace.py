@@ -59,6 +59,7 @@ def test_backlog_in_waiting_batches_leaves_every_window_right(lanes: Lanes, cont
     assert {progress.rate is None for progress in full} == {control == "none"}
 
 
+@pytest.mark.rare
 def test_submitted_batch_follows_and_a_stop_leaves_it_in_the_log(lanes: Lanes) -> None:
     lane = lanes(toml=toml("20ms", ""), most=10)
     lane.produce([event(n % 10) for n in range(100)])
@@ -75,6 +76,7 @@ def test_submitted_batch_follows_and_a_stop_leaves_it_in_the_log(lanes: Lanes) -
     assert counted(lane) == 100
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("failing", ["append", "commit"])
 def test_failed_attempt_is_retried_though_others_wait(
     lanes: Lanes, monkeypatch: pytest.MonkeyPatch, failing: str
@@ -99,6 +101,7 @@ def test_failed_attempt_is_retried_though_others_wait(
     assert lane.detect().failed == ()
 
 
+@pytest.mark.rare
 def test_window_stays_open_for_records_that_came_during_a_wait(lanes: Lanes) -> None:
     """Quiet, and then a burst: by then the Kafka partition counts as idle only if nothing new is in it."""
     lane = lanes(toml=toml("1s", ""), idle_after="100ms")

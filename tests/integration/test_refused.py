@@ -32,6 +32,7 @@ def test_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
     assert (late.confirmed, [why for _, why in late.unneeded]) == ((), ["certified meanwhile"])
 
 
+@pytest.mark.rare
 def test_window_held_by_another_repair_is_not_reported_done(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
@@ -47,6 +48,7 @@ def test_window_held_by_another_repair_is_not_reported_done(lanes: Lanes) -> Non
     assert (done.left, done.unneeded) == ((("2026-03-01T12:00Z", "being repaired by request:9"),), ())
 
 
+@pytest.mark.rare
 def test_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
@@ -122,6 +124,7 @@ def test_offsets_ahead_leave_a_hole_and_close_no_window_beyond(lanes: Lanes) -> 
     assert (detection.judged, detection.open) == (0, 5)
 
 
+@pytest.mark.rare
 def test_torn_tail_costs_no_other_record(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(0)])

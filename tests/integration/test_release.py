@@ -130,6 +130,7 @@ def test_release_lands_once_and_is_certified_without_repair(lanes: Lanes) -> Non
     assert 'released from quarantine by me ("a test")' in explanation
 
 
+@pytest.mark.rare
 def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=11)
     mixed(lane, 0, 20)
@@ -172,6 +173,7 @@ def counted(lane: Lane, window: str) -> int:
     return int(found["ledger"]["window"]["records"])
 
 
+@pytest.mark.rare
 def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(1), nameless(2), nameless(3), nameless(8), event(9), event(16)])
@@ -198,6 +200,7 @@ def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     assert len(set(after) - set(before)) == 0
 
 
+@pytest.mark.rare
 def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(1), nameless(2), nameless(3)])
@@ -247,6 +250,7 @@ def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> Non
     assert lane.aggregates() == expected(lane)
 
 
+@pytest.mark.rare
 def test_lost_ledger_is_rebuilt_with_its_releases(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=11)
     mixed(lane, 0, 20)

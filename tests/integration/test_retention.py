@@ -103,6 +103,7 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
     assert (audited["equal"], [row["window"] for row in audited["rows"]]) == (True, ["quarantine", "2026-03-01T12:10Z"])
 
 
+@pytest.mark.rare
 def test_records_appended_after_expiry_began_keep_their_raw(lane: Lane) -> None:
     with lane.ledger() as ledger:
         due = expiries.due(ledger, lane.name, 30 * 86_400_000)
@@ -118,6 +119,7 @@ def test_records_appended_after_expiry_began_keep_their_raw(lane: Lane) -> None:
     assert "2026-03-01/1200.log" in files(lane)
 
 
+@pytest.mark.rare
 def test_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> None:
     as_json("retention", lane.name)
     lane.produce([event(2)])
@@ -128,6 +130,7 @@ def test_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> Non
     assert states(lane)[0] == "expired"
 
 
+@pytest.mark.rare
 def test_killed_expiry_resumes_between_its_steps(lane: Lane) -> None:
     with as_driver(lane) as (ledger, _):
         due = expiries.due(ledger, lane.name, 30 * 86_400_000)
@@ -144,6 +147,7 @@ def test_killed_expiry_resumes_between_its_steps(lane: Lane) -> None:
     assert states(lane)[0] == "expired", "its file was away already"
 
 
+@pytest.mark.rare
 def test_replaced_driver_records_no_expiry(lane: Lane) -> None:
     with lane.ledger() as ledger:
         old = drivers.acquire(ledger, lane.name, "old")
@@ -156,6 +160,7 @@ def test_replaced_driver_records_no_expiry(lane: Lane) -> None:
     assert "2026-03-01/1200.log" in files(lane)
 
 
+@pytest.mark.rare
 def test_pipeline_that_keeps_raw_for_ever_expires_nothing(lanes: Lanes) -> None:
     done = run("retention", lanes().name, "--dry-run")
     assert done.returncode == 2

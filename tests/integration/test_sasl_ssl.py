@@ -23,7 +23,7 @@ from onceover.ledger.database import connect
 from onceover_local.stack import Stack
 from onceover_local.stack.process import wait_for
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 SECURE = """
 [kafka]
 security.protocol = "SASL_SSL"

@@ -13,7 +13,7 @@ from tests.integration.planted_failures import certified, fails, minutes
 
 from onceover.errors import TransientError
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 ROUNDS = 2
 

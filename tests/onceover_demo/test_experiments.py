@@ -17,7 +17,7 @@ from onceover_demo.experiments.topic import Seen, seen
 from onceover_demo.warm import WarmJobs
 from onceover_local.stack import Stack
 
-pytestmark = [pytest.mark.stack, pytest.mark.faults]
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 Make = Callable[..., Trial]
 
 

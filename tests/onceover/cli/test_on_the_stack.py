@@ -190,6 +190,7 @@ def test_doctor_names_what_is_wrong_with_a_pipeline(run: Any, states: Any, stack
     assert any(each["check"] == "Airflow" and each["state"] == "wrong" for each in found)
 
 
+@pytest.mark.rare
 @pytest.mark.faults
 def test_doctor_ends_in_time_though_a_server_is_frozen(run: Any, plant: Any, stack: Stack) -> None:
     with frozen(stack.pid("namenode")):
@@ -198,6 +199,7 @@ def test_doctor_ends_in_time_though_a_server_is_frozen(run: Any, plant: Any, sta
     assert any(each["check"] == "PostgreSQL" and each["state"] == "fine" for each in found)
 
 
+@pytest.mark.rare
 def test_stack_status_is_1_while_a_process_is_down(run: Any, stack: Stack, plant: Any) -> None:
     result = run("stack", "status", "--json")
     states = {each["name"]: each["state"] for each in json.loads(result.stdout)}

@@ -167,6 +167,7 @@ def test_unknown_topic_and_an_unreachable_broker_are_errors(broker: Broker, topi
         list(read_range(replace(source, stall_seconds=1), 7, 0, 1))
 
 
+@pytest.mark.rare
 @pytest.mark.faults
 def test_broker_that_freezes_during_a_read_fails_it_in_time(broker: Broker, topic: str) -> None:
     broker.produce(topic, [b"x" * (1 << 20)] * 64)

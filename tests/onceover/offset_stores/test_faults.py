@@ -24,7 +24,7 @@ from onceover_local.stack import Stack
 if TYPE_CHECKING:
     from tests.onceover.offset_stores.conftest import Place
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Places = Callable[[str], "Place"]
 SERVER = {"zookeeper": "zookeeper", "hbase": "hbase-thrift"}
 

@@ -45,6 +45,7 @@ def test_missing_kafka_partition_is_an_error(broker: Broker, topic: str, group: 
         KafkaOffsetStore(broker.address, topic, group, {}).save({9: 1}, "topic-a")
 
 
+@pytest.mark.rare
 @pytest.mark.faults
 def test_restarted_broker_keeps_the_offsets(broker: Broker, topic: str, group: str) -> None:
     store = KafkaOffsetStore(broker.address, topic, group, {})
@@ -55,6 +56,7 @@ def test_restarted_broker_keeps_the_offsets(broker: Broker, topic: str, group: s
     assert store.load([0]).offsets == {0: 8}
 
 
+@pytest.mark.rare
 @pytest.mark.faults
 def test_frozen_broker_fails_a_commit_in_time_and_then_recovers(broker: Broker, topic: str, group: str) -> None:
     store = KafkaOffsetStore(broker.address, topic, group, {}, timeout=2)

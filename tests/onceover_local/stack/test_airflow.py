@@ -56,6 +56,7 @@ def test_airflow_listens_on_loopback_only(stack: Stack, airflow: AirflowRest) ->
     assert set(heard) == {LOOPBACK}
 
 
+@pytest.mark.rare
 def test_killed_scheduler_ends_its_workers_and_restarts_alone(stack: Stack, airflow: AirflowRest) -> None:
     others = {name: stack.pid(name) for name in NAMES if name != "airflow-scheduler"}
     workers = psutil.Process(stack.pid("airflow-scheduler")).children(recursive=True)

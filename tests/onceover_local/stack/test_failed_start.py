@@ -14,7 +14,7 @@ from tests.own_stack import folder_of_this_session
 from onceover_local.stack import Stack
 from onceover_local.stack.process import ServerError
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 
 @pytest.fixture

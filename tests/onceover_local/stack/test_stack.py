@@ -21,7 +21,7 @@ from onceover.errors import TransientError, UsageError
 from onceover_local.stack import Stack
 from onceover_local.stack.ports import LOOPBACK
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 PARTS = {"kafka", "hdfs", "postgres"}
 NAMES = ["kafka", "namenode", "datanode1", "postgres"]

@@ -119,6 +119,7 @@ def test_window_whose_log_expires_before_certificate_is_reported(plant: Any) -> 
     assert "2013-01-01T01:00Z" not in says("3 hours", "note")
 
 
+@pytest.mark.rare
 def test_clocks_are_wrong_when_apart_and_fine_when_equal(plant: Any) -> None:
     assert [(each.state, "PostgreSQL, the NameNode" in each.what) for each in checks.clocks()] == [("fine", True)]
     behind = list(checks.clocks(lambda: time.time() + 3600))
@@ -127,6 +128,7 @@ def test_clocks_are_wrong_when_apart_and_fine_when_equal(plant: Any) -> None:
     assert re.search(r"is 3,(5\d\d|600) s behind this machine's", behind[0].what)  # less what asking takes
 
 
+@pytest.mark.rare
 def test_hdfs_without_room_is_reported(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "TOO_LITTLE", 0.0)
     assert reported(hdfs([]), "wrong") == ""
@@ -134,6 +136,7 @@ def test_hdfs_without_room_is_reported(plant: Any, monkeypatch: pytest.MonkeyPat
     assert "free for its DataNodes; add a DataNode or a disk" in reported(hdfs([]), "wrong")
 
 
+@pytest.mark.rare
 def test_replicas_beyond_datanodes_are_wrong_if_required(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +154,7 @@ def test_replicas_beyond_datanodes_are_wrong_if_required(
     assert "replace-datanode-on-failure.policy=DEFAULT wants another in its place" in wrong
 
 
+@pytest.mark.rare
 @pytest.mark.airflow
 def test_unknown_connection_missing_master_and_pool_are_wrong(stack: Stack, airflow: AirflowRest) -> None:
     assert "connection spark_default (by AIRFLOW_CONN_SPARK_DEFAULT) is local[2]" in reported(checks.airflow(), "fine")
@@ -168,6 +172,7 @@ def test_unknown_connection_missing_master_and_pool_are_wrong(stack: Stack, airf
     assert reported(checks.airflow(), "wrong") == ""
 
 
+@pytest.mark.rare
 @pytest.mark.airflow
 def test_connection_without_a_known_password_is_a_note(
     stack: Stack, airflow: AirflowRest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
