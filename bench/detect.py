@@ -21,7 +21,7 @@ from onceover.config.endpoints import address, home
 from onceover.detection.look import Look, look
 from onceover.detection.sweep import sweep
 from onceover.ledger.database import Connection, connect
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.observability import snapshot
 from onceover.raw.window_files import Layout, WindowFiles
 

@@ -17,7 +17,7 @@ from psycopg import sql
 from onceover.ledger.catalog import Registered, register
 from onceover.ledger.database import Connection
 from onceover.model.contract import Column, Columns, Contract, Key, Measure
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 from onceover.model.raw_file import Compacted
 

@@ -24,6 +24,7 @@ from airflow.sdk import dag, task
 
 from onceover_airflow import params
 from onceover_airflow.retries import DEFAULT_ARGS
+from onceover_airflow.tables import with_findings
 from onceover_airflow.task_group import repair_steps
 
 
@@ -41,7 +42,7 @@ def pipelines() -> list[str]:
     is_paused_upon_creation=False,
     default_args=DEFAULT_ARGS,
     tags=["onceover", "repair"],
-    doc_md=__doc__,
+    doc_md=with_findings(__doc__),
 )
 def repair_failed_windows() -> None:
     repair_steps(scope="ledger").expand(pipeline=pipelines())

@@ -31,6 +31,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover_airflow import params
 from onceover_airflow.retries import DEFAULT_ARGS
+from onceover_airflow.tables import with_findings
 from onceover_airflow.task_group import repair_steps
 
 
@@ -56,7 +57,7 @@ def choose() -> list[str]:
         "force": params.force(),
     },
     tags=["onceover", "repair", "backfill"],
-    doc_md=__doc__,
+    doc_md=with_findings(__doc__),
 )
 def repair_history() -> None:
     repair_steps(scope="run").expand(pipeline=choose())

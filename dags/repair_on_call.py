@@ -23,6 +23,7 @@ from airflow.sdk import dag
 
 from onceover_airflow import params
 from onceover_airflow.retries import DEFAULT_ARGS
+from onceover_airflow.tables import with_findings
 from onceover_airflow.task_group import repair_steps
 
 
@@ -40,7 +41,7 @@ from onceover_airflow.task_group import repair_steps
         "force": params.force(),
     },
     tags=["onceover", "repair", "on call"],
-    doc_md=__doc__,
+    doc_md=with_findings(__doc__),
 )
 def repair_on_call() -> None:
     repair_steps(scope="run", reason_needed=True)(pipeline="{{ params.pipeline }}")

@@ -23,6 +23,7 @@ from airflow.sdk import dag, task
 from onceover_airflow import params
 from onceover_airflow.operators.sweep import SweepOperator
 from onceover_airflow.retries import DEFAULT_ARGS
+from onceover_airflow.tables import with_findings
 
 
 @task
@@ -39,7 +40,7 @@ def pipelines() -> list[str]:
     is_paused_upon_creation=False,
     default_args=DEFAULT_ARGS,
     tags=["onceover", "sweep"],
-    doc_md=__doc__,
+    doc_md=with_findings(__doc__),
 )
 def sweep_certified() -> None:
     SweepOperator.partial(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from onceover.ledger.queries import WindowState
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
 from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, LastBatch, Signals
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import psycopg
 
+from onceover.model.finding_kinds import Kind
 from onceover_demo.oracle import Key, Row
 
 
@@ -77,7 +78,7 @@ def late_without_spark(postgres: str) -> int:
     """How many windows with late records were certified on the ledger's word alone."""
     query = """
         SELECT count(DISTINCT window_start) FROM onceover.finding
-        WHERE pipeline = 'flights' AND kind = 'late' AND resolution = 'certified from the ledger'"""
+        WHERE pipeline = 'flights' AND kind = %s AND resolution = 'certified from the ledger'"""
     with psycopg.connect(postgres) as connection:
-        row = connection.execute(query).fetchone()
+        row = connection.execute(query, [Kind.LATE]).fetchone()
     return int(row[0]) if row else 0

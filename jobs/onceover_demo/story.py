@@ -18,6 +18,7 @@ from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.fault_points import Step
 from onceover.ledger.database import migrate
+from onceover.model.finding_kinds import Kind
 from onceover_demo import flights, ledger_facts, oracle
 from onceover_demo.place import print_part
 from onceover_demo.supervised import SupervisedJob
@@ -260,11 +261,11 @@ def _evidence(failed: Mapping[str, Any]) -> str:
 
 def _fact(finding: Mapping[str, Any]) -> str:
     match finding:
-        case {"kind": "duplicated", "landings": landings}:
+        case {"kind": Kind.DUPLICATED, "landings": landings}:
             return f"{len(landings)} landings overlap"
-        case {"kind": "unaccounted bytes", "expected_length": expected, "file_length": found}:
+        case {"kind": Kind.UNACCOUNTED_BYTES, "expected_length": expected, "file_length": found}:
             return f"{found - expected:+,} bytes"
-        case {"kind": "aggregate mismatch", "counted": counted, "landed": landed}:
+        case {"kind": Kind.AGGREGATE_MISMATCH, "counted": counted, "landed": landed}:
             return f"{counted - landed:+,} counted"
     return str(finding["kind"])
 

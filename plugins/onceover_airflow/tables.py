@@ -1,9 +1,11 @@
-"""Plain text tables for a task's log, and rows small enough for XCom."""
+"""Tables: plain text for a task's log, rows small enough for XCom, and Markdown for a DAG's document."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from onceover.model.finding_kinds import as_markdown
 
 XCOM_ROWS = 500
 EVIDENCE_WIDTH = 240
@@ -37,6 +39,11 @@ def evidence_table(windows: Sequence[Mapping[str, Any]]) -> str:
             for finding in each["findings"] or [{"kind": "none, repaired by force"}]
         ]
     )
+
+
+def with_findings(document: str) -> str:
+    """Append what the findings that the DAG's logs name mean."""
+    return f"{document}\n### What a finding means\n\n{as_markdown()}\n"
 
 
 def shortened(record: Mapping[str, object], limit: int = XCOM_ROWS) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from onceover.detection import sweep
 from onceover.detection.service import Detection, FailedWindow, PlannedRepair
 from onceover.detection.sweep import Swept
 from onceover.errors import TerminalError
-from onceover.model.finding import Finding, Kind
+from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import Window, WindowRange
 from onceover.repair.service import Confirmation

@@ -12,6 +12,8 @@ import yaml
 from tests.deploy.promql import labels_of, metrics_of, mistakes_of
 from tests.docs.pages import anchor, read
 
+from onceover.model.finding_kinds import MEANINGS, Alert
+
 ROOT = Path(__file__).parents[2]
 RULES = yaml.safe_load((ROOT / "deploy" / "alerts.yml").read_text())
 ALERTS: list[dict[str, Any]] = [rule for group in RULES["groups"] for rule in group["rules"]]
@@ -82,3 +84,18 @@ def test_alerts_and_runbook_sections_match() -> None:
     for runbook, alert in named.items():
         assert there[runbook].split("\n\n")[1].startswith(f"`{alert}`: ")
         assert "\n    onceover " in there[runbook], "a command to run"
+
+
+def test_alerts_about_findings_are_those_of_the_table() -> None:
+    wanted = [case.alert for meaning in MEANINGS.values() for case in meaning.cases if case.alert]
+    about = {"onceover_open_findings", "onceover_hole_offsets"}
+    assert [_of_table(alert) for alert in ALERTS if metrics_of(alert["expr"]) & about] == wanted
+    for case in (case for meaning in MEANINGS.values() for case in meaning.cases if case.alert):
+        (rule,) = (alert for alert in ALERTS if case.alert and alert["alert"] == case.alert.name)
+        assert f'"{case.reason}"' in rule["expr"]
+
+
+def _of_table(rule: dict[str, Any]) -> Alert:
+    said = rule["annotations"]
+    sections = [each for each in read("docs/runbook.md").headings if said["runbook"].endswith(f"#{anchor(each)}")]
+    return Alert(rule["alert"], said["summary"], said["description"], *sections)

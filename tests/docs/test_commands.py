@@ -9,6 +9,7 @@ import typer
 from tests.docs.pages import PAGES, ROOT, Page, commands
 
 from onceover.cli.app import app
+from onceover.model.finding_kinds import Kind
 
 PROGRAM = typer.main.get_command(app)
 # What a reader puts a value for.
@@ -28,6 +29,7 @@ OTHERS = {
 }
 SHOWN = [words for page in PAGES for words in commands(page.shown)]
 MENTIONED = [words for page in PAGES for words in commands(page.mentioned)]
+BOUNDS = {"pipeline": "PIPELINE", "window": "WINDOW", "end": "TIME"}
 
 
 def resolve(words: list[str]) -> tuple[typer.Context, list[str]]:
@@ -57,6 +59,15 @@ def test_shown_command_is_parsed_by_the_program(words: list[str]) -> None:
 def test_mentioned_command_and_options_exist(words: list[str]) -> None:
     context, rest = resolve(words)
     assert {word for word in rest if word.startswith("-")} <= options_of(context)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_command_of_every_finding_is_parsed_by_the_program(kind: Kind) -> None:
+    steps = [step.fill(**BOUNDS).command for step in (*kind.meaning.first, *kind.meaning.remedy)]
+    remedies = list(commands([command for command in steps if command]))
+    assert remedies, "a remedy names a command"
+    for words in (*remedies, *commands([kind.meaning.look.format(**BOUNDS)])):
+        test_shown_command_is_parsed_by_the_program(words)
 
 
 def test_parser_refuses_what_does_not_exist() -> None:

@@ -13,7 +13,7 @@ from onceover.config.endpoints import PARTS
 from onceover.fault_points import CompactStep, RepairStep, Step
 from onceover.ledger.queries import WindowState
 from onceover.model.batch_plan import SHARDING
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind, as_markdown
 from onceover.model.gap import Reason
 from onceover.model.pipeline import OFFSET_STORES, IngestPolicy
 from onceover.observability.metrics import METRICS, UP
@@ -30,6 +30,7 @@ def test_findings_table_has_every_kind_and_every_loss() -> None:
     named = column("docs/runbook.md", "Findings")
     assert len(set(named)) == len(named)
     assert set(named) == {str(kind) for kind in Kind if kind is not Kind.HOLE} | holes
+    assert as_markdown() in read("docs/runbook.md").section("Findings")
 
 
 def test_crash_table_has_every_step_of_a_batch_in_order() -> None:

@@ -12,7 +12,7 @@ from tests.integration.lane import Lane, event
 
 from onceover.config.endpoints import address
 from onceover.fault_points import Step
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.offset_stores.kafka import KafkaOffsetStore
 from onceover_local.stack.process import wait_for
 

@@ -27,7 +27,7 @@ from tests.integration.planted_failures import aged, append, copied, minutes, re
 from onceover.config.endpoints import home
 from onceover.detection.sweep import sweep_pipeline
 from onceover.ledger import drivers, expiries
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.observability.lineage import of_repair
 from onceover.retention.expire import carry_out
 

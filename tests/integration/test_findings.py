@@ -16,7 +16,7 @@ from onceover.errors import TransientError, UsageError
 from onceover.ledger import decisions
 from onceover.model import line
 from onceover.model.claim import Claimed, Decision
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.model.line import parse_id
 from onceover.model.window import from_ms
 from onceover.repair.job import RepairRun

@@ -17,7 +17,7 @@ from onceover.errors import UsageError
 from onceover.kafka import Topic
 from onceover.ledger import frontiers, refills
 from onceover.ledger.database import connect
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange, parse_range
 from onceover.model.window import from_ms
 

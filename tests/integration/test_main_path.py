@@ -10,7 +10,7 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import fails, minutes, replayed
 
 from onceover.errors import TransientError
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.model.line import escape_headers
 from onceover.observability import snapshot
 

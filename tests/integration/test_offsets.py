@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from onceover.cli.app import app
 from onceover.config.endpoints import address
 from onceover.ledger import drivers
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.offset_stores import CorruptOffsetsError, opened_store
 from onceover_local.stack import Stack
 

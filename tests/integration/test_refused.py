@@ -11,7 +11,7 @@ from tests.integration.planted_failures import minutes, replayed
 
 from onceover.detection import service as detection_service
 from onceover.errors import ContractChangedError
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.model.window import from_ms
 from onceover.repair.proof import verify
 

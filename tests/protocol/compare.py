@@ -13,7 +13,8 @@ from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger import refills
 from onceover.ledger.digest_columns import digest_of
 from onceover.model.digest import Digest
-from onceover.model.finding import Kind, judge
+from onceover.model.finding import judge
+from onceover.model.finding_kinds import Kind
 
 
 def compare(replay: Replay, state: State) -> None:

@@ -88,7 +88,7 @@ def _failed(scenario: Scenario, state: State) -> int | None:
     in_flight = any(batch.state == "begun" for batch in state.batches)
     for window in _judged(scenario, state):
         found = facts.findings(scenario, state, window)
-        if not (in_flight and any(finding.kind.waits for finding in found)):
+        if not (in_flight and any(finding.kind.meaning.waits_for_batches for finding in found)):
             return window
     return None
 

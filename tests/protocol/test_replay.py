@@ -18,7 +18,7 @@ from tests.protocol.state import Action, Scenario, State
 
 from onceover.config.endpoints import address
 from onceover.ledger.database import Connection, connect, migrate
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack

@@ -11,7 +11,7 @@ from onceover.cli.exit_codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
 from onceover.cli.output import say, styled, table
 from onceover.detection.service import Detection, PlannedRepair
 from onceover.explain.finding_text import counted, tell
-from onceover.model.finding import Finding, Kind
+from onceover.model.finding import Finding
 from onceover.model.gap import Reason
 from onceover.repair.service import Confirmation
 
@@ -138,8 +138,8 @@ def show_result(result: Result) -> None:
         say(f"{counted(seen.waiting, 'window')} left to a batch or a repair that holds them; ask again in a minute.")
     for finding in seen.findings:
         told = tell(finding.kind, finding.evidence)
-        see = f"holes {seen.pipeline}" if finding.kind is Kind.HOLE else "doctor"
-        say(f"Of the whole pipeline: {told.what} {told.how} See `onceover {see}`.")
+        look = finding.kind.meaning.look.format(pipeline=seen.pipeline)
+        say(f"Of the whole pipeline: {told.what} {told.how} See `{look}`.")
 
 
 def _waits_for_a_person(finding: Finding) -> bool:

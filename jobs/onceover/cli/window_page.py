@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from onceover.cli.output import STYLES, safe, say, table
-from onceover.explain.finding_text import Told, counted, offset_ranges, records, tell
+from onceover.explain.finding_text import FindingText, counted, offset_ranges, records, tell
 from onceover.explain.gather import Known
 from onceover.explain.view import at, certificate, loss, marks, places, released, repair, verdict, worth_showing
 from onceover.model.window import written
@@ -84,7 +84,7 @@ def _ended(known: Known) -> list[RenderableType]:
     return parts
 
 
-def _finding(kind: str, told: Told, since: str = "") -> Text:
+def _finding(kind: str, told: FindingText, since: str = "") -> Text:
     return Text.assemble((kind, "bold red"), f": {safe(told.what)}\n{safe(told.how)}{since}")
 
 

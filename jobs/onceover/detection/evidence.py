@@ -16,7 +16,8 @@ from onceover.ledger.findings import record_findings, resolve
 from onceover.ledger.frontiers import accounted
 from onceover.ledger.windows import open_windows
 from onceover.model.digest import Digest
-from onceover.model.finding import Evidence, Finding, Kind
+from onceover.model.finding import Evidence, Finding
+from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange
 
 

@@ -17,7 +17,8 @@ from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import Topic
 from onceover.ledger import frontiers, losses
 from onceover.ledger.database import Connection
-from onceover.model.finding import Finding, Kind
+from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason
 from onceover.model.offsets import OffsetRange, coalesce
 from onceover.model.pipeline import Pipeline

@@ -44,7 +44,7 @@ class Judgement:
 
     @property
     def waits(self) -> bool:
-        return any(finding.kind.waits for finding in self.findings)
+        return any(finding.kind.meaning.waits_for_batches for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from onceover.model.finding import Finding, Kind, judge
+from onceover.model.finding import Finding, judge
+from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange, written
 
 if TYPE_CHECKING:

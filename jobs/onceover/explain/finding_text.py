@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, assert_never
 
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 _MOST_PAIRS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FindingText:
     """One finding: what is wrong, and how it is known."""
 
     what: str
     how: str
 
 
-def tell(kind: str, evidence: Mapping[str, Any], landings: Sequence[Mapping[str, Any]] = ()) -> Told:
+def tell(kind: str, evidence: Mapping[str, Any], landings: Sequence[Mapping[str, Any]] = ()) -> FindingText:
     """A finding with its evidence; `landings` are the window's, with the offset ranges of their batches."""
     if kind not in list(Kind):
-        return Told(kind, _as_it_is(evidence))
+        return FindingText(kind, _as_it_is(evidence))
     try:
         return _tell(Kind(kind), evidence, landings)
     except (KeyError, TypeError, ValueError):
         # A finding of another version may hold other evidence; somebody on call is still to see it.
-        return Told(kind, _as_it_is(evidence))
+        return FindingText(kind, _as_it_is(evidence))
 
 
 def counted(number: int, noun: str) -> str:
@@ -58,66 +59,50 @@ def offset_ranges(values: Iterable[Sequence[Any]] | None) -> tuple[OffsetRange, 
     return tuple(OffsetRange(KafkaPartition(g, int(p)), int(a), int(b)) for g, p, a, b in values or ())
 
 
-def _tell(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mapping[str, Any]]) -> Told:
+def _tell(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mapping[str, Any]]) -> FindingText:
+    what = kind.meaning.what
     match kind:
         case Kind.DUPLICATED:
-            return Told(
-                "Records stand in raw more than once, and the aggregates may count them more than once.",
-                f"The offset ranges behind {listed(evidence['landings'], 'landing')} overlap"
-                + _overlaps(evidence["landings"], landings)
-                + ".",
-            )
+            overlap = _overlaps(evidence["landings"], landings)
+            how = f"The offset ranges behind {listed(evidence['landings'], 'landing')} overlap{overlap}."
         case Kind.UNACCOUNTED_BYTES:
-            return _unaccounted(evidence)
+            how = _unaccounted(evidence)
+        case Kind.MISSING_FILE if evidence.get("parquet"):
+            what = "The Parquet file that stands in for the window's text is gone, or has another length."
+            how = f"It had {evidence['expected_length']:,} bytes; put it back where it says below."
         case Kind.MISSING_FILE:
-            if evidence.get("parquet"):
-                return Told(
-                    "The Parquet file that stands in for the window's text is gone, or has another length.",
-                    f"It had {evidence['expected_length']:,} bytes; put it back where it says below.",
-                )
             length = evidence["file_length"]
             there = "there is no window file" if length is None else f"the window file has only {length:,}"
-            return Told(
-                "Lines that were landed are gone from the window file.",
-                f"The ledger accounts for {evidence['expected_length']:,} bytes; {there}.",
-            )
+            how = f"The ledger accounts for {evidence['expected_length']:,} bytes; {there}."
         case Kind.AGGREGATE_MISMATCH:
             return _mismatch(evidence)
         case Kind.LATE:
+            what = _agree(what, evidence["records"], "record")
             from_landings = f" ({listed(evidence['landings'], 'landing')})" if evidence["landings"] else ""
-            return Told(
-                f"{counted(evidence['records'], 'record')} arrived after the window had closed.",
-                f"They were landed when the watermark had already passed the window's end{from_landings}.",
-            )
+            how = f"They were landed when the watermark had already passed the window's end{from_landings}."
         case Kind.UNFINISHED_BATCH:
-            return Told(
-                "A batch was begun by an ingest or a release that is gone; what it appended counts for nothing.",
-                f"{listed(evidence['batches'], 'batch').replace('batchs', 'batches').capitalize()}: begun, neither "
-                "landed nor superseded, and the epoch is dead.",
-            )
+            batches = listed(evidence["batches"], "batch").replace("batchs", "batches").capitalize()
+            how = f"{batches}: begun, neither landed nor superseded, and the epoch is dead."
         case Kind.HOLE:
             return _hole(evidence)
         case Kind.TRUNCATED:
             cut = "; ".join(
                 f"{g}-{p}: it ends at {end:,}, {at:,} was stored" for g, p, end, at in evidence["end_and_stored"]
             )
-            return Told(
-                "The topic's log ends before the offset that was stored: it was cut, or the store is another topic's. "
-                "New records take IDs that were read before; where they differ, a person decides about the conflict.",
-                f"{cut}. Reading goes on at the log's end; this is over once the log reaches the stored offset again.",
-            )
+            how = f"{cut}. Reading goes on at the log's end; this is over once the log reaches the stored offset again."
         case Kind.MISPLACED_LINE:
-            return Told(
-                _some(evidence["lines"], "line", "belongs", "belong") + " to another window, or to none.",
+            what = _agree(what, evidence["lines"], "line")
+            how = (
                 f"{_SCAN} They count for nothing: lines of another window's records, or what a release appended that "
-                "was killed before it landed.",
+                "was killed before it landed."
             )
         case Kind.CORRUPT_LINE:
-            return Told(_some(evidence["lines"], "line", "is", "are") + " damaged, by the CRC.", _SCAN)
-        case Kind.MISDATED:
-            return Told(_some(evidence["ids"], "ID", "has", "have") + " more than one event time.", _suspects(evidence))
-        case Kind.CONFLICT:
-            return Told(_some(evidence["ids"], "ID", "has", "have") + " more than one content.", _suspects(evidence))
+            what, how = _agree(what, evidence["lines"], "line"), _SCAN
+        case Kind.MISDATED | Kind.CONFLICT:
+            what, how = _agree(what, evidence["ids"], "ID"), _suspects(evidence)
+        case _:
+            assert_never(kind)
+    return FindingText(what, how)
 
 
 _SCAN = "A repair read every line of the window file and counted them."
@@ -131,30 +116,27 @@ def _suspects(evidence: Mapping[str, Any]) -> str:
     return " ".join([_SCAN, *(f"{text}." for text in shown[:_MOST_PAIRS])])
 
 
-def _some(number: int, noun: str, one: str, many: str) -> str:
-    return f"{counted(number, noun)} in the window file {one if number == 1 else many}"
+def _agree(what: str, number: int, noun: str) -> str:
+    return re.sub(r"\[(\w+)\|(\w+)\]", r"\1" if number == 1 else r"\2", what).format(counted(number, noun))
 
 
-def _unaccounted(evidence: Mapping[str, Any]) -> Told:
+def _unaccounted(evidence: Mapping[str, Any]) -> str:
     expected, length = evidence["expected_length"], evidence["file_length"]
     how = f"The window file has {length:,} bytes, its landings account for {expected:,}: {length - expected:,} more."
     if unproved := evidence.get("unproved_landings"):
         how = f"The file's length did not prove {listed(unproved, 'landing')}." + (
             f" {how}" if length > expected else ""
         )
-    return Told(
-        "The window file holds bytes of an append that never counted as landed, and the aggregates may count them.", how
-    )
+    return how
 
 
-def _hole(evidence: Mapping[str, Any]) -> Told:
+def _hole(evidence: Mapping[str, Any]) -> FindingText:
     if "gaps" not in evidence:
         behind = "; ".join(f"{g}-{p}: frontier {a:,}, reach {b:,}" for g, p, a, b in evidence["frontier_and_reach"])
         asked = f" The broker was not asked: {evidence['not_asked']}." if "not_asked" in evidence else ""
         what = "Offsets were skipped: nothing is known of the records between frontier and reach."
-        return Told(what, f"{behind}.{asked}")
-    what = "Offsets were skipped, and records with them; windows that close beyond them wait."
-    return Told(what, "; ".join(map(_gap, evidence["gaps"])) + ".")
+        return FindingText(what, f"{behind}.{asked}")
+    return FindingText(Kind.HOLE.meaning.what, "; ".join(map(_gap, evidence["gaps"])) + ".")
 
 
 def _gap(gap: Mapping[str, Any]) -> str:
@@ -164,20 +146,22 @@ def _gap(gap: Mapping[str, Any]) -> str:
     return f"{offsets} {gap['reason']}: {says.get(gap['reason'], '')}{likely}"
 
 
-def _mismatch(evidence: Mapping[str, Any]) -> Told:
+def _mismatch(evidence: Mapping[str, Any]) -> FindingText:
     difference = evidence["difference"]
     changed = "Rows of the aggregates were changed after they were certified."
     if difference == "rows":
         stated, there = counted(evidence["certified_rows"], "row"), counted(evidence["rows"], "row")
-        return Told(changed, f"The certificate stated {stated}, and those that stand there are not the same: {there}.")
+        return FindingText(
+            changed, f"The certificate stated {stated}, and those that stand there are not the same: {there}."
+        )
     if difference == "unknown":
         held = counted(evidence["landed"], "record")
-        return Told(changed, f"So nobody knows what they count; the landings hold {held}.")
-    what = "The aggregates do not count what was landed."
+        return FindingText(changed, f"So nobody knows what they count; the landings hold {held}.")
+    what = Kind.AGGREGATE_MISMATCH.meaning.what
     how = f"They count {counted(evidence['counted'], 'record')}, the landings hold {evidence['landed']:,}"
     if difference == "digest":
-        return Told(what, f"{how}: as many, but not the same ones, for the digests differ.")
-    return Told(what, f"{how}: {counted(abs(difference), 'record')} too {'many' if difference > 0 else 'few'}.")
+        return FindingText(what, f"{how}: as many, but not the same ones, for the digests differ.")
+    return FindingText(what, f"{how}: {counted(abs(difference), 'record')} too {'many' if difference > 0 else 'few'}.")
 
 
 def _overlaps(named: Sequence[int], landings: Sequence[Mapping[str, Any]]) -> str:

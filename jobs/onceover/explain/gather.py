@@ -11,15 +11,16 @@ from onceover.config.endpoints import address
 from onceover.detection.evidence import snapshot
 from onceover.detection.look import look
 from onceover.errors import OnceoverError, TerminalError
-from onceover.explain.next_steps import NextStep, next_steps
+from onceover.explain.next_steps import next_steps
 from onceover.ledger import compactions, queries
 from onceover.ledger.catalog import Registered, registered
 from onceover.ledger.database import Connection, connect, require_current
 from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind, Remedy
 from onceover.model.window import Window, WindowRange
 from onceover.raw.window_files import Layout, WindowFiles
 
-_FROM_SCANS = ("misplaced line", "corrupt line", "misdated", "conflict")
+_BY_SCAN = frozenset(kind for kind in Kind if kind.meaning.by_scan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,10 @@ class Known:
         fresh = [{**seen.get(f.kind, {}), "kind": str(f.kind), "evidence": dict(f.evidence)} for f in self.judged]
         judged = {f.kind for f in self.judged}
         # What only a scan can see is not judged from lengths; it stands until a repair ends it.
-        return fresh + [row for row in noted if row["kind"] not in judged and row["kind"] in _FROM_SCANS]
+        return fresh + [row for row in noted if row["kind"] not in judged and row["kind"] in _BY_SCAN]
 
     @property
-    def steps(self) -> list[NextStep]:
+    def steps(self) -> list[Remedy]:
         kinds = [str(row["kind"]) for row in self.findings] + [str(f.kind) for f in self.of_pipeline]
         return next_steps(self.pipeline, self.window, self.state, kinds, self.changing)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from onceover.explain.finding_text import counted, offset_ranges, records
 from onceover.explain.gather import Known
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import failures
 from onceover.model.window import written
 
 _MOST_LANDINGS = 20
@@ -25,7 +25,7 @@ _VERDICTS = {
 
 def verdict(known: Known) -> str:
     """The window's state in a sentence."""
-    if known.state == "closed" and {row["kind"] for row in known.findings} - {Kind.LATE}:
+    if known.state == "closed" and failures(row["kind"] for row in known.findings):
         return "It has closed, and is wrong; detection has not written that down yet."
     if known.state == "certified" and known.rows["losses"]:
         return (

@@ -21,7 +21,8 @@ from onceover.ledger.landings import landings
 from onceover.ledger.queries import LOG_UNTIL
 from onceover.ledger.windows import lock_windows
 from onceover.model.claim import CLAIM_SECONDS, Claimed
-from onceover.model.finding import Finding, Kind
+from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange
 
 

@@ -9,32 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 
 from onceover.model.digest import Digest
+from onceover.model.finding_kinds import Kind, failures
 from onceover.model.raw_file import Compacted
-
-
-class Kind(StrEnum):
-    """What can be wrong. The values are what the ledger, the logs and the UI show."""
-
-    DUPLICATED = "duplicated"
-    UNACCOUNTED_BYTES = "unaccounted bytes"
-    MISSING_FILE = "missing file"
-    LATE = "late"
-    AGGREGATE_MISMATCH = "aggregate mismatch"
-    UNFINISHED_BATCH = "unfinished batch"
-    MISPLACED_LINE = "misplaced line"
-    CORRUPT_LINE = "corrupt line"
-    MISDATED = "misdated"
-    CONFLICT = "conflict"
-    HOLE = "hole"
-    TRUNCATED = "truncated log"
-
-    @property
-    def waits(self) -> bool:
-        """Whether a batch in flight can cause it for a moment: it counts only once that batch has ended."""
-        return self in (Kind.UNACCOUNTED_BYTES, Kind.MISSING_FILE, Kind.AGGREGATE_MISMATCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +112,4 @@ def _mismatch(counted: Digest | None, landed: Digest) -> dict[str, object]:
 
 def is_right(findings: tuple[Finding, ...]) -> bool:
     """Whether the ledger alone certifies the window: nothing found, or late records that were counted rightly."""
-    return all(finding.kind is Kind.LATE for finding in findings)
+    return not failures(finding.kind for finding in findings)

@@ -14,7 +14,7 @@ from typing import Any
 
 from onceover.ledger.database import Connection
 from onceover.ledger.queries import STATE, WindowState
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
 
 MOST_SECONDS = 8
@@ -155,7 +155,7 @@ _HOLES = """
 SELECT gap ->> 'reason' AS reason,
   sum((gap #>> '{offsets,3}')::bigint - (gap #>> '{offsets,2}')::bigint)::bigint AS missing
 FROM onceover.finding, jsonb_array_elements(evidence -> 'gaps') gap
-WHERE pipeline = %s AND window_start IS NULL AND kind = 'hole' AND resolved_at IS NULL GROUP BY 1
+WHERE pipeline = %s AND window_start IS NULL AND kind = %s AND resolved_at IS NULL GROUP BY 1
 """
 
 _REPAIRED = """
@@ -193,7 +193,7 @@ def _signals(connection: Connection, row: Mapping[str, Any], overdue_after: time
         log_retention=row["log_retention"],
         log_until=_log_until(connection, name, row["log_retention"]),
         findings={Kind(each["kind"]): each["found"] for each in connection.execute(_FINDINGS, [name])},
-        holes={Reason(each["reason"]): each["missing"] for each in connection.execute(_HOLES, [name])},
+        holes={Reason(each["reason"]): each["missing"] for each in connection.execute(_HOLES, [name, Kind.HOLE])},
         too_many=repaired["too_many"],
         too_few=repaired["too_few"],
     )

@@ -10,7 +10,8 @@ from itertools import accumulate, groupby, pairwise
 
 from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt
 from onceover.model.digest import EMPTY, Digest
-from onceover.model.finding import Finding, Kind
+from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 

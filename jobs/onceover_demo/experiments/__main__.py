@@ -20,6 +20,7 @@ from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
 from onceover.fault_points import Step
 from onceover.ledger.database import migrate
+from onceover.model.finding_kinds import Kind
 from onceover.model.pipeline import OFFSET_STORES
 from onceover_demo.experiments import auto_commit, late_commit, stores
 from onceover_demo.experiments.pipeline import Trial
@@ -97,7 +98,7 @@ def _seo() -> Iterator[Task]:
 
     def killed(make: stores.Make) -> Row:
         found = stores.kill_between_batch_and_file(make)
-        right = found.right and found.findings == {"duplicated"}
+        right = found.right and found.findings == {Kind.DUPLICATED}
         return _of_killed("3 SEO, killed", "after the batch, before the file", found, "that batch repeats", right)
 
     yield killed

@@ -9,7 +9,8 @@ import pytest
 
 from onceover.cli.repair_report import Result, show_plan, show_result
 from onceover.detection.service import Detection, FailedWindow, PlannedRepair
-from onceover.model.finding import Finding, Kind
+from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window
 from onceover.repair.service import Confirmation
 

@@ -18,7 +18,7 @@ from onceover.detection import evidence
 from onceover.detection.look import Look, look
 from onceover.ledger.database import Connection, connect, migrate
 from onceover.ledger.queries import WindowState
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.observability import snapshot
 from onceover_local.stack import Stack
 

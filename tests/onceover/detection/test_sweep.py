@@ -12,7 +12,7 @@ from bench.large_ledger import LargeLedger, start_of
 from onceover.detection.look import look
 from onceover.detection.sweep import Swept, reopen, sweep
 from onceover.ledger.database import Connection
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange
 
 pytestmark = pytest.mark.stack

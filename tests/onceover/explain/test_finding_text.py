@@ -7,7 +7,8 @@ import pytest
 
 from onceover.explain.finding_text import listed, tell
 from onceover.model.digest import Digest
-from onceover.model.finding import Evidence, Finding, Kind, judge
+from onceover.model.finding import Evidence, Finding, judge
+from onceover.model.finding_kinds import Kind
 
 # The evidence that detection and repair write down, for each kind.
 EVIDENCE: dict[Kind, dict[str, Any]] = {

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from onceover.explain.next_steps import next_steps
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window
 
 WINDOW = Window.at(datetime(2013, 1, 1, 5, tzinfo=UTC), 60)

@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from onceover.model.digest import Digest
-from onceover.model.finding import Evidence, Kind, is_right, judge
+from onceover.model.finding import Evidence, is_right, judge
+from onceover.model.finding_kinds import Kind
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 # Landings 1 and 2 put 10 records and 1,000 bytes into the window, the aggregates count them.
@@ -104,6 +105,6 @@ def test_failures_in_one_window_are_all_named() -> None:
 
 
 def test_findings_wait_for_a_batch_only_if_it_can_cause_them() -> None:
-    assert {kind for kind in Kind if kind.waits} == {
+    assert {kind for kind in Kind if kind.meaning.waits_for_batches} == {
         Kind.UNACCOUNTED_BYTES, Kind.MISSING_FILE, Kind.AGGREGATE_MISMATCH
     }  # fmt: skip

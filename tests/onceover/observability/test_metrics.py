@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from tests.signals import FLIGHTS, NOON
 
 from onceover.ledger.queries import WindowState
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.observability.metrics import METRICS, UP, exposed
 from onceover.observability.snapshot import Signals
 

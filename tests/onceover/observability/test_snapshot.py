@@ -25,7 +25,8 @@ from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
 from onceover.model.contract import Column, Columns
 from onceover.model.digest import Digest, total
-from onceover.model.finding import Finding, Kind
+from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.observability import snapshot

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release
 from onceover.model.digest import Digest
-from onceover.model.finding import Kind
+from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import Compacted
 from onceover.repair.proof import elementary_ranges, verify

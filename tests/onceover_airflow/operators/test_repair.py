@@ -13,7 +13,8 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover.detection.service import Detection, FailedWindow, PlannedRepair
 from onceover.errors import TerminalError, UsageError
-from onceover.model.finding import Finding, Kind
+from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window, WindowRange
 from onceover.repair.service import Confirmation
 from onceover_airflow.operators import repair as operators

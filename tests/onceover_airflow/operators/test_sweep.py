@@ -16,7 +16,8 @@ from onceover.detection.sweep import Differing, Swept
 from onceover.errors import BusyError, TerminalError
 from onceover.ledger.aggregates import Fingerprint
 from onceover.model.digest import Digest
-from onceover.model.finding import Finding, Kind
+from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
 from onceover_airflow.operators.sweep import SweepOperator
 
 pytestmark = pytest.mark.airflow

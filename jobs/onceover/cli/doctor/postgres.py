@@ -9,18 +9,13 @@ from onceover.cli.doctor.outcome import Outcome
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError, TransientError, UsageError
 from onceover.explain.finding_text import counted, listed, tell
-from onceover.model.finding import Kind
+from onceover.explain.next_steps import pipeline_steps
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import written
 
 if TYPE_CHECKING:
     from onceover.ledger.database import Connection
 
-_MEND = {
-    Kind.UNFINISHED_BATCH: "start ingest, it supersedes them",
-    Kind.HOLE: "see with `onceover holes` whether Kafka still has them",
-    Kind.TRUNCATED: "find out who cut the log; `onceover offsets` shows where it stands",
-}
 POSTGRES = 15
 
 
@@ -65,7 +60,8 @@ def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome
     failed = len(list_windows(connection, name, WindowState.FAILED))
     for finding in seen.findings:
         told = tell(finding.kind, finding.evidence)
-        yield Outcome(name, "wrong", f"{finding.kind}: {told.what} {told.how} To mend it, {_MEND[finding.kind]}")
+        steps = " ".join(f"{step.text} `{step.command}`" for step in pipeline_steps(name, [finding.kind]))
+        yield Outcome(name, "wrong", f"{finding.kind}: {told.what} {told.how} {steps}")
     if blocked:
         some = listed([f"{start:%Y-%m-%dT%H:%MZ}" for start in blocked], "window", 3)
         yield Outcome(name, "wrong", f"blocked: {some}; `onceover explain {name} WINDOW` says why and what to do")

@@ -16,7 +16,8 @@ from onceover.detection.sweep import Differing, Say, Swept
 from onceover.errors import UsageError
 from onceover.ledger.aggregates import Fingerprint
 from onceover.model.digest import Digest
-from onceover.model.finding import Finding, Kind
+from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange
 
 TOML = """

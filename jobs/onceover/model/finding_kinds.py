@@ -1,0 +1,253 @@
+"""The table of finding kinds: the words for each, its remedy, what it waits for, what it is about, whom it wakes.
+
+The command line, doctor, metrics and the documents of DAGs read it; tests compare docs/runbook.md and deploy/alerts.yml
+with it word for word. A command has the placeholders `{pipeline}`, `{window}` and `{end}`; words in capitals are a
+person's to replace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One thing to do, and the command that does it or shows it; None where no command can."""
+
+    text: str
+    command: str | None = None
+
+    def fill(self, **names: str) -> Remedy:
+        """Put a pipeline's name and a window's bounds into the command."""
+        return Remedy(self.text, self.command and self.command.format(**names))
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """The rule of deploy/alerts.yml that wakes a person, with its annotations and its section of docs/runbook.md."""
+
+    name: str
+    summary: str
+    description: str
+    section: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """How a finding arises and what a repair does about it; `reason` tells the cases of one kind apart."""
+
+    cause: str
+    repair: str
+    reason: str = ""
+    alert: Alert | None = None
+
+
+RESTORE: Final = Remedy(
+    "Lines that raw has lost cannot be rebuilt from it: bring the window file back first, if you can."
+)
+DECIDE: Final = Remedy(
+    "Of an ID with several contents, decide which one counts:",
+    'onceover decide {pipeline} {window} ID --keep HASH --reason "..."',
+)
+LOOK: Final = Remedy(
+    "Airflow's DAG repair_failed_windows repairs it at its next run. To see what that would do:",
+    "onceover repair {pipeline} --from {window} --to {end} --dry-run",
+)
+REPAIR: Final = Remedy("To do it now:", 'onceover repair {pipeline} --from {window} --to {end} --reason "..."')
+CERTIFY: Final = Remedy(
+    "Nothing is wrong with it; the next detection certifies it. To have that now, without Spark:", REPAIR.command
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What one kind means.
+
+    `what` says it in a sentence; `{}` is the number that its evidence holds, `[one|many]` agrees with that number.
+    `cause`, `repair`, `reason` and `alert` are its case; where reasons tell two cases apart, `other` is the second.
+    `first` must be done before a repair can succeed. `look` is the command that shows more.
+    `waits_for_batches`: a batch in flight can cause it for a moment, so it counts only once that batch has ended.
+    `by_scan`: only reading raw shows it, so that it stays until a repair has read the window again.
+    """
+
+    what: str
+    cause: str
+    repair: str = ""
+    reason: str = ""
+    alert: Alert | None = None
+    other: Case | None = None
+    remedy: tuple[Remedy, ...] = (LOOK, REPAIR)
+    first: tuple[Remedy, ...] = ()
+    look: str = "onceover explain {pipeline} {window}"
+    of_window: bool = True
+    waits_for_batches: bool = False
+    by_scan: bool = False
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """Return how such a finding arises, each way with what a repair does about it."""
+        first = Case(self.cause, self.repair, self.reason, self.alert)
+        return (first, self.other) if self.other else (first,)
+
+
+class Kind(StrEnum):
+    """What can be wrong. The values are what the ledger, the logs and the UI show."""
+
+    DUPLICATED = "duplicated"
+    UNACCOUNTED_BYTES = "unaccounted bytes"
+    MISSING_FILE = "missing file"
+    LATE = "late"
+    AGGREGATE_MISMATCH = "aggregate mismatch"
+    UNFINISHED_BATCH = "unfinished batch"
+    MISPLACED_LINE = "misplaced line"
+    CORRUPT_LINE = "corrupt line"
+    MISDATED = "misdated"
+    CONFLICT = "conflict"
+    HOLE = "hole"
+    TRUNCATED = "truncated log"
+
+    @property
+    def meaning(self) -> Meaning:
+        """Look the kind up in the table."""
+        return MEANINGS[self]
+
+
+MEANINGS: Final[Mapping[Kind, Meaning]] = {
+    Kind.DUPLICATED: Meaning(
+        what="Records stand in raw more than once, and the aggregates may count them more than once.",
+        cause="a crash after the landing and before the offsets were committed: two landings overlap",
+        repair="counts each ID once",
+    ),
+    Kind.UNACCOUNTED_BYTES: Meaning(
+        what="The window file holds bytes of an append that never counted as landed, and the aggregates may count "
+        "them.",
+        cause="a failed attempt left lines, or a torn tail, that no landed batch accounts for",
+        repair="ignores them",
+        waits_for_batches=True,
+    ),
+    Kind.MISSING_FILE: Meaning(
+        what="Lines that were landed are gone from the window file.",
+        cause="the window file is shorter than what landed, or is gone",
+        repair="refuses; the last certificate stays",
+        first=(RESTORE,),
+        waits_for_batches=True,
+    ),
+    Kind.LATE: Meaning(
+        what="{} arrived after the window had closed.",
+        cause="records arrived after the window had closed; if they were counted correctly, detection "
+        "certifies the window again without Spark",
+        remedy=(CERTIFY,),
+    ),
+    Kind.AGGREGATE_MISMATCH: Meaning(
+        what="The aggregates do not count what was landed.",
+        cause="a crash between the increment and the landing: more is counted than landed",
+        repair="overwrites the rows from raw",
+        waits_for_batches=True,
+    ),
+    Kind.UNFINISHED_BATCH: Meaning(
+        what="A batch was begun by an ingest or a release that is gone; what it appended counts for nothing.",
+        cause="an ingest or a release died, and none has taken over",
+        repair="start ingest again, or the release",
+        remedy=(
+            Remedy(
+                "Start ingest again, it supersedes the unfinished batch; so does a release, if one was killed.",
+                "onceover ingest {pipeline}",
+            ),
+        ),
+        look="onceover doctor",
+        of_window=False,
+    ),
+    Kind.MISPLACED_LINE: Meaning(
+        what="{} in the window file [belongs|belong] to another window, or to none.",
+        cause="a line in another window's file, or of a release that was killed before it landed",
+        repair="notes it; refuses if a landing lacks a record",
+        first=(RESTORE,),
+        by_scan=True,
+    ),
+    Kind.CORRUPT_LINE: Meaning(
+        what="{} in the window file [is|are] damaged, by the CRC.",
+        cause="a line with a wrong CRC",
+        repair="notes it; refuses if a landing lacks a record",
+        first=(RESTORE,),
+        by_scan=True,
+    ),
+    Kind.MISDATED: Meaning(
+        what="{} in the window file [has|have] more than one event time.",
+        cause="one ID with two event times",
+        repair="refuses until `decide`",
+        first=(RESTORE, DECIDE),
+        by_scan=True,
+    ),
+    Kind.CONFLICT: Meaning(
+        what="{} in the window file [has|have] more than one content.",
+        cause="one ID with two contents: a log that was cut and written again",
+        repair="refuses until `decide`",
+        first=(RESTORE, DECIDE),
+        by_scan=True,
+    ),
+    Kind.HOLE: Meaning(
+        what="Offsets were skipped, and records with them; windows that close beyond them wait.",
+        cause="the offset store ran ahead, or another process read the topic; Kafka still has the records",
+        repair="reads them again, lands them, repairs their windows",
+        reason="lost",
+        other=Case(
+            "the log was cut before it was read, or the topic was deleted; windows beyond stay open",
+            "waits for `accept-loss`",
+            "expired",
+            Alert(
+                "OnceoverHoleExpired",
+                "{{ $labels.pipeline }}: records were lost before they were read",
+                "{{ $value }} offsets expired unread; windows beyond them stay open until somebody accepts the loss.",
+                "A hole has expired",
+            ),
+        ),
+        remedy=(
+            Remedy(
+                "Offsets that Kafka still has are read again by the next repair. See which those are:",
+                "onceover holes {pipeline}",
+            ),
+            Remedy(
+                "What Kafka has no more is for a person to decide:",
+                'onceover accept-loss {pipeline} RANGE --from TIME --to TIME --reason "..."',
+            ),
+        ),
+        look="onceover holes {pipeline}",
+        of_window=False,
+    ),
+    Kind.TRUNCATED: Meaning(
+        what="The topic's log ends before the offset that was stored: it was cut, or the store is another topic's. "
+        "New records take IDs that were read before; where they differ, a person decides about the conflict.",
+        cause="the topic's log ends before the stored offset: an unclean election cut it, or the store "
+        "belongs to another topic",
+        repair="continues at the log's end; where new records reuse old IDs, `conflict`",
+        remedy=(
+            Remedy(
+                "Find out who cut the log; see where it stands and what is stored:",
+                "onceover offsets {pipeline} show",
+            ),
+        ),
+        look="onceover offsets {pipeline} show",
+        of_window=False,
+    ),
+}
+
+
+_CERTIFIED: Final = frozenset(kind for kind, meaning in MEANINGS.items() if CERTIFY in meaning.remedy)
+
+
+def failures(kinds: Iterable[str]) -> set[str]:
+    """Return the kinds that keep the ledger alone from certifying a window; a kind of another version is one too."""
+    return set(kinds) - _CERTIFIED
+
+
+def as_markdown() -> str:
+    """Return the table of findings that docs/runbook.md and the documents of DAGs show, a line a case."""
+    lines = [
+        f"| {kind}{case.reason and f', {case.reason}'} | {case.cause} | {case.repair} |".replace("|  |", "| |")
+        for kind in Kind
+        for case in kind.meaning.cases
+    ]
+    return "\n".join(["| finding | what happened | what repair does |", "| --- | --- | --- |", *lines])
