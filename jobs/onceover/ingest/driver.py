@@ -73,7 +73,7 @@ class Ingest:
         topic: Topic,
         offsets: StoredOffsets,
         work: Callable[[Registered, Sequence[OffsetRange], TopicFacts], BatchWork],
-        files: expire.Files,
+        files: expire.ExpiringFiles,
         holding: Holding,
     ) -> None:
         self._connection, self._epoch, self._known, self._policy = connection, epoch, known, policy

@@ -13,7 +13,7 @@ from onceover.model.line import Line, PlacedLine, decode_file, encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 
-class Files(Protocol):
+class QuarantineFiles(Protocol):
     """What is asked of a pipeline's files: its days of quarantine with their bytes, and a day's bytes."""
 
     def quarantine_days(self) -> dict[date, int]: ...
@@ -56,7 +56,7 @@ class DayReasons:
         return sum(self.reasons.values())
 
 
-def by_reason(files: Files, days: Mapping[date, int], gone: Released, say: Say) -> Iterator[DayReasons]:
+def by_reason(files: QuarantineFiles, days: Mapping[date, int], gone: Released, say: Say) -> Iterator[DayReasons]:
     """Each day's records by reason, in the order of days. A record counts once in a day, by its ID, however often a
     batch was read again."""
     for day, size in days.items():
@@ -74,7 +74,7 @@ def by_reason(files: Files, days: Mapping[date, int], gone: Released, say: Say) 
 
 
 def first_records(
-    files: Files, days: Mapping[date, int], gone: Released, wanted: Callable[[Line], bool], most: int
+    files: QuarantineFiles, days: Mapping[date, int], gone: Released, wanted: Callable[[Line], bool], most: int
 ) -> Iterator[Line]:
     """The first `most` wanted records of these days, each ID once, as they stand in the files."""
     seen: set[bytes] = set()

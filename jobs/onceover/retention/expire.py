@@ -24,7 +24,7 @@ MOST_AT_ONCE = 200
 """Files between two batches: some tenths of a second."""
 
 
-class Files(Protocol):
+class ExpiringFiles(Protocol):
     """What is asked of a pipeline's files; `number` tells apart what was let go more than once."""
 
     layout: Layout
@@ -35,7 +35,7 @@ class Files(Protocol):
     def parquet_files(self, compacted: Mapping[datetime, Compacted]) -> Mapping[datetime, str]: ...
 
 
-def carry_out(connection: Connection, epoch: Epoch, files: Files) -> int:
+def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int:
     """As the pipeline's driver: move away some of what was let go, delete what was moved away a day ago. Returns how
     many files that were. Killed anywhere, it is done again by the next driver.
 
@@ -73,7 +73,7 @@ def carry_out(connection: Connection, epoch: Epoch, files: Files) -> int:
     return len(going) + gone
 
 
-def _alone(connection: Connection, pipeline: str, files: Files, texts: Sequence[Expiring]) -> set[datetime]:
+def _alone(connection: Connection, pipeline: str, files: ExpiringFiles, texts: Sequence[Expiring]) -> set[datetime]:
     """Windows whose text is all there is of them, for the Parquet file that is to stand in for it is not there. What
     expires is none of them."""
     starts = [one.window_start for one in texts if one.window_start is not None]

@@ -44,7 +44,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ProcessRecord:
     """Who was started."""
 
     pid: int
@@ -71,10 +71,10 @@ class Process:
         self._finished_file = local / "pid" / f"{name}.finished"
         self._stop_signal = stop_signal
 
-    def record(self) -> Record | None:
+    def record(self) -> ProcessRecord | None:
         """Who was started last, running or not."""
         try:
-            return Record(**json.loads(self._record_file.read_text()))
+            return ProcessRecord(**json.loads(self._record_file.read_text()))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError):  # not ours to understand, so nobody's we could stop
@@ -155,7 +155,7 @@ class Process:
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return ServerError(f"{self.name} {how}: {_telling_line(text)} (log: {self.log})", _end(text))
 
-    def _left_behind(self, record: Record) -> list[psutil.Process]:
+    def _left_behind(self, record: ProcessRecord) -> list[psutil.Process]:
         """What still runs in the session of a leader that is gone; until then nobody else gets its number."""
         if birth(record.pid) is not None:
             return []
