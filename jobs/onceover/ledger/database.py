@@ -11,8 +11,10 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import set_json_dumps
 
 from onceover.errors import BusyError, ConfigurationError, OnceoverError, TerminalError, UnreachableError
+from onceover.model.json_text import json_text
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for those who may not know which driver this is
@@ -38,6 +40,7 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
         )
     except psycopg.Error as error:
         raise unreachable(address, error) from error
+    set_json_dumps(json_text, connection)
     with connection:
         try:
             yield connection
