@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 
 from onceover.compaction.job import CompactRun
@@ -14,6 +13,7 @@ from onceover.fault_points import Holding
 from onceover.ledger import compactions
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
+from onceover.model.json_text import json_text
 from onceover.model.window import parse_moment
 from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.session import running
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
         with running(f"onceover compact {pipeline.name}") as spark:
             compacting = CompactRun(spark, connection, known, files, hdfs, chosen.who, chosen.why, holding)
             ended = compacting.run(due)
-    print(json.dumps([one.as_dict() for one in ended]))
+    print(json_text(ended))
     return 0
 
 

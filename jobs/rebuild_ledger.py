@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import socket
@@ -22,6 +21,7 @@ from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import register
 from onceover.ledger.database import connect, migrate
 from onceover.ledger.drivers import as_driver
+from onceover.model.json_text import json_text
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import written
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
             except (PySparkException, Py4JError) as error:
                 raise TransientError(f"Spark failed, nothing was written: {one_line(error)}") from error
     print(
-        json.dumps(
+        json_text(
             {
                 "pipeline": pipeline.name,
                 "files": len(files),
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
                 "landings": done.landings,
                 "windows": done.windows,
                 "records": done.records,
-                "holes": [str(hole) for hole in done.holes],
+                "holes": done.holes,
                 "beyond_reading": done.beyond_reading,
             }
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import socket
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from onceover.fault_points import Holding
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import connect, require_current
 from onceover.ledger.drivers import as_driver
-from onceover.model.window import written
+from onceover.model.json_text import json_text
 from onceover.quarantine.release_job import Found, ReleaseRun
 from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.session import running
@@ -52,12 +51,12 @@ def main(arguments: Sequence[str]) -> int:
                         holding = Holding.from_environment()
                         done = release.carry_out(epoch, found.ids, chosen.who, chosen.why, address("webhdfs"), holding)
     print(
-        json.dumps(
+        json_text(
             {
                 "pipeline": pipeline.name,
                 "version": known.contract_version,
                 "records": sum(found.windows.values()),
-                "windows": [{"window": written(start), "records": n} for start, n in found.windows.items()],
+                "windows": [{"window": start, "records": n} for start, n in found.windows.items()],
                 "batches": done,
                 "left": found.left,
             }

@@ -18,6 +18,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.expiries import expired
 from onceover.ledger.releases import releases_of
 from onceover.model.batch_plan import sharded
+from onceover.model.json_text import plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import to_ms
@@ -138,5 +139,5 @@ def _result(windows: list[WindowAudit], ranges: list[OffsetRange], compacted: bo
         "records": delivered,
         "compacted": compacted,
         "ranges": [r.written() for r in ranges],
-        "rows": [w.as_dict() for w in (windows if len(windows) <= MOST_WINDOWS else differing[:MOST_WINDOWS])],
+        "rows": plain(windows if len(windows) <= MOST_WINDOWS else differing[:MOST_WINDOWS]),
     }

@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Any
 
 from onceover.model.digest import Digest
-from onceover.model.window import written
 
 
 class Apart(StrEnum):
@@ -55,7 +54,7 @@ class WindowAudit:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "window": "quarantine" if self.start is None else written(self.start),
+            "window": self.start or "quarantine",
             "equal": self.is_equal,
             "kafka": self.log.digest.records,
             "raw": self.raw.digest.records,

@@ -87,7 +87,7 @@ def finish(connection: Connection, audit_id: int, result: Mapping[str, Any]) -> 
     """Keep what came out; an audit that is run again replaces it."""
     connection.execute(
         "UPDATE onceover.audit SET result = %s, finished_at = clock_timestamp() WHERE audit_id = %s",
-        [Jsonb(dict(result)), audit_id],
+        [Jsonb(result), audit_id],
     )
 
 

@@ -6,11 +6,10 @@ line. Nothing that a person typed is taken for markup or reaches a terminal as a
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime
+from datetime import datetime
 from typing import TextIO
 
 import typer
@@ -19,6 +18,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from onceover.model.json_text import json_text
 from onceover.model.window import written
 
 _UNWRAPPED = 100_000
@@ -93,7 +93,7 @@ def fail(message: str) -> None:
 
 def as_json(value: object) -> None:
     """The value as JSON on stdout, moments written as everywhere else."""
-    typer.echo(json.dumps(value, indent=2, default=_plain))
+    typer.echo(json_text(value, indent=2))
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
@@ -142,14 +142,6 @@ def _cell(value: Cell) -> Text:
     if isinstance(value, datetime):
         return Text(written(value.replace(microsecond=0)))
     return Text(safe(str(value)))
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, datetime):
-        return written(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    return str(value)
 
 
 def _console(stream: TextIO) -> Console:

@@ -57,10 +57,10 @@ class Result:
         return TRY_LATER if "left" in states or self.detection.waiting else 0
 
     def as_dict(self) -> dict[str, object]:
-        findings = {str(each.window): each.as_dict()["findings"] for each in self.detection.failed}
+        findings = {str(each.window): each.findings for each in self.detection.failed}
         return {
-            "detection": self.detection.as_dict(),
-            "confirmation": self.confirmation.as_dict() if self.confirmation else None,
+            "detection": self.detection,
+            "confirmation": self.confirmation,
             "windows": [
                 {"window": window, "findings": findings[window], "outcome": state, "why": why or None}
                 for window, (state, why) in self.outcomes.items()

@@ -47,7 +47,7 @@ class Ended:
 
     def as_dict(self) -> dict[str, object]:
         return {
-            "window": written(self.due.window_start),
+            "window": self.due.window_start,
             "records": self.due.digest.records,
             "text_bytes": self.due.text_bytes,
             "bytes": self.bytes,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from onceover.errors import UsageError
 from onceover.model.finding import Finding
 from onceover.model.reason import kept
-from onceover.model.window import Window, WindowRange, written
+from onceover.model.window import Window, WindowRange
 
 if TYPE_CHECKING:
     from onceover.ledger.catalog import Registered
@@ -32,9 +32,9 @@ class FailedWindow:
 
     def as_dict(self) -> dict[str, object]:
         return {
-            "window": str(self.window),
-            "end": written(self.window.end),
-            "findings": [{"kind": str(f.kind), **f.evidence} for f in self.findings],
+            "window": self.window,
+            "end": self.window.end,
+            "findings": self.findings,
         }
 
 
@@ -59,12 +59,12 @@ class Detection:
             "pipeline": self.pipeline,
             "judged": self.judged,
             "certified": self.certified,
-            "failed": [failed.as_dict() for failed in self.failed],
+            "failed": self.failed,
             "waiting": self.waiting,
             "blocked": self.blocked,
             "open": self.open,
-            "findings": [{"kind": str(f.kind), **f.evidence} for f in self.findings],
-            "refills": list(self.refills),
+            "findings": self.findings,
+            "refills": self.refills,
             "request_id": self.request_id,
         }
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from onceover.model.finding import Finding, judge
 from onceover.model.finding_kinds import Kind
-from onceover.model.window import WindowRange, written
+from onceover.model.window import WindowRange
 
 if TYPE_CHECKING:
     from onceover.detection.certified import CertifiedWindow
@@ -59,13 +59,7 @@ class Swept:
         return {
             "pipeline": self.pipeline,
             "compared": self.compared,
-            "differing": [
-                {
-                    "window": written(each.window_start),
-                    "findings": [{"kind": str(f.kind), **f.evidence} for f in each.findings],
-                }
-                for each in self.found
-            ],
+            "differing": [{"window": each.window_start, "findings": each.findings} for each in self.found],
             "waiting": self.waiting,
             "reopened": self.reopened,
         }

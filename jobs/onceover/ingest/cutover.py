@@ -44,8 +44,8 @@ class Migration:
             "pipeline": self.pipeline,
             "old_version": self.old,
             "new_version": self.new,
-            "changed": list(self.changed),
-            "added": list(self.added),
+            "changed": self.changed,
+            "added": self.added,
             "cutovers": [
                 {"generation": s.generation, "kafka_partition": s.kafka_partition, "first_offset": at}
                 for s, at in self.cutovers

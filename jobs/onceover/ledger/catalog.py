@@ -82,9 +82,8 @@ def keep_contract(
     connection.execute(
         "INSERT INTO onceover.contract (pipeline, version, fingerprint, definition, columns, who, why) "
         "VALUES (%s, %s, %s, %s, %s, %s, %s)",
-        [pipeline.name, version, contract.fingerprint(), Jsonb(contract.definition()), Jsonb(columns.as_json()),
-         who, why],
-    )  # fmt: skip
+        [pipeline.name, version, contract.fingerprint(), Jsonb(contract), Jsonb(columns), who, why],
+    )
 
 
 def require_same_contract(connection: Connection, pipeline: Pipeline) -> Registered:

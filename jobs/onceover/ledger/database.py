@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -10,12 +11,15 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import set_json_dumps
 
 from onceover.errors import BusyError, ConfigurationError, OnceoverError, TerminalError, UnreachableError
+from onceover.model.json_text import json_text
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for those who may not know which driver this is
-HEAD = "0010"
+HEAD = "1.1"
+_OTHER_CHAIN = re.compile(r"\d{4}")  # versions from which no migration leads here
 _MIGRATION_LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
 
 
@@ -36,6 +40,7 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
         )
     except psycopg.Error as error:
         raise unreachable(address, error) from error
+    set_json_dumps(json_text, connection)
     with connection:
         try:
             yield connection
@@ -93,7 +98,10 @@ def carries_password(address: str) -> bool:
 
 
 def migrate(address: str) -> None:
-    """Bring the ledger's schema to this code's version; run twice or by two at once, it happens once."""
+    """Bring the ledger's schema to this code's version; run twice or by two at once, it happens once.
+
+    Raises TerminalError, and writes nothing, where no migration leads from the version that is there to this code's.
+    """
     # Imported here because alembic and SQLAlchemy cost a second that a query does not need.
     from alembic import command
     from alembic.config import Config
@@ -102,8 +110,10 @@ def migrate(address: str) -> None:
     # Under the lock alone: `CREATE SCHEMA IF NOT EXISTS` of two at once collides in the catalogue.
     with connect(address, "onceover migrate") as connection, connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MIGRATION_LOCK])
-        if _version(connection) == HEAD:
+        found = _version(connection)
+        if found == HEAD:
             return
+        _require_migration(connection, found)
         connection.execute("CREATE SCHEMA IF NOT EXISTS onceover")
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(address))
     config = Config()
@@ -130,8 +140,19 @@ def require_current(connection: Connection) -> None:
     """Refuse to work on a ledger of another version than this code's."""
     found = _version(connection)
     if found != HEAD:
+        _require_migration(connection, found)
         raise TerminalError(
             f"the ledger is at version {found or 'none'}, this code needs {HEAD}; run `onceover ledger migrate`"
+        )
+
+
+def _require_migration(connection: Connection, version: str | None) -> None:
+    if version and _OTHER_CHAIN.fullmatch(version):
+        host, port, database = whereabouts(connection)
+        raise TerminalError(
+            f"the ledger at {host}:{port}/{database} is at version {version}, and no migration leads from there to "
+            f"{HEAD}; keep that database, set ONCEOVER_POSTGRES to an empty one, run `onceover ledger migrate`, and "
+            "then `onceover ledger rebuild PIPELINE` for each pipeline"
         )
 
 

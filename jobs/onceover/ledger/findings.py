@@ -19,7 +19,7 @@ def note_finding(connection: Connection, pipeline: str, window_start: datetime |
         ON CONFLICT (pipeline, window_start, kind) WHERE resolved_at IS NULL
         DO UPDATE SET evidence = excluded.evidence, last_seen_at = now()
         """,
-        [pipeline, window_start, str(finding.kind), Jsonb(dict(finding.evidence))],
+        [pipeline, window_start, str(finding.kind), Jsonb(finding.evidence)],
     )
 
 

@@ -68,7 +68,7 @@ def request(
         for start, findings in sorted(windows.items()):
             connection.execute(
                 "INSERT INTO onceover.repair (request_id, pipeline, window_start, findings) VALUES (%s, %s, %s, %s)",
-                [request_id, pipeline, start, Jsonb([{"kind": str(f.kind), **f.evidence} for f in findings])],
+                [request_id, pipeline, start, Jsonb(findings)],
             )
             record_findings(connection, pipeline, start, findings)
         if unblock:
@@ -85,7 +85,7 @@ def add_refilled(connection: Connection, pipeline: str, request_id: int, starts:
     connection.cursor().executemany(
         "INSERT INTO onceover.repair (request_id, pipeline, window_start, findings) VALUES (%s, %s, %s, %s) "
         "ON CONFLICT DO NOTHING",
-        [(request_id, pipeline, start, Jsonb([{"kind": str(Kind.HOLE), "refilled": True}])) for start in starts],
+        [(request_id, pipeline, start, Jsonb([Finding(Kind.HOLE, {"refilled": True})])) for start in starts],
     )
 
 

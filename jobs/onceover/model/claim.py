@@ -9,7 +9,7 @@ from onceover.model.digest import EMPTY, Digest, total
 from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import Compacted
-from onceover.model.window import from_ms, written
+from onceover.model.window import from_ms
 
 CLAIM_SECONDS = 60.0
 
@@ -58,7 +58,7 @@ class Suspect:
     def as_dict(self) -> dict[str, object]:
         return {
             "id": encode_id(self.source, self.offset).decode(),
-            "contents": [{"hash": h, "event_time": written(from_ms(ms))} for h, ms in self.contents],
+            "contents": [{"hash": h, "event_time": from_ms(ms)} for h, ms in self.contents],
         }
 
 

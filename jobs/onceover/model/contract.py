@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from onceover.errors import TerminalError
+from onceover.model.json_text import plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
@@ -51,8 +52,7 @@ class Contract:
 
     def definition(self) -> dict[str, Any]:
         """As JSON values, in a form that `from_definition` reads back for ever."""
-        definition: dict[str, Any] = asdict(self)
-        return json.loads(json.dumps(definition))  # type: ignore[no-any-return]
+        return plain(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_definition(cls, definition: Mapping[str, Any]) -> Contract:
@@ -100,9 +100,6 @@ class Columns:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in (*self.keys, *self.measures))
-
-    def as_json(self) -> dict[str, list[dict[str, str | None]]]:
-        return {"keys": [asdict(c) for c in self.keys], "measures": [asdict(c) for c in self.measures]}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Sequence[Mapping[str, str]]]) -> Columns:

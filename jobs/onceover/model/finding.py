@@ -25,6 +25,9 @@ class Finding:
     def __str__(self) -> str:
         return f"{self.kind} ({', '.join(f'{k} {v}' for k, v in self.evidence.items())})"
 
+    def as_dict(self) -> dict[str, object]:
+        return {"kind": self.kind, **self.evidence}
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

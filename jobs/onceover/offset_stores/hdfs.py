@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from onceover.errors import BusyError
+from onceover.model.json_text import json_text
 from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
 from onceover.raw.hdfs import SmallFiles
 
@@ -56,7 +57,7 @@ class HdfsOffsetStore:
             "group": self._group,
             "offsets": {str(p): offset for p, offset in sorted(offsets.items())},
         }
-        self._files.create(self._path(last + 1), json.dumps(state).encode())
+        self._files.create(self._path(last + 1), json_text(state).encode())
         if last >= 0 and not self._files.remove(self._path(last)):
             # Only a writer that is ahead of us sweeps it, and what we wrote is older than its state.
             self._files.remove(self._path(last + 1))

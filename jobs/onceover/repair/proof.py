@@ -12,6 +12,7 @@ from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
+from onceover.model.json_text import plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
@@ -57,7 +58,7 @@ def verify(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
         reasons.append(
             f"Spark planned {rebuilt.planned_length} bytes, {frozen_length} were frozen; the file changed or is missing"
         )
-    suspects = [suspect.as_dict() for suspect in rebuilt.suspects]
+    suspects = plain(rebuilt.suspects)
     if rebuilt.conflicts:
         reasons.append(f"{rebuilt.conflicts} IDs have more than one content")
         findings.append(Finding(Kind.CONFLICT, {"ids": rebuilt.conflicts, "suspects": suspects}))

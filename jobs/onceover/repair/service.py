@@ -27,20 +27,6 @@ class Confirmation:
     duplicates: int
     lines_read: int
 
-    def as_dict(self) -> dict[str, object]:
-        return {
-            "pipeline": self.pipeline,
-            "request_id": self.request_id,
-            "confirmed": list(self.confirmed),
-            "revoked": [list(x) for x in self.revoked],
-            "failed": [list(x) for x in self.failed],
-            "newly_blocked": [list(x) for x in self.newly_blocked],
-            "unneeded": [list(x) for x in self.unneeded],
-            "left": [list(x) for x in self.left],
-            "duplicates": self.duplicates,
-            "lines_read": self.lines_read,
-        }
-
 
 def confirm(pipeline_name: str, request_id: int) -> Confirmation:
     """Re-read what a request published, revoke what differs, and say what became of each of its windows."""

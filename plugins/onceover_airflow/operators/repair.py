@@ -15,6 +15,7 @@ from onceover.config.pipelines import find
 from onceover.detection import service as detection_service
 from onceover.detection.future_range import not_ahead
 from onceover.errors import TerminalError
+from onceover.model.json_text import plain
 from onceover.repair import service as repair_service
 from onceover_airflow.metrics import count
 from onceover_airflow.run_request import Asked, chosen_name
@@ -70,11 +71,11 @@ class DetectOperator(BaseOperator):
             window_range=asked.window_range,
             force=asked.force,
         )
-        return self._found(name, detection.as_dict())
+        return self._found(name, plain(detection))
 
     def _plan(self, name: str, window_range: WindowRange, force: bool) -> dict[str, Any]:
         planned = detection_service.plan_repair(name, window_range=window_range, force=force)
-        rows: list[dict[str, Any]] = [row.as_dict() for row in planned]
+        rows: list[dict[str, Any]] = plain(planned)
         shown = [{**row, "findings": [finding["kind"] for finding in row["findings"]]} for row in rows]
         self.log.info("dry run, nothing was written; a repair of %s would do this:\n%s", name, table(shown))
         return shortened({"pipeline": name, "dry_run": True, "request_id": None, "windows": len(rows), "plan": rows})
@@ -139,7 +140,7 @@ class ConfirmOperator(BaseOperator):
             raise AirflowSkipException(f"nothing was repaired in {self.pipeline}")
         confirmation = repair_service.confirm(self.pipeline, request)
         count(confirmation)
-        result: dict[str, Any] = confirmation.as_dict()
+        result: dict[str, Any] = plain(confirmation)
         counts = {key: len(value) if isinstance(value, list) else value for key, value in result.items()}
         self.log.info("confirmed by reading back:\n%s", table([counts]))
         for trouble in ("failed", "newly_blocked", "revoked"):

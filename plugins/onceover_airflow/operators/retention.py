@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperator, Context
 
 from onceover.config.pipelines import find
 from onceover.detection import service as detection_service
+from onceover.model.json_text import plain
 from onceover.model.window import written
 from onceover.retention import service as retention_service
 from onceover_airflow.run_request import Asked, chosen_name
@@ -53,9 +54,9 @@ class ExpireOperator(BaseOperator):
             _files(listed),
         )
         if asked.dry_run:
-            return {**listed.as_dict(), "dry_run": True}
+            return {**plain(listed), "dry_run": True}
         went = retention_service.let_go(pipeline, listed, who, why, self._say)
-        result = {**listed.as_dict(), "let_go": went.let_go, "left": went.left, "who": who, "why": why}
+        result = {**plain(listed), "let_go": went.let_go, "left": went.left, "who": who, "why": why}
         self.log.info("%s: %s files let go", pipeline.name, f"{went.let_go:,}")
         if went.left:
             self.log.warning("the ingest that runs has %s files still to move away", f"{went.left:,}")

@@ -9,6 +9,7 @@ from airflow.sdk import BaseOperator, Context
 
 from onceover.detection import sweep
 from onceover.errors import BusyError, TerminalError
+from onceover.model.json_text import plain
 from onceover_airflow.run_request import chosen_name
 from onceover_airflow.tables import evidence_table, shortened, table
 
@@ -29,7 +30,7 @@ class SweepOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         name = chosen_name(self.pipeline)
         swept = sweep.sweep_pipeline(name, say=self._say)
-        result: dict[str, Any] = swept.as_dict()
+        result: dict[str, Any] = plain(swept)
         counts = {key: value for key, value in result.items() if isinstance(value, int)}
         self.log.info("%s:\n%s", name, table([{**counts, "differing": len(result["differing"])}]))
         if result["differing"]:

@@ -11,6 +11,7 @@ from onceover.cli.repair_report import Result, show_plan, show_result
 from onceover.detection.service import Detection, FailedWindow, PlannedRepair
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
+from onceover.model.json_text import json_text
 from onceover.model.window import Window
 from onceover.repair.service import Confirmation
 
@@ -50,8 +51,7 @@ def confirmed(*names: str, **changed: Any) -> Confirmation:
 )
 def test_exit_code_says_how_the_repair_ended(result: Result, code: int) -> None:
     assert result.exit_code == code
-    assert result.as_dict()["exit_code"] == code
-    json.dumps(result.as_dict())
+    assert json.loads(json_text(result))["exit_code"] == code
 
 
 def test_failed_window_is_shown_with_its_outcome(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,6 @@ from onceover.cli.arguments import AsJson, PipelineName, window_of
 from onceover.cli.exit_codes import FAILED, epilog
 from onceover.cli.output import as_json
 from onceover.explain.finding_text import tell
-from onceover.model.window import written
 
 if TYPE_CHECKING:
     from onceover.explain.gather import Known
@@ -57,14 +56,14 @@ def _as_values(known: Known) -> dict[str, object]:
     landings = known.rows["landings"]
     return {
         "pipeline": known.pipeline,
-        "window": str(known.window),
-        "end": written(known.window.end),
+        "window": known.window,
+        "end": known.window.end,
         "state": known.state,
         "findings": [
             {**row, "what": (told := tell(row["kind"], row["evidence"], landings)).what, "how": told.how}
             for row in known.findings
         ],
-        "findings_of_pipeline": [{"kind": str(f.kind), "evidence": dict(f.evidence)} for f in known.of_pipeline],
+        "findings_of_pipeline": [{"kind": f.kind, "evidence": f.evidence} for f in known.of_pipeline],
         "judged_now": known.judged is not None,
         "not_judged_because": known.not_judged,
         "file": {"path": known.window_file, "length": known.file_length},
@@ -73,5 +72,5 @@ def _as_values(known: Known) -> dict[str, object]:
         "watermark": known.watermark,
         "every_window_closed": known.every_window_closed,
         "next_steps": [{"text": step.text, "command": step.command} for step in known.steps],
-        "ledger": dict(known.rows),
+        "ledger": known.rows,
     }

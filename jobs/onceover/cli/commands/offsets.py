@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,7 @@ from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import as_json, say, table
 from onceover.errors import UsageError
 from onceover.explain.finding_text import counted
+from onceover.model.json_text import plain
 from onceover.model.offsets import MAX_KAFKA_PARTITION
 from onceover.model.pipeline import OFFSET_STORES
 from onceover.offset_stores.store import MOST
@@ -92,7 +92,7 @@ def _show(pipeline: Pipeline, json: bool) -> None:
 
     seen = look(pipeline)
     if json:
-        as_json({"pipeline": pipeline.name, **asdict(seen)})
+        as_json({"pipeline": pipeline.name, **plain(seen)})
     else:
         _draw(pipeline.name, seen)
     if seen.trouble:

@@ -70,9 +70,7 @@ def check(name: Name = None, no_spark: NoSpark = False, json: AsJson = False) ->
     if json:
         as_json(
             {
-                "pipelines": [
-                    {"name": p.name, "columns": columns[p.name].as_json() if p.name in columns else None} for p in good
-                ],
+                "pipelines": [{"name": p.name, "columns": columns.get(p.name)} for p in good],
                 "mistakes": [{"file": m.file, "key": m.key, "what": m.what, "remedy": m.remedy} for m in mistakes],
             }
         )

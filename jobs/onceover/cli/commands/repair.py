@@ -67,7 +67,7 @@ def repair(
     if dry_run:
         planned = detection_service.plan_repair(known.name, window_range=asked, force=force)
         if json:
-            as_json([row.as_dict() for row in planned])
+            as_json(planned)
         else:
             show_plan(planned)
         return
@@ -84,7 +84,7 @@ def repair(
         # Even if it ended early: what it has published is read back, so that nothing stands unconfirmed.
         result = Result(detection, repair_service.confirm(known.name, detection.request_id), ended)
     if json:
-        as_json(result.as_dict())
+        as_json(result)
     else:
         show_result(result)
     if result.exit_code:

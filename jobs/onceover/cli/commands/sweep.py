@@ -56,7 +56,7 @@ def sweep(
         known.name, asked, write=not dry_run, say=lambda n, of: told(f"compared {n:,} of {of:,} certified windows")
     )
     if json:
-        as_json(swept.as_dict())
+        as_json(swept)
     else:
         show(swept, dry_run)
     if swept.found:

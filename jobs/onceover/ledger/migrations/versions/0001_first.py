@@ -1,10 +1,14 @@
-"""The first ledger: pipelines, batches, landings, windows, certificates, findings and repairs."""
+"""The ledger: pipelines, batches, landings, windows, certificates, findings, repairs, and what people decided.
+
+A revision is `1.` and the number of its file. Plain numbers of four digits name another chain, whose databases
+`database` refuses.
+"""
 
 from __future__ import annotations
 
 from alembic import op
 
-revision = "0001"
+revision = "1.1"
 down_revision = None
 
 DIGEST = """
@@ -23,8 +27,11 @@ CREATE TABLE onceover.pipeline (
   contract_version integer NOT NULL,
   watermark timestamptz,
   every_window_closed boolean NOT NULL DEFAULT false,
-  created_at timestamptz NOT NULL DEFAULT now()
+  created_at timestamptz NOT NULL DEFAULT now(),
+  log_retention interval,
+  batches_landed bigint NOT NULL DEFAULT 0
 );
+COMMENT ON COLUMN onceover.pipeline.log_retention IS 'The topic''s retention when it was last asked; NULL: for ever.';
 
 CREATE TABLE onceover.contract (
   pipeline text NOT NULL REFERENCES onceover.pipeline DEFERRABLE INITIALLY DEFERRED,
@@ -33,8 +40,23 @@ CREATE TABLE onceover.contract (
   definition jsonb NOT NULL,
   columns jsonb NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
+  who text,
+  why text,
   PRIMARY KEY (pipeline, version)
 );
+COMMENT ON COLUMN onceover.contract.who IS 'Who cut over to this version; NULL for the one it began with.';
+
+CREATE TABLE onceover.cutover (
+  pipeline text NOT NULL,
+  version integer NOT NULL,
+  generation text NOT NULL,
+  kafka_partition integer NOT NULL,
+  first_offset bigint NOT NULL,
+  PRIMARY KEY (pipeline, version, generation, kafka_partition),
+  FOREIGN KEY (pipeline, version) REFERENCES onceover.contract
+);
+COMMENT ON COLUMN onceover.cutover.first_offset IS
+  'The first offset that has this version or a later one; a Kafka partition without a row has it from its start.';
 
 CREATE TABLE onceover.driver (
   pipeline text PRIMARY KEY REFERENCES onceover.pipeline,
@@ -56,10 +78,14 @@ CREATE TABLE onceover.batch (
   landed_at timestamptz,
   committed_at timestamptz,
   superseded_at timestamptz,
-  superseded_why text
+  superseded_why text,
+  scheduling_delay_ms bigint CHECK (scheduling_delay_ms >= 0)
 );
 CREATE INDEX ON onceover.batch (pipeline, batch_id) WHERE state = 'begun';
 CREATE INDEX ON onceover.batch (pipeline, batch_id DESC);
+CREATE INDEX ON onceover.batch (pipeline) WHERE state = 'superseded';
+COMMENT ON COLUMN onceover.batch.scheduling_delay_ms IS
+  'From the submission of the batch to its start; NULL for a refill, which is not submitted.';
 
 CREATE TABLE onceover.batch_range (
   batch_id bigint NOT NULL REFERENCES onceover.batch,
@@ -68,10 +94,14 @@ CREATE TABLE onceover.batch_range (
   start_offset bigint NOT NULL,
   end_offset bigint NOT NULL,
   max_event_time timestamptz,{DIGEST},
+  oldest_record timestamptz,
   PRIMARY KEY (batch_id, generation, kafka_partition, start_offset),
   CHECK (start_offset < end_offset)
 );
 CREATE INDEX ON onceover.batch_range (generation, kafka_partition, end_offset);
+CREATE INDEX ON onceover.batch_range (generation, kafka_partition, start_offset, end_offset);
+COMMENT ON COLUMN onceover.batch_range.oldest_record IS
+  'Smallest Kafka timestamp read: with the topic''s retention it tells how long the log still holds the range.';
 
 CREATE TABLE onceover.landing (
   landing_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -88,6 +118,7 @@ CREATE TABLE onceover.landing (
 );
 CREATE INDEX ON onceover.landing (pipeline, window_start);
 CREATE INDEX ON onceover.landing (batch_id);
+CREATE INDEX ON onceover.landing (pipeline, quarantine_day) WHERE quarantine_day IS NOT NULL;
 
 CREATE TABLE onceover.landing_part (
   landing_id bigint NOT NULL REFERENCES onceover.landing,
@@ -107,25 +138,49 @@ CREATE TABLE onceover.kafka_partition (
   end_offset bigint NOT NULL,
   max_event_time timestamptz,
   caught_up_since timestamptz,
+  truncated_from bigint,
+  records_landed bigint NOT NULL DEFAULT 0,
+  records_quarantined bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (pipeline, generation, kafka_partition)
 );
+COMMENT ON COLUMN onceover.kafka_partition.truncated_from IS
+  'Where the stored offset stood when the log was found to end before it; NULL once the log reaches there again.';
+COMMENT ON COLUMN onceover.kafka_partition.records_landed IS
+  'By all landed batches, quarantine included; one that landed twice counts twice.';
+COMMENT ON COLUMN onceover.kafka_partition.records_quarantined IS 'Those of them that are in quarantine.';
 
-CREATE TABLE onceover."window" (
+CREATE TABLE onceover.stored_offset (
   pipeline text NOT NULL REFERENCES onceover.pipeline,
-  window_start timestamptz NOT NULL,
-  window_end timestamptz NOT NULL,
-  version bigint NOT NULL DEFAULT 0,
-  revision integer NOT NULL DEFAULT 0,
-  certificate_id bigint,
-  tries integer NOT NULL DEFAULT 0,
-  blocked_at timestamptz,
-  blocked_why text,
-  token bigint NOT NULL DEFAULT 0,
-  claimed_by text,
-  claimed_until timestamptz,{DIGEST},
-  PRIMARY KEY (pipeline, window_start)
+  kafka_partition integer NOT NULL,
+  next_offset bigint NOT NULL CHECK (next_offset >= 0),
+  topic_id text NOT NULL,
+  PRIMARY KEY (pipeline, kafka_partition)
 );
-COMMENT ON COLUMN onceover."window".records IS 'Control row: the records and digest that the aggregates count now.';
+COMMENT ON TABLE onceover.stored_offset IS
+  'The offset store `postgres`: where reading goes on, of the topic of that ID.';
+
+CREATE TABLE onceover.offset_place (
+  store text NOT NULL,
+  place text NOT NULL,
+  pipeline text REFERENCES onceover.pipeline,
+  topic_id text,
+  PRIMARY KEY (store, place)
+);
+COMMENT ON TABLE onceover.offset_place IS
+  'Whose offsets a store holds, and of which topic: most stores'' formats have no place for that. Two never share one.';
+
+CREATE TABLE onceover.offset_change (
+  change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  store text NOT NULL,
+  who text NOT NULL,
+  why text NOT NULL,
+  before jsonb,
+  after jsonb NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX ON onceover.offset_change (pipeline);
+COMMENT ON TABLE onceover.offset_change IS 'Where somebody said that reading goes on, by Kafka partition.';
 
 CREATE TABLE onceover.repair_request (
   request_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -140,8 +195,8 @@ CREATE TABLE onceover.repair (
   request_id bigint NOT NULL REFERENCES onceover.repair_request,
   pipeline text NOT NULL,
   window_start timestamptz NOT NULL,
-  state text NOT NULL DEFAULT 'planned'
-    CHECK (state IN ('planned', 'claimed', 'published', 'confirmed', 'revoked', 'failed', 'unneeded')),
+  state text NOT NULL DEFAULT 'planned' CHECK (state IN
+    ('planned', 'claimed', 'published', 'confirmed', 'revoked', 'failed', 'unneeded', 'left', 'restored')),
   reason text,
   token bigint,
   findings jsonb NOT NULL,
@@ -153,9 +208,32 @@ CREATE TABLE onceover.repair (
   blocked boolean NOT NULL DEFAULT false,
   before jsonb,
   after jsonb,
+  overcount bigint
+    GENERATED ALWAYS AS ((before #>> '{{control,records}}')::bigint - (after #>> '{{control,records}}')::bigint) STORED,
   UNIQUE (request_id, window_start)
 );
 CREATE INDEX ON onceover.repair (pipeline, window_start);
+CREATE INDEX ON onceover.repair (pipeline, overcount) WHERE overcount <> 0 AND state <> 'restored';
+COMMENT ON COLUMN onceover.repair.overcount IS
+  'Records that the aggregates counted too many before it, too few if negative; NULL: nothing published, or unknown.';
+
+CREATE TABLE onceover.refill (
+  refill_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  generation text NOT NULL,
+  kafka_partition integer NOT NULL,
+  start_offset bigint NOT NULL,
+  end_offset bigint NOT NULL,
+  request_id bigint NOT NULL REFERENCES onceover.repair_request,
+  batch_id bigint REFERENCES onceover.batch,
+  state text NOT NULL DEFAULT 'wanted' CHECK (state IN ('wanted', 'landed', 'refused')),
+  reason text,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  finished_at timestamptz,
+  CHECK (start_offset < end_offset)
+);
+CREATE UNIQUE INDEX ON onceover.refill (pipeline, generation, kafka_partition, start_offset) WHERE state = 'wanted';
+COMMENT ON TABLE onceover.refill IS 'Offset ranges to read again from Kafka, by whoever is the driver.';
 
 CREATE TABLE onceover.certificate (
   certificate_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -176,10 +254,75 @@ CREATE TABLE onceover.certificate (
   why text NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
   revoked_at timestamptz,
-  revoked_why text
+  revoked_why text,
+  frontiers jsonb NOT NULL DEFAULT '[]',
+  aggregate_records bigint,
+  lines_read bigint,
+  duplicates bigint,
+  before jsonb,
+  after jsonb,
+  losses bigint[] NOT NULL DEFAULT '{{}}',
+  decisions bigint[] NOT NULL DEFAULT '{{}}',
+  verdict text NOT NULL DEFAULT 'exact' CHECK (verdict IN ('exact', 'exact but for accepted losses'))
 );
 CREATE INDEX ON onceover.certificate (pipeline, window_start);
-ALTER TABLE onceover."window" ADD FOREIGN KEY (certificate_id) REFERENCES onceover.certificate;
+CREATE INDEX ON onceover.certificate (certificate_id) INCLUDE (version);
+COMMENT ON COLUMN onceover.certificate.accounted IS
+  'Offset ranges of all landed batches then: [generation, kafka_partition, start, end].';
+COMMENT ON COLUMN onceover.certificate.frontiers IS 'Frontiers then: [generation, kafka_partition, frontier].';
+
+CREATE TABLE onceover.compaction (
+  compaction_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  window_start timestamptz NOT NULL,
+  certificate_id bigint NOT NULL REFERENCES onceover.certificate,
+  text_bytes bigint NOT NULL,
+  bytes bigint NOT NULL,
+  records bigint NOT NULL,
+  high1 bigint NOT NULL, low1 bigint NOT NULL,
+  high2 bigint NOT NULL, low2 bigint NOT NULL,
+  who text NOT NULL,
+  why text NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE UNIQUE INDEX ON onceover.compaction (pipeline, window_start, records, high1, low1, high2, low2);
+COMMENT ON TABLE onceover.compaction IS 'Parquet files beside window files: the records that a certificate counts.';
+
+CREATE TABLE onceover."window" (
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  window_start timestamptz NOT NULL,
+  window_end timestamptz NOT NULL,
+  version bigint NOT NULL DEFAULT 0,
+  revision integer NOT NULL DEFAULT 0,
+  certificate_id bigint REFERENCES onceover.certificate,
+  tries integer NOT NULL DEFAULT 0,
+  blocked_at timestamptz,
+  blocked_why text,
+  token bigint NOT NULL DEFAULT 0,
+  claimed_by text,
+  claimed_until timestamptz,
+  -- NULL and a number is NULL: what is added to an unknown count leaves it unknown.
+  records bigint DEFAULT 0,
+  high1 bigint DEFAULT 0, low1 bigint DEFAULT 0,
+  high2 bigint DEFAULT 0, low2 bigint DEFAULT 0,
+  expired_at timestamptz,
+  overdue_told_at timestamptz,
+  compaction_id bigint REFERENCES onceover.compaction,
+  last_let_go bigint,
+  let_go_certificate bigint,
+  PRIMARY KEY (pipeline, window_start),
+  CHECK (num_nulls(records, high1, low1, high2, low2) IN (0, 5))
+);
+COMMENT ON COLUMN onceover."window".records IS
+  'How many records the rows in the aggregates count; NULL: somebody changed them, only a repair will tell.';
+COMMENT ON COLUMN onceover."window".expired_at IS
+  'Since when its raw is gone, or to be gone, by the pipeline''s retention: its certificate is all there is.';
+COMMENT ON COLUMN onceover."window".overdue_told_at IS
+  'When somebody was told that it was not certified within its deadline; NULL again once it is certified.';
+COMMENT ON COLUMN onceover."window".compaction_id IS
+  'The Parquet file that stands in for text that was let go by the pipeline''s retention: then nothing has expired.';
+COMMENT ON COLUMN onceover."window".last_let_go IS 'The last landing whose text is no longer in the window file.';
+COMMENT ON COLUMN onceover."window".let_go_certificate IS 'The last certificate whose text is no longer there.';
 
 CREATE TABLE onceover.finding (
   finding_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -212,6 +355,101 @@ CREATE TABLE onceover.revision_row (
   FOREIGN KEY (pipeline, window_start, revision) REFERENCES onceover.revision
 );
 CREATE INDEX ON onceover.revision_row (pipeline, window_start, revision);
+
+CREATE TABLE onceover.accepted_loss (
+  loss_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  generation text NOT NULL,
+  kafka_partition integer NOT NULL,
+  start_offset bigint NOT NULL,
+  end_offset bigint NOT NULL,
+  first_window timestamptz NOT NULL,
+  end_window timestamptz NOT NULL,
+  who text NOT NULL,
+  why text NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  CHECK (start_offset < end_offset),
+  CHECK (first_window < end_window)
+);
+CREATE INDEX ON onceover.accepted_loss (pipeline);
+
+CREATE TABLE onceover.decision (
+  decision_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  window_start timestamptz NOT NULL,
+  generation text NOT NULL,
+  kafka_partition integer NOT NULL,
+  record_offset bigint NOT NULL,
+  kept text NOT NULL,
+  who text NOT NULL,
+  why text NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX ON onceover.decision (pipeline, window_start);
+COMMENT ON TABLE onceover.decision IS
+  'Which of several contents of one ID counts, because somebody said so; the last one about an ID holds.';
+
+CREATE TABLE onceover.audit (
+  audit_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  kind text NOT NULL CHECK (kind IN ('window', 'log')),
+  window_start timestamptz,
+  window_end timestamptz,
+  who text NOT NULL,
+  requested_at timestamptz NOT NULL DEFAULT now(),
+  finished_at timestamptz,
+  result jsonb,
+  CHECK (kind = 'log' OR window_start IS NOT NULL)
+);
+CREATE INDEX ON onceover.audit (pipeline, audit_id);
+COMMENT ON TABLE onceover.audit IS 'Re-checks of certificates against raw, and of raw and aggregates against the log.';
+
+CREATE TABLE onceover.expiry (
+  expiry_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  window_start timestamptz,
+  quarantine_day date,
+  version bigint,
+  last_landing bigint NOT NULL,
+  bytes bigint NOT NULL,
+  records bigint NOT NULL,
+  landed_at timestamptz NOT NULL,
+  state text NOT NULL DEFAULT 'wanted' CHECK (state IN ('wanted', 'moved', 'deleted', 'dropped')),
+  reason text,
+  who text NOT NULL,
+  why text NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  moved_at timestamptz,
+  finished_at timestamptz,
+  CHECK ((window_start IS NULL) <> (quarantine_day IS NULL)),
+  CHECK ((window_start IS NULL) = (version IS NULL))
+);
+CREATE INDEX ON onceover.expiry (pipeline, expiry_id) WHERE state = 'wanted';
+CREATE INDEX ON onceover.expiry (pipeline, moved_at) WHERE state = 'moved';
+CREATE UNIQUE INDEX ON onceover.expiry (pipeline, quarantine_day) WHERE state <> 'dropped';
+COMMENT ON TABLE onceover.expiry IS 'Raw files that go by retention: a window''s, or those of a day of quarantine.';
+
+CREATE TABLE onceover.release (
+  batch_id bigint PRIMARY KEY REFERENCES onceover.batch,
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  who text NOT NULL,
+  why text NOT NULL
+);
+CREATE INDEX ON onceover.release (pipeline);
+COMMENT ON TABLE onceover.release IS 'Batches that read no offsets, but landed records out of quarantine.';
+
+CREATE TABLE onceover.released (
+  batch_id bigint NOT NULL REFERENCES onceover.release,
+  generation text NOT NULL,
+  kafka_partition integer NOT NULL,
+  start_offset bigint NOT NULL,
+  end_offset bigint NOT NULL,
+  PRIMARY KEY (batch_id, generation, kafka_partition, start_offset),
+  CHECK (start_offset < end_offset)
+);
+CREATE INDEX ON onceover.released (generation, kafka_partition, start_offset);
+COMMENT ON TABLE onceover.released IS
+  'The IDs of each release: they have the contract''s version of that batch, and no other landing counts them.';
 """
 
 

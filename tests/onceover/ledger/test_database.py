@@ -1,0 +1,59 @@
+"""The version of a database's schema: what is migrated, what is worked on, what is refused."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from onceover.config.endpoints import address
+from onceover.errors import TerminalError
+from onceover.ledger.database import HEAD, connect, migrate, require_current
+from onceover_local.stack import Stack
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.fixture
+def database(stack: Stack) -> Iterator[str]:
+    """The address of an empty database of the test's own."""
+    name = f"t{uuid.uuid4().hex[:10]}"
+    server, own = (make_conninfo(address("postgres"), user="postgres", dbname=each) for each in ("postgres", name))
+    with connect(server, "test") as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            yield own
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def test_empty_database_is_refused_until_it_is_migrated(database: str) -> None:
+    with connect(database) as connection:
+        with pytest.raises(TerminalError, match=f"at version none, this code needs {re.escape(HEAD)}"):
+            require_current(connection)
+        migrate(database)
+        migrate(database)
+        require_current(connection)
+        assert connection.execute("SELECT * FROM onceover.alembic_version").fetchall() == [{"version_num": HEAD}]
+
+
+@pytest.mark.parametrize("version", [f"{number:04}" for number in range(1, 11)])
+def test_database_of_another_chain_is_refused_and_kept(database: str, version: str) -> None:
+    with connect(database) as connection:
+        connection.execute("CREATE SCHEMA onceover")
+        connection.execute("CREATE TABLE onceover.alembic_version (version_num varchar(32) PRIMARY KEY)")
+        connection.execute("INSERT INTO onceover.alembic_version VALUES (%s)", [version])
+        refused = f"is at version {version}, and no migration leads from there.* set ONCEOVER_POSTGRES to an empty one"
+        with pytest.raises(TerminalError, match=refused):
+            require_current(connection)
+        with pytest.raises(TerminalError, match=refused):
+            migrate(database)
+        tables = connection.execute(
+            "SELECT schemaname, tablename FROM pg_tables WHERE schemaname !~ '^(pg_|information_)'"
+        ).fetchall()
+        assert tables == [{"schemaname": "onceover", "tablename": "alembic_version"}]
+        assert connection.execute("SELECT * FROM onceover.alembic_version").fetchall() == [{"version_num": version}]

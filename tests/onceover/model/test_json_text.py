@@ -1,0 +1,51 @@
+"""JSON: which form each type of value has."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from types import MappingProxyType
+
+import pytest
+
+from onceover.model.contract import Column, Columns
+from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
+from onceover.model.json_text import json_text, plain
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.window import Window
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        (True, True),
+        (1.5, 1.5),
+        ("é", "é"),
+        (Kind.LATE, "late"),
+        (Decimal("1.50"), "1.50"),
+        (NOON, "2026-03-01T12:00Z"),
+        (NOON + timedelta(seconds=1), "2026-03-01T12:00:01Z"),
+        (date(2026, 3, 1), "2026-03-01"),
+        (Window.at(NOON, 5), "2026-03-01T12:00Z"),
+        (OffsetRange(KafkaPartition("0a1b2c3d", 1), 2, 5), "0a1b2c3d-1[2, 5)"),
+        (Finding(Kind.LATE, {"records": 3}), {"kind": "late", "records": 3}),
+        (
+            Columns((Column("kind", "text"),), ()),
+            {"keys": [{"name": "kind", "type": "text", "operation": None}], "measures": []},
+        ),
+        (MappingProxyType({"a": (NOON, [NOON])}), {"a": ["2026-03-01T12:00Z", ["2026-03-01T12:00Z"]]}),
+    ],
+)
+def test_plain_value_has_json_types_only(value: object, expected: object) -> None:
+    assert plain(value) == expected
+    assert json.loads(json_text(value)) == expected
+
+
+def test_text_is_one_line_unless_it_is_indented() -> None:
+    assert json_text({"a": [1]}) == '{"a": [1]}'
+    assert json_text({"a": [1]}, indent=2) == '{\n  "a": [\n    1\n  ]\n}'
