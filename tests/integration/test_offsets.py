@@ -185,7 +185,7 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
         assert other.load([0]).offsets == {0: 10}
     assert "needs its path" in onceover("offsets", lane.name, "copy", "--to", "checkpoint", "--reason", "x")[2]
     odd = ("--to", "hdfs", "--path", "/a/../b", "--reason", "x")
-    assert "'/a/../b' does not do" in onceover("offsets", lane.name, "copy", *odd)[2]
+    assert "'/a/../b' is not valid" in onceover("offsets", lane.name, "copy", *odd)[2]
     code, said, _ = onceover("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
     if code == 75:  # not started
         stack.up(["zookeeper"])

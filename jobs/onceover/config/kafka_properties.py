@@ -57,7 +57,7 @@ def refusal(name: str) -> tuple[str, str] | None:
         return "a secret does not belong in this file", remedy
     if name in ("bootstrap.servers", "metadata.broker.list"):
         return "an address does not belong in this file", "put it into the environment as ONCEOVER_KAFKA"
-    return "not one of the client properties a pipeline may set", "remove it; group and isolation stand in [ingest]"
+    return "not one of the client properties a pipeline may set", "remove it; group and isolation are in [ingest]"
 
 
 def client_properties(

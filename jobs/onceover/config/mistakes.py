@@ -33,6 +33,6 @@ class MistakesError(ConfigurationError):
 
 
 def did_you_mean(typed: str, known: Sequence[str]) -> str:
-    """The end of a sentence about a name that nobody knows."""
+    """The end of a sentence about an unknown name."""
     close = get_close_matches(typed, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known)) or 'none'}"
+    return f"did you mean `{close[0]}`?" if close else f"known are {', '.join(sorted(known)) or 'none'}"

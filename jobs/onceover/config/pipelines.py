@@ -27,26 +27,23 @@ def find(name: str, root: Path | None = None) -> Pipeline:
 
 def all_pipelines(root: Path | None = None) -> tuple[Pipeline, ...]:
     """All of them by name, or a MistakesError with the mistakes of all files; two must not share a group."""
-    found: list[Pipeline] = []
+    pipelines: list[Pipeline] = []
     mistakes: list[Mistake] = []
+    groups: dict[str, str] = {}
     for _, path in sorted(_files(root).items()):
         try:
-            found.append(read(path))
+            pipelines.append(read(path))
         except MistakesError as error:
             mistakes.extend(error.mistakes)
-    groups: dict[str, str] = {}
-    for pipeline in found:
-        other = groups.setdefault(pipeline.ingest.group, pipeline.name)
-        if other != pipeline.name:
-            mistakes.append(_shared_group(_files(root)[pipeline.name], other, pipeline.ingest.group))
+            continue
+        group = pipelines[-1].ingest.group
+        if (other := groups.setdefault(group, path.stem)) != path.stem:
+            what = f"pipeline {other} keeps its offsets under the same group {group!r}"
+            remedy = "give each its own, or leave it out"
+            mistakes.append(Mistake(f"{path.parent.name}/{path.name}", "ingest.group", what, remedy))
     if mistakes:
         raise MistakesError(mistakes)
-    return tuple(found)
-
-
-def _shared_group(path: Path, other: str, group: str) -> Mistake:
-    what = f"pipeline {other} keeps its offsets under the same group {group!r}"
-    return Mistake(f"{path.parent.name}/{path.name}", "ingest.group", what, "give each its own, or leave it out")
+    return tuple(pipelines)
 
 
 def _files(root: Path | None) -> dict[str, Path]:

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
 from onceover.config.endpoints import address
-from onceover.config.pipeline_file import offset_path_mistake
+from onceover.config.pipeline_tables import offset_path_mistake
 from onceover.config.pipelines import names
 from onceover.errors import TerminalError, UsageError
 from onceover.kafka import Topic, TopicFacts

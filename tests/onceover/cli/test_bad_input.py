@@ -12,7 +12,7 @@ RANGE = ("--from", "2013-01-01T00:00Z", "--to", "2013-01-02T00:00Z")
 CASES = [
     (("windows", "nosuch"), "there is no pipeline 'nosuch'"),
     (("windows", "../things"), "there is no pipeline '../things'"),
-    (("windows", "thing"), "did you mean things?"),
+    (("windows", "thing"), "did you mean `things`?"),
     (("explain", "nosuch", "2013-01-01T05:00Z"), "there is no pipeline"),
     (("repair", "nosuch", *RANGE, "--dry-run"), "there is no pipeline"),
     (("ingest", "nosuch"), "there is no pipeline"),

@@ -117,10 +117,11 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
     file = "pipelines/orders.toml"
     assert sorted(found) == sorted(
         [
-            f"{file}: contract.topic: missing; take a topic's name: at most 249 letters, digits, dots, _ and -",
-            f"{file}: contract.topik: nobody knows this key; did you mean topic?",
+            f"{file}: contract.topic: missing; take a topic's name: at most 249 letters, digits, dots, _ and -, "
+            "but not . or ..",
+            f"{file}: contract.topik: unknown key; did you mean `topic`?",
             f"{file}: contract.window_minutes: 7 does not divide a day of 1440 minutes; take 6",
-            f"{file}: contract.event_time: is empty; write something, or leave the key out",
+            f"{file}: contract.event_time: is empty; write SQL such as to_timestamp(value.at)",
             f"{file}: contract.keys.window_start: each table of aggregates already has a column of that name; "
             "take another name",
             f"{file}: contract.keys.Country: cannot be a column's name; "
@@ -135,17 +136,18 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
             f"{file}: contract.bounds.horizon: '2 weeks' is no duration; "
             'write it like "90s", "15m", "1h" or "2d", at most 3650d',
             f"{file}: ingest.idle_after: '0s' is too short; take at least \"1ms\"",
-            f"{file}: ingest.max_records_per_batch: 'True' is not a whole number; write a number from 1",
+            f"{file}: ingest.max_records_per_batch: 'True' is not a whole number; write a number from 1, below 2^31",
             f"{file}: ingest.offset_path: a checkpoint needs its path on HDFS; take an absolute path such as "
-            "/checkpoints/flights, without hdfs://, spaces, // or a / at the end, or leave it out",
-            f"{file}: ingest.sharding: 'backlogs' is none of {', '.join(SHARDING)}; did you mean backlog?",
-            f"{file}: storage.raw_root: '/raw/../etc' has . or .. in it; write the path without them",
+            "/checkpoints/flights, without hdfs://, spaces, //, /./, /../ or a / at the end, or leave it out",
+            f"{file}: ingest.sharding: 'backlogs' is none of {', '.join(SHARDING)}; did you mean `backlog`?",
+            f"{file}: storage.raw_root: '/raw/../etc' is not valid; take an absolute path such as /onceover/raw, "
+            "without hdfs://, spaces, //, /./, /../ or a / at the end",
             f"{file}: kafka.group.id: not one of the client properties a pipeline may set; "
-            "remove it; group and isolation stand in [ingest]",
+            "remove it; group and isolation are in [ingest]",
             f"{file}: kafka.sasl.password: a secret does not belong in this file; "
             "put it into the environment as ONCEOVER_KAFKA_SASL_PASSWORD, or into a file named there as "
             "ONCEOVER_KAFKA_SASL_PASSWORD_FILE",
-            f"{file}: colour: nobody knows this key; known are contract, ingest, kafka, repair, storage",
+            f"{file}: colour: unknown key; known are contract, ingest, kafka, repair, storage",
         ]
     )
 
@@ -221,7 +223,7 @@ def test_a_pipeline_is_looked_up_and_never_a_path(tmp_path: Path) -> None:
 def test_an_unknown_pipeline_is_answered_with_the_nearest_known(tmp_path: Path) -> None:
     written(tmp_path, SMALLEST)
 
-    with pytest.raises(UsageError, match=r"there is no pipeline 'order'; did you mean orders\?"):
+    with pytest.raises(UsageError, match=r"there is no pipeline 'order'; did you mean `orders`\?"):
         find("order", tmp_path)
     with pytest.raises(UsageError, match="there is no pipeline 'zzz'; known are orders"):
         find("zzz", tmp_path)

@@ -180,7 +180,7 @@ def test_required_fields_must_be_in_the_schema(spark: SparkSession) -> None:
     contract = plain(schema="origin STRING, s STRUCT<b: INT>", required=("orgin", "s.b", "s.c", "origin.x"))
 
     assert refusals(spark, contract) == [
-        "required: the schema has no field orgin; did you mean origin?",
+        "required: the schema has no field orgin; did you mean `origin`?",
         "required: the schema has no field s.c; known are b",
         "required: the schema has no field origin.x; known are none",
     ]

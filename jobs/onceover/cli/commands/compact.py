@@ -12,7 +12,7 @@ from onceover.cli.commands.repair import given, who
 from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import as_json, progress, say, table
 from onceover.cli.spark_entry import told
-from onceover.config.toml_table import DURATION_RULE, milliseconds
+from onceover.config.duration import DURATION_RULE, milliseconds
 from onceover.errors import UsageError
 from onceover.explain.finding_text import counted
 from onceover.model.window import WindowRange, written

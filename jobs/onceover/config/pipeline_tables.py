@@ -1,0 +1,227 @@
+"""The tables of a pipeline's TOML: their keys and defaults, and what each value may be.
+
+A field is named for its key in the file, durations with `_ms` at the end; its description is the remedy for a missing
+or wrong value. Rules across keys are validators of the later key, so that one pass finds all mistakes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationInfo
+from pydantic.dataclasses import dataclass
+from pydantic_core import PydanticCustomError
+
+from onceover.config.duration import DURATION_RULE, milliseconds
+from onceover.config.kafka_properties import refusal
+from onceover.config.mistakes import did_you_mean
+from onceover.model.batch_plan import SHARDING
+from onceover.model.contract import OPERATIONS
+from onceover.model.pipeline import NAME, NAME_RULE, OFFSET_STORES
+from onceover.model.window import DAY_MINUTES, is_window_length
+
+MAX_KEYS = 16  # with the window's start they are one index row of PostgreSQL
+_TAKEN = frozenset(
+    {"window_start", "window_end", "window_ms", "revision"}
+)  # each table or query of aggregates has them
+_SYSTEM = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax"})  # each table of PostgreSQL has them
+_PATH = r"^(/(\.*[A-Za-z0-9_=-][A-Za-z0-9_.=-]*|\.{3,}))+$"  # no . and no .. in it
+_PATH_RULE = "take an absolute path such as {}, without hdfs://, spaces, //, /./, /../ or a / at the end"
+_TOPIC = r"^(\.*[A-Za-z0-9_-][A-Za-z0-9_.-]*|\.{3,})$"  # not . and not ..
+_TOPIC_RULE = "take a topic's name: at most 249 letters, digits, dots, _ and -, but not . or .."
+_SCHEMA_RULE = 'list the fields with their types, such as schema = "origin STRING, dep_delay INT"'
+_SECOND, _HOUR, _DAY = 1_000, 3_600_000, 86_400_000
+_CONFIG = ConfigDict(extra="forbid", alias_generator=lambda name: name.removesuffix("_ms"))
+
+
+def _wrong(what: str, remedy: str, within: str = "") -> PydanticCustomError:
+    """A mistake in a value, or at a key within it; `{key}` in the remedy becomes the value's own key."""
+    return PydanticCustomError("mistake", "{what}; {remedy}", {"what": what, "remedy": remedy, "within": within})
+
+
+def _one_of(*choices: str) -> AfterValidator:
+    def check(value: str) -> str:
+        if value not in choices:
+            raise _wrong(f"{value[:80]!r} is none of {', '.join(choices)}", did_you_mean(value, choices))
+        return value
+
+    return AfterValidator(check)
+
+
+def _duration(least: str = "0s", unless: str | None = None) -> BeforeValidator:
+    """Milliseconds of a written duration; None for the word `unless`."""
+
+    def check(value: Any) -> int | None:
+        if value == unless:
+            return None
+        length = milliseconds(value) if isinstance(value, str) else None
+        if length is None:
+            raise _wrong(f"{str(value)[:80]!r} is no duration", DURATION_RULE)
+        if length < (milliseconds(least) or 0):
+            raise _wrong(f"{value[:80]!r} is too short", f'take at least "{least}"')
+        return length
+
+    return BeforeValidator(check)
+
+
+def _window_length(minutes: int) -> int:
+    if not is_window_length(minutes):
+        near = min((m for m in range(1, DAY_MINUTES + 1) if is_window_length(m)), key=lambda m: abs(m - minutes))
+        raise _wrong(f"{minutes} does not divide a day of {DAY_MINUTES} minutes", f"take {near}")
+    return minutes
+
+
+def _json_only(fields: Collection[str] | None, info: ValidationInfo) -> Collection[str]:
+    form = info.data.get("format")  # absent where it is wrong itself
+    if form == "json" and fields is None:
+        raise _wrong("missing, and format is json", _SCHEMA_RULE)
+    if form in ("text", "binary") and fields:
+        raise _wrong(f"format is {form}, which has no fields", 'leave it out, or set format = "json"')
+    return "" if fields is None else fields
+
+
+def _different(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise _wrong("holds a name twice", "write each name once")
+    return names
+
+
+def _column(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise _wrong("cannot be a column's name", f"take {NAME_RULE}")
+    if name in _TAKEN | _SYSTEM:
+        whose = "each table of aggregates" if name in _TAKEN else "each PostgreSQL table"
+        raise _wrong(f"{whose} already has a column of that name", "take another name")
+    return name
+
+
+def _not_a_key(name: str, info: ValidationInfo) -> str:
+    keys = (info.context or {})["contract"].get("keys")  # as written, because wrong keys have names too
+    if isinstance(keys, dict) and name in keys:
+        raise _wrong("a key has the same name", "rename one of them")
+    return name
+
+
+def _measure(table: dict[str, str]) -> dict[str, str]:
+    if len(table) != 1 or not table.keys() <= set(OPERATIONS):
+        others = ", ".join(operation for operation in OPERATIONS if operation != "sum")
+        raise _wrong("a measure has exactly one operation", f'write {{key}} = {{ sum = "value.x" }}, or {others}')
+    for operation, sql in table.items():
+        if sql == "*" and operation != "count":
+            raise _wrong("only a count takes *", "name what to take, such as value.x", operation)
+    return table
+
+
+def offset_path_mistake(store: str, path: str) -> str | None:
+    """What is wrong with that path for that offset store, None if nothing is: stores of files alone have a path."""
+    if not path:
+        return "a checkpoint needs its path on HDFS" if store == "checkpoint" else None
+    if store not in ("file", "hdfs", "checkpoint"):
+        return f"offset store {store} has no path"
+    return None if re.fullmatch(_PATH, path) else f"{path[:80]!r} is not valid"
+
+
+def _offset_path(path: str | None, info: ValidationInfo) -> str:
+    store = info.data.get("offset_store")  # absent where it is wrong itself
+    if store and (what := offset_path_mistake(store, path or "")):
+        raise _wrong(what, f"{_PATH_RULE.format('/checkpoints/flights')}, or leave it out")
+    return path or ""
+
+
+def _flat(values: Any, prefix: str = "") -> Any:
+    """Kafka's properties are flat; TOML reads `security.protocol = ...` as a table in a table."""
+    if not isinstance(values, dict):
+        return values
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return flat
+
+
+def _property(name: str) -> str:
+    if why := refusal(name):
+        raise _wrong(*why)
+    return name
+
+
+def _property_text(value: Any) -> str:
+    if not isinstance(value, str | int):
+        raise _wrong("is not a string, a number or a boolean", "write it as a string")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\x00]*$")]
+Count = Annotated[int, Field(strict=True, ge=1, lt=2**31, description="write a number from 1, below 2^31")]
+Bound = Annotated[int | None, _duration(unless="none")]
+Column = Annotated[str, AfterValidator(_column)]
+Topic = Annotated[Text, Field(pattern=_TOPIC, max_length=249, description=_TOPIC_RULE)]
+Group = Annotated[Text, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$", description="take letters, digits, dots, _ and -")]
+Measures = Annotated[
+    dict[Annotated[Column, AfterValidator(_not_a_key)], Annotated[dict[str, Text], AfterValidator(_measure)]],
+    Field(min_length=1, description='name at least one, such as records = { count = "*" }'),
+]
+Schema = Annotated[Text | None, Field(description=_SCHEMA_RULE), AfterValidator(_json_only)]
+Property = Annotated[str, AfterValidator(_property)]
+PropertyText = Annotated[str, BeforeValidator(_property_text)]
+RawRoot = Annotated[Text, Field(pattern=_PATH, description=_PATH_RULE.format("/onceover/raw"))]
+
+
+@dataclass(config=_CONFIG)
+class BoundsTable:
+    horizon_ms: Bound = 30 * _DAY
+    skew_ms: Bound = _DAY
+
+
+@dataclass(config=_CONFIG)
+class ContractTable:
+    topic: Topic
+    window_minutes: Annotated[Count, AfterValidator(_window_length)]
+    event_time: Annotated[Text, Field(description="write SQL such as to_timestamp(value.at)")]
+    measures: Measures
+    format: Annotated[Text, _one_of("json", "text", "binary")] = "json"
+    schema: Schema = Field(default=None, validate_default=True)
+    required: Annotated[tuple[Text, ...], AfterValidator(_different), AfterValidator(_json_only)] = ()
+    tombstone: Annotated[Text, _one_of("quarantine", "record")] = "quarantine"
+    keys: dict[Column, Text] = Field(default_factory=dict, max_length=MAX_KEYS)
+    bounds: BoundsTable = Field(default_factory=BoundsTable)
+
+
+@dataclass(config=_CONFIG)
+class IngestTable:
+    allowed_lateness_ms: Annotated[int, _duration()] = _HOUR
+    idle_after_ms: Annotated[int, _duration("1ms")] = 30 * _SECOND
+    interval_ms: Annotated[int, _duration("1ms")] = 2 * _SECOND
+    max_records_per_batch: Count = 200_000
+    offset_store: Annotated[Text, _one_of(*OFFSET_STORES)] = "postgres"
+    offset_path: Annotated[Text | None, AfterValidator(_offset_path)] = Field(default=None, validate_default=True)
+    group: Group = ""  # onceover-NAME
+    isolation: Annotated[Text, _one_of("read_committed", "read_uncommitted")] = "read_committed"
+    first_start: Annotated[Text, _one_of("earliest", "latest")] = "earliest"
+    rate_control: Annotated[Text, _one_of("none", "pid")] = "none"
+    start_rate: Annotated[int, Field(strict=True, ge=51, le=999, description="write a number from 51 to 999")] = 500
+    min_rate: Count = 100
+    share: Annotated[Text, _one_of("fair", "plain")] = "fair"
+    sharding: Annotated[Text, _one_of(*SHARDING)] = "backlog"
+
+
+@dataclass(config=_CONFIG)
+class StorageTable:
+    raw_root: RawRoot = "/onceover/raw"
+    retention_ms: Annotated[int | None, _duration("1d", unless="none")] = None
+
+
+@dataclass(config=_CONFIG)
+class RepairTable:
+    max_tries: Count = 3
+    deadline_ms: Annotated[int | None, _duration("1ms", unless="none")] = None
+
+
+@dataclass(config=_CONFIG)
+class PipelineTable:
+    contract: ContractTable
+    ingest: IngestTable = Field(default_factory=IngestTable)
+    storage: StorageTable = Field(default_factory=StorageTable)
+    repair: RepairTable = Field(default_factory=RepairTable)
+    kafka: Annotated[dict[Property, PropertyText], BeforeValidator(_flat)] = Field(default_factory=dict)
