@@ -1,0 +1,83 @@
+"""One ingest process for each pipeline that has a TOML: started, restarted after an end, stopped together."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+LOOK_SECONDS: Final = 5.0
+"""How often the supervisor looks for new TOMLs."""
+LONGEST_PAUSE_SECONDS: Final = 60.0
+"""The longest wait before a restart; a process that ran for so long is restarted at once."""
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """Runs `command(pipeline)` for each of `names()`, until `stop` is set. What a process prints goes to `say`, line by
+    line behind its pipeline's name. No pipeline waits for another one, or ends with it."""
+
+    names: Callable[[], Collection[str]]
+    command: Callable[[str], Sequence[str]]
+    say: Callable[[str], None]
+    stop: threading.Event
+    first_pause: float = 1.0
+    _running: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+    _starting: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self, look_seconds: float = LOOK_SECONDS) -> None:
+        """Return once `stop` is set and each process, having got SIGTERM, has ended by itself."""
+        threads: dict[str, threading.Thread] = {}
+        try:
+            while not self.stop.is_set():
+                for name in self.names():
+                    if name not in threads or not threads[name].is_alive():
+                        threads[name] = threading.Thread(target=self._keep, args=(name,), name=f"ingest {name}")
+                        threads[name].start()
+                self.stop.wait(look_seconds)
+        finally:
+            self.stop.set()
+            with self._starting:
+                for process in self._running.values():
+                    process.terminate()
+            for thread in threads.values():
+                thread.join()
+
+    def _keep(self, name: str) -> None:
+        """Restart the pipeline's process as long as its TOML is there, after a pause that doubles each time."""
+        pause = self.first_pause
+        while name in self.names():
+            began = time.monotonic()
+            code = self._run(name)
+            if self.stop.is_set():
+                return
+            if time.monotonic() - began >= LONGEST_PAUSE_SECONDS:
+                pause = self.first_pause
+            self.say(f"{name} | ingest ended with exit code {code}; it starts again in {pause:.0f} s")
+            if self.stop.wait(pause):
+                return
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    def _run(self, name: str) -> int:
+        with self._starting:  # no process starts once those that run have got SIGTERM
+            if self.stop.is_set():
+                return 0
+            # A process group of its own: a terminal's Ctrl-C would else reach its JVM.
+            process = self._running[name] = subprocess.Popen(
+                self.command(name),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                process_group=0,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        with process:
+            for line in process.stdout or ():
+                self.say(f"{name} | {line.rstrip()}")
+        return process.returncode
