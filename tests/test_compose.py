@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +18,6 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from onceover.config.airflow import POOL
-from onceover.config.pipelines import names
 from onceover_local.stack.airflow import AirflowProcess
 from onceover_local.stack.hdfs import DataNode, NameNode
 from onceover_local.stack.jars import ROOTS
@@ -68,6 +67,19 @@ POSTGRES = {
     "listen_addresses": ADDRESS,
     "port": ADDRESS,
     "unix_socket_directories": "its image makes the databases over its socket, whose path is short there",
+}
+SPARK_OPTIONS = {
+    "--host": ADDRESS,
+    "--port": ADDRESS,
+    "--webui-port": ADDRESS,
+}
+SPARK_ENVIRONMENT = {
+    "SPARK_HOME": FOLDER,
+    "SPARK_CONF_DIR": FOLDER,
+    "SPARK_LOCAL_IP": ADDRESS,
+    "SPARK_DAEMON_MEMORY": "Spark's own default: a container's memory is not shared with all other parts",
+    "SPARK_DAEMON_JAVA_OPTS": "Java's own defaults, for the same reason",
+    "SPARK_NO_DAEMONIZE": "spark-class stays in the foreground by itself; only Spark's sbin scripts read it",
 }
 AIRFLOW_ENVIRONMENT = {
     "AIRFLOW_HOME": FOLDER,
@@ -180,12 +192,14 @@ def test_spark_is_set_as_the_embedded_cluster(place: Place, service: str) -> Non
     program, *arguments = embedded.argv
     composed: list[str] = SERVICES[service]["command"]
     assert composed[:2] == [Path(program).name, arguments[0]]
-    assert set(pairwise(composed)) >= {
-        (name, value) for name, value in pairwise(arguments) if name in ("--cores", "--memory")
-    }
-    cores = "-Dspark.deploy.defaultCores=2"
-    assert (cores in embedded.environment.get("SPARK_MASTER_OPTS", "")) == (service == "spark-master")
-    assert (environment(service).get("SPARK_MASTER_OPTS") == cores) == (service == "spark-master")
+    differ = SPARK_OPTIONS | ({} if service == "spark-master" else {"--work-dir": FOLDER})
+    assert differences(options(arguments), options(composed)) == differ.keys()
+    set_here = {name: value for name, value in environment(service).items() if name.startswith("SPARK_")}
+    assert differences(embedded.environment, set_here) == SPARK_ENVIRONMENT.keys()
+
+
+def options(command: Sequence[str]) -> dict[str, str]:
+    return {name: value for name, value in pairwise(command) if name.startswith("--")}
 
 
 def test_compose_images_are_of_the_embedded_versions() -> None:
@@ -213,11 +227,13 @@ def test_compose_services_do_not_wait_in_a_circle() -> None:
     assert waits == {}
 
 
-def test_pipelines_each_have_an_ingest_that_restarts() -> None:
-    for pipeline in names(ROOT):
-        service = SERVICES[f"ingest-{pipeline}"]
-        assert service["command"] == ["python", "jobs/ingest.py", "--pipeline", pipeline]
-        assert service["restart"] == "unless-stopped"
+def test_compose_ingest_runs_every_pipeline_and_restarts() -> None:
+    service = SERVICES["ingest"]
+    assert service["command"] == ["onceover", "ingest", "--all"]
+    assert service["restart"] == "unless-stopped"
+    assert "./pipelines:/opt/onceover/pipelines:ro" in service["volumes"]
+    ours = {name: value for name, value in environment("scheduler").items() if name.startswith("ONCEOVER_")}
+    assert environment("ingest").items() >= ours.items()
 
 
 def texts(value: object) -> Iterator[str]:

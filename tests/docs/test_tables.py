@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import fields
+from typing import Any
 
+import pytest
 from tests.docs.pages import ROOT, read, rows
 
 from onceover.cli.exit_codes import EVERYWHERE
+from onceover.config import pipeline_tables
+from onceover.config.duration import milliseconds
 from onceover.config.endpoints import PARTS
 from onceover.fault_points import CompactStep, RepairStep, Step
 from onceover.ledger.queries import WindowState
@@ -87,6 +91,33 @@ def test_reference_explains_every_key_of_the_example() -> None:
 
 def test_reference_explains_every_ingest_key_that_is_read() -> None:
     assert _named("[ingest]") == {each.name.removesuffix("_ms") for each in fields(IngestPolicy)}
+
+
+@pytest.mark.parametrize(
+    ("heading", "table"),
+    [
+        ("[contract]", pipeline_tables.ContractTable),
+        ("[contract.bounds]", pipeline_tables.BoundsTable),
+        ("[ingest]", pipeline_tables.IngestTable),
+        ("[storage]", pipeline_tables.StorageTable),
+        ("[repair]", pipeline_tables.RepairTable),
+    ],
+)
+def test_reference_has_every_key_with_its_default(heading: str, table: Any) -> None:
+    defaults = {
+        field.alias: "required" if field.is_required() else field.default
+        for field in table.__pydantic_fields__.values()
+        if field.alias not in ("keys", "measures", "bounds")  # they have sections of their own
+    }
+    section = re.split(r"^###? ", REFERENCE.section(heading), flags=re.MULTILINE)[0]
+    shown = {key.strip("`"): default.strip("`") for key, default, _ in rows(section)}
+    assert shown.keys() == defaults.keys()
+    for key, default in defaults.items():
+        text = shown[key].strip('"')
+        accepted = {text, milliseconds(text), *({None, ""} if text == "none" else ())}
+        accepted |= {int(text)} if text.isdecimal() else {()} if text == "[]" else set()
+        accepted |= {None} if key == "schema" else {""} if key == "group" else set()  # by the format; by the name
+        assert default in accepted, key
 
 
 def test_reference_names_variables_that_the_code_reads() -> None:

@@ -16,6 +16,8 @@ CASES = [
     (("explain", "nosuch", "2013-01-01T05:00Z"), "there is no pipeline"),
     (("repair", "nosuch", *RANGE, "--dry-run"), "there is no pipeline"),
     (("ingest", "nosuch"), "there is no pipeline"),
+    (("ingest",), "name one pipeline, or take --all"),
+    (("ingest", "things", "--all"), "name one pipeline, or take --all"),
     (("pipelines", "check", "nosuch", "--no-spark"), "there is no pipeline"),
     (("pipelines", "migrate", "nosuch", "--dry-run"), "there is no pipeline"),
     (("pipelines", "migrate", "things"), "a migration needs a reason"),

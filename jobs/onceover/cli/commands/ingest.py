@@ -1,14 +1,18 @@
-"""`onceover ingest`: becomes the ingest job, so that what a supervisor sends reaches the job itself."""
+"""`onceover ingest`: becomes the ingest job, so that a supervisor's signals reach the job itself; or supervises all."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+from typing import Annotated
 
 import typer
 
 from onceover.cli.arguments import PipelineName, entry
 from onceover.cli.exit_codes import epilog
+from onceover.errors import UsageError
 
 
 def add_to(app: typer.Typer) -> None:
@@ -16,6 +20,7 @@ def add_to(app: typer.Typer) -> None:
         epilog=epilog(
             "onceover ingest flights",
             "onceover ingest flights > flights.log 2>&1 &",
+            "onceover ingest --all",
             codes={
                 0: "it was told to stop, finished its batch and committed",
                 1: "it cannot go on; the last line says",
@@ -24,15 +29,34 @@ def add_to(app: typer.Typer) -> None:
     )(ingest)
 
 
-def ingest(pipeline: PipelineName) -> None:
-    """Land a pipeline's records in window files and keep its near-real-time aggregates, until told to stop.
+def ingest(
+    pipeline: PipelineName = "",
+    every: Annotated[bool, typer.Option("--all", help="Every pipeline, each in a process of its own.")] = False,
+) -> None:
+    """Land a pipeline's records in window files and keep its near-real-time aggregates, until a signal stops it.
 
     SIGTERM or Ctrl-C: it finishes the batch under way, commits it and exits 0. It may be killed at any time; whatever
-    that leaves wrong is found and repaired.
+    that leaves wrong is found and repaired. With --all a process that ends is started again, a new TOML starts one
+    more, and each line begins with its pipeline's name.
     """
     from onceover.config.pipelines import find
 
+    if bool(pipeline) == every:
+        raise UsageError("name one pipeline, or take --all for every TOML under pipelines/")
+    if every:
+        _supervise()
+        return
     command = entry("ingest.py", "--pipeline", find(pipeline).name)
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(command[0], command)
+
+
+def _supervise() -> None:
+    from onceover.config.pipelines import names
+    from onceover.ingest.supervisor import Supervisor
+
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    Supervisor(names, lambda name: entry("ingest.py", "--pipeline", name), typer.echo, stop).run()
