@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from bench import bursts, compact, detect, ingest, offset_stores, partitioner, sharding
 from bench.table import Row, results, show
 from onceover.config.endpoints import address
-from onceover.ledger.database import migrate
+from onceover.ledger.migrate import migrate
 from onceover_local.stack import Stack, surroundings
 
 BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {

@@ -21,17 +21,15 @@ from bench.table import Row, alternate, middle, results, runs
 from onceover.audit import store as audit_store
 from onceover.compaction.job import CompactRun, Ended
 from onceover.config.endpoints import address
-from onceover.config.pipelines import find
+from onceover.context import PipelineContext, open_pipeline
 from onceover.detection import service as detection_service
 from onceover.fault_points import Holding
 from onceover.ingest.job import driver, opened
 from onceover.ledger import compactions, drivers
 from onceover.ledger.catalog import Registered, register
-from onceover.ledger.database import Connection, connect
 from onceover.model.claim import Claimed
 from onceover.model.digest import Digest
-from onceover.model.pipeline import Pipeline
-from onceover.raw.window_files import Layout, WindowFiles
+from onceover.raw.layout import Layout
 from onceover.repair.proof import verify
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.contract_check import check
@@ -73,29 +71,26 @@ def run() -> tuple[list[Row], list[str]]:
     os.environ["ONCEOVER_PIPELINES"] = str(folder)
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--master local[2] --driver-memory 4g pyspark-shell")
     _produce(2 if os.environ.get("BENCH") == "quick" else 12)
-    spark, pipeline = build("bench compact"), find(NAME)
-    files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, NAME))
-    with connect(address("postgres"), "onceover bench") as ledger:
-        known = _ingested(spark, ledger, pipeline)
-        detection_service.detect(NAME, who="bench", why="bench")
+    spark = build("bench compact")
+    with open_pipeline(NAME, "bench") as context:
+        known = _ingested(spark, context)
+        detection_service.detect(context, who="bench", why="bench")
         started = time.monotonic()
-        due = compactions.due(ledger, NAME, 0, None, None)
-        ended = CompactRun(spark, ledger, known, files, address("hdfs"), "bench", "bench", Holding()).run(due)
+        due = compactions.due(context.ledger, NAME, 0, None, None)
+        ended = CompactRun(spark, context, known, "bench", "bench", Holding()).run(due)
         compacted_s = time.monotonic() - started
-        claimed = [audit_store.certified(ledger, NAME, one.due.window_start).claimed for one in ended]
-    rows = _compared(spark, known, files, claimed, ended)
+        claimed = [audit_store.certified(context.ledger, NAME, one.due.window_start).claimed for one in ended]
+    rows = _compared(spark, known, context.layout, claimed, ended)
     spark.stop()
     return rows, [f"written, read back and noted in {compacted_s:.0f} s, on a Spark that was warm"]
 
 
 def _compared(
-    spark: SparkSession, known: Registered, files: WindowFiles, claimed: Sequence[Claimed], ended: Sequence[Ended]
+    spark: SparkSession, known: Registered, layout: Layout, claimed: Sequence[Claimed], ended: Sequence[Ended]
 ) -> list[Row]:
     root = address("hdfs").rstrip("/")
-    text = {one.due.window_start: root + files.layout.window_file(one.due.window_start) for one in ended}
-    parquet = {
-        one.due.window_start: root + files.layout.parquet_file(one.due.window_start, one.due.digest) for one in ended
-    }
+    text = {one.due.window_start: root + layout.window_file(one.due.window_start) for one in ended}
+    parquet = {one.due.window_start: root + layout.parquet_file(one.due.window_start, one.due.digest) for one in ended}
     certified = {one.due.window_start: one.due.digest for one in ended}
     said: list[Said] = []
 
@@ -128,13 +123,14 @@ def _compared(
     ]  # fmt: skip
 
 
-def _ingested(spark: SparkSession, ledger: Connection, pipeline: Pipeline) -> Registered:
+def _ingested(spark: SparkSession, context: PipelineContext) -> Registered:
     """Everything landed, and every window closed."""
-    with opened(pipeline, ledger) as (topic, offsets):
+    pipeline, ledger = context.pipeline, context.ledger
+    with opened(context) as (topic, offsets):
         known = register(ledger, pipeline, check(spark, pipeline.contract))
         epoch = drivers.acquire(ledger, NAME, "bench")
         try:
-            ingest = driver(spark, ledger, epoch, known, pipeline, topic, offsets, Holding())
+            ingest = driver(spark, context, epoch, known, topic, offsets, Holding())
             while not ingest.turn().every_window_closed:
                 pass
         finally:

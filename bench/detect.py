@@ -23,7 +23,8 @@ from onceover.detection.sweep import sweep
 from onceover.ledger.database import Connection, connect
 from onceover.model.finding_kinds import Kind
 from onceover.observability import snapshot
-from onceover.raw.window_files import Layout, WindowFiles
+from onceover.raw.layout import Layout
+from onceover.raw.window_files import WindowFiles
 
 FAILURES = 100
 MONTH = 31 * 24 * 60 // large_ledger.MINUTES

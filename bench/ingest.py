@@ -26,7 +26,7 @@ from onceover.model.batch_plan import sharded
 from onceover.model.contract import Contract, Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
-from onceover.raw.window_files import Layout
+from onceover.raw.layout import Layout
 from onceover.spark.contract_check import check
 from onceover.spark.leases import Leases
 from onceover.spark.session import build

@@ -17,7 +17,7 @@ from onceover.ledger.database import Connection
 from onceover.model import line
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms, to_ms
-from onceover.raw.window_files import Layout
+from onceover.raw.layout import Layout
 
 _THREADS = 8
 _BATCH = OWN + BEFORE  # offsets of a batch in each Kafka partition

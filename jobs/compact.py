@@ -6,16 +6,12 @@ import argparse
 from collections.abc import Sequence
 
 from onceover.compaction.job import CompactRun
-from onceover.config.endpoints import address
-from onceover.config.pipelines import find
+from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.fault_points import Holding
 from onceover.ledger import compactions
-from onceover.ledger.catalog import require_same_contract
-from onceover.ledger.database import connect, require_current
 from onceover.model.json_text import json_text
 from onceover.model.window import parse_moment
-from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.session import running
 
 
@@ -29,17 +25,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--who", required=True, help="kept with each window")
     parser.add_argument("--why", required=True, help="kept with each window")
     chosen = parser.parse_args(arguments)
-    pipeline, hdfs, holding = find(chosen.pipeline), address("hdfs"), Holding.from_environment()
-    with connect(address("postgres"), f"onceover compact {pipeline.name}") as connection:
-        require_current(connection)
-        known = require_same_contract(connection, pipeline)
-        compactions.be_the_only_one(connection, known.name)
-        due = compactions.due(connection, known.name, chosen.older_than_ms, chosen.start, chosen.end)
-        files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
-        files.check()
-        with running(f"onceover compact {pipeline.name}") as spark:
-            compacting = CompactRun(spark, connection, known, files, hdfs, chosen.who, chosen.why, holding)
-            ended = compacting.run(due)
+    holding = Holding.from_environment()
+    with open_pipeline(chosen.pipeline, "compact") as context:
+        known = context.require_same_contract()
+        compactions.be_the_only_one(context.ledger, known.name)
+        due = compactions.due(context.ledger, known.name, chosen.older_than_ms, chosen.start, chosen.end)
+        context.files.check()
+        with running(f"onceover compact {known.name}") as spark:
+            ended = CompactRun(spark, context, known, chosen.who, chosen.why, holding).run(due)
     print(json_text(ended))
     return 0
 

@@ -9,9 +9,10 @@ import signal
 import socket
 import threading
 from collections.abc import Sequence
+from typing import Final
 
-from onceover.config.endpoints import address
-from onceover.config.pipelines import find
+from onceover.config.endpoints import PartName
+from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.errors import BusyError, TerminalError
 from onceover.fault_points import Holding
@@ -20,41 +21,42 @@ from onceover.ingest.report import show
 from onceover.kafka import Topic
 from onceover.ledger import drivers
 from onceover.ledger.catalog import keep_log_retention, register
-from onceover.ledger.database import Connection, connect, migrate
+from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Heart
-from onceover.raw.window_files import Layout, WindowFiles
+from onceover.ledger.migrate import migrate
 from onceover.spark.contract_check import check
 from onceover.spark.session import running
+
+_PARTS: Final[tuple[PartName, ...]] = ("kafka", "webhdfs", "hdfs", "postgres")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run until SIGTERM or SIGINT: then finish the batch under way, commit it and exit 0."""
     parser = argparse.ArgumentParser(prog="ingest.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
-    pipeline = find(parser.parse_args(arguments).pipeline)
+    chosen = parser.parse_args(arguments)
     stop, holding = threading.Event(), Holding.from_environment()
-    *_, postgres = (address(part) for part in ("kafka", "webhdfs", "hdfs", "postgres"))
-    migrate(postgres)
-    WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name)).check()
-    with (
-        connect(postgres, f"onceover ingest {pipeline.name}") as ledger,
-        opened(pipeline, ledger) as (topic, offsets),
-    ):
-        topic.facts()  # an unreachable broker or an unknown topic is told before Spark starts
-        drivers.refuse_beside_a_living_one(ledger, pipeline.name)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
-        with running(f"onceover ingest {pipeline.name}") as spark:
-            known = register(ledger, pipeline, check(spark, pipeline.contract))
-            _keep_log_retention(ledger, pipeline.name, topic)
-            epoch = _acquire(ledger, pipeline.name, stop)
-            if epoch is None:
-                return 0
-            known.table.sweep(ledger, "batch:")
-            loop = driver(spark, ledger, epoch, known, pipeline, topic, offsets, holding)
-            with Heart(postgres, epoch) as heart:
-                loop.run(stop, heart.lost, show(pipeline.name))
-            drivers.release(ledger, epoch)
+    with open_pipeline(chosen.pipeline, "ingest") as context:
+        *_, postgres = map(context.address, _PARTS)
+        migrate(postgres)
+        context.files.check()
+        pipeline, ledger = context.pipeline, context.ledger
+        with opened(context) as (topic, offsets):
+            topic.facts()  # an unreachable broker or an unknown topic is told before Spark starts
+            drivers.refuse_beside_a_living_one(ledger, pipeline.name)
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: stop.set())
+            with running(f"onceover ingest {pipeline.name}") as spark:
+                known = register(ledger, pipeline, check(spark, pipeline.contract))
+                _keep_log_retention(ledger, pipeline.name, topic)
+                epoch = _acquire(ledger, pipeline.name, stop)
+                if epoch is None:
+                    return 0
+                known.table.sweep(ledger, "batch:")
+                loop = driver(spark, context, epoch, known, topic, offsets, holding)
+                with Heart(postgres, epoch) as heart:
+                    loop.run(stop, heart.lost, show(pipeline.name))
+                drivers.release(ledger, epoch)
     return 0
 
 

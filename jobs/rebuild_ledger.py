@@ -13,19 +13,17 @@ from contextlib import closing
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from onceover.config.endpoints import address
-from onceover.config.pipelines import find
+from onceover.context import PipelineContext, open_pipeline
 from onceover.entrypoint import run
 from onceover.errors import TerminalError, TransientError
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import register
-from onceover.ledger.database import connect, migrate
 from onceover.ledger.drivers import as_driver
+from onceover.ledger.migrate import migrate
 from onceover.model.json_text import json_text
 from onceover.model.offsets import KafkaPartition
-from onceover.model.pipeline import Pipeline
 from onceover.model.window import written
-from onceover.raw.window_files import Layout, WindowFiles
+from onceover.raw.window_files import WindowFiles
 from onceover.recovery.rebuild_ledger import require_nothing_known, write_anew
 from onceover.recovery.scan import scan
 from onceover.spark.contract_check import check
@@ -37,24 +35,24 @@ def main(arguments: Sequence[str]) -> int:
     """Exit 0 when all of raw stands in the ledger again. Killed before, nothing of it does."""
     parser = argparse.ArgumentParser(prog="rebuild_ledger.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
-    pipeline = find(parser.parse_args(arguments).pipeline)
-    postgres, owner = address("postgres"), f"{socket.gethostname()}:{os.getpid()} (rebuild)"
-    migrate(postgres)
-    facts, raw = _facts(pipeline), WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
-    files = raw.every_file()
-    _refuse_compacted(pipeline.name, raw)
-    with connect(postgres, f"onceover rebuild {pipeline.name}") as connection:
-        require_nothing_known(connection, pipeline.name)
+    chosen = parser.parse_args(arguments)
+    owner = f"{socket.gethostname()}:{os.getpid()} (rebuild)"
+    with open_pipeline(chosen.pipeline, "rebuild") as context:
+        migrate(context.address("postgres"))
+        facts, pipeline = _facts(context), context.pipeline
+        files = context.files.every_file()
+        _refuse_compacted(pipeline.name, context.files)
+        require_nothing_known(context.ledger, pipeline.name)
         print(f"{len(files):,} files, {sum(file.length for file in files):,} bytes", file=sys.stderr, flush=True)
         with running(f"onceover rebuild {pipeline.name}") as spark:
             try:
-                known = register(connection, pipeline, check(spark, pipeline.contract))
-                with as_driver(connection, pipeline.name, owner) as epoch:
+                known = register(context.ledger, pipeline, check(spark, pipeline.contract))
+                with as_driver(context.ledger, pipeline.name, owner) as epoch:
                     logs = _logs(facts)
-                    runs, released = scan(spark, address("hdfs"), files, known.contract.window_minutes, logs)
+                    runs, released = scan(spark, context.address("hdfs"), files, known.contract.window_minutes, logs)
                     whole = logs if pipeline.ingest.first_start == "earliest" else {}
                     topic_ids = {facts.generation: facts.topic_id} if facts else {}
-                    done = write_anew(connection, epoch, known, files, runs, released, topic_ids, whole)
+                    done = write_anew(context.ledger, epoch, known, files, runs, released, topic_ids, whole)
             except (PySparkException, Py4JError) as error:
                 raise TransientError(f"Spark failed, nothing was written: {one_line(error)}") from error
     print(
@@ -89,11 +87,11 @@ def _logs(facts: TopicFacts | None) -> dict[KafkaPartition, int]:
     return {KafkaPartition(facts.generation, p): start for p, start in facts.earliest.items()} if facts else {}
 
 
-def _facts(pipeline: Pipeline) -> TopicFacts | None:
+def _facts(context: PipelineContext) -> TopicFacts | None:
     """The topic as it is; None if it is gone: raw outlives it."""
-    contract, policy = pipeline.contract, pipeline.ingest
+    pipeline, kafka = context.pipeline, context.address("kafka")
     try:
-        with closing(Topic(address("kafka"), contract.topic, policy.isolation, pipeline.kafka)) as topic:
+        with closing(Topic(kafka, pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic:
             return topic.facts()
     except TerminalError as error:
         logging.getLogger("onceover").warning("of the topic's log nothing is known: %s", error)

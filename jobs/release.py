@@ -9,16 +9,12 @@ from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from datetime import date
 
-from onceover.config.endpoints import address
-from onceover.config.pipelines import find
+from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.fault_points import Holding
-from onceover.ledger.catalog import require_same_contract
-from onceover.ledger.database import connect, require_current
 from onceover.ledger.drivers import as_driver
 from onceover.model.json_text import json_text
 from onceover.quarantine.release_job import Found, ReleaseRun
-from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.session import running
 
 
@@ -32,28 +28,26 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--why", required=True, help="kept with the release")
     parser.add_argument("--dry-run", action="store_true", help="only look; ingest may go on")
     chosen = parser.parse_args(arguments)
-    pipeline, owner = find(chosen.pipeline), f"{socket.gethostname()}:{os.getpid()} (release)"
-    with connect(address("postgres"), f"onceover release {pipeline.name}") as connection:
-        require_current(connection)
-        driving = nullcontext() if chosen.dry_run else as_driver(connection, pipeline.name, owner)
+    owner = f"{socket.gethostname()}:{os.getpid()} (release)"
+    with open_pipeline(chosen.pipeline, "release") as context:
+        driving = nullcontext() if chosen.dry_run else as_driver(context.ledger, context.name, owner)
         with driving as epoch:
-            known = require_same_contract(connection, pipeline)
-            files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
-            days = [day for day in files.quarantine_days() if chosen.day in (None, day)]
-            most, found, done = pipeline.ingest.max_records_per_batch, Found({}, (), {}), 0
+            known = context.require_same_contract()
+            days = [day for day in context.files.quarantine_days() if chosen.day in (None, day)]
+            found, done = Found({}, (), {}), 0
             if days:
                 with (
-                    running(f"onceover release {pipeline.name}") as spark,
-                    closing(ReleaseRun(spark, connection, known, files, address("hdfs"), most)) as release,
+                    running(f"onceover release {known.name}") as spark,
+                    closing(ReleaseRun(spark, context, known)) as release,
                 ):
                     found = release.look(days, chosen.reason)
                     if epoch is not None:
                         holding = Holding.from_environment()
-                        done = release.carry_out(epoch, found.ids, chosen.who, chosen.why, address("webhdfs"), holding)
+                        done = release.carry_out(epoch, found.ids, chosen.who, chosen.why, holding)
     print(
         json_text(
             {
-                "pipeline": pipeline.name,
+                "pipeline": known.name,
                 "version": known.contract_version,
                 "records": sum(found.windows.values()),
                 "windows": [{"window": start, "records": n} for start, n in found.windows.items()],

@@ -5,15 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from onceover.config.endpoints import address
-from onceover.config.pipelines import find
+from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.fault_points import Holding, RepairStep
 from onceover.ledger import refills, repair_requests
-from onceover.ledger.catalog import require_same_contract
-from onceover.ledger.database import connect, require_current
 from onceover.model.claim import Claimed
-from onceover.raw.window_files import Layout, WindowFiles
 from onceover.repair.job import KeepClaims, RepairRun
 from onceover.repair.refill import refill
 from onceover.spark.session import running
@@ -25,30 +21,25 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
     parser.add_argument("--request", required=True, type=int, help="id of a repair request in the ledger")
     chosen = parser.parse_args(arguments)
-    pipeline, holding = find(chosen.pipeline), Holding.from_environment()
-    webhdfs, hdfs, postgres = address("webhdfs"), address("hdfs"), address("postgres")
-    with connect(postgres, f"onceover repair {pipeline.name}") as connection:
-        require_current(connection)
-        known = require_same_contract(connection, pipeline)
-        wanted = repair_requests.read_request(connection, pipeline.name, chosen.request)
-        if not wanted.window_starts and not refills.wanted(connection, pipeline.name, wanted.request_id):
+    holding = Holding.from_environment()
+    with open_pipeline(chosen.pipeline, "repair") as context:
+        known, ledger = context.require_same_contract(), context.ledger
+        wanted = repair_requests.read_request(ledger, known.name, chosen.request)
+        if not wanted.window_starts and not refills.wanted(ledger, known.name, wanted.request_id):
             print(f"request {wanted.request_id}: nothing left to repair")
             return 0
-        files = WindowFiles(webhdfs, Layout(pipeline.storage.raw_root, pipeline.name))
-        files.check()
+        context.files.check()
         claimed: list[Claimed] = []
-        with running(f"onceover repair {pipeline.name}") as spark:
+        with running(f"onceover repair {known.name}") as spark:
             try:
-                refill(spark, connection, pipeline, known, wanted.request_id)
-                wanted = repair_requests.read_request(connection, pipeline.name, wanted.request_id)
-                claimed, accounted = repair_requests.claim(connection, wanted)
-                with KeepClaims(postgres, pipeline.name, claimed):
+                refill(spark, context, known, wanted.request_id)
+                wanted = repair_requests.read_request(ledger, known.name, wanted.request_id)
+                claimed, accounted = repair_requests.claim(ledger, wanted)
+                with KeepClaims(context.address("postgres"), known.name, claimed):
                     holding.reached(RepairStep.CLAIMED)
-                    tries = pipeline.repair.max_tries
-                    repairing = RepairRun(spark, connection, known, wanted, files, hdfs, tries, holding)
-                    outcome = repairing.run(claimed, accounted)
+                    outcome = RepairRun(spark, context, known, wanted, holding).run(claimed, accounted)
             finally:
-                repair_requests.release(connection, pipeline.name, claimed)
+                repair_requests.release(ledger, known.name, claimed)
     print(
         f"request {wanted.request_id}: {len(wanted.window_starts)} windows, {outcome.published} repaired, "
         f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked"

@@ -48,7 +48,7 @@ def up(parts: Parts = None, cluster: Cluster = False) -> None:
     with err().status("starting ...") as status:
         stack.up(wanted, lambda part, what: status.console.print(f"{part:22} {safe(what)}", style="dim"))
         if {"postgres", "airflow"} & set(wanted):
-            from onceover.ledger.database import migrate
+            from onceover.ledger.migrate import migrate
 
             migrate(address("postgres"))
     _show_addresses()

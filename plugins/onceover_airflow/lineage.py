@@ -14,6 +14,7 @@ from openlineage.client.event_v2 import InputDataset, OutputDataset
 from openlineage.client.facet_v2 import base_subset_dataset as subset
 from openlineage.client.facet_v2 import input_statistics_input_dataset, output_statistics_output_dataset
 
+from onceover.context import open_pipeline
 from onceover.model.window import written
 from onceover.observability import lineage
 from onceover.observability.lineage import Lineage
@@ -21,8 +22,11 @@ from onceover.observability.lineage import Lineage
 
 def of_repair(pipeline: str, request_id: int | None) -> OperatorLineage[Any, Any]:
     """What the request has published, also where it then failed; nothing if there was none, or it published nothing."""
-    found = None if request_id is None else lineage.of_repair(pipeline, request_id)
-    if found is None or not found.windows:
+    if request_id is None:
+        return OperatorLineage()
+    with open_pipeline(pipeline, "lineage") as context:
+        found = lineage.of_repair(context, request_id)
+    if not found.windows:
         return OperatorLineage()
     return OperatorLineage(inputs=[_raw(found), _topic(found)], outputs=[_table(found)])
 

@@ -3,9 +3,12 @@ default."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from airflow.sdk.observability import stats
 
-from onceover.repair.service import Confirmation
+if TYPE_CHECKING:
+    from onceover.repair.service import Confirmation
 
 
 def count(confirmation: Confirmation) -> None:

@@ -12,6 +12,7 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from tests.programs import write_python_program
 
+from onceover.context import PipelineContext
 from onceover.detection import service as detection_service
 from onceover.detection import sweep
 from onceover.detection.service import Detection, FailedWindow, PlannedRepair
@@ -19,12 +20,11 @@ from onceover.detection.sweep import Swept
 from onceover.errors import TerminalError
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
-from onceover.model.pipeline import Pipeline
 from onceover.model.window import Window, WindowRange
+from onceover.repair import service as repair_service
 from onceover.repair.service import Confirmation
 from onceover.retention import service as retention_service
 from onceover.retention.service import ExpiryDue, LetGo
-from onceover_airflow.operators import repair as operators
 
 # Airflow starts its own API inside this process, and its libraries warn each other there.
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("default")]
@@ -42,16 +42,22 @@ class Library:
     detected: dict[str, dict[str, Any]] = field(default_factory=dict)
     confirmed: list[tuple[str, int]] = field(default_factory=list)
 
-    def detect(self, pipeline: str, *, who: str, why: str, window_range: WindowRange | None, force: bool) -> Detection:
+    def detect(
+        self, context: PipelineContext, *, who: str, why: str, window_range: WindowRange | None, force: bool
+    ) -> Detection:
+        pipeline = context.name
         self.detected[pipeline] = {"who": who, "why": why, "window_range": window_range}
         request = self.requests.get(pipeline)
         failed = (FailedWindow(WINDOW, (Finding(Kind.DUPLICATED),)),) if request else ()
         return Detection(pipeline, 24, 0, failed, 0, 0, 0, (), request)
 
-    def plan_repair(self, pipeline: str, *, window_range: WindowRange, force: bool) -> tuple[PlannedRepair, ...]:
+    def plan_repair(
+        self, context: PipelineContext, *, window_range: WindowRange, force: bool
+    ) -> tuple[PlannedRepair, ...]:
         return tuple(PlannedRepair(window, (), 1200, 99000, 1150, None) for window in window_range)
 
-    def confirm(self, pipeline: str, request_id: int) -> Confirmation:
+    def confirm(self, context: PipelineContext, request_id: int) -> Confirmation:
+        pipeline = context.name
         self.confirmed.append((pipeline, request_id))
         return Confirmation(pipeline, request_id, (str(WINDOW),), (), (), self.blocked, (), (), 0, 0)
 
@@ -67,8 +73,9 @@ def database() -> None:
 @pytest.fixture
 def library(database: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
-    monkeypatch.setattr(operators, "detection_service", stand_in)
-    monkeypatch.setattr(operators, "repair_service", stand_in)
+    for name in ("detect", "plan_repair"):
+        monkeypatch.setattr(detection_service, name, getattr(stand_in, name))
+    monkeypatch.setattr(repair_service, "confirm", stand_in.confirm)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[*]"}')
     return stand_in
 
@@ -199,10 +206,10 @@ def test_on_call_refuses_a_malformed_request(
 def test_sweep_of_one_pipeline_fails_without_delaying_the_other(
     dag_bag: DagBag, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def sweep_pipeline(name: str, *, say: sweep.Say) -> Swept:
-        if name == "events":
+    def sweep_pipeline(context: PipelineContext, *, say: sweep.Say) -> Swept:
+        if context.name == "events":
             raise TerminalError("its TOML is wrong")
-        return Swept(name, 24, (), 0)
+        return Swept(context.name, 24, (), 0)
 
     monkeypatch.setattr(sweep, "sweep_pipeline", sweep_pipeline)
 
@@ -217,13 +224,13 @@ def test_retention_of_one_pipeline_fails_without_delaying_others(
 ) -> None:
     went: list[tuple[str, str, str]] = []
 
-    def let_go(pipeline: Pipeline, listed: ExpiryDue, who: str, why: str, say: retention_service.Say) -> LetGo:
-        went.append((pipeline.name, who, why))
+    def let_go(context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: retention_service.Say) -> LetGo:
+        went.append((context.name, who, why))
         return LetGo(0, 0)
 
-    monkeypatch.setattr(retention_service, "due", lambda pipeline: ExpiryDue(pipeline.name, 1, (), 0))
+    monkeypatch.setattr(retention_service, "due", lambda context: ExpiryDue(context.name, 1, (), 0))
     monkeypatch.setattr(retention_service, "let_go", let_go)
-    monkeypatch.setattr(detection_service, "has_run", lambda name: True)
+    monkeypatch.setattr(PipelineContext, "is_registered", lambda context: True)
     toml = home / "pipelines" / "orders.toml"
     before = toml.read_text()
     (home / "pipelines" / "broken.toml").write_text("[contract")

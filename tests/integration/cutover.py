@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import partial
 
 from tests.integration.lane import NOON_MS, Lane, event
 
-from onceover.detection.sweep import sweep_pipeline
-from onceover.ingest.cutover import Migration, migrate
+from onceover.ingest.cutover import Migration
 from onceover.model.window import from_ms
-from onceover.spark.contract_diff import check_change
 
 MINUTE_MS = 60_000
 
@@ -64,7 +61,7 @@ def read(lane: Lane) -> None:
 
 
 def migrated(lane: Lane, *, write: bool = True) -> Migration:
-    return migrate(lane.pipeline, partial(check_change, lane.spark, file="toml"), "me", "a test", write=write)
+    return lane.migrate(write=write)
 
 
 def cut(migration: Migration) -> dict[int, int]:
@@ -84,7 +81,7 @@ def batches(lane: Lane) -> list[tuple[int, int, int, int]]:
 
 def proved_again(lane: Lane, *windows: int) -> None:
     """Results of `sweep` and `audit` for all that is certified, and of `verify` for windows by their minutes."""
-    assert sweep_pipeline(lane.name).found == ()
+    assert lane.sweep().found == ()
     for minute in windows:
         verified = lane.verified(from_ms(NOON_MS + minute * MINUTE_MS))
         assert (verified["equal"], verified["differences"]) == (True, [])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +25,29 @@ from onceover.audit.verify_job import verify_window
 from onceover.compaction.job import CompactRun, Ended
 from onceover.config.endpoints import address, pipelines_folder
 from onceover.config.pipelines import find
-from onceover.detection.service import Detection, detect
+from onceover.context import PipelineContext, open_ledger, open_pipeline
+from onceover.detection.service import Detection, PlannedRepair, detect, plan_repair
+from onceover.detection.sweep import Swept, sweep_pipeline
 from onceover.fault_points import Holding
+from onceover.ingest.cutover import Migration
+from onceover.ingest.cutover import migrate as cut_over
 from onceover.ingest.driver import Ingest, Progress
 from onceover.ingest.job import driver, opened
 from onceover.ledger import compactions, drivers, repair_requests
 from onceover.ledger.catalog import Registered, keep_log_retention, register, registered
-from onceover.ledger.database import Connection, connect, migrate
+from onceover.ledger.database import Connection
+from onceover.ledger.migrate import migrate
 from onceover.model import line
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import WindowRange, from_ms, written
-from onceover.raw.window_files import Layout, WindowFiles
+from onceover.offset_stores.admin import set_offsets
+from onceover.raw.layout import Layout
+from onceover.raw.window_files import WindowFiles
 from onceover.repair.job import RepairRun
 from onceover.repair.refill import refill
 from onceover.repair.service import Confirmation, confirm
 from onceover.spark.contract_check import check
+from onceover.spark.contract_diff import check_change
 from onceover.spark.session import build
 from onceover_demo.warm import QUICKLY
 from onceover_local.stack import Stack
@@ -101,20 +110,26 @@ class Lane:
         assert producer.flush(30) == 0
 
     @contextmanager
+    def opened(self) -> Iterator[PipelineContext]:
+        """The pipeline by its TOML as that is now."""
+        with open_pipeline(self.name, "test") as context:
+            yield context
+
+    @contextmanager
     def ledger(self) -> Iterator[Connection]:
-        with connect(address("postgres"), "test") as connection:
+        with open_ledger("test") as connection:
             yield connection
 
     @contextmanager
     def driver(self, holding: Holding | None = None) -> Iterator[Ingest]:
         """The real driver of `jobs/ingest.py`, in this process."""
-        pipeline = self.pipeline
-        with self.ledger() as ledger, opened(pipeline, ledger) as (topic, offsets):
+        with self.opened() as context, opened(context) as (topic, offsets):
+            pipeline, ledger = context.pipeline, context.ledger
             known = register(ledger, pipeline, check(self.spark, pipeline.contract))
             keep_log_retention(ledger, self.name, topic.policy().retention_ms)
             epoch = drivers.acquire(ledger, self.name, "test")
             try:
-                yield driver(self.spark, ledger, epoch, known, pipeline, topic, offsets, holding or Holding())
+                yield driver(self.spark, context, epoch, known, topic, offsets, holding or Holding())
             finally:
                 drivers.release(ledger, epoch)
 
@@ -129,43 +144,60 @@ class Lane:
         raise AssertionError(f"windows are still open after {turns} turns: {done[-1]}")
 
     def detect(self, window_range: WindowRange | None = None, *, force: bool = False) -> Detection:
-        return detect(self.name, who="test", why="a test", window_range=window_range, force=force)
+        with self.opened() as context:
+            return detect(context, who="test", why="a test", window_range=window_range, force=force)
 
     def repair(self, request_id: int) -> Confirmation:
         """Do as `jobs/repair.py` does, on this process's session, and then as the DAG's confirm does."""
-        with self.ledger() as ledger:
-            known = registered(ledger, self.name)
-            refill(self.spark, ledger, self.pipeline, known, request_id, patience=5.0)
+        with self.opened() as context:
+            known, ledger = context.registered(), context.ledger
+            refill(self.spark, context, known, request_id, patience=5.0)
             wanted = repair_requests.read_request(ledger, self.name, request_id)
             claimed, accounted = repair_requests.claim(ledger, wanted)
-            hdfs, tries = address("hdfs"), self.pipeline.repair.max_tries
-            run = RepairRun(self.spark, ledger, known, wanted, self.files(), hdfs, tries, Holding())
-            run.run(claimed, accounted)
+            RepairRun(self.spark, context, known, wanted, Holding()).run(claimed, accounted)
             repair_requests.release(ledger, self.name, claimed)
-        return confirm(self.name, request_id)
+            return confirm(context, request_id)
 
     def compact(self) -> list[Ended]:
         """Do as `jobs/compact.py` does, on this process's session."""
-        with self.ledger() as ledger:
-            due = compactions.due(ledger, self.name, 0, None, None)
-            hdfs, known, files = address("hdfs"), self.known(), self.files()
-            return CompactRun(self.spark, ledger, known, files, hdfs, "test", "a test", Holding()).run(due)
+        with self.opened() as context:
+            due = compactions.due(context.ledger, self.name, 0, None, None)
+            return CompactRun(self.spark, context, context.registered(), "test", "a test", Holding()).run(due)
+
+    def sweep(self) -> Swept:
+        """Do as `onceover sweep` does."""
+        with self.opened() as context:
+            return sweep_pipeline(context)
+
+    def planned(self, window_range: WindowRange) -> tuple[PlannedRepair, ...]:
+        """The plan of a dry run of `onceover repair`."""
+        with self.opened() as context:
+            return plan_repair(context, window_range=window_range)
+
+    def set_offsets(self, wanted: Mapping[int, int]) -> None:
+        """Do as `onceover offsets set` does."""
+        with self.opened() as context:
+            set_offsets(context, wanted, "me", "a test")
+
+    def migrate(self, *, write: bool = True) -> Migration:
+        """Do as `onceover pipelines migrate` does, on this process's session."""
+        with self.opened() as context:
+            return cut_over(context, partial(check_change, self.spark, file="toml"), "me", "a test", write=write)
 
     def verified(self, window_start: datetime) -> Mapping[str, Any]:
         """The result of `jobs/audit.py` for the window's certificate."""
-        with self.ledger() as ledger:
-            audit_id = audit_store.ask(ledger, self.name, "window", window_start, None, "test")
-            audit, _ = audit_store.read(ledger, self.name, audit_id)
-            return verify_window(self.spark, ledger, self.known(), self.files(), address("hdfs"), audit)
+        with self.opened() as context:
+            audit_id = audit_store.ask(context.ledger, self.name, "window", window_start, None, "test")
+            audit, _ = audit_store.read(context.ledger, self.name, audit_id)
+            return verify_window(self.spark, context, context.registered(), audit)
 
     def audited(self, window_range: WindowRange | None = None) -> Mapping[str, Any]:
         """The result of `jobs/audit.py` for Kafka's log, raw and the aggregates."""
         start, end = (window_range.start, window_range.end) if window_range else (None, None)
-        with self.ledger() as ledger:
-            audit, _ = audit_store.read(
-                ledger, self.name, audit_store.ask(ledger, self.name, "log", start, end, "test")
-            )
-            return audit_log(self.spark, ledger, self.pipeline, self.known(), self.files(), address("hdfs"), audit)
+        with self.opened() as context:
+            audit_id = audit_store.ask(context.ledger, self.name, "log", start, end, "test")
+            audit, _ = audit_store.read(context.ledger, self.name, audit_id)
+            return audit_log(self.spark, context, context.registered(), audit)
 
     def explained(self, minute: float) -> Mapping[str, Any]:
         """The answer of `onceover explain --json` for the window that starts that many minutes after noon."""

@@ -62,8 +62,8 @@ def skip_to(lane: Lane, offset: int, kafka_partition: int = 0) -> None:
 
 
 def gaps(lane: Lane) -> list[tuple[int, int, str]]:
-    with lane.ledger() as ledger:
-        return [(g.offsets.start, g.offsets.end, str(g.reason)) for g in holes.ask(ledger, lane.pipeline)]
+    with lane.opened() as context:
+        return [(g.offsets.start, g.offsets.end, str(g.reason)) for g in holes.ask(context)]
 
 
 def transactionally(lane: Lane, values: Iterable[bytes], *, commit: bool) -> None:

@@ -10,8 +10,6 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import append, encoded, expire, minutes, replayed, transactionally
 
 from onceover.audit import store as audit_store
-from onceover.detection import service as detection_service
-from onceover.detection.sweep import sweep_pipeline
 from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.model.window import from_ms
 from onceover.repair import revisions
@@ -128,11 +126,11 @@ def test_rows_changed_by_hand_are_of_unknown_count_until_repair(lanes: Lanes) ->
     right = lane.aggregates()
     with lane.ledger() as ledger:
         ledger.execute(f"DELETE FROM aggregates.{lane.name}")
-    assert sweep_pipeline(lane.name).reopened == 1
+    assert lane.sweep().reopened == 1
     explanation = lane.text(0)
     assert "The aggregates count an unknown number of records." in explanation
     assert "Rows of the aggregates were changed after they were certified." in explanation
-    (planned,) = detection_service.plan_repair(lane.name, window_range=minutes(0, 5))
+    (planned,) = lane.planned(minutes(0, 5))
     assert (planned.counted, planned.distinct, planned.change) == (None, 5, None)
     (row,) = lane.audited()["rows"]
     assert (row["equal"], row["aggregates"], row["rows_differing"]) == (False, None, 1)

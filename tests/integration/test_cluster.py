@@ -110,7 +110,8 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
     repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(detection.request_id))
     repair.start()
     assert repair.wait(PATIENCE) == 0, repair.everything_said()
-    confirmation = repair_service.confirm(lane.name, detection.request_id or 0)
+    with lane.opened() as context:
+        confirmation = repair_service.confirm(context, detection.request_id or 0)
     assert len(confirmation.confirmed) == WINDOWS
     assert confirmation.duplicates > 0
     assert lane.aggregates() == right

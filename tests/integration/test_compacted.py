@@ -25,7 +25,6 @@ from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import aged, append, copied, minutes, replayed
 
 from onceover.config.endpoints import home
-from onceover.detection.sweep import sweep_pipeline
 from onceover.ledger import drivers, expiries
 from onceover.model.finding_kinds import Kind
 from onceover.observability.lineage import of_repair
@@ -59,7 +58,8 @@ def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> 
     detection = lane.detect(minutes(0, 10), force=True)
     assert len(lane.repair(detection.request_id or 0).confirmed) == 2
     assert lane.aggregates() == right
-    read, root = of_repair(lane.name, detection.request_id or 0), f"{lane.layout.raw_root}/{lane.name}/"
+    with lane.opened() as context:
+        read, root = of_repair(context, detection.request_id or 0), f"{lane.layout.raw_root}/{lane.name}/"
     assert [file.removeprefix(root) for file in read.files] == sorted(parquet(lane))
     assert read.bytes == sum(map(len, parquet(lane).values()))
     assert [certificate(lane, start) for start in (NOON, FIVE_PAST)] == was
@@ -161,7 +161,7 @@ def test_sweep_finds_missing_parquet_and_repair_waits_for_it(lane: Lane) -> None
     with lane.hdfs().read(path) as reader:
         content = reader.read()
     lane.hdfs().delete(path)
-    (differing,) = sweep_pipeline(lane.name).found
+    (differing,) = lane.sweep().found
     assert (differing.window_start, [f.kind for f in differing.findings]) == (NOON, [Kind.MISSING_FILE])
     detection = lane.detect()
     assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:00Z"]
@@ -171,7 +171,7 @@ def test_sweep_finds_missing_parquet_and_repair_waits_for_it(lane: Lane) -> None
     again = lane.detect()
     assert (again.certified, again.failed) == (1, ())
     assert states(lane) == ["certified", "certified"]
-    assert sweep_pipeline(lane.name).found == ()
+    assert lane.sweep().found == ()
 
 
 def gone(lane: Lane, path: str) -> None:

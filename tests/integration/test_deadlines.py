@@ -15,7 +15,8 @@ pytestmark = pytest.mark.stack
 
 
 def overdue(lane: Lane) -> list[tuple[str, str]]:
-    return [(written(one.window_start), one.state) for one in deadlines.overdue(lane.name)]
+    with lane.opened() as context:
+        return [(written(one.window_start), one.state) for one in deadlines.overdue(context)]
 
 
 def landed_hours_ago(lane: Lane, hours: int) -> None:

@@ -16,7 +16,6 @@ from onceover.detection import holes
 from onceover.errors import UsageError
 from onceover.kafka import Topic
 from onceover.ledger import frontiers, refills
-from onceover.ledger.database import connect
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange, parse_range
 from onceover.model.window import from_ms
@@ -185,5 +184,5 @@ def lane_generation(lane: Lane) -> str:
 
 def accept(lane: Lane, lost: OffsetRange) -> list[object]:
     windows = minutes(10, 15)
-    with connect(address("postgres"), "test") as ledger:
-        return list(holes.accept(ledger, lane.pipeline, lost, windows, "test", "gone"))
+    with lane.opened() as context:
+        return list(holes.accept(context, lost, windows, "test", "gone"))

@@ -13,7 +13,8 @@ from tests.integration.planted_failures import replayed
 from tests.integration.program import run
 
 from onceover.config.endpoints import address
-from onceover.ledger.database import connect, migrate
+from onceover.ledger.database import connect
+from onceover.ledger.migrate import migrate
 
 pytestmark = pytest.mark.stack
 

@@ -10,7 +10,6 @@ from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import certified, fails, gaps, replayed, skip_to
 
 from onceover.errors import ContractChangedError, TransientError, UsageError
-from onceover.offset_stores.admin import set_offsets
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -106,7 +105,7 @@ def test_offsets_set_back_below_the_cutover_use_the_old_contract(lanes: Lanes) -
     lane.detect()
     right, windows = lane.aggregates(), {name for name, _ in lane.lines()}
     assert right == expected(lane, cutovers)
-    set_offsets(lane.pipeline, {0: 3, 1: 12}, "me", "a test")
+    lane.set_offsets({0: 3, 1: 12})
     count = len(batches(lane))
     read(lane)
     assert batches(lane)[count:] == [(1, 0, 3, 8), (2, 0, 8, 11), (2, 1, 12, 15), (2, 0, 11, 16), (2, 1, 15, 16)]

@@ -16,7 +16,6 @@ from tests.integration.cutover import change, cut, expected, migrated
 from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import left_by_the_dead, replayed
 
-from onceover.config.endpoints import address
 from onceover.detection.evidence import certify_from_ledger, snapshot
 from onceover.errors import BusyError, ContractChangedError, UsageError
 from onceover.fault_points import Holding
@@ -35,14 +34,13 @@ Lanes = Callable[..., Lane]
 
 def repaired_as(lane: Lane, known: Registered, request_id: int) -> RepairOutcome:
     """A repair by what its process knew of the pipeline when it started."""
-    with lane.ledger() as ledger:
-        wanted = repair_requests.read_request(ledger, lane.name, request_id)
-        claimed, accounted = repair_requests.claim(ledger, wanted)
-        run = RepairRun(lane.spark, ledger, known, wanted, lane.files(), address("hdfs"), 3, Holding())
+    with lane.opened() as context:
+        wanted = repair_requests.read_request(context.ledger, lane.name, request_id)
+        claimed, accounted = repair_requests.claim(context.ledger, wanted)
         try:
-            return run.run(claimed, accounted)
+            return RepairRun(lane.spark, context, known, wanted, Holding()).run(claimed, accounted)
         finally:
-            repair_requests.release(ledger, lane.name, claimed)
+            repair_requests.release(context.ledger, lane.name, claimed)
 
 
 def test_migration_is_refused_for_other_keys_and_beside_ingest(lanes: Lanes) -> None:
@@ -82,7 +80,9 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
     assert repaired_as(lane, knew, first) == RepairOutcome(published=1)
     change(lane)
     cutovers = cut(migrated(lane))
-    assert len(repair_service.confirm(lane.name, first).confirmed) == 1, "read back by the columns that there were"
+    with lane.opened() as context:
+        confirmed = repair_service.confirm(context, first).confirmed
+    assert len(confirmed) == 1, "read back by the columns that there were"
     lane.produce([event(n, amount=n) for n in range(4)])
     replayed(lane)
     lane.ingest()
@@ -93,11 +93,11 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
     again = pytest.raises(ContractChangedError, match="version 2 of its contract meanwhile")
     with again:
         repaired_as(lane, knew, request_id)
-    with lane.ledger() as ledger, as_driver(ledger, lane.name, "test") as epoch:
+    with lane.opened() as context, as_driver(context.ledger, lane.name, "test") as epoch:
         with again:
-            cut_over(ledger, epoch, knew, lane.pipeline, lane.known().columns, "me", "a test")
-        with again, opened(lane.pipeline, ledger) as (topic, offsets):
-            driver(lane.spark, ledger, epoch, knew, lane.pipeline, topic, offsets, Holding())
+            cut_over(context.ledger, epoch, knew, lane.pipeline, lane.known().columns, "me", "a test")
+        with again, opened(context) as (topic, offsets):
+            driver(lane.spark, context, epoch, knew, topic, offsets, Holding())
     assert lane.aggregates() == wrong
     lane.repair(lane.detect().request_id or 0)
     assert lane.aggregates() == expected(lane, cutovers)

@@ -9,7 +9,6 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import minutes, replayed
 
-from onceover.detection import service as detection_service
 from onceover.errors import ContractChangedError
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import from_ms
@@ -157,7 +156,7 @@ def test_dry_run_names_changes_and_writes_nothing(lanes: Lanes) -> None:
         counts = "SELECT (SELECT count(*) FROM onceover.finding) AS f, (SELECT count(*) FROM onceover.repair) AS r, " \
                  "(SELECT count(*) FROM onceover.certificate) AS c"  # fmt: skip
         before = ledger.execute(counts).fetchone()
-        (row,) = detection_service.plan_repair(lane.name, window_range=minutes(0, 5))
+        (row,) = lane.planned(minutes(0, 5))
         assert ledger.execute(counts).fetchone() == before
     assert (row.lines, row.counted, row.distinct) == (10, 10, 5)
     assert row.bytes == len(lane.raw()["2026-03-01/1200.log"])

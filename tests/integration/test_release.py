@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
-from typing import Any
 
 import pytest
 from tests.integration.cutover import MINUTE_MS, proved_again
@@ -18,18 +16,15 @@ from tests.integration.program import as_json, run
 from tests.integration.test_ledger_rebuild import certified
 
 from onceover.config.endpoints import address
-from onceover.detection.service import plan_repair
+from onceover.context import open_pipeline
 from onceover.errors import BusyError, FencedError
 from onceover.fault_points import Holding
-from onceover.ingest.cutover import migrate
-from onceover.ledger.database import connect
+from onceover.ledger.database import Connection, connect
 from onceover.ledger.drivers import as_driver
 from onceover.model.line import encode, frame
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import from_ms
-from onceover.offset_stores.admin import set_offsets
 from onceover.quarantine.release_job import CONFLICT, EXPIRED, UNACCOUNTED, Found, ReleaseRun
-from onceover.spark.contract_diff import check_change
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -59,27 +54,31 @@ def take_the_nameless(lane: Lane, name: str = "none") -> None:
     ):
         text = text.replace(old, new)
     lane.toml.write_text(text)
-    migrate(lane.pipeline, partial(check_change, lane.spark, file="toml"), "me", "a test", write=True)
+    lane.migrate()
 
 
 def looked(lane: Lane, reason: str | None = None) -> Found:
-    with lane.ledger() as ledger, closing(release_run(lane, ledger)) as run:
+    with release_run(lane) as (_, run):
         return run.look(lane.files().quarantine_days(), reason)
 
 
-def release_run(lane: Lane, ledger: Any, most: int = 100) -> ReleaseRun:
-    return ReleaseRun(lane.spark, ledger, lane.known(), lane.files(), address("hdfs"), most)
+@contextmanager
+def release_run(lane: Lane, most: int = 100) -> Iterator[tuple[Connection, ReleaseRun]]:
+    """Of a pipeline that lands so many records a batch at most."""
+    pipeline = lane.pipeline
+    limited = replace(pipeline, ingest=replace(pipeline.ingest, max_records_per_batch=most))
+    with (
+        open_pipeline(limited, "test") as context,
+        closing(ReleaseRun(lane.spark, context, context.registered())) as run,
+    ):
+        yield context.ledger, run
 
 
 def released(lane: Lane, most: int = 100, reason: str | None = None) -> Found:
     """Do as `jobs/release.py` does, on this process's session."""
-    with (
-        lane.ledger() as ledger,
-        as_driver(ledger, lane.name, "test") as epoch,
-        closing(release_run(lane, ledger, most)) as run,
-    ):
+    with release_run(lane, most) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
         found = run.look(lane.files().quarantine_days(), reason)
-        run.carry_out(epoch, found.ids, "me", "a test", address("webhdfs"), Holding())
+        run.carry_out(epoch, found.ids, "me", "a test", Holding())
     return found
 
 
@@ -139,12 +138,12 @@ def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     take_the_nameless(lane)
     released(lane, most=5, reason="missing field")
     assert quarantined(lane) == (4, 12)
-    set_offsets(lane.pipeline, {0: 0, 1: 3}, "me", "a test")
+    lane.set_offsets({0: 0, 1: 3})
     mixed(lane, 20, 25)
     lane.ingest()
     assert quarantined(lane) == (4, 12), "those are out for good"
     assert lane.aggregates() != expected(lane)
-    planned = {str(one.window): one for one in plan_repair(lane.name, window_range=minutes(0, 25))}
+    planned = {str(one.window): one for one in lane.planned(minutes(0, 25))}
     detection = lane.detect()
     assert {str(f.kind) for failed in detection.failed for f in failed.findings} >= {"duplicated"}
     done = lane.repair(detection.request_id or 0)
@@ -210,16 +209,12 @@ def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) ->
         with pytest.raises(BusyError):
             released(lane)
         assert sum(looked(lane).windows.values()) == 2, "to look is free"
-    with (
-        lane.ledger() as ledger,
-        as_driver(ledger, lane.name, "test") as epoch,
-        closing(release_run(lane, ledger)) as run,
-    ):
+    with release_run(lane) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
         ids = run.look(lane.files().quarantine_days(), None).ids
         assert [(r.start, r.end) for r in ids] == [(1, 3)]
-        run.carry_out(epoch, [OffsetRange(ids[0].source, 2, 3)], "me", "a test", address("webhdfs"), Holding())
+        run.carry_out(epoch, [OffsetRange(ids[0].source, 2, 3)], "me", "a test", Holding())
         with pytest.raises(FencedError, match="has released some of these"):
-            run.carry_out(epoch, ids, "me", "a test", address("webhdfs"), Holding())
+            run.carry_out(epoch, ids, "me", "a test", Holding())
     assert quarantined(lane) == (1, 1)
     released(lane)
     detection = lane.detect()

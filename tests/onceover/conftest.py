@@ -19,7 +19,8 @@ from tests.frozen import frozen
 from onceover.config import endpoints
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.reader import KafkaSource
-from onceover.ledger.database import Connection, connect, migrate
+from onceover.ledger.database import Connection, connect
+from onceover.ledger.migrate import migrate
 from onceover_local.stack import Stack
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from tests.protocol.scenarios import BLOCKED, CRASHES, HOLE, REPLAYED
 from tests.protocol.state import Action, Scenario, State
 
 from onceover.config.endpoints import address
-from onceover.ledger.database import Connection, connect, migrate
+from onceover.ledger.database import Connection, connect
+from onceover.ledger.migrate import migrate
 from onceover.model.finding_kinds import Kind
 from onceover_local.stack import Stack
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from onceover.audit import store as audit_store
 from onceover.audit.comparison import Comparison, from_log, from_raw
 from onceover.audit.result import Apart, WindowAudit
-from onceover.config.endpoints import address
+from onceover.context import PipelineContext
 from onceover.kafka.topic import Topic
 from onceover.ledger.catalog import Registered
 from onceover.ledger.database import Connection
@@ -20,9 +20,7 @@ from onceover.ledger.releases import releases_of
 from onceover.model.batch_plan import sharded
 from onceover.model.json_text import plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.pipeline import Pipeline
 from onceover.model.window import to_ms
-from onceover.raw.window_files import WindowFiles
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.interpret import aggregate
 from onceover.spark.session import compiled_for
@@ -34,20 +32,15 @@ MOST_WINDOWS = 5_000  # kept one by one; of more windows only those that differ 
 
 
 def audit_log(
-    spark: SparkSession,
-    connection: Connection,
-    pipeline: Pipeline,
-    known: Registered,
-    files: WindowFiles,
-    hdfs: str,
-    audit: audit_store.Audit,
+    spark: SparkSession, context: PipelineContext, known: Registered, audit: audit_store.Audit
 ) -> dict[str, Any]:
     """A three-way comparison of the windows of the audit's range, of all windows and quarantine without one.
 
     What the log no longer holds (expired offsets, earlier generations) is left out and said. Changes nothing.
     """
-    policy = pipeline.ingest
-    with closing(Topic(address("kafka"), pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
+    connection, files, kafka = context.ledger, context.files, context.address("kafka")
+    pipeline, policy = context.pipeline, context.pipeline.ingest
+    with closing(Topic(kafka, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
         facts, compacted = topic.facts(), topic.policy().compacted
     before = audit_store.standing(connection, known.name, audit.start, audit.end)
     ranges = [
@@ -59,8 +52,8 @@ def audit_log(
     ]
     if not ranges:
         return _result([], ranges, compacted, 0)
-    source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
-    root, lengths = hdfs.rstrip("/"), files.lengths(before)
+    source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
+    root, lengths = context.address("hdfs").rstrip("/"), files.lengths(before)
     places = [(to_ms(start), root + files.layout.window_file(start)) for start in lengths]
     let_go = {start: one.compacted for start, one in before.items() if one.compacted}
     parquet = {to_ms(start): root + path for start, path in files.parquet_files(let_go).items()}

@@ -9,11 +9,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from onceover.audit import store as audit_store
+from onceover.context import PipelineContext
 from onceover.ledger.catalog import Registered
-from onceover.ledger.database import Connection
 from onceover.model.claim import Claimed, Rebuilt
 from onceover.model.digest import Digest
-from onceover.raw.window_files import WindowFiles
 from onceover.repair.proof import verify
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import copy_lines
@@ -25,23 +24,18 @@ _Raw = tuple[Rebuilt, tuple[int, list[str]]]  # and how many rows differ from it
 
 
 def verify_window(
-    spark: SparkSession,
-    connection: Connection,
-    known: Registered,
-    files: WindowFiles,
-    hdfs: str,
-    audit: audit_store.Audit,
+    spark: SparkSession, context: PipelineContext, known: Registered, audit: audit_store.Audit
 ) -> dict[str, Any]:
     """Whether raw and the aggregates still say what the window's certificate says; `differences` say where not.
 
     Raw is judged by the certificate's own landings and offset ranges. Rows that count what was landed since differ from
     it, and that is said: the certificate does not speak for them. Changes nothing.
     """
-    start = audit.start
+    connection, files, start = context.ledger, context.files, audit.start
     if start is None:
         raise ValueError(f"audit {audit.audit_id} names no window")
     certified = audit_store.certified(connection, known.name, start)
-    compacted, root = certified.claimed.compacted, hdfs.rstrip("/")
+    compacted, root = certified.claimed.compacted, context.address("hdfs").rstrip("/")
     length = files.lengths([start]).get(start, 0)
     path = {start: root + files.layout.window_file(start)} if length else {}
     there = files.parquet_files({start: compacted} if compacted else {})

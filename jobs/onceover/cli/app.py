@@ -2,43 +2,49 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
-from typer.models import CommandInfo, TyperInfo
 
 from onceover import __version__
-from onceover.cli.commands import (
-    audit,
-    compact,
-    decisions,
-    doctor,
-    explain,
-    holes,
-    ingest,
-    ledger,
-    metrics,
-    migrate,
-    offsets,
-    pipelines,
-    quarantine,
-    repair,
-    retention,
-    sweep,
-    windows,
-)
 from onceover.cli.exit_codes import epilog
+from onceover.cli.lazy import AnyCommand, LazyGroup, group_of
 from onceover.cli.output import fail
 from onceover.errors import OnceoverError
 
 
-class Program(TyperGroup):
+class Program(LazyGroup):
     """Ends with one line and an exit code for everything expected; only a bug of ours shows a traceback."""
+
+    package = "onceover.cli.commands"
+    # What a person wants to do, in the order in which `onceover --help` lists it.
+    panels = {  # noqa: RUF012 - as its base declares it
+        "Look": ("windows", "explain", "holes", "doctor"),
+        "Repair": ("repair", "restore"),
+        "Prove": ("verify", "audit", "sweep"),
+        "Decide": ("decide", "accept-loss"),
+        "Keep": ("quarantine", "compact", "retention", "offsets", "ledger"),
+        "Run": ("ingest", "metrics", "pipelines"),
+    }
+
+    def get_command(self, ctx: Any, cmd_name: str) -> AnyCommand | None:
+        if cmd_name not in self.commands:
+            self._find_registered()
+        return super().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        self._find_registered()
+        return super().list_commands(ctx)
+
+    def _find_registered(self) -> None:
+        """Add the groups of other packages that are installed, to the last panel: the embedded stack's."""
+        for each in entry_points(group="onceover.commands"):
+            if each.name not in self.commands:
+                self.commands[each.name] = group_of(each.load())
+                self.commands[each.name].rich_help_panel = list(self.panels)[-1]  # type: ignore[attr-defined]
 
     def main(
         self,
@@ -103,72 +109,3 @@ def onceover(
     offset stores from ONCEOVER_ZOOKEEPER and ONCEOVER_HBASE, else from what the embedded stack wrote to
     .local/endpoints.json.
     """
-
-
-for command in (
-    windows,
-    explain,
-    repair,
-    audit,
-    sweep,
-    holes,
-    quarantine,
-    offsets,
-    decisions,
-    compact,
-    retention,
-    doctor,
-    metrics,
-    ingest,
-):
-    command.add_to(app)
-migrate.add_to(pipelines.app)
-# Groups of other packages that are installed: the embedded stack's.
-groups = (pipelines.app, *(each.load() for each in entry_points(group="onceover.commands")), ledger.app)
-for group in groups:
-    app.add_typer(group)
-
-
-# What a person wants to do, in the order in which `onceover --help` lists it.
-_PANELS: Final = {
-    "Look": ("windows", "explain", "holes", "doctor"),
-    "Repair": ("repair", "restore"),
-    "Prove": ("verify", "audit", "sweep"),
-    "Decide": ("decide", "accept-loss"),
-    "Keep": ("quarantine", "compact", "retention", "offsets", "ledger"),
-    "Run": ("pipelines", "ingest", "metrics", "stack"),
-}
-
-
-def _arrange(of: typer.Typer) -> None:
-    """Sort the commands into the panels; a group of another package goes to the last one. ValueError for a command that
-    no panel names."""
-    panel_of = {name: panel for panel, names in _PANELS.items() for name in names}
-    order = list(panel_of)
-
-    def name_of(command: CommandInfo) -> str:
-        return command.name or str(getattr(command.callback, "__name__", ""))
-
-    of.registered_commands.sort(key=lambda command: order.index(name_of(command)))
-    for command in of.registered_commands:
-        command.rich_help_panel = panel_of[name_of(command)]
-    for group in of.registered_groups:
-        named = str(group.typer_instance and group.typer_instance.info.name)
-        group.rich_help_panel = panel_of.get(named, list(_PANELS)[-1])
-
-
-_arrange(app)
-
-
-def _flow(of: typer.Typer) -> None:
-    """Let help text run to the terminal's width: rich keeps the line breaks of the source."""
-    described: list[CommandInfo | TyperInfo] = [*of.registered_commands]
-    if of.registered_callback is not None:
-        described.append(of.registered_callback)
-    for each in described:
-        text = inspect.getdoc(each.callback) or ""
-        each.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
-
-
-for each in (app, *groups):
-    _flow(each)

@@ -1,24 +1,19 @@
-"""What several commands take: a pipeline's name, times, `--json`."""
+"""What several commands take: a pipeline's name, times, a reason, `--json`; and who called them."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+import os
+import pwd
+from typing import Annotated
 
 import typer
 
-import onceover
-from onceover.errors import ConfigurationError, OnceoverError
-from onceover.model.window import Window, WindowRange, parse_window
-
-if TYPE_CHECKING:
-    from onceover.model.pipeline import Pipeline
+from onceover.config.pipelines import names
+from onceover.errors import OnceoverError, UsageError
+from onceover.model.reason import kept
 
 
 def pipeline_names(begun: str) -> list[str]:
-    from onceover.config.pipelines import names
-
     try:
         return [name for name in names() if name.startswith(begun)]
     except OnceoverError:
@@ -31,33 +26,36 @@ PipelineName = Annotated[
         metavar="PIPELINE", help="Name of a pipeline: a TOML under pipelines/.", autocompletion=pipeline_names
     ),
 ]
+WindowStart = Annotated[
+    str, typer.Argument(metavar="WINDOW", help="Start of a window with its zone, like 2013-01-01T05:00Z.")
+]
+From = Annotated[str, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
+To = Annotated[str, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
+FromIfAny = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
+FromWithTo = Annotated[
+    str | None, typer.Option("--from", metavar="TIME", help="Start of the first window; needs --to. Else all windows.")
+]
+ToIfAny = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
+Reason = Annotated[
+    str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the ledger. A real run needs one.")
+]
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON, for programs.")]
 
 
-def window_of(pipeline: Pipeline, text: str) -> Window:
-    """The window that somebody typed by its start."""
-    window = parse_window(text, pipeline.contract.window_minutes)
-    _not_ahead(pipeline, WindowRange(window.start, window.end, window.minutes))
-    return window
+def given(reason: str | None, what: str, otherwise: str = "", option: str = "--reason") -> str:
+    """The reason as it is kept. UsageError if there is none that a person could read."""
+    found = kept(reason or "")
+    if found is None:
+        raise UsageError(f'{what} needs a reason, which is kept with it; give {option} "..."{otherwise}')
+    return found
 
 
-def range_of(pipeline: Pipeline, start: str, end: str) -> WindowRange:
-    """The range of windows that somebody typed."""
-    return _not_ahead(pipeline, WindowRange.parse(start, end, pipeline.contract.window_minutes))
-
-
-def _not_ahead(pipeline: Pipeline, asked: WindowRange) -> WindowRange:
-    from onceover.detection.future_range import not_ahead
-
-    return not_ahead(pipeline.name, asked)
-
-
-def entry(name: str, *arguments: str) -> list[str]:
-    """The command line of one of the entries that lie beside the library, `ingest.py` or `repair.py`.
-
-    This interpreter runs them, and not spark-submit, which would keep SIGTERM from them.
-    """
-    file = Path(onceover.__file__).resolve().parents[1] / name
-    if not file.is_file():
-        raise ConfigurationError(f"there is no {file}; install the project from its folder, with `make setup`")
-    return [sys.executable, str(file), *arguments]
+def who() -> str:
+    """The operating system's user, whatever the environment says; behind sudo, also who called it."""
+    number = os.getuid()
+    try:
+        name = pwd.getpwuid(number).pw_name
+    except KeyError:
+        name = f"user {number}"
+    caller = os.environ.get("SUDO_USER", "")
+    return f"{name} (sudo by {caller[:64]})" if number == 0 and caller.isprintable() and caller else name

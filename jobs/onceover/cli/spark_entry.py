@@ -10,18 +10,32 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import typer
 
+import onceover
 from onceover.cli.output import progress
+from onceover.errors import ConfigurationError
 
 _STDERR = 2
 _LAST_WORDS_SECONDS = 20.0
 _SIGNALLED = 128  # and the signal's number: what a shell says of a process that was killed
 _ENDED = "it was ended before it was done; what it had noted by then stays, run it again for the rest"
 _PR_SET_PDEATHSIG = 1  # prctl(2): the signal that a process gets when its parent dies
+
+
+def entry(name: str, *arguments: str) -> list[str]:
+    """The command line of one of the entries that lie beside the library, `ingest.py` or `repair.py`.
+
+    This interpreter runs them, and not spark-submit, which would keep SIGTERM from them.
+    """
+    file = Path(onceover.__file__).resolve().parents[1] / name
+    if not file.is_file():
+        raise ConfigurationError(f"there is no {file}; install the project from its folder, with `make setup`")
+    return [sys.executable, str(file), *arguments]
 
 
 def told(command: Sequence[str]) -> Any:

@@ -16,16 +16,15 @@ from itertools import chain
 from pyspark.sql import SparkSession
 
 from onceover.audit import store as audit_store
+from onceover.context import PipelineContext
 from onceover.errors import TerminalError
 from onceover.fault_points import CompactStep, Holding
 from onceover.ledger import compactions
 from onceover.ledger.catalog import Registered
 from onceover.ledger.compactions import CompactionDue
-from onceover.ledger.database import Connection
 from onceover.model.claim import Rebuilt
 from onceover.model.digest import Digest
 from onceover.model.window import to_ms, written
-from onceover.raw.window_files import WindowFiles
 from onceover.repair.proof import verify
 from onceover.repair.rebuild import Rebuild
 from onceover.spark import parquet
@@ -59,18 +58,10 @@ class CompactRun:
     """One run, on one Spark session, by the only process that compacts this pipeline."""
 
     def __init__(
-        self,
-        spark: SparkSession,
-        connection: Connection,
-        known: Registered,
-        files: WindowFiles,
-        hdfs: str,
-        who: str,
-        why: str,
-        holding: Holding,
+        self, spark: SparkSession, context: PipelineContext, known: Registered, who: str, why: str, holding: Holding
     ) -> None:
-        self._spark, self._connection, self._known, self._files = spark, connection, known, files
-        self._hdfs, self._who, self._why, self._holding = hdfs.rstrip("/"), who, why, holding
+        self._spark, self._connection, self._known, self._files = spark, context.ledger, known, context.files
+        self._hdfs, self._who, self._why, self._holding = context.address("hdfs").rstrip("/"), who, why, holding
 
     def run(self, due: Sequence[CompactionDue]) -> list[Ended]:
         """Each of these windows, failing alone."""

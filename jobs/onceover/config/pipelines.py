@@ -27,25 +27,43 @@ def find(name: str, root: Path | None = None) -> Pipeline:
 
 def all_pipelines(root: Path | None = None) -> tuple[Pipeline, ...]:
     """All of them by name, or a MistakesError with the mistakes of all files; two must not share a group."""
-    pipelines: list[Pipeline] = []
-    mistakes: list[Mistake] = []
-    groups: dict[str, str] = {}
-    for _, path in sorted(_files(root).items()):
-        try:
-            pipelines.append(read(path))
-        except MistakesError as error:
-            mistakes.extend(error.mistakes)
-            continue
-        group = pipelines[-1].ingest.group
-        if (other := groups.setdefault(group, path.stem)) != path.stem:
-            what = f"pipeline {other} keeps its offsets under the same group {group!r}"
-            remedy = "give each its own, or leave it out"
-            mistakes.append(Mistake(f"{path.parent.name}/{path.name}", "ingest.group", what, remedy))
+    right, mistakes = right_pipelines(root)
     if mistakes:
         raise MistakesError(mistakes)
-    return tuple(pipelines)
+    return right
+
+
+def right_pipelines(root: Path | None = None) -> tuple[tuple[Pipeline, ...], list[Mistake]]:
+    """Those whose TOML is right, by name, and all mistakes of the others."""
+    found: list[Pipeline] = []
+    mistakes: list[Mistake] = []
+    for _, path in sorted(_files(root).items()):
+        try:
+            found.append(read(path))
+        except MistakesError as error:
+            mistakes.extend(error.mistakes)
+    groups: dict[str, str] = {}
+    for pipeline in found:
+        other = groups.setdefault(pipeline.ingest.group, pipeline.name)
+        if other != pipeline.name:
+            mistakes.append(_shared_group(toml_of(pipeline.name, root), other, pipeline.ingest.group))
+    wrong = {mistake.file for mistake in mistakes}
+    return tuple(pipeline for pipeline in found if toml_of(pipeline.name, root) not in wrong), mistakes
+
+
+def toml_of(name: str, root: Path | None = None) -> str:
+    """A pipeline's file as its mistakes name it."""
+    return f"{_folder(root).name}/{name}.toml"
+
+
+def _shared_group(file: str, other: str, group: str) -> Mistake:
+    what = f"pipeline {other} keeps its offsets under the same group {group!r}"
+    return Mistake(file, "ingest.group", what, "give each its own, or leave it out")
 
 
 def _files(root: Path | None) -> dict[str, Path]:
-    folder = root / "pipelines" if root else pipelines_folder()
-    return {path.stem: path for path in folder.glob("*.toml") if path.is_file()}
+    return {path.stem: path for path in _folder(root).glob("*.toml") if path.is_file()}
+
+
+def _folder(root: Path | None) -> Path:
+    return root / "pipelines" if root else pipelines_folder()

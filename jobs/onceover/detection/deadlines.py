@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from onceover.context import PipelineContext
+from onceover.detection.overdue import Overdue, tell_overdue
 from onceover.model.window import written
-
-if TYPE_CHECKING:
-    from onceover.detection.overdue import Overdue
 
 _MOST_NAMED = 5
 
 
-def overdue(pipeline_name: str) -> list[Overdue]:
+def overdue(context: PipelineContext) -> list[Overdue]:
     """Windows that have missed the pipeline's deadline since this was asked last; none where it has no deadline, or has
     not run yet."""
-    from onceover.config.endpoints import address
-    from onceover.config.pipelines import find
-    from onceover.detection.overdue import tell_overdue
-    from onceover.ledger.catalog import is_registered
-    from onceover.ledger.database import connect, require_current
-
-    pipeline = find(pipeline_name)
-    deadline_ms = pipeline.repair.deadline_ms
-    if deadline_ms is None:
+    deadline_ms = context.pipeline.repair.deadline_ms
+    if deadline_ms is None or not context.is_registered():
         return []
-    with connect(address("postgres"), f"onceover deadlines {pipeline.name}") as connection:
-        require_current(connection)
-        if not is_registered(connection, pipeline.name):
-            return []
-        return tell_overdue(connection, pipeline.name, deadline_ms)
+    return tell_overdue(context.ledger, context.name, deadline_ms)
 
 
 def complaint(pipeline_name: str, windows: Sequence[Overdue]) -> str:

@@ -5,23 +5,20 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
+from onceover.ledger.queries import last_end
 from onceover.model.window import WindowRange
 
 
-def not_ahead(pipeline_name: str, asked: WindowRange) -> WindowRange:
+def reject_future_range(context: PipelineContext, asked: WindowRange) -> WindowRange:
     """The range, if it ends in the past or the ledger knows windows up to there: records may be dated ahead.
 
     Raises UsageError otherwise, also where the ledger cannot be asked. What the clock has passed needs no ledger.
     """
-    from onceover.config.endpoints import address
-    from onceover.ledger.database import connect, require_current
-    from onceover.ledger.queries import last_end
-
     clock = datetime.now(UTC)
     if asked.end <= clock:
         return asked
-    with suppress(OnceoverError), connect(address("postgres"), f"onceover windows of {pipeline_name}") as connection:
-        require_current(connection)
-        clock = max(clock, last_end(connection, pipeline_name) or clock)
+    with suppress(OnceoverError):
+        clock = max(clock, last_end(context.ledger, context.name) or clock)
     return asked.not_after(clock)

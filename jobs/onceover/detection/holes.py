@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime
 
-from onceover.config.endpoints import address
+from onceover.context import PipelineContext
 from onceover.errors import OnceoverError, UsageError
 from onceover.kafka.hole_probe import gaps_of
 from onceover.kafka.reader import KafkaSource
@@ -21,27 +21,24 @@ from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason
 from onceover.model.offsets import OffsetRange, coalesce
-from onceover.model.pipeline import Pipeline
 from onceover.model.window import WindowRange, written
 
 MOST_LIKELY = 20  # windows named beside one gap
 
 
-def ask(connection: Connection, pipeline: Pipeline) -> tuple[Gap, ...]:
+def ask(context: PipelineContext) -> tuple[Gap, ...]:
     """Every hole of the pipeline, cut into gaps by what the broker says now. Asks nobody where there is no hole."""
-    holes = frontiers.holes(connection, pipeline.name)
+    holes = frontiers.holes(context.ledger, context.name)
     if not holes:
         return ()
-    bootstrap, policy = address("kafka"), pipeline.ingest
+    bootstrap, pipeline, policy = context.address("kafka"), context.pipeline, context.pipeline.ingest
     with closing(Topic(bootstrap, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
         facts, compacted = topic.facts(), topic.policy().compacted
         source = KafkaSource(bootstrap, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
         return tuple(gap for hole in holes for gap in gaps_of(source, facts, hole, compacted))
 
 
-def judge(
-    connection: Connection, pipeline: Pipeline, findings: Sequence[Finding]
-) -> tuple[tuple[Finding, ...], tuple[OffsetRange, ...]]:
+def judge(context: PipelineContext, findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], tuple[OffsetRange, ...]]:
     """The pipeline's findings with its holes explained, and what of them is to be read again.
 
     If the broker does not answer, the holes stay as the ledger knows them, and say so.
@@ -51,10 +48,10 @@ def judge(
     if not unexplained:
         return others, ()
     try:
-        gaps = ask(connection, pipeline)
+        gaps = ask(context)
     except OnceoverError as error:
         return (*others, *(Finding(f.kind, {**f.evidence, "not_asked": str(error)}) for f in unexplained)), ()
-    lost = finding(connection, pipeline.name, gaps)
+    lost = finding(context.ledger, context.name, gaps)
     # What lies in the log and is empty is accounted for by having been read.
     again = coalesce(gap.offsets for gap in gaps if gap.reason is not Reason.EXPIRED)
     return ((*others, lost) if lost else others), again
@@ -73,8 +70,7 @@ def finding(connection: Connection, name: str, gaps: Sequence[Gap]) -> Finding |
 
 
 def accept(
-    connection: Connection,
-    pipeline: Pipeline,
+    context: PipelineContext,
     lost: OffsetRange,
     windows: WindowRange,
     who: str,
@@ -85,11 +81,11 @@ def accept(
     Returns the known windows among them, which are judged again. Raises UsageError for offsets that are in no hole,
     or that the log still holds.
     """
-    expired = coalesce(gap.offsets for gap in ask(connection, pipeline) if gap.reason is Reason.EXPIRED)
+    expired = coalesce(gap.offsets for gap in ask(context) if gap.reason is Reason.EXPIRED)
     if not any(e.source == lost.source and e.start <= lost.start and lost.end <= e.end for e in expired) or not lost:
         there = ", ".join(map(str, expired)) or "none"
         raise UsageError(
             f"{lost} is not a loss that can be accepted: only offsets in a hole that the log no longer holds are (now: "
             f"{there}); what the log still holds is read again by the next repair"
         )
-    return losses.accept(connection, pipeline.name, lost, windows.start, windows.end, who, why)
+    return losses.accept(context.ledger, context.name, lost, windows.start, windows.end, who, why)

@@ -1,26 +1,23 @@
-"""What Airflow and the command line ask of detection: judge windows, request their repair, or only plan it.
-
-Imports of the database and of HDFS happen inside the calls, so that loading a DAG file costs neither.
-"""
+"""What Airflow and the command line ask of detection: judge windows, request their repair, or only plan it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
 
+from onceover.context import PipelineContext
+from onceover.detection import evidence, holes
+from onceover.detection.look import look
 from onceover.errors import UsageError
+from onceover.ledger import findings as ledger_findings
+from onceover.ledger import refills, repair_requests
+from onceover.ledger.catalog import require_in_force
+from onceover.ledger.queries import distinct_records, landed_lines
 from onceover.model.finding import Finding
+from onceover.model.offsets import split
 from onceover.model.reason import kept
 from onceover.model.window import Window, WindowRange
-
-if TYPE_CHECKING:
-    from onceover.ledger.catalog import Registered
-    from onceover.ledger.database import Connection
-    from onceover.model.pipeline import Pipeline
-    from onceover.raw.window_files import WindowFiles
+from onceover.retention.expire import refuse_expired
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +95,7 @@ class PlannedRepair:
 
 
 def detect(
-    pipeline_name: str,
+    context: PipelineContext,
     *,
     who: str,
     why: str | None = None,
@@ -112,117 +109,76 @@ def detect(
     nothing to repair, and then no Spark need start.
     """
     reason = _reason(why, window_range, force)
-    if window_range is None and not has_run(pipeline_name):
+    if window_range is None and not context.is_registered():
         # A schedule looks at every pipeline there is; one that was only just written is no failure.
-        return Detection(pipeline_name, 0, 0, (), 0, 0, 0, (), None)
-    with opened(pipeline_name, write=True) as (connection, pipeline, known, files):
-        from onceover.detection import evidence, holes
-        from onceover.detection.look import look
-        from onceover.ledger import findings as ledger_findings
-        from onceover.ledger import refills, repair_requests
-        from onceover.ledger.catalog import require_in_force
-        from onceover.model.offsets import split
-        from onceover.retention.expire import refuse_expired
-
-        refuse_expired(connection, known.name, window_range)
-        judged = look(connection, known.name, files, window_range, force)
-        keep = [
-            j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked
-        ]
-        certified = evidence.certify_from_ledger(
-            connection,
-            known,
-            [(j.evidence, j.findings) for j in keep if j.is_right and not j.evidence.is_certified],
-            judged.accounted,
-            who,
-            reason,
+        return Detection(context.name, 0, 0, (), 0, 0, 0, (), None)
+    known, connection = context.require_same_contract(), context.ledger
+    refuse_expired(connection, known.name, window_range)
+    judged = look(connection, known.name, context.files, window_range, force)
+    keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]
+    certified = evidence.certify_from_ledger(
+        connection,
+        known,
+        [(j.evidence, j.findings) for j in keep if j.is_right and not j.evidence.is_certified],
+        judged.accounted,
+        who,
+        reason,
+    )
+    of_pipeline, missing = holes.judge(context, judged.findings)
+    ledger_findings.record_findings(connection, known.name, None, of_pipeline)
+    failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
+    free = {start: findings for start, findings in failed.items() if start not in judged.claimed}
+    # A scheduled detection takes over what an earlier repair has left; others ask only for what nobody asked for.
+    asked_for = set() if window_range is None else set(refills.wanted(connection, known.name))
+    # Each is read by one batch, and a batch has one contract.
+    pieces = chain.from_iterable(known.cutovers.by_version(missing).values())
+    again = [r for r in split(pieces, context.pipeline.ingest.max_records_per_batch) if r not in asked_for]
+    request_id = None
+    if again:
+        require_in_force(connection, known)  # else they are cut where the contract of before was
+    if free or again:
+        request_id = repair_requests.request(
+            connection, known.name, who, reason, free, unblock=window_range is not None
         )
-        of_pipeline, missing = holes.judge(connection, pipeline, judged.findings)
-        ledger_findings.record_findings(connection, known.name, None, of_pipeline)
-        failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
-        free = {start: findings for start, findings in failed.items() if start not in judged.claimed}
-        # A scheduled detection takes over what an earlier repair has left; others ask only for what nobody asked for.
-        asked_for = set() if window_range is None else set(refills.wanted(connection, known.name))
-        # Each is read by one batch, and a batch has one contract.
-        pieces = chain.from_iterable(known.cutovers.by_version(missing).values())
-        again = [r for r in split(pieces, pipeline.ingest.max_records_per_batch) if r not in asked_for]
-        request_id = None
-        if again:
-            require_in_force(connection, known)  # else they are cut where the contract of before was
-        if free or again:
-            request_id = repair_requests.request(
-                connection, known.name, who, reason, free, unblock=window_range is not None
-            )
-            refills.want(connection, known.name, request_id, again)
-        return Detection(
-            pipeline=known.name,
-            judged=len(judged.judgements),
-            certified=len(certified),
-            failed=tuple(
-                FailedWindow(Window.at(start, known.contract.window_minutes), findings)
-                for start, findings in sorted(failed.items())
-            ),
-            waiting=judged.changing + len(failed) - len(free),
-            blocked=len(judged.blocked),
-            open=judged.open_windows,
-            findings=of_pipeline,
-            refills=tuple(map(str, again)),
-            request_id=request_id,
-        )
+        refills.want(connection, known.name, request_id, again)
+    return Detection(
+        pipeline=known.name,
+        judged=len(judged.judgements),
+        certified=len(certified),
+        failed=tuple(
+            FailedWindow(Window.at(start, known.contract.window_minutes), findings)
+            for start, findings in sorted(failed.items())
+        ),
+        waiting=judged.changing + len(failed) - len(free),
+        blocked=len(judged.blocked),
+        open=judged.open_windows,
+        findings=of_pipeline,
+        refills=tuple(map(str, again)),
+        request_id=request_id,
+    )
 
 
-def plan_repair(pipeline_name: str, *, window_range: WindowRange, force: bool = False) -> tuple[PlannedRepair, ...]:
+def plan_repair(
+    context: PipelineContext, *, window_range: WindowRange, force: bool = False
+) -> tuple[PlannedRepair, ...]:
     """What `detect` with the same range would have repaired: windows, reasons, lines, bytes, change. Writes nothing."""
-    with opened(pipeline_name, write=False) as (connection, _, known, files):
-        from onceover.detection.look import look
-        from onceover.ledger.queries import distinct_records, landed_lines
-        from onceover.retention.expire import refuse_expired
-
-        refuse_expired(connection, known.name, window_range)
-        judged = look(connection, known.name, files, window_range, force)
-        wanted = [j for j in judged.judgements if not j.is_right or force]
-        starts = [j.evidence.window_start for j in wanted]
-        lines, distinct = landed_lines(connection, known.name, starts), distinct_records(connection, known.name, starts)
-        return tuple(
-            PlannedRepair(
-                window=Window.at(j.evidence.window_start, known.contract.window_minutes),
-                findings=j.findings,
-                lines=lines.get(j.evidence.window_start, 0),
-                bytes=j.file_length or 0,
-                counted=j.evidence.control.records if j.evidence.control is not None else None,
-                distinct=distinct.get(j.evidence.window_start),
-            )
-            for j in wanted
+    known, connection = context.require_same_contract(), context.ledger
+    refuse_expired(connection, known.name, window_range)
+    judged = look(connection, known.name, context.files, window_range, force)
+    wanted = [j for j in judged.judgements if not j.is_right or force]
+    starts = [j.evidence.window_start for j in wanted]
+    lines, distinct = landed_lines(connection, known.name, starts), distinct_records(connection, known.name, starts)
+    return tuple(
+        PlannedRepair(
+            window=Window.at(j.evidence.window_start, known.contract.window_minutes),
+            findings=j.findings,
+            lines=lines.get(j.evidence.window_start, 0),
+            bytes=j.file_length or 0,
+            counted=j.evidence.control.records if j.evidence.control is not None else None,
+            distinct=distinct.get(j.evidence.window_start),
         )
-
-
-def has_run(name: str) -> bool:
-    """Whether an ingest of that pipeline was ever started."""
-    from onceover.config.endpoints import address
-    from onceover.config.pipelines import find
-    from onceover.ledger.catalog import is_registered
-    from onceover.ledger.database import connect, require_current
-
-    pipeline = find(name)
-    with connect(address("postgres"), f"onceover detect {pipeline.name}") as connection:
-        require_current(connection)
-        return is_registered(connection, pipeline.name)
-
-
-@contextmanager
-def opened(name: str, *, write: bool) -> Iterator[tuple[Connection, Pipeline, Registered, WindowFiles]]:
-    from onceover.config.endpoints import address
-    from onceover.config.pipelines import find
-    from onceover.ledger.catalog import require_same_contract
-    from onceover.ledger.database import connect, require_current
-    from onceover.raw.window_files import Layout, WindowFiles
-
-    pipeline = find(name)
-    with connect(address("postgres"), f"onceover {'detect' if write else 'plan'} {pipeline.name}") as connection:
-        require_current(connection)
-        known = require_same_contract(connection, pipeline)
-        files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
-        yield connection, pipeline, known, files
+        for j in wanted
+    )
 
 
 def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> str:

@@ -10,17 +10,26 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from onceover.context import PipelineContext
+from onceover.detection.certified import (
+    CertifiedWindow,
+    have_judged_again,
+    how_many,
+    standing,
+    standing_of,
+    versions_standing,
+)
+from onceover.detection.look import Files, parquet_gone
+from onceover.ledger.batches import in_flight
+from onceover.ledger.catalog import Registered
+from onceover.ledger.certificates import revoke
+from onceover.ledger.database import Connection
+from onceover.ledger.findings import note_finding
+from onceover.ledger.windows import lock_windows
 from onceover.model.finding import Finding, judge
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange
-
-if TYPE_CHECKING:
-    from onceover.detection.certified import CertifiedWindow
-    from onceover.detection.look import Files
-    from onceover.ledger.catalog import Registered
-    from onceover.ledger.database import Connection
 
 PATIENCE_SECONDS = 60.0
 _AT_ONCE = 2016  # windows between two looks at the ledger; a week of those of 5 minutes
@@ -66,27 +75,21 @@ class Swept:
 
 
 def sweep_pipeline(
-    name: str, window_range: WindowRange | None = None, *, write: bool = True, say: Say = lambda done, of: None
+    context: PipelineContext,
+    window_range: WindowRange | None = None,
+    *,
+    write: bool = True,
+    say: Say = lambda done, of: None,
 ) -> Swept:
     """Sweep a pipeline's certified windows, of the range or all, and have what differs judged again if `write`.
 
     A pipeline that never ran has none.
     """
-    from onceover.config.endpoints import address
-    from onceover.config.pipelines import find
-    from onceover.ledger.catalog import is_registered, require_same_contract
-    from onceover.ledger.database import connect, require_current
-    from onceover.raw.window_files import Layout, WindowFiles
-
-    pipeline = find(name)
-    with connect(address("postgres"), f"onceover sweep {pipeline.name}") as connection:
-        require_current(connection)
-        if not is_registered(connection, pipeline.name):
-            return Swept(pipeline.name, 0, (), 0)
-        known = require_same_contract(connection, pipeline)
-        files = WindowFiles(address("webhdfs"), Layout(pipeline.storage.raw_root, pipeline.name))
-        swept = sweep(connection, known, files, window_range, say=say)
-        reopened = reopen(connection, known.name, swept.found) if write else []
+    if not context.is_registered():
+        return Swept(context.name, 0, (), 0)
+    known = context.require_same_contract()
+    swept = sweep(context.ledger, known, context.files, window_range, say=say)
+    reopened = reopen(context.ledger, known.name, swept.found) if write else []
     return Swept(swept.pipeline, swept.compared, swept.found, swept.waiting, len(reopened))
 
 
@@ -100,9 +103,6 @@ def sweep(
 ) -> Swept:
     """Compare every window whose certificate stands. What a batch in flight may explain counts only if it is still
     there, at the same version, once that batch has ended."""
-    from onceover.detection.certified import how_many, standing, standing_of
-    from onceover.ledger.batches import in_flight
-
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
     whole = how_many(connection, known.name, start, end)
@@ -135,11 +135,6 @@ def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) ->
     Where the rows themselves differ the certificate is revoked: detection compares the control row with the ledger, and
     only a repair looks at rows.
     """
-    from onceover.detection.certified import have_judged_again, versions_standing
-    from onceover.ledger.certificates import revoke
-    from onceover.ledger.findings import note_finding
-    from onceover.ledger.windows import lock_windows
-
     wanted = {each.window_start: each for each in found}
     if not wanted:
         return []
@@ -170,8 +165,6 @@ def compare(window: CertifiedWindow, file_length: int | None, *, parquet_is_gone
 
 
 def _judged(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, Differing]:
-    from onceover.detection.look import parquet_gone
-
     lengths = files.lengths(window.window_start for window in windows)
     gone = parquet_gone(files, [window.evidence for window in windows])
     judged = ((w, compare(w, lengths.get(w.window_start), parquet_is_gone=w.window_start in gone)) for w in windows)

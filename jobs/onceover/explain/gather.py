@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from onceover.config.endpoints import address
+from onceover.context import PipelineContext
 from onceover.detection.evidence import snapshot
 from onceover.detection.look import look
 from onceover.errors import OnceoverError, TerminalError
 from onceover.explain.next_steps import next_steps
 from onceover.ledger import compactions, queries
-from onceover.ledger.catalog import Registered, registered
-from onceover.ledger.database import Connection, connect, require_current
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind, Remedy
 from onceover.model.window import Window, WindowRange
-from onceover.raw.window_files import Layout, WindowFiles
 
 _BY_SCAN = frozenset(kind for kind in Kind if kind.meaning.by_scan)
 
@@ -67,24 +64,20 @@ class Known:
         return next_steps(self.pipeline, self.window, self.state, kinds, self.changing)
 
 
-def gather(pipeline: str, raw_root: str, window: Window) -> Known:
+def gather(context: PipelineContext, window: Window) -> Known:
     """Ask the ledger and HDFS. Raises TerminalError for a window that nothing was ever landed in."""
-    layout = Layout(raw_root, pipeline)
-    with connect(address("postgres"), f"onceover explain {pipeline}") as connection:
-        require_current(connection)
-        known = registered(connection, pipeline)
-        rows: Mapping[str, Any] = queries.explain(connection, pipeline, window.start)
-        if rows["window"] is None:
-            raise TerminalError(
-                f"nothing is known of window {window} of {pipeline}: no record with an event time in it was ever read; "
-                f"see what there is with `onceover windows {pipeline}`, and how far ingest is with `onceover doctor`"
-            )
-        parquet = _parquet(connection, layout, window)
-        judged, not_judged, length, changing, of_pipeline = _judge(connection, known, layout, window)
-        if rows["window"]["state"] == "expired":
-            not_judged = "its raw has expired by the pipeline's retention"
+    known = context.registered()
+    rows: Mapping[str, Any] = queries.explain(context.ledger, known.name, window.start)
+    if rows["window"] is None:
+        raise TerminalError(
+            f"nothing is known of window {window} of {known.name}: no record with an event time in it was ever read; "
+            f"see what there is with `onceover windows {known.name}`, and how far ingest is with `onceover doctor`"
+        )
+    judged, not_judged, length, changing, of_pipeline = _judge(context, window)
+    if rows["window"]["state"] == "expired":
+        not_judged = "its raw has expired by the pipeline's retention"
     return Known(
-        pipeline=pipeline,
+        pipeline=known.name,
         window=window,
         rows=rows,
         judged=judged,
@@ -94,32 +87,31 @@ def gather(pipeline: str, raw_root: str, window: Window) -> Known:
         of_pipeline=of_pipeline,
         watermark=known.watermark,
         every_window_closed=known.every_window_closed,
-        window_file=layout.window_file(window.start),
-        parquet=parquet,
+        window_file=context.layout.window_file(window.start),
+        parquet=_parquet(context, window),
         aggregates=f"aggregates.{known.name}",
     )
 
 
-def _parquet(connection: Connection, layout: Layout, window: Window) -> Mapping[str, Any] | None:
+def _parquet(context: PipelineContext, window: Window) -> Mapping[str, Any] | None:
     """The file that the window was compacted to last, with its bytes, and whether its text was let go for it."""
-    compacted, stands_in = compactions.of_window(connection, layout.pipeline, window.start)
+    compacted, stands_in = compactions.of_window(context.ledger, context.name, window.start)
     if compacted is None:
         return None
-    path = layout.parquet_file(window.start, compacted.digest)
+    path = context.layout.parquet_file(window.start, compacted.digest)
     return {"path": path, "bytes": compacted.bytes, "stands_in": stands_in}
 
 
 def _judge(
-    connection: Connection, known: Registered, layout: Any, window: Window
+    context: PipelineContext, window: Window
 ) -> tuple[tuple[Finding, ...] | None, str | None, int | None, bool, tuple[Finding, ...]]:
     only = WindowRange(window.start, window.end, window.minutes)
     try:
-        files = WindowFiles(address("webhdfs"), layout)
-        files.lengths([])
-        seen = look(connection, known.name, files, only, every=True, patience=0.0)
+        context.files.lengths([])
+        seen = look(context.ledger, context.name, context.files, only, every=True, patience=0.0)
     except OnceoverError as error:
         # The ledger alone is worth telling; if it is the ledger that failed, this raises again.
-        found = snapshot(connection, known.name, window.start, window.end, True).findings
+        found = snapshot(context.ledger, context.name, window.start, window.end, True).findings
         return None, str(error), None, False, found
     for judgement in seen.judgements:
         return judgement.findings, None, judgement.file_length, False, seen.findings

@@ -12,10 +12,10 @@ from typing import Any
 
 from psycopg.errors import LockNotAvailable
 
-from onceover.config.endpoints import address
+from onceover.context import PipelineContext
 from onceover.errors import BusyError, UsageError
-from onceover.ledger.catalog import Registered, keep_contract, registered, require_in_force
-from onceover.ledger.database import Connection, connect, require_current
+from onceover.ledger.catalog import Registered, keep_contract, require_in_force
+from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, as_driver, require_epoch
 from onceover.ledger.refills import wanted
 from onceover.model.contract import Columns, Contract, added, changed, refused
@@ -53,27 +53,25 @@ class Migration:
         }
 
 
-def migrate(pipeline: Pipeline, check: Check, who: str, why: str, *, write: bool) -> Migration:
+def migrate(context: PipelineContext, check: Check, who: str, why: str, *, write: bool) -> Migration:
     """Cut over to what the pipeline's TOML says; without `write`, only say where that would be now.
 
     Raises UsageError for a change that needs a pipeline of its own and while offsets are missing, BusyError while an
     ingest runs.
     """
-    with connect(address("postgres"), f"{_OWNER} {pipeline.name}") as ledger:
-        require_current(ledger)
-        known = registered(ledger, pipeline.name)
-        version, old, new = known.contract_version, known.contract, pipeline.contract
-        if old.fingerprint() == new.fingerprint():
-            return Migration(pipeline.name, version, version)
-        _refuse(pipeline.name, refused(old, new))
-        columns, retyped = check(old, new)
-        _refuse(pipeline.name, retyped)
-        cutovers: Mapping[KafkaPartition, int]
-        if write:
-            with as_driver(ledger, pipeline.name, _OWNER) as epoch:
-                cutovers = cut_over(ledger, epoch, known, pipeline, columns, who, why)
-        else:
-            cutovers = next_cutovers(ledger, pipeline.name)
+    known, pipeline, ledger = context.registered(), context.pipeline, context.ledger
+    version, old, new = known.contract_version, known.contract, pipeline.contract
+    if old.fingerprint() == new.fingerprint():
+        return Migration(pipeline.name, version, version)
+    _refuse(pipeline.name, refused(old, new))
+    columns, retyped = check(old, new)
+    _refuse(pipeline.name, retyped)
+    cutovers: Mapping[KafkaPartition, int]
+    if write:
+        with as_driver(ledger, pipeline.name, _OWNER) as epoch:
+            cutovers = cut_over(ledger, epoch, known, pipeline, columns, who, why)
+    else:
+        cutovers = next_cutovers(ledger, pipeline.name)
     return Migration(
         pipeline.name,
         version,

@@ -11,58 +11,57 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from onceover.config.endpoints import address
+from onceover.context import PipelineContext
 from onceover.fault_points import Holding
 from onceover.ingest.driver import Ingest
 from onceover.ingest.micro_batch import MicroBatch
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import Registered, require_in_force
-from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch_plan import sharded
 from onceover.model.offsets import OffsetRange
-from onceover.model.pipeline import Pipeline
 from onceover.offset_stores import opened_store
 from onceover.offset_stores.tracker import StoredOffsets
-from onceover.raw.window_files import Layout, WindowFiles
 from onceover.spark.leases import Leases
 from onceover.spark.source import KafkaSource, read_ranges
 
 
 @contextmanager
-def opened(pipeline: Pipeline, ledger: Connection) -> Iterator[tuple[Topic, StoredOffsets]]:
-    """The pipeline's topic and its stored offsets, open until the end. Connects to nothing yet."""
-    kafka, policy = address("kafka"), pipeline.ingest
+def opened(context: PipelineContext) -> Iterator[tuple[Topic, StoredOffsets]]:
+    """The pipeline's topic and its stored offsets, open until the end. Asks neither of them anything yet."""
+    pipeline, policy = context.pipeline, context.pipeline.ingest
     with (
-        closing(Topic(kafka, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic,
-        closing(opened_store(policy.offset_store, pipeline, ledger)) as store,
+        closing(Topic(context.address("kafka"), pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic,
+        closing(opened_store(policy.offset_store, pipeline, context.ledger)) as store,
     ):
-        yield topic, StoredOffsets(ledger, pipeline.name, policy.offset_store, store)
+        yield topic, StoredOffsets(context.ledger, pipeline.name, policy.offset_store, store)
 
 
 def driver(
     spark: SparkSession,
-    ledger: Connection,
+    context: PipelineContext,
     epoch: Epoch,
     known: Registered,
-    pipeline: Pipeline,
     topic: Topic,
     offsets: StoredOffsets,
     holding: Holding,
 ) -> Ingest:
     """The driver that holds `epoch`: nobody migrates the pipeline while it does. Raises ContractChangedError if it was
     migrated since `known` was read."""
-    require_in_force(ledger, known)
-    webhdfs, policy = address("webhdfs"), pipeline.ingest
-    layout, leases = Layout(pipeline.storage.raw_root, pipeline.name), Leases(spark, address("hdfs"))
+    require_in_force(context.ledger, known)
+    pipeline, policy = context.pipeline, context.pipeline.ingest
+    kafka, webhdfs, leases = (
+        context.address("kafka"),
+        context.address("webhdfs"),
+        Leases(spark, context.address("hdfs")),
+    )
 
     def work(known: Registered, ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
-        source = KafkaSource(address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
+        source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
 
         def records() -> DataFrame:
             return read_ranges(spark, source, sharded(policy.sharding, ranges, spark.sparkContext.defaultParallelism))
 
-        return MicroBatch(spark, known, records, ranges, webhdfs, layout, datetime.now(UTC).date(), leases)
+        return MicroBatch(spark, known, records, ranges, webhdfs, context.layout, datetime.now(UTC).date(), leases)
 
-    files = WindowFiles(webhdfs, layout)
-    return Ingest(ledger, epoch, known, policy, topic, offsets, work, files, holding)
+    return Ingest(context.ledger, epoch, known, policy, topic, offsets, work, context.files, holding)

@@ -20,7 +20,8 @@ from onceover.model.batch import Landing, LandingPart
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
-from onceover.raw.window_files import Layout, LeaseHeldError, WindowFiles
+from onceover.raw.layout import Layout
+from onceover.raw.window_files import LeaseHeldError, WindowFiles
 from onceover.spark import lines
 
 _RESULT = (

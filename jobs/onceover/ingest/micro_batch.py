@@ -20,7 +20,7 @@ from onceover.model.batch import Increment, Landing, RangeRead
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window, from_ms
-from onceover.raw.window_files import Layout
+from onceover.raw.layout import Layout
 from onceover.spark import lines
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.failure import one_line

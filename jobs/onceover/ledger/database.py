@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -20,7 +19,6 @@ Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for those who may not know which driver this is
 HEAD = "1.1"
 _OTHER_CHAIN = re.compile(r"\d{4}")  # versions from which no migration leads here
-_MIGRATION_LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
 
 
 @contextmanager
@@ -97,36 +95,6 @@ def carries_password(address: str) -> bool:
         return True
 
 
-def migrate(address: str) -> None:
-    """Bring the ledger's schema to this code's version; run twice or by two at once, it happens once.
-
-    Raises TerminalError, and writes nothing, where no migration leads from the version that is there to this code's.
-    """
-    # Imported here because alembic and SQLAlchemy cost a second that a query does not need.
-    from alembic import command
-    from alembic.config import Config
-    from sqlalchemy import create_engine, text
-
-    # Under the lock alone: `CREATE SCHEMA IF NOT EXISTS` of two at once collides in the catalogue.
-    with connect(address, "onceover migrate") as connection, connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MIGRATION_LOCK])
-        found = _version(connection)
-        if found == HEAD:
-            return
-        _require_migration(connection, found)
-        connection.execute("CREATE SCHEMA IF NOT EXISTS onceover")
-    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(address))
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
-    with engine.connect() as alchemy:
-        alchemy.execute(text("SELECT pg_advisory_lock(:name)"), {"name": _MIGRATION_LOCK})
-        alchemy.commit()
-        config.attributes["connection"] = alchemy
-        command.upgrade(config, "head")
-        alchemy.commit()
-    engine.dispose()
-
-
 def clock(connection: Connection) -> datetime:
     """What time it is on the server."""
     row = connection.execute("SELECT clock_timestamp() AS now").fetchone()
@@ -138,15 +106,16 @@ def clock(connection: Connection) -> datetime:
 
 def require_current(connection: Connection) -> None:
     """Refuse to work on a ledger of another version than this code's."""
-    found = _version(connection)
+    found = version_of(connection)
     if found != HEAD:
-        _require_migration(connection, found)
+        require_migration(connection, found)
         raise TerminalError(
             f"the ledger is at version {found or 'none'}, this code needs {HEAD}; run `onceover ledger migrate`"
         )
 
 
-def _require_migration(connection: Connection, version: str | None) -> None:
+def require_migration(connection: Connection, version: str | None) -> None:
+    """Raise TerminalError where no migration leads from that version to this code's."""
     if version and _OTHER_CHAIN.fullmatch(version):
         host, port, database = whereabouts(connection)
         raise TerminalError(
@@ -156,7 +125,8 @@ def _require_migration(connection: Connection, version: str | None) -> None:
         )
 
 
-def _version(connection: Connection) -> str | None:
+def version_of(connection: Connection) -> str | None:
+    """The version of the ledger's schema; None where there is no ledger."""
     known = connection.execute("SELECT to_regclass('onceover.alembic_version') IS NOT NULL AS known").fetchone()
     if not known or not known["known"]:
         return None

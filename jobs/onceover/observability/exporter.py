@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from onceover.config.endpoints import address
+from onceover.context import open_ledger
 from onceover.errors import OnceoverError, TransientError
-from onceover.ledger.database import DatabaseError, connect, require_current
+from onceover.ledger.database import DatabaseError
 from onceover.observability import snapshot
 from onceover.observability.metrics import exposed, up
 
@@ -42,8 +42,7 @@ class LedgerCollector(Collector):
 
     def _read(self) -> tuple[snapshot.Signals, ...]:
         try:
-            with connect(address("postgres"), "onceover metrics") as connection:
-                require_current(connection)
+            with open_ledger("metrics") as connection:
                 return snapshot.read(connection, self._overdue_after)
         except DatabaseError as error:
             raise TransientError(f"the ledger could not be read for its metrics: {error}") from error

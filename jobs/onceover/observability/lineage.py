@@ -1,19 +1,18 @@
 """Lineage of a repair: which files and offsets it read and which windows it wrote, under the names that OpenLineage's
 specification gives them (Naming.md). What was published the ledger says, and nothing else is reported.
-
-Imports of the database happen inside the call, so that loading a DAG file does not load it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from onceover.context import PipelineContext
+from onceover.ledger import compactions
+from onceover.ledger.database import whereabouts
 from onceover.model.offsets import OffsetRange
-
-if TYPE_CHECKING:
-    from onceover.observability.lineage_store import Published
+from onceover.observability import lineage_store
+from onceover.observability.lineage_store import Published
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +38,12 @@ class Lineage:
     offsets: tuple[OffsetRange, ...]
 
 
-def of_repair(pipeline_name: str, request_id: int) -> Lineage:
+def of_repair(context: PipelineContext, request_id: int) -> Lineage:
     """The lineage of a repair request, read back from the ledger; of one that is not there it is empty."""
-    from onceover.config.endpoints import address
-    from onceover.config.pipelines import find
-    from onceover.ledger import compactions
-    from onceover.ledger.database import connect, require_current, whereabouts
-    from onceover.observability import lineage_store
-    from onceover.raw.window_files import Layout
-
-    pipeline = find(pipeline_name)
-    layout = Layout(pipeline.storage.raw_root, pipeline.name)
-    with connect(address("postgres"), f"onceover lineage {pipeline.name}") as connection:
-        require_current(connection)
-        host, port, database = whereabouts(connection)
-        windows, offsets = lineage_store.of_request(connection, pipeline.name, request_id)
-        standing_in = compactions.standing_in(connection, pipeline.name, [one.window_start for one in windows])
+    name, layout = context.name, context.layout
+    host, port, database = whereabouts(context.ledger)
+    windows, offsets = lineage_store.of_request(context.ledger, name, request_id)
+    standing_in = compactions.standing_in(context.ledger, name, [one.window_start for one in windows])
     parquet = {start: compacted for start, compacted in standing_in.items() if compacted}
     files: list[str] = []
     for one in windows:
@@ -62,9 +51,9 @@ def of_repair(pipeline_name: str, request_id: int) -> Lineage:
         files += [layout.parquet_file(one.window_start, compacted.digest)] if compacted else []
         files += [layout.window_file(one.window_start)] if one.bytes or not compacted else []
     return Lineage(
-        raw=on_hdfs(address("hdfs"), f"{layout.raw_root}/{pipeline.name}"),
-        topic=on_kafka(address("kafka"), pipeline.contract.topic),
-        table=DatasetName(f"postgres://{host}:{port}", f"{database}.aggregates.{pipeline.name}"),
+        raw=on_hdfs(context.address("hdfs"), f"{layout.raw_root}/{name}"),
+        topic=on_kafka(context.address("kafka"), context.pipeline.contract.topic),
+        table=DatasetName(f"postgres://{host}:{port}", f"{database}.aggregates.{name}"),
         windows=windows,
         files=tuple(files),
         bytes=sum(one.bytes for one in windows) + sum(compacted.bytes for compacted in parquet.values()),

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onceover.config.endpoints import address, local_folder
+from onceover.ledger.database import Connection
+from onceover.model.pipeline import Pipeline
+from onceover.offset_stores.checkpoint import CheckpointOffsetStore
+from onceover.offset_stores.file import LocalFileOffsetStore
+from onceover.offset_stores.hbase import HBaseOffsetStore
+from onceover.offset_stores.hdfs import HdfsOffsetStore
+from onceover.offset_stores.kafka import KafkaOffsetStore
+from onceover.offset_stores.none import NoOffsetStore
+from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, Stored
-
-if TYPE_CHECKING:
-    from onceover.ledger.database import Connection
-    from onceover.model.pipeline import Pipeline
+from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
 
 __all__ = ["CorruptOffsetsError", "OffsetStore", "Stored", "opened_store"]
 
@@ -25,52 +30,36 @@ def opened_store(name: str, pipeline: Pipeline, ledger: Connection) -> OffsetSto
 
 
 def _file(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    from onceover.offset_stores.file import LocalFileOffsetStore
-
     root = Path(pipeline.ingest.offset_path) if pipeline.ingest.offset_path else local_folder() / "offsets"
     return LocalFileOffsetStore(root, pipeline.ingest.group, pipeline.contract.topic)
 
 
 def _kafka(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    from onceover.offset_stores.kafka import KafkaOffsetStore
-
     return KafkaOffsetStore(address("kafka"), pipeline.contract.topic, pipeline.ingest.group, pipeline.kafka)
 
 
 def _zookeeper(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
-
     return ZooKeeperOffsetStore(address("zookeeper"), pipeline.ingest.group, pipeline.contract.topic)
 
 
 def _hbase(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    from onceover.offset_stores.hbase import HBaseOffsetStore
-
     return HBaseOffsetStore(address("hbase"), pipeline.ingest.group, pipeline.contract.topic)
 
 
 def _hdfs(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    from onceover.offset_stores.hdfs import HdfsOffsetStore
-
     folder = pipeline.ingest.offset_path or f"{pipeline.storage.raw_root}/{pipeline.name}/offsets"
     return HdfsOffsetStore(address("webhdfs"), folder, pipeline.ingest.group, pipeline.contract.topic)
 
 
 def _checkpoint(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    from onceover.offset_stores.checkpoint import CheckpointOffsetStore
-
     return CheckpointOffsetStore(address("webhdfs"), pipeline.ingest.offset_path, pipeline.contract.topic)
 
 
 def _postgres(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    from onceover.offset_stores.postgres import LedgerOffsetStore
-
     return LedgerOffsetStore(ledger, pipeline.name)
 
 
 def _none(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    from onceover.offset_stores.none import NoOffsetStore
-
     return NoOffsetStore(pipeline.ingest.group, pipeline.contract.topic)
 
 

@@ -11,16 +11,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
-from onceover.config.endpoints import address
 from onceover.config.pipeline_tables import offset_path_mistake
 from onceover.config.pipelines import names
+from onceover.context import PipelineContext
 from onceover.errors import TerminalError, UsageError
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import drivers, frontiers
-from onceover.ledger.catalog import registered
-from onceover.ledger.database import Connection, connect, require_current
+from onceover.ledger.database import Connection
 from onceover.ledger.drivers import as_driver
-from onceover.model.pipeline import Pipeline
 from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored, opened_store, postgres
 from onceover.offset_stores.tracker import loaded, telling
 
@@ -53,9 +51,10 @@ class Looked:
     trouble: str | None
 
 
-def look(pipeline: Pipeline) -> Looked:
+def look(context: PipelineContext) -> Looked:
     """Where the pipeline's topic, its store and its ledger stand. Changes nothing."""
-    with _opened(pipeline) as (ledger, facts):
+    pipeline = context.pipeline
+    with _opened(context) as (ledger, facts):
         held, kind = frontiers.progress(ledger, pipeline.name, facts.generation), pipeline.ingest.offset_store
         known = {source.kafka_partition: both for source, both in held.items()}
         stored, trouble = Stored(), None
@@ -80,15 +79,15 @@ def look(pipeline: Pipeline) -> Looked:
             )
 
 
-def set_offsets(pipeline: Pipeline, wanted: Mapping[int, int], who: str, why: str) -> Mapping[int, int]:
+def set_offsets(context: PipelineContext, wanted: Mapping[int, int], who: str, why: str) -> Mapping[int, int]:
     """Say where reading goes on in these Kafka partitions; the others stay. Returns what is stored now.
 
     Raises UsageError for an offset outside the log, BusyError while an ingest runs.
     """
-    kind = pipeline.ingest.offset_store
+    pipeline, kind = context.pipeline, context.pipeline.ingest.offset_store
     if kind == "none":
         raise UsageError(f"pipeline {pipeline.name} keeps no offsets (offset_store none); there is nothing to set")
-    with _opened(pipeline) as (ledger, facts):
+    with _opened(context) as (ledger, facts):
         for kafka_partition, offset in wanted.items():
             low, high = facts.earliest.get(kafka_partition), facts.end.get(kafka_partition)
             if low is None or high is None:
@@ -109,14 +108,14 @@ def set_offsets(pipeline: Pipeline, wanted: Mapping[int, int], who: str, why: st
             return _save(ledger, epoch, kind, store, facts, before, after, who, why)
 
 
-def copy_offsets(pipeline: Pipeline, to: str, path: str, who: str, why: str) -> Mapping[int, int]:
+def copy_offsets(context: PipelineContext, to: str, path: str, who: str, why: str) -> Mapping[int, int]:
     """Copy what is stored into another store, at `path` if that is one of files, read it back, and return it. The
     pipeline's TOML still names the old one.
 
     Raises UsageError if there is nothing to copy, CorruptOffsetsError if what is to be copied is not ours,
     TerminalError if the other store then holds anything else.
     """
-    kind = pipeline.ingest.offset_store
+    pipeline, kind = context.pipeline, context.pipeline.ingest.offset_store
     if to == kind:
         raise UsageError(f"pipeline {pipeline.name} keeps its offsets in {kind} already")
     if "none" in (to, kind):
@@ -124,7 +123,7 @@ def copy_offsets(pipeline: Pipeline, to: str, path: str, who: str, why: str) -> 
     if wrong := offset_path_mistake(to, path):
         raise UsageError(f"--path: {wrong}")
     moved = replace(pipeline, ingest=replace(pipeline.ingest, offset_store=to, offset_path=path))
-    with _opened(pipeline) as (ledger, facts), as_driver(ledger, pipeline.name, _OWNER) as epoch:
+    with _opened(context) as (ledger, facts), as_driver(ledger, pipeline.name, _OWNER) as epoch:
         with closing(opened_store(kind, pipeline, ledger)) as store, telling(kind, pipeline.name):
             found = _stored(ledger, kind, store, facts)
         if not found.offsets:
@@ -172,11 +171,9 @@ def _save(
 
 
 @contextmanager
-def _opened(pipeline: Pipeline) -> Iterator[tuple[Connection, TopicFacts]]:
-    with (
-        connect(address("postgres"), f"onceover offsets {pipeline.name}") as ledger,
-        closing(Topic(address("kafka"), pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic,
-    ):
-        require_current(ledger)
-        registered(ledger, pipeline.name)
-        yield ledger, topic.facts()
+def _opened(context: PipelineContext) -> Iterator[tuple[Connection, TopicFacts]]:
+    pipeline = context.pipeline
+    context.registered()
+    kafka = context.address("kafka")
+    with closing(Topic(kafka, pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic:
+        yield context.ledger, topic.facts()

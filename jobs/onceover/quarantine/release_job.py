@@ -17,18 +17,17 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from onceover.context import PipelineContext
 from onceover.fault_points import Holding, Step
 from onceover.ingest.batch_steps import carried_out
 from onceover.ingest.micro_batch import MicroBatch, attempt
 from onceover.ledger import batches, releases
 from onceover.ledger.catalog import Registered
-from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import expired
 from onceover.ledger.frontiers import accounted
 from onceover.model.offsets import KafkaPartition, OffsetRange, split
 from onceover.model.window import from_ms
-from onceover.raw.window_files import WindowFiles
 from onceover.spark import text_files
 from onceover.spark.interpret import interpret
 from onceover.spark.leases import Leases
@@ -57,17 +56,15 @@ class Found:
 class ReleaseRun:
     """One release, on one Spark session. `look` first; `carry_out` is for the pipeline's driver; then `close`."""
 
-    def __init__(
-        self, spark: SparkSession, connection: Connection, known: Registered, files: WindowFiles, hdfs: str, most: int
-    ) -> None:
-        self._spark, self._connection, self._known = spark, connection, known
-        self._files, self._hdfs, self._most = files, hdfs.rstrip("/"), most
+    def __init__(self, spark: SparkSession, context: PipelineContext, known: Registered) -> None:
+        self._spark, self._connection, self._known, self._context = spark, context.ledger, known, context
+        self._hdfs, self._most = context.address("hdfs").rstrip("/"), context.pipeline.ingest.max_records_per_batch
         self._judged: DataFrame | None = None
 
     def look(self, days: Iterable[date], reason: str | None) -> Found:
         """Judge what stands in these days' files, where a `reason` is given what was quarantined for one that contains
         it, and was not released before."""
-        paths = [(QUARANTINE, self._hdfs + self._files.layout.quarantine_file(day)) for day in days]
+        paths = [(QUARANTINE, self._hdfs + self._context.layout.quarantine_file(day)) for day in days]
         if not paths:
             return Found({}, (), {})
         with attempt():
@@ -77,16 +74,14 @@ class ReleaseRun:
             left = {row.why: row["count"] for row in counts if row.why is not None}
             return Found(dict(sorted(windows.items())), self._ids(self._judged), dict(sorted(left.items())))
 
-    def carry_out(
-        self, epoch: Epoch, ids: Sequence[OffsetRange], who: str, why: str, webhdfs: str, holding: Holding
-    ) -> int:
+    def carry_out(self, epoch: Epoch, ids: Sequence[OffsetRange], who: str, why: str, holding: Holding) -> int:
         """Land these IDs that `look` found, some at a time; returns how many batches that were. What has landed when
         this is killed stays landed."""
         chunks = list(_chunks(ids, self._most))
         for chunk in chunks:
             batch_id = batches.begin(self._connection, epoch, self._known.contract_version, (), None)
             holding.reached(Step.BEGUN)
-            with closing(self._work(chunk, webhdfs)) as work:
+            with closing(self._work(chunk)) as work:
                 done = carried_out(self._connection, epoch, self._known, batch_id, work, holding)
             releases.land(self._connection, epoch, batch_id, done.read, done.landings, chunk, who, why)
             holding.reached(Step.LANDED)
@@ -94,7 +89,7 @@ class ReleaseRun:
             log.info("batch %d released %d records", batch_id, sum(map(len, chunk)))
         return len(chunks)
 
-    def _work(self, chunk: Sequence[OffsetRange], webhdfs: str) -> MicroBatch:
+    def _work(self, chunk: Sequence[OffsetRange]) -> MicroBatch:
         def records() -> DataFrame:
             if self._judged is None:
                 raise ValueError("look first")
@@ -102,7 +97,8 @@ class ReleaseRun:
             return chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD)
 
         today, leases = datetime.now(UTC).date(), Leases(self._spark, self._hdfs)
-        return MicroBatch(self._spark, self._known, records, _hulls(chunk), webhdfs, self._files.layout, today, leases)
+        webhdfs, layout = self._context.address("webhdfs"), self._context.layout
+        return MicroBatch(self._spark, self._known, records, _hulls(chunk), webhdfs, layout, today, leases)
 
     def close(self) -> None:
         if self._judged is not None:

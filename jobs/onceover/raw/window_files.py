@@ -20,6 +20,7 @@ from onceover.errors import BusyError, UnknownOutcomeError
 from onceover.model.digest import Digest
 from onceover.model.raw_file import Compacted, RawFile
 from onceover.raw.hdfs import connected, exception_name, explained, explaining, first_line, listing
+from onceover.raw.layout import Layout
 
 _CHUNK = 1 << 20
 _LEASE_HELD = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
@@ -46,38 +47,6 @@ class LeaseHeldError(BusyError):
     def __init__(self, path: str, detail: str) -> None:
         super().__init__(f"{path} is still open for a writer that may be dead ({detail}); its lease must be recovered")
         self.path = path
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where a pipeline's files lie below its raw root."""
-
-    raw_root: str
-    pipeline: str
-
-    def window_file(self, window_start: datetime) -> str:
-        return f"{self.day_folder(window_start.astimezone(UTC).date())}/{window_start.astimezone(UTC):%H%M}.log"
-
-    def parquet_file(self, window_start: datetime, digest: Digest) -> str:
-        """Beside the window file, named for the records that it holds."""
-        hashes = str(digest).partition("records ")[2]
-        return f"{self.window_file(window_start).removesuffix('log')}{hashes}.parquet"
-
-    def quarantine_file(self, day: date) -> str:
-        return f"{self.raw_root}/{self.pipeline}/quarantine/{day.isoformat()}.log"
-
-    def aside(self, path: str, number: int) -> str:
-        """Where a file of this pipeline lies for a day before it is deleted."""
-        root = f"{self.raw_root}/{self.pipeline}"
-        return f"{root}/expired{path.removeprefix(root)}.{number}"
-
-    @property
-    def compacting(self) -> str:
-        """The folder of Parquet files that are not whole yet, or not proved."""
-        return f"{self.raw_root}/{self.pipeline}/compacting"
-
-    def day_folder(self, day: date) -> str:
-        return f"{self.raw_root}/{self.pipeline}/{day.isoformat()}"
 
 
 class WindowFiles:

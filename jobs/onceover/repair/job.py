@@ -11,16 +11,16 @@ from datetime import datetime
 
 from pyspark.sql import SparkSession
 
+from onceover.context import PipelineContext
 from onceover.errors import FencedError, OnceoverError
 from onceover.fault_points import Holding, RepairStep
 from onceover.ledger import repair_requests
 from onceover.ledger.batches import in_flight
 from onceover.ledger.catalog import Registered, require_in_force
-from onceover.ledger.database import Connection, DatabaseError, connect
+from onceover.ledger.database import DatabaseError, connect
 from onceover.model.claim import CLAIM_SECONDS, Claimed, Rebuilt
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import written
-from onceover.raw.window_files import WindowFiles
 from onceover.repair import publish
 from onceover.repair.proof import Verdict, verify
 from onceover.repair.rebuild import Rebuild
@@ -81,17 +81,15 @@ class RepairRun:
     def __init__(
         self,
         spark: SparkSession,
-        connection: Connection,
+        context: PipelineContext,
         known: Registered,
         wanted: repair_requests.Request,
-        files: WindowFiles,
-        hdfs: str,
-        max_tries: int,
         holding: Holding,
     ) -> None:
-        self._spark, self._connection, self._known, self._wanted = spark, connection, known, wanted
-        self._files, self._hdfs, self._max_tries = files, hdfs.rstrip("/"), max_tries
-        self._leases, self._holding = Leases(spark, hdfs), holding
+        self._spark, self._connection, self._known, self._wanted = spark, context.ledger, known, wanted
+        self._files, self._hdfs = context.files, context.address("hdfs").rstrip("/")
+        self._max_tries = context.pipeline.repair.max_tries
+        self._leases, self._holding = Leases(spark, context.address("hdfs")), holding
 
     def run(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         """Repair the claimed windows in one query; if that query fails, in halves, until the bad window is alone.

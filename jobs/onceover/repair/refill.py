@@ -9,14 +9,13 @@ import time
 
 from pyspark.sql import SparkSession
 
+from onceover.context import PipelineContext
 from onceover.errors import BusyError
 from onceover.fault_points import Holding
 from onceover.ingest.job import driver, opened
 from onceover.ledger import refills, repair_requests
 from onceover.ledger.catalog import Registered
-from onceover.ledger.database import Connection
 from onceover.ledger.drivers import as_driver
-from onceover.model.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
 PATIENCE_SECONDS = 120.0
@@ -24,8 +23,7 @@ PATIENCE_SECONDS = 120.0
 
 def refill(
     spark: SparkSession,
-    connection: Connection,
-    pipeline: Pipeline,
+    context: PipelineContext,
     known: Registered,
     request_id: int,
     patience: float = PATIENCE_SECONDS,
@@ -35,12 +33,12 @@ def refill(
     A driver that lives does it in its next turns, and is waited for; without one, this process is the driver for as
     long as it takes. What is not done then stays wanted, and the hole stays a finding.
     """
-    deadline = time.monotonic() + patience
+    connection, deadline = context.ledger, time.monotonic() + patience
     owner = f"{socket.gethostname()}:{os.getpid()} (refill)"
     while refills.wanted(connection, known.name, request_id):
         try:
-            with as_driver(connection, known.name, owner) as epoch, opened(pipeline, connection) as (topic, offsets):
-                loop = driver(spark, connection, epoch, known, pipeline, topic, offsets, Holding())
+            with as_driver(connection, known.name, owner) as epoch, opened(context) as (topic, offsets):
+                loop = driver(spark, context, epoch, known, topic, offsets, Holding())
                 while refills.wanted(connection, known.name, request_id):
                     progress = loop.turn(refills_only=True)
                     log.info("read %d records again", progress.records)

@@ -1,14 +1,13 @@
-"""What Airflow and the command line ask of repair besides the job: what became of a request. Plain values in and out.
-
-Imports of the database and of HDFS happen inside the calls, so that loading a DAG file costs neither.
-"""
+"""What Airflow and the command line ask of repair besides the job: what became of a request."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onceover.detection.service import opened
+from onceover.context import PipelineContext
+from onceover.ledger import repair_requests
 from onceover.model.window import written
+from onceover.repair import publish
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,31 +27,28 @@ class Confirmation:
     lines_read: int
 
 
-def confirm(pipeline_name: str, request_id: int) -> Confirmation:
+def confirm(context: PipelineContext, request_id: int) -> Confirmation:
     """Re-read what a request published, revoke what differs, and say what became of each of its windows."""
-    with opened(pipeline_name, write=True) as (connection, _, known, _):
-        from onceover.ledger import repair_requests
-        from onceover.repair import publish
+    known, connection = context.require_same_contract(), context.ledger
+    repair_requests.read_request(connection, known.name, request_id)
+    rows = publish.confirm(connection, known, request_id)
 
-        repair_requests.read_request(connection, known.name, request_id)
-        rows = publish.confirm(connection, known, request_id)
+    def of(state: str) -> list[tuple[str, str]]:
+        return [(written(row["window_start"]), row["reason"] or "") for row in rows if row["state"] == state]
 
-        def of(state: str) -> list[tuple[str, str]]:
-            return [(written(row["window_start"]), row["reason"] or "") for row in rows if row["state"] == state]
-
-        return Confirmation(
-            pipeline=known.name,
-            request_id=request_id,
-            confirmed=tuple(window for window, _ in of("confirmed")),
-            revoked=tuple(of("revoked")),
-            failed=tuple(of("failed")),
-            newly_blocked=tuple((written(row["window_start"]), row["reason"] or "") for row in rows if row["blocked"]),
-            unneeded=tuple(of("unneeded")),
-            left=(
-                *of("left"),
-                *((window, "changed since it was published; it is judged again") for window, _ in of("published")),
-                *((window, "the repair ended before it came to it") for window, _ in of("planned") + of("claimed")),
-            ),
-            duplicates=sum(row["duplicates"] or 0 for row in rows),
-            lines_read=sum(row["lines_read"] or 0 for row in rows),
-        )
+    return Confirmation(
+        pipeline=known.name,
+        request_id=request_id,
+        confirmed=tuple(window for window, _ in of("confirmed")),
+        revoked=tuple(of("revoked")),
+        failed=tuple(of("failed")),
+        newly_blocked=tuple((written(row["window_start"]), row["reason"] or "") for row in rows if row["blocked"]),
+        unneeded=tuple(of("unneeded")),
+        left=(
+            *of("left"),
+            *((window, "changed since it was published; it is judged again") for window, _ in of("published")),
+            *((window, "the repair ended before it came to it") for window, _ in of("planned") + of("claimed")),
+        ),
+        duplicates=sum(row["duplicates"] or 0 for row in rows),
+        lines_read=sum(row["lines_read"] or 0 for row in rows),
+    )

@@ -17,7 +17,7 @@ from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import Expiring
 from onceover.model.raw_file import Compacted
 from onceover.model.window import WindowRange, written
-from onceover.raw.window_files import Layout
+from onceover.raw.layout import Layout
 
 log = logging.getLogger(__name__)
 MOST_AT_ONCE = 200

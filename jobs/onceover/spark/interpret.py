@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import DateType, StringType, TimestampType
 
 from onceover.model.contract import Contract, Measure
@@ -157,9 +159,6 @@ def _input(measure: Measure, known: Checked) -> Column:
 
 
 def _null_if_it_throws(column: Column) -> Column:
-    from pyspark import SparkContext
-    from pyspark.sql.classic.column import Column as ClassicColumn
-
     jvm = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]
     classic = jvm.org.apache.spark.sql.classic.ExpressionUtils  # type: ignore[union-attr]
     tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(classic.expression(column._jc))  # type: ignore[union-attr]

@@ -11,12 +11,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from onceover.config.endpoints import address
-from onceover.config.pipelines import find
+from onceover.context import open_ledger, open_pipeline
 from onceover.detection import service as detection_service
 from onceover.errors import TransientError
 from onceover.fault_points import Step
 from onceover.kafka import Topic
-from onceover.ledger.database import connect
 from onceover.model.window import WindowRange, from_ms
 from onceover.raw.hdfs import SmallFiles
 from onceover.repair import service as repair_service
@@ -91,7 +90,7 @@ class Trial:
 
     def in_aggregates(self) -> tuple[int, int]:
         """Records and their sum, as a reader sees them."""
-        with connect(address("postgres"), "onceover experiments") as ledger:
+        with open_ledger("experiments") as ledger:
             row = ledger.execute(
                 f"SELECT coalesce(sum(records), 0)::bigint AS n, coalesce(sum(total), 0)::bigint AS t "
                 f"FROM aggregates.{self.name}"  # a name of our own making
@@ -101,24 +100,25 @@ class Trial:
     def repair(self) -> detection_service.Detection:
         """Detect, rebuild what is wrong, confirm; what was found."""
         start = from_ms(NOON_MS)
-        found = detection_service.detect(self.name, who="experiment", why="an experiment",
-                                  window_range=WindowRange(start, start + timedelta(minutes=10), 5))  # fmt: skip
-        if found.request_id is not None:
-            arguments = ["--pipeline", self.name, "--request", str(found.request_id)]
-            job = SupervisedJob("repair.py", arguments, self.log / f"{self.name}.log", self.launch)
-            job.start()
-            if code := job.wait(PATIENCE_SECONDS):
-                raise TransientError(f"the repair of {self.name} ended with {code}: {job.last_words()}")
-            repair_service.confirm(self.name, found.request_id)
+        window_range = WindowRange(start, start + timedelta(minutes=10), 5)
+        with open_pipeline(self.name, "experiments") as context:
+            found = detection_service.detect(context, who="experiment", why="an experiment", window_range=window_range)
+            if found.request_id is not None:
+                arguments = ["--pipeline", self.name, "--request", str(found.request_id)]
+                job = SupervisedJob("repair.py", arguments, self.log / f"{self.name}.log", self.launch)
+                job.start()
+                if code := job.wait(PATIENCE_SECONDS):
+                    raise TransientError(f"the repair of {self.name} ended with {code}: {job.last_words()}")
+                repair_service.confirm(context, found.request_id)
         return found
 
     def lag(self) -> int:
         """Offsets that no batch has landed yet."""
-        pipeline = find(self.name)
-        with closing(Topic(address("kafka"), self.name, pipeline.ingest.isolation, {})) as topic:
-            end = sum(topic.facts().end.values())
-        with connect(address("postgres"), "onceover experiments") as ledger:
-            row = ledger.execute(
+        with open_pipeline(self.name, "experiments") as context:
+            isolation = context.pipeline.ingest.isolation
+            with closing(Topic(context.address("kafka"), self.name, isolation, {})) as topic:
+                end = sum(topic.facts().end.values())
+            row = context.ledger.execute(
                 "SELECT coalesce(sum(frontier), 0)::bigint AS n, count(*) AS k FROM onceover.kafka_partition "
                 "WHERE pipeline = %s",
                 [self.name],
@@ -134,14 +134,14 @@ class Trial:
                     yield int(found[1])
 
     def _landed_batches(self) -> int:
-        with connect(address("postgres"), "onceover experiments") as ledger:
+        with open_ledger("experiments") as ledger:
             row = ledger.execute(
                 "SELECT count(*) AS n FROM onceover.batch WHERE pipeline = %s AND state = 'landed'", [self.name]
             ).fetchone()
         return int(row["n"]) if row else 0
 
     def _is_drained(self) -> bool:
-        with connect(address("postgres"), "onceover experiments") as ledger:
+        with open_ledger("experiments") as ledger:
             row = ledger.execute(
                 "SELECT every_window_closed AS closed FROM onceover.pipeline WHERE name = %s", [self.name]
             ).fetchone()

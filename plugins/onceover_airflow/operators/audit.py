@@ -9,9 +9,6 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
-from onceover.audit import service as audit_service
-from onceover.config.pipelines import find
-from onceover.detection.future_range import not_ahead
 from onceover.errors import TerminalError
 from onceover_airflow.run_request import Asked, chosen_name
 from onceover_airflow.spark_job import SparkJobOperator
@@ -32,21 +29,22 @@ class AskAuditOperator(BaseOperator):
         self.pipeline = pipeline
 
     def execute(self, context: Context) -> int:
-        name, run, params = chosen_name(self.pipeline), context["dag_run"], context["params"]
+        from onceover.audit import service as audit_service
+        from onceover.context import open_pipeline
+        from onceover.detection.future_range import reject_future_range
+
+        run, params = context["dag_run"], context["params"]
         start = end = None
-        if params.get("from") or params.get("to"):
-            asked = Asked.of_run(
-                params,
-                DataInterval(None, None),
-                minutes=find(name).contract.window_minutes,
-                reason_needed=False,
-            )
-            if asked.window_range is not None:
-                not_ahead(name, asked.window_range)
-                start, end = asked.window_range.start, asked.window_range.end
-        audit_id = audit_service.ask(name, "log", start=start, end=end, who=who_asked(run))
+        with open_pipeline(chosen_name(self.pipeline), "audit") as opened:
+            if params.get("from") or params.get("to"):
+                minutes = opened.pipeline.contract.window_minutes
+                asked = Asked.of_run(params, DataInterval(None, None), minutes=minutes, reason_needed=False)
+                if asked.window_range is not None:
+                    reject_future_range(opened, asked.window_range)
+                    start, end = asked.window_range.start, asked.window_range.end
+            audit_id = audit_service.ask(opened, "log", start=start, end=end, who=who_asked(run))
         if audit_id is None:
-            raise AirflowSkipException(f"pipeline {name} has not run yet")
+            raise AirflowSkipException(f"pipeline {opened.name} has not run yet")
         return audit_id
 
 
@@ -60,10 +58,14 @@ class AuditOperator(SparkJobOperator):
         self.audit_id = audit_id
 
     def execute(self, context: Context) -> dict[str, Any]:  # type: ignore[override]
+        from onceover.audit import service as audit_service
+        from onceover.context import open_pipeline
+
         audit_id = int(str(self.audit_id))
         self.arguments("audit", audit_id)
         super().execute(context)
-        found = dict(audit_service.result(chosen_name(self.pipeline), audit_id))
+        with open_pipeline(chosen_name(self.pipeline), "audit") as opened:
+            found = dict(audit_service.result(opened, audit_id))
         differing = [row for row in found["rows"] if not row["equal"]]
         counts = {name: found[name] for name in ("windows", "differing", "offsets", "records")}
         self.log.info("Kafka, raw and aggregates of %s:\n%s", self.pipeline, table([counts]))

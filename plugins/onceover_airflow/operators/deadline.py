@@ -7,7 +7,6 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from onceover.detection import deadlines
 from onceover.errors import TerminalError
 from onceover_airflow.run_request import chosen_name
 
@@ -23,8 +22,11 @@ class DeadlineOperator(BaseOperator):
         self.pipeline = pipeline
 
     def execute(self, context: Context) -> None:
-        name = chosen_name(self.pipeline)
-        windows = deadlines.overdue(name)
+        from onceover.context import open_pipeline
+        from onceover.detection import deadlines
+
+        with open_pipeline(chosen_name(self.pipeline), "deadlines") as opened:
+            name, windows = opened.name, deadlines.overdue(opened)
         if windows:
             raise TerminalError(deadlines.complaint(name, windows))
         self.log.info("%s: no window has missed its deadline since the last look", name)

@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
-from onceover.config.pipelines import find
-from onceover.detection import service as detection_service
-from onceover.detection.future_range import not_ahead
 from onceover.errors import TerminalError
 from onceover.model.json_text import plain
-from onceover.repair import service as repair_service
 from onceover_airflow.metrics import count
 from onceover_airflow.run_request import Asked, chosen_name
 from onceover_airflow.spark_job import SparkJobOperator
@@ -27,7 +23,7 @@ from onceover_airflow.windows import DataInterval
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from onceover.model.window import WindowRange
+    from onceover.detection.service import PlannedRepair
 
 Scope = Literal["ledger", "run"]
 """`ledger`: every window the ledger knows and has not certified. `run`: the windows this run was asked for."""
@@ -49,32 +45,34 @@ class DetectOperator(BaseOperator):
         self.reason_needed = reason_needed
 
     def execute(self, context: Context) -> dict[str, Any]:
-        name = chosen_name(self.pipeline)
-        pipeline = find(name)
-        run = context["dag_run"]
-        asked = Asked()
-        if self.scope == "run":
-            asked = Asked.of_run(
-                context["params"],
-                DataInterval(run.data_interval_start, run.data_interval_end),
-                minutes=pipeline.contract.window_minutes,
-                reason_needed=self.reason_needed,
-            )
-        if asked.window_range is not None:
-            not_ahead(name, asked.window_range)
-        if asked.dry_run and asked.window_range is not None:
-            return self._plan(name, asked.window_range, asked.force)
-        detection = detection_service.detect(
-            name,
-            who=who_asked(run),
-            why=asked.reason or f"{run.dag_id}, run {run.run_id}",
-            window_range=asked.window_range,
-            force=asked.force,
-        )
-        return self._found(name, plain(detection))
+        from onceover.context import open_pipeline
+        from onceover.detection import service as detection_service
+        from onceover.detection.future_range import reject_future_range
 
-    def _plan(self, name: str, window_range: WindowRange, force: bool) -> dict[str, Any]:
-        planned = detection_service.plan_repair(name, window_range=window_range, force=force)
+        run, asked = context["dag_run"], Asked()
+        with open_pipeline(chosen_name(self.pipeline), "detect") as opened:
+            if self.scope == "run":
+                asked = Asked.of_run(
+                    context["params"],
+                    DataInterval(run.data_interval_start, run.data_interval_end),
+                    minutes=opened.pipeline.contract.window_minutes,
+                    reason_needed=self.reason_needed,
+                )
+            if asked.window_range is not None:
+                reject_future_range(opened, asked.window_range)
+            if asked.dry_run and asked.window_range is not None:
+                planned = detection_service.plan_repair(opened, window_range=asked.window_range, force=asked.force)
+                return self._planned(opened.name, planned)
+            detection = detection_service.detect(
+                opened,
+                who=who_asked(run),
+                why=asked.reason or f"{run.dag_id}, run {run.run_id}",
+                window_range=asked.window_range,
+                force=asked.force,
+            )
+        return self._found(opened.name, plain(detection))
+
+    def _planned(self, name: str, planned: Sequence[PlannedRepair]) -> dict[str, Any]:
         rows: list[dict[str, Any]] = plain(planned)
         shown = [{**row, "findings": [finding["kind"] for finding in row["findings"]]} for row in rows]
         self.log.info("dry run, nothing was written; a repair of %s would do this:\n%s", name, table(shown))
@@ -135,10 +133,14 @@ class ConfirmOperator(BaseOperator):
         self.detection = detection
 
     def execute(self, context: Context) -> dict[str, Any]:
+        from onceover.context import open_pipeline
+        from onceover.repair import service as repair_service
+
         request = request_of(self.detection)
         if request is None:
             raise AirflowSkipException(f"nothing was repaired in {self.pipeline}")
-        confirmation = repair_service.confirm(self.pipeline, request)
+        with open_pipeline(chosen_name(self.pipeline), "confirm") as opened:
+            confirmation = repair_service.confirm(opened, request)
         count(confirmation)
         result: dict[str, Any] = plain(confirmation)
         counts = {key: len(value) if isinstance(value, list) else value for key, value in result.items()}

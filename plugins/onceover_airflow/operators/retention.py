@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Context
 
-from onceover.config.pipelines import find
-from onceover.detection import service as detection_service
 from onceover.model.json_text import plain
 from onceover.model.window import written
-from onceover.retention import service as retention_service
 from onceover_airflow.run_request import Asked, chosen_name
 from onceover_airflow.tables import XCOM_ROWS, table
 from onceover_airflow.who import who_asked
@@ -35,29 +32,27 @@ class ExpireOperator(BaseOperator):
         self._said = ""
 
     def execute(self, context: Context) -> dict[str, Any] | None:
-        pipeline = find(chosen_name(self.pipeline))
-        if pipeline.storage.retention_ms is None:
-            self.log.info("%s keeps raw for ever: its TOML has no `retention` under [storage]", pipeline.name)
-            return None
-        if not detection_service.has_run(pipeline.name):
-            self.log.info("%s has not run yet", pipeline.name)
-            return None
-        asked, run = Asked.of_form(context["params"]), context["dag_run"]
-        who, why = who_asked(run), asked.reason or f"{run.dag_id}, run {run.run_id}"
-        listed = retention_service.due(pipeline)
-        self.log.info(
-            "%s, %s, for %s, because: %s\n%s",
-            pipeline.name,
-            "dry run, nothing is written" if asked.dry_run else "goes",
-            who,
-            why,
-            _files(listed),
-        )
-        if asked.dry_run:
-            return {**plain(listed), "dry_run": True}
-        went = retention_service.let_go(pipeline, listed, who, why, self._say)
+        from onceover.context import open_pipeline
+        from onceover.retention import service as retention_service
+
+        with open_pipeline(chosen_name(self.pipeline), "retention") as opened:
+            name = opened.name
+            if opened.pipeline.storage.retention_ms is None:
+                self.log.info("%s keeps raw for ever: its TOML has no `retention` under [storage]", name)
+                return None
+            if not opened.is_registered():
+                self.log.info("%s has not run yet", name)
+                return None
+            asked, run = Asked.of_form(context["params"]), context["dag_run"]
+            who, why = who_asked(run), asked.reason or f"{run.dag_id}, run {run.run_id}"
+            listed = retention_service.due(opened)
+            what = "dry run, nothing is written" if asked.dry_run else "goes"
+            self.log.info("%s, %s, for %s, because: %s\n%s", name, what, who, why, _files(listed))
+            if asked.dry_run:
+                return {**plain(listed), "dry_run": True}
+            went = retention_service.let_go(opened, listed, who, why, self._say)
         result = {**plain(listed), "let_go": went.let_go, "left": went.left, "who": who, "why": why}
-        self.log.info("%s: %s files let go", pipeline.name, f"{went.let_go:,}")
+        self.log.info("%s: %s files let go", name, f"{went.let_go:,}")
         if went.left:
             self.log.warning("the ingest that runs has %s files still to move away", f"{went.left:,}")
         return result

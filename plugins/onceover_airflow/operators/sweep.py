@@ -7,7 +7,6 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
-from onceover.detection import sweep
 from onceover.errors import BusyError, TerminalError
 from onceover.model.json_text import plain
 from onceover_airflow.run_request import chosen_name
@@ -28,8 +27,11 @@ class SweepOperator(BaseOperator):
         self.pipeline = pipeline
 
     def execute(self, context: Context) -> dict[str, Any]:
-        name = chosen_name(self.pipeline)
-        swept = sweep.sweep_pipeline(name, say=self._say)
+        from onceover.context import open_pipeline
+        from onceover.detection import sweep
+
+        with open_pipeline(chosen_name(self.pipeline), "sweep") as opened:
+            name, swept = opened.name, sweep.sweep_pipeline(opened, say=self._say)
         result: dict[str, Any] = plain(swept)
         counts = {key: value for key, value in result.items() if isinstance(value, int)}
         self.log.info("%s:\n%s", name, table([{**counts, "differing": len(result["differing"])}]))

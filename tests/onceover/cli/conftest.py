@@ -16,13 +16,15 @@ from onceover.config import endpoints
 from onceover.config.pipelines import find
 from onceover.ledger import batches, drivers, frontiers, increments
 from onceover.ledger.catalog import Registered, register
-from onceover.ledger.database import Connection, connect, migrate
+from onceover.ledger.database import Connection, connect
+from onceover.ledger.migrate import migrate
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
 from onceover.model.contract import Column, Columns
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.raw.window_files import Layout, WindowFiles
+from onceover.raw.layout import Layout
+from onceover.raw.window_files import WindowFiles
 from onceover_local.stack import Stack
 
 TOML = """

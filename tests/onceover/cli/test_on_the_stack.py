@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.frozen import frozen
 
-from onceover.cli.commands.repair import who
+from onceover.cli.arguments import who
 from onceover.ledger.database import HEAD
 from onceover.model.window import written
 from onceover_local.stack import Stack

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import typer
+from typer.core import TyperGroup
 
 from onceover.cli.app import app
 from onceover.cli.exit_codes import EVERYWHERE
@@ -66,14 +67,16 @@ def test_help_groups_the_commands_by_purpose(run: Any) -> None:
 
 
 def test_every_command_is_in_the_list_above() -> None:
-    def walk(of: typer.Typer, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
-        own = {(*path, each.name or str(getattr(each.callback, "__name__", ""))) for each in of.registered_commands}
-        for group in of.registered_groups:
-            assert group.typer_instance is not None
-            own |= walk(group.typer_instance, (*path, str(group.typer_instance.info.name)))
-        return own
+    def walk(of: Any, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+        if not isinstance(of, TyperGroup):
+            assert of.name == path[-1]
+            return {path}
+        context = typer.Context(of)
+        return {
+            each for name in of.list_commands(context) for each in walk(of.get_command(context, name), (*path, name))
+        }
 
-    assert walk(app) == set(COMMANDS)
+    assert walk(typer.main.get_command(app)) == set(COMMANDS)
 
 
 def test_exit_codes_shown_are_those_of_the_errors() -> None:

@@ -16,7 +16,8 @@ from bench.large_ledger import LargeLedger, Planted
 from onceover.config.endpoints import address
 from onceover.detection import evidence
 from onceover.detection.look import Look, look
-from onceover.ledger.database import Connection, connect, migrate
+from onceover.ledger.database import Connection, connect
+from onceover.ledger.migrate import migrate
 from onceover.ledger.queries import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.observability import snapshot

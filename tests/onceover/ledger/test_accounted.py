@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from onceover.config.endpoints import address
-from onceover.ledger.database import Connection, connect, migrate
+from onceover.ledger.database import Connection, connect
 from onceover.ledger.frontiers import accounted, advance
+from onceover.ledger.migrate import migrate
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover_local.stack import Stack
 

@@ -21,7 +21,7 @@ AT = datetime(2013, 1, 1, 5, tzinfo=UTC)
 
 def run(monkeypatch: pytest.MonkeyPatch, windows: list[Overdue]) -> None:
     known = {"events": windows}
-    monkeypatch.setattr(deadlines, "overdue", lambda name: known[name])
+    monkeypatch.setattr(deadlines, "overdue", lambda context: known[context.name])
     DeadlineOperator(task_id="deadline", pipeline="events").execute(cast(Context, {}))
 
 

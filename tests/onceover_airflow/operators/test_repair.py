@@ -11,11 +11,14 @@ import pytest
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
+from onceover.context import PipelineContext
+from onceover.detection import service as detection_service
 from onceover.detection.service import Detection, FailedWindow, PlannedRepair
 from onceover.errors import TerminalError, UsageError
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window, WindowRange
+from onceover.repair import service as repair_service
 from onceover.repair.service import Confirmation
 from onceover_airflow.operators import repair as operators
 from onceover_airflow.operators.repair import ConfirmOperator, DetectOperator, RepairOperator, complaint, request_of
@@ -49,16 +52,23 @@ class Library:
     newly_blocked: tuple[tuple[str, str], ...] = ()
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
-    def detect(self, pipeline: str, *, who: str, why: str, window_range: WindowRange | None, force: bool) -> Detection:
+    def detect(
+        self, context: PipelineContext, *, who: str, why: str, window_range: WindowRange | None, force: bool
+    ) -> Detection:
+        pipeline = context.name
         self.asked.append((pipeline, {"who": who, "why": why, "window_range": window_range, "force": force}))
         failed = (FailedWindow(WINDOW, (DUPLICATED,)),) if self.request_id else ()
         return Detection(pipeline, 24, 3, failed, 0, 0, 1, (Finding(Kind.HOLE, {}),), self.request_id)
 
-    def plan_repair(self, pipeline: str, *, window_range: WindowRange, force: bool) -> tuple[PlannedRepair, ...]:
+    def plan_repair(
+        self, context: PipelineContext, *, window_range: WindowRange, force: bool
+    ) -> tuple[PlannedRepair, ...]:
+        pipeline = context.name
         self.asked.append((pipeline, {"window_range": window_range, "force": force}))
         return (PlannedRepair(WINDOW, (DUPLICATED,), 1200, 99000, 1150, 1100),)
 
-    def confirm(self, pipeline: str, request_id: int) -> Confirmation:
+    def confirm(self, context: PipelineContext, request_id: int) -> Confirmation:
+        pipeline = context.name
         self.asked.append((pipeline, {"request_id": request_id}))
         return Confirmation(pipeline, request_id, (), self.revoked, self.failed, self.newly_blocked, (), (), 0, 0)
 
@@ -66,8 +76,9 @@ class Library:
 @pytest.fixture
 def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
-    monkeypatch.setattr(operators, "detection_service", stand_in)
-    monkeypatch.setattr(operators, "repair_service", stand_in)
+    for name in ("detect", "plan_repair"):
+        monkeypatch.setattr(detection_service, name, getattr(stand_in, name))
+    monkeypatch.setattr(repair_service, "confirm", stand_in.confirm)
     return stand_in
 
 

@@ -10,10 +10,9 @@ from typing import Any, cast
 import pytest
 from airflow.sdk import Context
 
-from onceover.detection import service as detection_service
+from onceover.context import PipelineContext
 from onceover.errors import UsageError
 from onceover.ledger.expiries import Expiring
-from onceover.model.pipeline import Pipeline
 from onceover.retention import service as retention_service
 from onceover.retention.service import ExpiryDue, LetGo, Say
 from onceover_airflow.operators.retention import ExpireOperator
@@ -37,11 +36,11 @@ class Library:
     files: tuple[Expiring, ...] = FILES
     asked: list[dict[str, Any]] = field(default_factory=list)
 
-    def due(self, pipeline: Pipeline) -> ExpiryDue:
-        return ExpiryDue(pipeline.name, pipeline.storage.retention_ms or 0, self.files, 3)
+    def due(self, context: PipelineContext) -> ExpiryDue:
+        return ExpiryDue(context.name, context.pipeline.storage.retention_ms or 0, self.files, 3)
 
-    def let_go(self, pipeline: Pipeline, listed: ExpiryDue, who: str, why: str, say: Say) -> LetGo:
-        self.asked.append({"pipeline": pipeline.name, "files": listed.files, "who": who, "why": why})
+    def let_go(self, context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: Say) -> LetGo:
+        self.asked.append({"pipeline": context.name, "files": listed.files, "who": who, "why": why})
         for _ in range(3):
             say("7 files left")
         return LetGo(len(listed.files), self.left)
@@ -60,7 +59,7 @@ def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
     monkeypatch.setattr(retention_service, "due", stand_in.due)
     monkeypatch.setattr(retention_service, "let_go", stand_in.let_go)
-    monkeypatch.setattr(detection_service, "has_run", lambda name: stand_in.has_run)
+    monkeypatch.setattr(PipelineContext, "is_registered", lambda context: stand_in.has_run)
     with (project / "pipelines" / "events.toml").open("a") as toml:
         toml.write('\n[storage]\nretention = "30d"\n')
     return stand_in

@@ -10,6 +10,7 @@ from typing import cast
 import pytest
 from airflow.sdk import Context
 
+from onceover.context import PipelineContext
 from onceover.detection import sweep
 from onceover.detection.certified import CertifiedWindow
 from onceover.detection.sweep import Differing, Swept
@@ -35,8 +36,8 @@ def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Swept],
     def answering(swept: Swept) -> list[str]:
         asked: list[str] = []
 
-        def sweep_pipeline(name: str, *, say: sweep.Say) -> Swept:
-            asked.append(name)
+        def sweep_pipeline(context: PipelineContext, *, say: sweep.Say) -> Swept:
+            asked.append(context.name)
             say(1, 2)
             return swept
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, entry, range_of
-from onceover.cli.commands.repair import given, who
+from onceover.cli.arguments import AsJson, FromWithTo, PipelineName, ToIfAny, given, who
 from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import as_json, progress, say, table
-from onceover.cli.spark_entry import told
+from onceover.cli.ranges import range_if_any
+from onceover.cli.spark_entry import entry, told
 from onceover.config.duration import DURATION_RULE, milliseconds
+from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.explain.finding_text import counted
+from onceover.ledger import compactions
+from onceover.ledger.compactions import CompactionDue
 from onceover.model.window import WindowRange, written
-
-if TYPE_CHECKING:
-    from onceover.ledger.compactions import CompactionDue
 
 _MOST_SHOWN = 40
 
@@ -28,10 +28,6 @@ OlderThan = Annotated[
         "--older-than", metavar="DURATION", help="Only windows that nothing has come to for so long: 90d, 0s."
     ),
 ]
-From = Annotated[
-    str | None, typer.Option("--from", metavar="TIME", help="Start of the first window; needs --to. Else all windows.")
-]
-To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what would be written; write nothing.")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Kept with each file, and with who said so.")]
 
@@ -54,8 +50,8 @@ def add_to(app: typer.Typer) -> None:
 def compact(
     pipeline: PipelineName,
     older_than: OlderThan = "30d",
-    start: From = None,
-    end: To = None,
+    start: FromWithTo = None,
+    end: ToIfAny = None,
     dry_run: DryRun = False,
     reason: Reason = "to save room",
     json: AsJson = False,
@@ -66,21 +62,19 @@ def compact(
     go, the Parquet file stands in for it, and the window is verified, audited and repaired as before. It may be
     killed, run twice, or run by two at once.
     """
-    from onceover.config.pipelines import find
-
-    known = find(pipeline)
-    if (start is None) != (end is None):
-        raise UsageError("--from and --to belong together; leave both out for every certified window")
-    asked = range_of(known, start, end) if start and end else None
-    longer = milliseconds(older_than)
-    if longer is None:
-        raise UsageError(f"--older-than: {older_than[:40]!r} is no duration; {DURATION_RULE}")
-    why = given(reason, "a compaction")
-    due = _due(known.name, longer, asked)
-    ended = [] if dry_run or not due else _carried_out(known.name, longer, asked, why)
+    with open_pipeline(pipeline, "compact") as context:
+        asked = range_if_any(
+            context, start, end, "--from and --to belong together; leave both out for every certified window"
+        )
+        longer = milliseconds(older_than)
+        if longer is None:
+            raise UsageError(f"--older-than: {older_than[:40]!r} is no duration; {DURATION_RULE}")
+        why = given(reason, "a compaction")
+        due = _due(context, longer, asked)
+    ended = [] if dry_run or not due else _carried_out(context.name, longer, asked, why)
     failed = [each for each in ended if each["why"]]
     if json:
-        as_json({"pipeline": known.name, "dry_run": dry_run, "older_than_ms": longer, **_totals(due, ended),
+        as_json({"pipeline": context.name, "dry_run": dry_run, "older_than_ms": longer, **_totals(due, ended),
                  "failed": len(failed), "windows": ended or list(map(_as_dict, due))})  # fmt: skip
     else:
         _show(ended or list(map(_as_dict, due)), dry_run, _totals(due, ended))
@@ -88,18 +82,10 @@ def compact(
         raise typer.Exit(FAILED)
 
 
-def _due(pipeline: str, longer: int, asked: WindowRange | None) -> list[CompactionDue]:
-    from onceover.config.endpoints import address
-    from onceover.config.pipelines import find
-    from onceover.ledger import compactions
-    from onceover.ledger.catalog import require_same_contract
-    from onceover.ledger.database import connect, require_current
-
+def _due(context: PipelineContext, longer: int, asked: WindowRange | None) -> list[CompactionDue]:
     start, end = (asked.start, asked.end) if asked else (None, None)
-    with connect(address("postgres"), f"onceover compact {pipeline}") as connection:
-        require_current(connection)
-        require_same_contract(connection, find(pipeline))
-        return compactions.due(connection, pipeline, longer, start, end)
+    context.require_same_contract()
+    return compactions.due(context.ledger, context.name, longer, start, end)
 
 
 def _carried_out(pipeline: str, longer: int, asked: WindowRange | None, why: str) -> list[Mapping[str, Any]]:

@@ -15,6 +15,7 @@ from onceover.cli.arguments import AsJson
 from onceover.cli.doctor import Outcome
 from onceover.cli.exit_codes import FAILED, epilog
 from onceover.cli.output import as_json, err, say, styled, table
+from onceover.config.pipelines import right_pipelines
 from onceover.errors import OnceoverError
 from onceover.model.pipeline import Pipeline
 
@@ -41,7 +42,6 @@ def doctor(json: AsJson = False) -> None:
     batches, holes and blocked windows. Changes nothing; ends in 20 s.
     """
     pipelines, outcomes = _pipelines()
-    _import_first()
     looks: dict[str, Look] = {
         "Java": checks.java,
         "packages": checks.pins,
@@ -95,23 +95,13 @@ def _run(name: str, look: Look, into: list[Outcome], ended: set[str]) -> None:
     ended.add(name)  # not after another error, which Python prints with its stack
 
 
-def _import_first() -> None:
-    """What looks need, before they run side by side: of a package that two threads import at once, one of them can
-    meet half. psycopg is such a one."""
-    import onceover.offset_stores.admin
-    import onceover.raw.window_files
-    import onceover.repair.service  # noqa: F401
-
-
 def _registered() -> dict[str, Look]:
     """Looks of other packages that are installed: the embedded stack's at its ports."""
     return {each.name: each.load() for each in entry_points(group="onceover.checks")}
 
 
-def _pipelines() -> tuple[list[Pipeline], list[Outcome]]:
-    from onceover.cli.commands.pipelines import read
-
-    good, mistakes = read(None)
+def _pipelines() -> tuple[tuple[Pipeline, ...], list[Outcome]]:
+    good, mistakes = right_pipelines()
     outcomes = [Outcome("pipelines", "wrong", str(mistake)) for mistake in mistakes]
     if not good and not mistakes:
         outcomes = [Outcome("pipelines", "note", "there is none; write a TOML into pipelines/")]

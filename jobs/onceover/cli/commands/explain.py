@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, window_of
+from onceover.cli.arguments import AsJson, PipelineName, WindowStart
 from onceover.cli.exit_codes import FAILED, epilog
 from onceover.cli.output import as_json
+from onceover.cli.ranges import window_of
+from onceover.cli.window_page import show
+from onceover.context import open_pipeline
 from onceover.explain.finding_text import tell
-
-if TYPE_CHECKING:
-    from onceover.explain.gather import Known
-
-WindowStart = Annotated[
-    str, typer.Argument(metavar="WINDOW", help="Start of a window with its zone, like 2013-01-01T05:00Z.")
-]
+from onceover.explain.gather import Known, gather
 
 
 def add_to(app: typer.Typer) -> None:
@@ -37,17 +32,11 @@ def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -
 
     Reads the ledger and the length of the window file, nothing else, and changes nothing.
     """
-    from onceover.config.pipelines import find
-    from onceover.explain.gather import gather
-
-    known = find(pipeline)
-    chosen = window_of(known, window)
-    story = gather(known.name, known.storage.raw_root, chosen)
+    with open_pipeline(pipeline, "explain") as context:
+        story = gather(context, window_of(context, window))
     if json:
         as_json(_as_values(story))
     else:
-        from onceover.cli.window_page import show
-
         show(story)
 
 

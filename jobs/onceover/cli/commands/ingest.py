@@ -10,9 +10,12 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import PipelineName, entry
+from onceover.cli.arguments import PipelineName
 from onceover.cli.exit_codes import epilog
+from onceover.cli.spark_entry import entry
+from onceover.config.pipelines import find, names
 from onceover.errors import UsageError
+from onceover.ingest.supervisor import Supervisor
 
 
 def add_to(app: typer.Typer) -> None:
@@ -39,8 +42,6 @@ def ingest(
     that leaves wrong is found and repaired. With --all a process that ends is started again, a new TOML starts one
     more, and each line begins with its pipeline's name.
     """
-    from onceover.config.pipelines import find
-
     if bool(pipeline) == every:
         raise UsageError("name one pipeline, or take --all for every TOML under pipelines/")
     if every:
@@ -53,8 +54,6 @@ def ingest(
 
 
 def _supervise() -> None:
-    from onceover.config.pipelines import names
-    from onceover.ingest.supervisor import Supervisor
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

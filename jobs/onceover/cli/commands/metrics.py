@@ -8,9 +8,11 @@ from datetime import timedelta
 from typing import Annotated
 
 import typer
+from prometheus_client import generate_latest
 
 from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.cli.output import fail, progress
+from onceover.observability.exporter import LedgerCollector, registry, serving
 
 Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="On loopback; 0 is any free one.")]
 Once = Annotated[bool, typer.Option("--once", metavar="", help="Print the metrics and exit.")]
@@ -42,12 +44,8 @@ def metrics(port: Port = 9464, once: Once = False, overdue_minutes: OverdueMinut
     Every scrape reads the ledger, so that one process serves all pipelines and may be started anew at any time. Where
     the ledger does not answer, a scrape says `onceover_up 0` and nothing else.
     """
-    from onceover.observability.exporter import LedgerCollector, registry, serving
-
     overdue_after = timedelta(minutes=overdue_minutes)
     if once:
-        from prometheus_client import generate_latest
-
         collector = LedgerCollector(overdue_after, say=lambda _: None)  # it is raised below
         typer.echo(generate_latest(registry(collector)), nl=False)
         if collector.problem:

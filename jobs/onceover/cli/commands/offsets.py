@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName
-from onceover.cli.commands.repair import Reason, given, who
+from onceover.cli.arguments import AsJson, PipelineName, Reason, given, who
 from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import as_json, say, table
+from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.explain.finding_text import counted
 from onceover.model.json_text import plain
 from onceover.model.offsets import MAX_KAFKA_PARTITION
 from onceover.model.pipeline import OFFSET_STORES
+from onceover.offset_stores.admin import Looked, copy_offsets, look, set_offsets
 from onceover.offset_stores.store import MOST
-
-if TYPE_CHECKING:
-    from onceover.model.pipeline import Pipeline
-    from onceover.offset_stores.admin import Looked
 
 
 class Action(StrEnum):
@@ -69,32 +66,28 @@ def offsets(
     skips nothing for ever, the next repair reads the hole again; one set back lands records twice, and the next repair
     counts them once. After a copy, name the new store in the pipeline's TOML before ingest starts again.
     """
-    from onceover.config.pipelines import find
-
-    known = find(pipeline)
-    if values and action is not Action.SET:
-        raise UsageError(f"{action} takes no PARTITION=OFFSET; that is for set")
-    if to is not None and action is not Action.COPY:
-        raise UsageError(f"{action} takes no --to; that is for copy")
-    if path and action is not Action.COPY:
-        raise UsageError(f"{action} takes no --path; that is for copy")
-    match action:
-        case Action.SHOW:
-            _show(known, json)
-        case Action.SET:
-            _set(known, values or (), reason, json)
-        case Action.COPY:
-            _copy(known, to, path, reason, json)
+    with open_pipeline(pipeline, "offsets") as context:
+        if values and action is not Action.SET:
+            raise UsageError(f"{action} takes no PARTITION=OFFSET; that is for set")
+        if to is not None and action is not Action.COPY:
+            raise UsageError(f"{action} takes no --to; that is for copy")
+        if path and action is not Action.COPY:
+            raise UsageError(f"{action} takes no --path; that is for copy")
+        match action:
+            case Action.SHOW:
+                _show(context, json)
+            case Action.SET:
+                _set(context, values or (), reason, json)
+            case Action.COPY:
+                _copy(context, to, path, reason, json)
 
 
-def _show(pipeline: Pipeline, json: bool) -> None:
-    from onceover.offset_stores.admin import look
-
-    seen = look(pipeline)
+def _show(context: PipelineContext, json: bool) -> None:
+    seen = look(context)
     if json:
-        as_json({"pipeline": pipeline.name, **plain(seen)})
+        as_json({"pipeline": context.name, **plain(seen)})
     else:
-        _draw(pipeline.name, seen)
+        _draw(context.name, seen)
     if seen.trouble:
         raise typer.Exit(FAILED)
 
@@ -117,33 +110,30 @@ def _draw(name: str, seen: Looked) -> None:
         say(f"What is stored does not count: {seen.trouble}")
 
 
-def _set(pipeline: Pipeline, values: Sequence[str], reason: str | None, json: bool) -> None:
-    from onceover.offset_stores.admin import set_offsets
-
+def _set(context: PipelineContext, values: Sequence[str], reason: str | None, json: bool) -> None:
     wanted = dict(map(_pair, values))
     if not wanted or len(wanted) != len(values):
         raise UsageError("set takes PARTITION=OFFSET, each Kafka partition once, like 0=1200 3=950")
-    stored = set_offsets(pipeline, wanted, who(), given(reason, "setting offsets"))
+    stored = set_offsets(context, wanted, who(), given(reason, "setting offsets"))
     if json:
-        as_json({"pipeline": pipeline.name, "store": pipeline.ingest.offset_store, "stored": stored})
+        as_json({"pipeline": context.name, "store": context.pipeline.ingest.offset_store, "stored": stored})
     else:
         shown = ", ".join(f"{p}={offset}" for p, offset in sorted(stored.items()))
-        say(f"stored now: {shown}; the next `onceover ingest {pipeline.name}` reads from there")
+        say(f"stored now: {shown}; the next `onceover ingest {context.name}` reads from there")
 
 
-def _copy(pipeline: Pipeline, to: str | None, path: str, reason: str | None, json: bool) -> None:
-    from onceover.offset_stores.admin import copy_offsets
-
+def _copy(context: PipelineContext, to: str | None, path: str, reason: str | None, json: bool) -> None:
     if to is None or to not in OFFSET_STORES:
         raise UsageError(f"copy needs --to with one of {', '.join(OFFSET_STORES)}" + (f", not {to!r}" if to else ""))
-    stored = copy_offsets(pipeline, to, path, who(), given(reason, "copying offsets"))
+    source = context.pipeline.ingest.offset_store
+    stored = copy_offsets(context, to, path, who(), given(reason, "copying offsets"))
     if json:
-        as_json({"pipeline": pipeline.name, "store": to, "stored": stored})
+        as_json({"pipeline": context.name, "store": to, "stored": stored})
     else:
         at = f' and offset_path = "{path}"' if path else ""
         say(
-            f"{counted(len(stored), 'offset')} copied from {pipeline.ingest.offset_store} to {to} and read back. Now "
-            f'write offset_store = "{to}"{at} under [ingest] in pipelines/{pipeline.name}.toml, then start ingest'
+            f"{counted(len(stored), 'offset')} copied from {source} to {to} and read back. Now "
+            f'write offset_store = "{to}"{at} under [ingest] in pipelines/{context.name}.toml, then start ingest'
         )
 
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName
-from onceover.cli.commands.repair import given, who
+from onceover.cli.arguments import AsJson, PipelineName, given, who
 from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.cli.output import Occasionally, as_json, say, table
+from onceover.context import open_pipeline
 from onceover.explain.finding_text import counted
 from onceover.retention.service import ExpiryDue, LetGo, due, let_go
 
@@ -40,12 +40,10 @@ def retention(
     is refused. Files are moved to ROOT/PIPELINE/expired, by ingest if it runs, and deleted a day later by ingest or by
     the next run of this. It may be killed, run twice, or run by two at once.
     """
-    from onceover.config.pipelines import find
-
-    known = find(pipeline)
-    why = given(reason, "retention")
-    listed = due(known)
-    went = LetGo(0, 0) if dry_run else let_go(known, listed, who(), why, Occasionally())
+    with open_pipeline(pipeline, "retention") as context:
+        why = given(reason, "retention")
+        listed = due(context)
+        went = LetGo(0, 0) if dry_run else let_go(context, listed, who(), why, Occasionally())
     if json:
         as_json(
             {

@@ -6,18 +6,15 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, range_of
+from onceover.cli.arguments import AsJson, FromWithTo, PipelineName, ToIfAny
 from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import Occasionally, as_json, say, table
+from onceover.cli.ranges import range_if_any
+from onceover.context import open_pipeline
 from onceover.detection.sweep import Swept, sweep_pipeline
-from onceover.errors import UsageError
 from onceover.explain.finding_text import counted
 from onceover.model.window import written
 
-From = Annotated[
-    str | None, typer.Option("--from", metavar="TIME", help="Start of the first window; needs --to. Else all windows.")
-]
-To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what differs; write nothing.")]
 
 
@@ -37,7 +34,11 @@ def add_to(app: typer.Typer) -> None:
 
 
 def sweep(
-    pipeline: PipelineName, start: From = None, end: To = None, dry_run: DryRun = False, json: AsJson = False
+    pipeline: PipelineName,
+    start: FromWithTo = None,
+    end: ToIfAny = None,
+    dry_run: DryRun = False,
+    json: AsJson = False,
 ) -> None:
     """Compare certified windows with their certificates: the file's length, the control row, the aggregates' rows.
 
@@ -45,16 +46,14 @@ def sweep(
     file is noticed only here. Windows that differ are judged again by the next detection, which repairs them from raw.
     Raw itself is not read.
     """
-    from onceover.config.pipelines import find
-
-    known = find(pipeline)
-    if (start is None) != (end is None):
-        raise UsageError("--from and --to belong together; leave both out to sweep every certified window")
-    asked = range_of(known, start, end) if start and end else None
     told = Occasionally()
-    swept = sweep_pipeline(
-        known.name, asked, write=not dry_run, say=lambda n, of: told(f"compared {n:,} of {of:,} certified windows")
-    )
+    with open_pipeline(pipeline, "sweep") as context:
+        asked = range_if_any(
+            context, start, end, "--from and --to belong together; leave both out to sweep every certified window"
+        )
+        swept = sweep_pipeline(
+            context, asked, write=not dry_run, say=lambda n, of: told(f"compared {n:,} of {of:,} certified windows")
+        )
     if json:
         as_json(swept)
     else:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, range_of, window_of
+from onceover.cli.arguments import AsJson, FromIfAny, PipelineName, ToIfAny
 from onceover.cli.exit_codes import epilog
 from onceover.cli.output import as_json, say, styled, table
+from onceover.cli.ranges import range_of, window_of
+from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.explain.finding_text import counted
-
-if TYPE_CHECKING:
-    from onceover.model.pipeline import Pipeline
+from onceover.ledger.queries import WindowState, list_windows
 
 _BEGINNING = "0001-01-01T00:00Z"
 
@@ -26,8 +26,6 @@ State = Annotated[
         "--state", metavar="STATE", help="Only those: open, closed, failed, repairing, blocked, certified or expired."
     ),
 ]
-From = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
-To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -41,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def windows(
-    pipeline: PipelineName, state: State = None, start: From = None, end: To = None, json: AsJson = False
+    pipeline: PipelineName, state: State = None, start: FromIfAny = None, end: ToIfAny = None, json: AsJson = False
 ) -> None:
     """List a pipeline's windows and where each stands.
 
@@ -50,32 +48,24 @@ def windows(
     its raw is gone by the pipeline's retention. Where the topic has a retention, "Kafka until" says how long its log
     holds the records too.
     """
-    from onceover.config.endpoints import address
-    from onceover.config.pipelines import find
-    from onceover.ledger.catalog import registered
-    from onceover.ledger.database import connect, require_current
-    from onceover.ledger.queries import WindowState, list_windows
-
-    known = find(pipeline)
-    if state is not None and state not in list(WindowState):
-        raise UsageError(f"there is no state {state!r}; there are {', '.join(WindowState)}")
-    first, last = bounds(known, start, end)
-    with connect(address("postgres"), f"onceover windows {known.name}") as connection:
-        require_current(connection)
-        registered(connection, known.name)
-        rows = list_windows(connection, known.name, WindowState(state) if state else None, first, last)
+    with open_pipeline(pipeline, "windows") as context:
+        if state is not None and state not in list(WindowState):
+            raise UsageError(f"there is no state {state!r}; there are {', '.join(WindowState)}")
+        first, last = bounds(context, start, end)
+        context.registered()
+        rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last)
     if json:
         as_json(rows)
     else:
         show(rows)
 
 
-def bounds(pipeline: Pipeline, start: str | None, end: str | None) -> tuple[datetime | None, datetime | None]:
+def bounds(context: PipelineContext, start: str | None, end: str | None) -> tuple[datetime | None, datetime | None]:
     """What was typed as moments, each of which may be left out; refused as a range is."""
     if end is not None:
-        chosen = range_of(pipeline, start or _BEGINNING, end)
+        chosen = range_of(context, start or _BEGINNING, end)
         return (chosen.start if start else None), chosen.end
-    return (window_of(pipeline, start).start if start is not None else None), None
+    return (window_of(context, start).start if start is not None else None), None
 
 
 def _certificate(row: Mapping[str, Any]) -> str | None:

@@ -7,18 +7,17 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.error import URLError
 from urllib.parse import quote, unquote, urlsplit
+
+import requests
 
 from onceover.cli.doctor.outcome import SECONDS, Outcome, get_json
 from onceover.config import endpoints
 from onceover.config.airflow import POOL
 from onceover.config.endpoints import address
 from onceover.errors import UnreachableError
-
-if TYPE_CHECKING:
-    import requests
 
 CONNECTION: Final = "spark_default"
 _MASTER: Final = re.compile(r"local(\[.+\])?|yarn|spark://.+|k8s://.+")
@@ -27,8 +26,6 @@ _MASTER: Final = re.compile(r"local(\[.+\])?|yarn|spark://.+|k8s://.+")
 def airflow(connection: str = CONNECTION) -> Iterator[Outcome]:
     """Whether the API server answers and says that each of Airflow's processes is healthy, and whether the connection
     and the pool that the DAGs name are there."""
-    import requests
-
     where = address("airflow")
     try:
         health = get_json(f"{where}/api/v2/monitor/health")
@@ -118,8 +115,6 @@ def _scheduler_environment(where: str) -> Mapping[str, str] | None:
 
 def _logged_in(where: str) -> requests.Session | None:
     """A session as the embedded stack's admin; None for any other Airflow, whose passwords nobody told us."""
-    import requests
-
     local = endpoints.local_folder()
     if endpoints.read(endpoints.endpoints_file(local)).get("airflow") != where:
         return None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from onceover.cli.doctor.outcome import Outcome, date_of
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
+from onceover.ledger.database import clock, connect
 
 SKEW_SECONDS = 5.0
 RESOLUTION_SECONDS = 1.0  # of the date in a web server's answer
@@ -51,8 +52,6 @@ def apart(theirs: float, before: float, after: float) -> float:
 
 
 def _postgres() -> float:
-    from onceover.ledger.database import clock, connect
-
     with connect(address("postgres"), "onceover doctor") as connection:
         return clock(connection).timestamp()
 

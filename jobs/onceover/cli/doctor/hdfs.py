@@ -15,6 +15,8 @@ from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
 from onceover.explain.finding_text import counted
 from onceover.model.pipeline import Pipeline
+from onceover.raw.layout import Layout
+from onceover.raw.window_files import WindowFiles
 
 _CLIENT = "dfs.client.block.write.replace-datanode-on-failure"
 _MOST_ASKED = 3  # DataNodes of one cluster are set alike
@@ -33,8 +35,6 @@ class Writer:
 def hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     """Whether both doors of HDFS answer, what the NameNode says of safe mode, DataNodes and room, and how DataNodes
     write. Writes nothing."""
-    from onceover.raw.window_files import Layout, WindowFiles
-
     where = address("webhdfs")
     yield from _namenode_rpc()
     root = pipelines[0].storage.raw_root if pipelines else "/"

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from onceover.cli.doctor.outcome import SECONDS, Outcome
 from onceover.config.endpoints import address
+from onceover.context import open_pipeline
 from onceover.errors import OnceoverError, TerminalError
 from onceover.explain.finding_text import counted
+from onceover.kafka import Topic
+from onceover.kafka.client import Admin
+from onceover.kafka.topic import TopicPolicy
 from onceover.model.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    from onceover.kafka import Topic
-    from onceover.kafka.topic import TopicPolicy
 
 _HOUR_MS = 3_600_000
 ON_CALL_MS = 24 * _HOUR_MS
@@ -23,8 +22,6 @@ ON_CALL_MS = 24 * _HOUR_MS
 
 def kafka(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     """Whether the cluster answers, whether it has each pipeline's topic, and how that is set."""
-    from onceover.kafka.client import Admin
-
     where = address("kafka")
     properties = pipelines[0].kafka if pipelines else {}
     admin = Admin(where, properties, SECONDS)
@@ -35,15 +32,13 @@ def kafka(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
 
 
 def _topic(where: str, pipeline: Pipeline) -> Iterator[Outcome]:
-    from onceover.kafka import Topic
-
     check, name = f"topic of {pipeline.name}", pipeline.contract.topic
     try:
         asked = Topic(where, name, pipeline.ingest.isolation, pipeline.kafka, timeout=SECONDS)
         with closing(asked) as topic:
             facts, policy = topic.facts(), _policy(topic)
     except TerminalError as error:  # there is no such topic
-        yield Outcome(check, "wrong" if _has_run(pipeline.name) else "note", str(error))
+        yield Outcome(check, "wrong" if _has_run(pipeline) else "note", str(error))
         return
     except OnceoverError as error:
         yield Outcome(check, "wrong", str(error))
@@ -122,10 +117,9 @@ def _hours(milliseconds: int) -> str:
     return f"{round(milliseconds / _HOUR_MS, 2):,g} h"
 
 
-def _has_run(name: str) -> bool:
-    from onceover.detection.service import has_run
-
+def _has_run(pipeline: Pipeline) -> bool:
     try:
-        return has_run(name)
+        with open_pipeline(pipeline, "doctor") as context:
+            return context.is_registered()
     except OnceoverError:
         return True  # nobody can say: rather one alarm too many

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from onceover.cli.doctor.outcome import Outcome
+from onceover.context import open_pipeline
 from onceover.errors import OnceoverError, UsageError
 from onceover.model.pipeline import Pipeline
+from onceover.offset_stores.admin import look
 
 
 def offsets(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     """Whether the stored offsets of each pipeline that has run can be read, and are of its topic."""
-    from onceover.offset_stores.admin import look
-
     for pipeline in pipelines:
         check, store = f"offsets of {pipeline.name}", pipeline.ingest.offset_store
         try:
-            seen = look(pipeline)
+            with open_pipeline(pipeline, "doctor") as context:
+                seen = look(context)
         except UsageError:
             continue  # it has not run yet
         except OnceoverError as error:

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from onceover.cli.doctor.outcome import Outcome
 from onceover.config.endpoints import address
+from onceover.detection.evidence import snapshot
 from onceover.errors import OnceoverError, TransientError, UsageError
 from onceover.explain.finding_text import counted, listed, tell
 from onceover.explain.next_steps import pipeline_steps
+from onceover.ledger.catalog import require_same_contract
+from onceover.ledger.database import HEAD, Connection, connect, require_current
+from onceover.ledger.queries import WindowState, first_to_leave_the_log, list_windows
 from onceover.model.pipeline import Pipeline
-from onceover.model.window import written
-
-if TYPE_CHECKING:
-    from onceover.ledger.database import Connection
+from onceover.model.window import from_ms, written
 
 POSTGRES = 15
 
 
 def postgres(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     """Whether the database answers and its ledger is this code's; then what the ledger says of each pipeline."""
-    from onceover.ledger.database import HEAD, connect, require_current
-
     where = address("postgres")
     with connect(where, "onceover doctor") as connection:
         version = connection.info.server_version // 10_000
@@ -38,11 +36,6 @@ def postgres(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
 
 
 def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome]:
-    from onceover.detection.evidence import snapshot
-    from onceover.ledger.catalog import require_same_contract
-    from onceover.ledger.queries import WindowState, list_windows
-    from onceover.model.window import from_ms
-
     name = pipeline.name
     try:
         require_same_contract(connection, pipeline)
@@ -74,8 +67,6 @@ def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome
 
 def _log(connection: Connection, name: str) -> Iterator[Outcome]:
     """Whether Kafka drops records of a window before anybody has proved that raw holds them."""
-    from onceover.ledger.queries import first_to_leave_the_log
-
     first = first_to_leave_the_log(connection, name)
     if first is None:
         return

@@ -14,8 +14,9 @@ import typer
 from typer.testing import CliRunner, Result
 
 from onceover.cli import spark_entry
+from onceover.cli.arguments import who
 from onceover.cli.commands import compact
-from onceover.cli.commands.repair import who
+from onceover.context import PipelineContext
 from onceover.errors import UsageError
 from onceover.ledger.compactions import CompactionDue
 from onceover.model.digest import Digest
@@ -43,8 +44,10 @@ class Asked:
         self.of_ledger: list[tuple[str, int, WindowRange | None]] = []
         self.of_spark: list[Sequence[str]] = []
 
-    def list_due(self, name: str, older_than_ms: int, window_range: WindowRange | None) -> list[CompactionDue]:
-        self.of_ledger.append((name, older_than_ms, window_range))
+    def list_due(
+        self, context: PipelineContext, older_than_ms: int, window_range: WindowRange | None
+    ) -> list[CompactionDue]:
+        self.of_ledger.append((context.name, older_than_ms, window_range))
         return self.due
 
     def run(self, command: Sequence[str], stdout: int) -> int:

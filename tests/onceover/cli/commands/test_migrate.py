@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from onceover.context import PipelineContext
 from onceover.ingest import cutover
 from onceover.ingest.cutover import Check, Migration
 from onceover.model.offsets import KafkaPartition
-from onceover.model.pipeline import Pipeline
 
 Asked = list[tuple[str, str, bool]]
 DONE = Migration(
@@ -23,8 +23,8 @@ DONE = Migration(
 def asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     found: Asked = []
 
-    def migrate(pipeline: Pipeline, check: Check, who: str, why: str, *, write: bool) -> Migration:
-        found.append((pipeline.name, why, write))
+    def migrate(context: PipelineContext, check: Check, who: str, why: str, *, write: bool) -> Migration:
+        found.append((context.name, why, write))
         return DONE
 
     monkeypatch.setattr(cutover, "migrate", migrate)
@@ -56,7 +56,7 @@ def test_dry_run_needs_no_reason_and_writes_nothing(run: Any, asked: Asked) -> N
 
 
 def test_unchanged_contract_is_reported_and_no_failure(run: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cutover, "migrate", lambda pipeline, *_, **__: Migration(pipeline.name, 2, 2))
+    monkeypatch.setattr(cutover, "migrate", lambda context, *_, **__: Migration(context.name, 2, 2))
     done = run("pipelines", "migrate", "things", "--reason", "again")
     assert (done.exit_code, done.stdout) == (
         0, "nothing to migrate: things's TOML says what version 2 of its contract says\n"

@@ -47,7 +47,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, asked: Asked, swept: Swept, *arguments: str) -> Result:
-    def sweep_pipeline(name: str, window_range: WindowRange | None, *, write: bool, say: Say) -> Swept:
+    def sweep_pipeline(context: object, window_range: WindowRange | None, *, write: bool, say: Say) -> Swept:
         asked.append((window_range, write))
         return swept
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName
-from onceover.cli.commands.pipelines import toml_of
-from onceover.cli.commands.repair import Reason, given, who
+from onceover.cli.arguments import AsJson, PipelineName, Reason, given, who
 from onceover.cli.exit_codes import TRY_LATER, WRONG_TOML, epilog
 from onceover.cli.output import as_json, err, say, table
-
-if TYPE_CHECKING:
-    from onceover.ingest.cutover import Check, Migration
-    from onceover.model.contract import Columns, Contract
+from onceover.config.pipelines import toml_of
+from onceover.context import open_pipeline
+from onceover.ingest import cutover
+from onceover.ingest.cutover import Check, Migration
+from onceover.model.contract import Columns, Contract
+from onceover.spark.contract_diff import check_change
+from onceover.spark.session import build
 
 DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what would change; write nothing.")]
 
@@ -41,12 +42,9 @@ def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = Fal
     read under, in every replay, repair and audit. A new measure is null in rows that hold only such records. The topic,
     the window's length, keys and the measures that there are must stay: for other ones make a pipeline of its own.
     """
-    from onceover.config.pipelines import find
-    from onceover.ingest.cutover import migrate as cut_over
-
-    known = find(pipeline)
-    why = "a dry run" if dry_run else given(reason, "a migration", ", or --dry-run")
-    done = cut_over(known, _with_spark(toml_of(known.name)), who(), why, write=not dry_run)
+    with open_pipeline(pipeline, "pipelines migrate") as context:
+        why = "a dry run" if dry_run else given(reason, "a migration", ", or --dry-run")
+        done = cutover.migrate(context, _with_spark(toml_of(context.name)), who(), why, write=not dry_run)
     if json:
         as_json({**done.as_dict(), "dry_run": dry_run})
     else:
@@ -55,9 +53,6 @@ def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = Fal
 
 def _with_spark(file: str) -> Check:
     def check(old: Contract, new: Contract) -> tuple[Columns, list[str]]:
-        from onceover.spark.contract_diff import check_change
-        from onceover.spark.session import build
-
         with err().status("Spark checks the SQL ..."):
             spark = build("onceover pipelines migrate")
             try:

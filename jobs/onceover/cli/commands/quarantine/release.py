@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from onceover.cli.arguments import entry
-from onceover.cli.commands.repair import given, who
+from onceover.cli.arguments import given, who
 from onceover.cli.output import as_json, progress, say, table
-from onceover.cli.spark_entry import told
+from onceover.cli.spark_entry import entry, told
 from onceover.explain.finding_text import counted
 
 _MOST_SHOWN = 40

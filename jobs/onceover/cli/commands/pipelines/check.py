@@ -1,26 +1,25 @@
-"""`onceover pipelines`: which there are, and whether their TOMLs are right."""
+"""`onceover pipelines check`: whether TOMLs are right, their SQL too."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from onceover.cli.arguments import AsJson, pipeline_names
 from onceover.cli.exit_codes import WRONG_TOML, epilog
 from onceover.cli.output import as_json, err, safe, say, styled, table
-from onceover.config.endpoints import pipelines_folder
 from onceover.config.mistakes import Mistake, MistakesError
+from onceover.config.pipelines import find, right_pipelines, toml_of
 from onceover.errors import ConfigurationError
 from onceover.explain.finding_text import counted
+from onceover.model.contract import Columns
+from onceover.model.pipeline import Pipeline
+from onceover.spark.contract_check import check as check_contract
+from onceover.spark.session import build
 
-if TYPE_CHECKING:
-    from onceover.model.contract import Columns
-    from onceover.model.pipeline import Pipeline
-
-app = typer.Typer(name="pipelines", no_args_is_help=True, help="List pipelines, check their TOMLs, change a contract.")
 Name = Annotated[
     str | None,
     typer.Argument(metavar="PIPELINE", help="Only this one; else all of them.", autocompletion=pipeline_names),
@@ -28,40 +27,23 @@ Name = Annotated[
 NoSpark = Annotated[bool, typer.Option("--no-spark", metavar="", help="Leave out the SQL, which only Spark can check.")]
 
 
-@app.command("list", epilog=epilog("onceover pipelines list", "onceover pipelines list --json"))
-def list_(json: AsJson = False) -> None:
-    """List the pipelines under pipelines/, those with mistakes too."""
-    good, mistakes = read(None)
-    wrong = sorted({mistake.file for mistake in mistakes})
-    if json:
-        rows: list[dict[str, Any]] = [
-            {"name": p.name, "topic": p.contract.topic, "window_minutes": p.contract.window_minutes} for p in good
-        ]
-        as_json({"pipelines": rows, "wrong": wrong})
-        return
-    if not good and not wrong:
-        say("there is no pipeline; write a TOML into pipelines/, its name is the pipeline's")
-        return
-    shown = [(p.name, p.contract.topic, f"{p.contract.window_minutes} min", p.storage.raw_root) for p in good]
-    say(table(["pipeline", "topic", "window", "raw root"], shown))
-    for file in wrong:
-        say(f"{safe(file)} has mistakes; see `onceover pipelines check`")
+def add_to(app: typer.Typer) -> None:
+    app.command(
+        epilog=epilog(
+            "onceover pipelines check",
+            "onceover pipelines check flights",
+            "onceover pipelines check --no-spark --json",
+            codes={0: "all of them are right", WRONG_TOML: "a TOML has a mistake"},
+        )
+    )(check)
 
 
-@app.command(
-    epilog=epilog(
-        "onceover pipelines check",
-        "onceover pipelines check flights",
-        "onceover pipelines check --no-spark --json",
-        codes={0: "all of them are right", WRONG_TOML: "a TOML has a mistake"},
-    )
-)
 def check(name: Name = None, no_spark: NoSpark = False, json: AsJson = False) -> None:
     """Check TOMLs: every mistake is named, with file, key and remedy.
 
     First the file alone, then with Spark that its SQL can be run and what types its columns get. Reads no data.
     """
-    good, mistakes = read(name)
+    good, mistakes = _read(name)
     columns: dict[str, Columns] = {}
     if good and not no_spark:
         with err().status("Spark checks the SQL ..."):
@@ -80,27 +62,16 @@ def check(name: Name = None, no_spark: NoSpark = False, json: AsJson = False) ->
         raise typer.Exit(WRONG_TOML)
 
 
-def read(name: str | None) -> tuple[list[Pipeline], list[Mistake]]:
-    """The pipelines whose TOML alone is right, and all mistakes of the others."""
-    from onceover.config.pipelines import all_pipelines, find, names
-
-    if name is not None:
-        try:
-            return [find(name)], []
-        except MistakesError as error:
-            return [], list(error.mistakes)
+def _read(name: str | None) -> tuple[Sequence[Pipeline], list[Mistake]]:
+    if name is None:
+        return right_pipelines()
     try:
-        return list(all_pipelines()), []
+        return [find(name)], []
     except MistakesError as error:
-        mistakes = list(error.mistakes)
-    wrong = {mistake.file for mistake in mistakes}
-    return [find(each) for each in names() if toml_of(each) not in wrong], mistakes
+        return [], list(error.mistakes)
 
 
 def _check_sql(pipelines: Sequence[Pipeline]) -> tuple[dict[str, Columns], list[Mistake]]:
-    from onceover.spark.contract_check import check as check_contract
-    from onceover.spark.session import build
-
     columns: dict[str, Columns] = {}
     mistakes: list[Mistake] = []
     spark = build("onceover pipelines check")
@@ -144,8 +115,3 @@ def _columns(columns: Columns | None, no_spark: bool) -> str | None:
     if columns is None:
         return "SQL not checked" if no_spark else None
     return ", ".join(f"{column.name} {column.type}" for column in (*columns.keys, *columns.measures))
-
-
-def toml_of(name: str) -> str:
-    """A pipeline's file as its mistakes name it."""
-    return f"{pipelines_folder().name}/{name}.toml"

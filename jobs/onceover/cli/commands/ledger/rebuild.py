@@ -1,4 +1,4 @@
-"""`onceover ledger`: its schema, and a pipeline's part of it written anew from raw."""
+"""`onceover ledger rebuild`: a pipeline's part of a lost ledger written anew from raw."""
 
 from __future__ import annotations
 
@@ -7,30 +7,23 @@ from json import loads
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, entry
+from onceover.cli.arguments import AsJson, PipelineName
 from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.cli.output import as_json, progress, say
+from onceover.cli.spark_entry import entry
+from onceover.config.pipelines import find
 from onceover.explain.finding_text import counted
 
-app = typer.Typer(name="ledger", no_args_is_help=True, help="Look after the ledger.")
+
+def add_to(app: typer.Typer) -> None:
+    app.command(
+        epilog=epilog(
+            "onceover ledger rebuild flights",
+            codes={TRY_LATER: "a part does not answer, or ingest runs; stop it first"},
+        )
+    )(rebuild)
 
 
-@app.command(epilog=epilog("onceover ledger migrate"))
-def migrate() -> None:
-    """Bring the ledger's schema to this version of the code. Twice, or by two at once, is the same as once."""
-    from onceover.config.endpoints import address
-    from onceover.ledger import database
-
-    database.migrate(address("postgres"))
-    say(f"the ledger is at version {database.HEAD}")
-
-
-@app.command(
-    epilog=epilog(
-        "onceover ledger rebuild flights",
-        codes={TRY_LATER: "a part does not answer, or ingest runs; stop it first"},
-    )
-)
 def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
     """Write a pipeline's batches, landings, windows and frontiers anew from its raw alone, for a ledger that was lost.
 
@@ -38,8 +31,6 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
     known afterwards: the next repair rebuilds and certifies every window. Certificates, reasons and decisions of before
     are lost with the ledger; offsets that raw does not hold are holes, which the next detection judges.
     """
-    from onceover.config.pipelines import find
-
     known = find(pipeline)
     progress("starting Spark, which reads all of raw")
     done = subprocess.run(entry("rebuild_ledger.py", "--pipeline", known.name), stdout=subprocess.PIPE, check=False)

@@ -1,0 +1,52 @@
+"""`onceover accept-loss`: the decision about offsets that Kafka has no more."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from onceover.cli.arguments import From, PipelineName, Reason, To, given, who
+from onceover.cli.exit_codes import epilog
+from onceover.cli.output import say
+from onceover.cli.ranges import range_of
+from onceover.context import open_pipeline
+from onceover.detection.holes import accept
+from onceover.explain.finding_text import counted
+from onceover.model.offsets import parse_range
+from onceover.model.window import written
+
+Range = Annotated[
+    str,
+    typer.Argument(
+        metavar="RANGE", help="GENERATION-PARTITION:START-END, as `onceover holes` prints it; END is exclusive."
+    ),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(
+        "accept-loss",
+        epilog=epilog(
+            "onceover accept-loss flights 1f2e3d4c-0:1200-1300 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
+            '--reason "INC-42: retention was an hour"',
+        ),
+    )(accept_loss)
+
+
+def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, reason: Reason = None) -> None:
+    """Decide that offsets which Kafka has no more are lost, and which windows may lack their records.
+
+    The frontier moves over them, so that windows beyond close again. The windows of the range are judged again, and
+    their certificates state the loss for ever. There is no way back: what was lost stays lost.
+    """
+    with open_pipeline(pipeline, "accept-loss") as context:
+        lost = parse_range(offsets)
+        windows = range_of(context, start, end)
+        why = given(reason, "accepting a loss")
+        context.require_same_contract()
+        reopened = accept(context, lost, windows, who(), why)
+    say(
+        f"{counted(len(lost), 'offset')} of {lost.source} accepted as lost; {counted(len(reopened), 'window')} from "
+        f"{written(windows.start)} to {written(windows.end)} will be judged again and say so in their certificates"
+    )

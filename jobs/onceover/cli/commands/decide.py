@@ -1,0 +1,49 @@
+"""`onceover decide`: which of several contents of one ID counts, said by a person, kept with who and why."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from onceover.cli.arguments import PipelineName, Reason, WindowStart, given, who
+from onceover.cli.exit_codes import epilog
+from onceover.cli.output import say
+from onceover.cli.ranges import window_of
+from onceover.context import open_pipeline
+from onceover.errors import UsageError
+from onceover.ledger import decisions
+from onceover.model.claim import Decision
+from onceover.model.line import parse_id
+from onceover.model.window import written
+
+RecordId = Annotated[str, typer.Argument(metavar="ID", help="A record's ID, as `onceover explain` names it.")]
+Keep = Annotated[str, typer.Option("--keep", metavar="HASH", help="Hash of the content that counts.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(
+        epilog=epilog(
+            "onceover decide flights 2013-01-05T14:00Z 1f2e3d4c-00000-0000000000000001200 "
+            '--keep 00112233445566778899aabbccddeeff --reason "the leader that lost its log had the test data"',
+        )
+    )(decide)
+
+
+def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: Keep, reason: Reason = None) -> None:
+    """Decide which of several contents of one ID counts; the next repair publishes with it.
+
+    A conflict comes from a log that was cut and written anew. The other contents stay in raw, and the certificate
+    names the decision. A later decision about the same ID replaces it.
+    """
+    with open_pipeline(pipeline, "decide") as context:
+        chosen, why = window_of(context, window), given(reason, "a decision")
+        source, offset = parse_id(record.strip().encode("ascii", "replace"))
+        if len(keep) != 32 or set(keep) - set("0123456789abcdef"):
+            raise UsageError("--keep takes the 32 hex digits of a content's hash; `onceover explain` shows them")
+        context.registered()
+        decisions.decide(context.ledger, context.name, chosen.start, Decision(source, offset, keep), who(), why)
+    say(
+        f"of {record} the content {keep} counts. Now repair the window: "
+        f'onceover repair {context.name} --from {chosen} --to {written(chosen.end)} --reason "..."'
+    )

@@ -1,0 +1,21 @@
+"""`onceover ledger migrate`: the ledger's schema."""
+
+from __future__ import annotations
+
+import typer
+
+from onceover.cli.exit_codes import epilog
+from onceover.cli.output import say
+from onceover.config.endpoints import address
+from onceover.ledger import database
+from onceover.ledger import migrate as ledger_migrate
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(epilog=epilog("onceover ledger migrate"))(migrate)
+
+
+def migrate() -> None:
+    """Bring the ledger's schema to this version of the code. Twice, or by two at once, is the same as once."""
+    ledger_migrate.migrate(address("postgres"))
+    say(f"the ledger is at version {database.HEAD}")

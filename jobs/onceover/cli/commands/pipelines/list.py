@@ -1,0 +1,35 @@
+"""`onceover pipelines list`: which there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from onceover.cli.arguments import AsJson
+from onceover.cli.exit_codes import epilog
+from onceover.cli.output import as_json, safe, say, table
+from onceover.config.pipelines import right_pipelines
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command("list", epilog=epilog("onceover pipelines list", "onceover pipelines list --json"))(list_)
+
+
+def list_(json: AsJson = False) -> None:
+    """List the pipelines under pipelines/, those with mistakes too."""
+    good, mistakes = right_pipelines()
+    wrong = sorted({mistake.file for mistake in mistakes})
+    if json:
+        rows: list[dict[str, Any]] = [
+            {"name": p.name, "topic": p.contract.topic, "window_minutes": p.contract.window_minutes} for p in good
+        ]
+        as_json({"pipelines": rows, "wrong": wrong})
+        return
+    if not good and not wrong:
+        say("there is no pipeline; write a TOML into pipelines/, its name is the pipeline's")
+        return
+    shown = [(p.name, p.contract.topic, f"{p.contract.window_minutes} min", p.storage.raw_root) for p in good]
+    say(table(["pipeline", "topic", "window", "raw root"], shown))
+    for file in wrong:
+        say(f"{safe(file)} has mistakes; see `onceover pipelines check`")

@@ -1,0 +1,98 @@
+"""`onceover quarantine PIPELINE list` and `show`: records by day and reason, and what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from onceover.cli.output import Occasionally, as_json, safe, say, table
+from onceover.explain.finding_text import counted
+from onceover.model.line import Line, encode_id
+from onceover.quarantine.reader import QuarantineFiles, Released, by_reason, first_records
+
+_MOST_SHOWN = 200  # characters of a key or value, for people
+
+
+def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], gone: Released, json: bool) -> None:
+    """Each day's records by reason."""
+    told = Occasionally()
+    found = list(
+        by_reason(files, days, gone, lambda day, n, of: told(f"{day}: read {n / 1e6:,.0f} of {of / 1e6:,.0f} MB"))
+    )
+    if json:
+        as_json(
+            {
+                "pipeline": name,
+                "records": sum(each.records for each in found),
+                "days": [
+                    {
+                        "day": each.day,
+                        "bytes": each.bytes,
+                        "corrupt_lines": each.corrupt_lines,
+                        "reasons": each.reasons,
+                        "released": each.released,
+                    }
+                    for each in found
+                ],
+            }
+        )
+        return
+    released, torn = sum(each.released for each in found), sum(each.corrupt_lines for each in found)
+    apart = f"; {counted(released, 'record')} that were there are released" if released else ""
+    if not any(each.reasons or each.corrupt_lines for each in found):
+        say(f"nothing is in quarantine{apart}")
+        return
+    rows = [(str(each.day), number, reason) for each in found for reason, number in each.reasons.items()]
+    say(table(["day", ">records", "reason"], rows))
+    say(
+        f"{counted(sum(each.records for each in found), 'record')} in quarantine"
+        + (f", and {counted(torn, 'torn line')} of writers that died" if torn else "")
+        + apart
+        + f"; `onceover quarantine {name} show --day {found[-1].day}` shows what they hold"
+    )
+
+
+def show_records(
+    files: QuarantineFiles, days: Mapping[date, int], gone: Released, reason: str | None, limit: int, json: bool
+) -> None:
+    """The first records whose reason contains this one."""
+
+    def wanted(line: Line) -> bool:
+        return reason is None or reason in (line.reason or "")
+
+    shown = [_plain(line) for line in first_records(files, days, gone, wanted, limit)]
+    if json:
+        as_json(shown)
+        return
+    if not shown:
+        say("nothing in quarantine matches")
+    for record in shown:
+        say(f"{record['id']}  {record['reason']}")
+        headers = ", ".join(f"{name}={'null' if value is None else value}" for name, value in record["headers"])
+        for part, text in (("key", record["key"]), ("headers", headers or None), ("value", record["value"])):
+            if text is not None:
+                say(f"  {part:<8}{_short(text) or '(empty)'}")
+
+
+def _plain(line: Line) -> dict[str, Any]:
+    """The record with bytes as text, what is not UTF-8 or not printable written out."""
+    record = line.record
+    return {
+        "id": encode_id(record.source, record.offset).decode(),
+        "reason": line.reason,
+        "kafka_timestamp": record.kafka_timestamp,
+        "key": _text(record.key),
+        "headers": [[_text(name), _text(value)] for name, value in record.headers],
+        "value": _text(record.value),
+    }
+
+
+def _text(data: bytes | str | None) -> str | None:
+    if data is None:
+        return None
+    return safe(data if isinstance(data, str) else data.decode("utf-8", "backslashreplace"))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} ... ({len(text):,} characters; --json has all)"

@@ -1,0 +1,76 @@
+"""A pipeline opened once: its TOML, the ledger, its raw store and the addresses, for callers to pass on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from onceover.config import endpoints
+from onceover.config.pipelines import find
+from onceover.ledger import catalog
+from onceover.ledger.catalog import Registered
+from onceover.ledger.database import Connection, connect, require_current
+from onceover.model.pipeline import Pipeline
+from onceover.raw.layout import Layout
+
+if TYPE_CHECKING:
+    from onceover.raw.window_files import WindowFiles
+
+
+class PipelineContext:
+    """One pipeline, and what is reached for it. Each part is opened when it is first used, and once: what was typed is
+    checked before any server has to answer."""
+
+    def __init__(self, pipeline: Pipeline, purpose: str, held: ExitStack) -> None:
+        self.pipeline, self.name = pipeline, pipeline.name
+        self._purpose, self._held = purpose, held
+
+    @cached_property
+    def ledger(self) -> Connection:
+        """Raises UnreachableError where PostgreSQL does not answer, TerminalError for a ledger of another version."""
+        return self._held.enter_context(open_ledger(f"{self._purpose} {self.name}"))
+
+    @cached_property
+    def files(self) -> WindowFiles:
+        """The raw store. Asks HDFS for nothing yet. Raises as `address`."""
+        from onceover.raw.window_files import WindowFiles  # 0.2 s that a command without files need not pay
+
+        return WindowFiles(self.address("webhdfs"), self.layout)
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.pipeline.storage.raw_root, self.name)
+
+    def address(self, part: endpoints.PartName) -> str:
+        """Raises UnreachableError if neither the environment nor endpoints.json names the part."""
+        return endpoints.address(part)
+
+    def is_registered(self) -> bool:
+        """Whether the pipeline ever ran."""
+        return catalog.is_registered(self.ledger, self.name)
+
+    def registered(self) -> Registered:
+        """What the ledger knows of the pipeline now. Raises UsageError if it never ran."""
+        return catalog.registered(self.ledger, self.name)
+
+    def require_same_contract(self) -> Registered:
+        """As `registered`. Raises ContractChangedError if the TOML says another contract than the ledger."""
+        return catalog.require_same_contract(self.ledger, self.pipeline)
+
+
+@contextmanager
+def open_pipeline(pipeline: str | Pipeline, purpose: str) -> Iterator[PipelineContext]:
+    """The pipeline, by its name or as it was read, until the end of the block. PostgreSQL lists the connection as
+    `onceover PURPOSE PIPELINE`. Raises UsageError for an unknown name, MistakesError for a wrong TOML."""
+    with ExitStack() as held:
+        yield PipelineContext(find(pipeline) if isinstance(pipeline, str) else pipeline, purpose, held)
+
+
+@contextmanager
+def open_ledger(purpose: str) -> Iterator[Connection]:
+    """The ledger alone, for what is about no single pipeline. Raises as `PipelineContext.ledger`."""
+    with connect(endpoints.address("postgres"), f"onceover {purpose}") as connection:
+        require_current(connection)
+        yield connection

@@ -1,0 +1,39 @@
+"""Brings the ledger's schema to this code's version. Importing this costs a second, which a query need not pay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine, text
+
+from onceover.ledger.database import HEAD, connect, require_migration, version_of
+
+_LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
+
+
+def migrate(address: str) -> None:
+    """Bring the ledger's schema to this code's version; run twice or by two at once, it happens once.
+
+    Raises TerminalError, and writes nothing, where no migration leads from the version that is there to this code's.
+    """
+    # Under the lock alone: `CREATE SCHEMA IF NOT EXISTS` of two at once collides in the catalogue.
+    with connect(address, "onceover migrate") as connection, connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        found = version_of(connection)
+        if found == HEAD:
+            return
+        require_migration(connection, found)
+        connection.execute("CREATE SCHEMA IF NOT EXISTS onceover")
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(address))
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    with engine.connect() as alchemy:
+        alchemy.execute(text("SELECT pg_advisory_lock(:name)"), {"name": _LOCK})
+        alchemy.commit()
+        config.attributes["connection"] = alchemy
+        command.upgrade(config, "head")
+        alchemy.commit()
+    engine.dispose()

@@ -1,0 +1,40 @@
+"""Where a pipeline's files lie on HDFS, by window, day and digest. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from onceover.model.digest import Digest
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where a pipeline's files lie below its raw root."""
+
+    raw_root: str
+    pipeline: str
+
+    def window_file(self, window_start: datetime) -> str:
+        return f"{self.day_folder(window_start.astimezone(UTC).date())}/{window_start.astimezone(UTC):%H%M}.log"
+
+    def parquet_file(self, window_start: datetime, digest: Digest) -> str:
+        """Beside the window file, named for the records that it holds."""
+        hashes = str(digest).partition("records ")[2]
+        return f"{self.window_file(window_start).removesuffix('log')}{hashes}.parquet"
+
+    def quarantine_file(self, day: date) -> str:
+        return f"{self.raw_root}/{self.pipeline}/quarantine/{day.isoformat()}.log"
+
+    def aside(self, path: str, number: int) -> str:
+        """Where a file of this pipeline lies for a day before it is deleted."""
+        root = f"{self.raw_root}/{self.pipeline}"
+        return f"{root}/expired{path.removeprefix(root)}.{number}"
+
+    @property
+    def compacting(self) -> str:
+        """The folder of Parquet files that are not whole yet, or not proved."""
+        return f"{self.raw_root}/{self.pipeline}/compacting"
+
+    def day_folder(self, day: date) -> str:
+        return f"{self.raw_root}/{self.pipeline}/{day.isoformat()}"
