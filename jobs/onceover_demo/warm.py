@@ -1,20 +1,17 @@
 """Runs the entries of `jobs/` as processes of their own on a Spark that is warm already, for kills by the dozen.
 
-`python -m onceover_demo.warm` builds one session and then reads a line of JSON a process: script, arguments,
-environment and log. It forks, prints the child's pid, and the child runs the script's `main` as it stands, up to its
-end or its SIGKILL. All children share one gateway to the JVM: only one may be working at a time, others held still.
-What a kill of the JVM besides leaves behind is the same, for it keeps nothing of the protocol.
+The Spark is `warm_server`'s. All processes share one gateway to the JVM: only one may be working at a time, others held
+still. What a kill of the JVM besides leaves behind is the same, for it keeps nothing of the protocol.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,7 @@ from typing import Any
 import psutil
 
 from onceover.config.endpoints import home
-from onceover.errors import OnceoverError, TransientError
+from onceover.errors import TransientError
 
 QUICKLY = "--conf spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
 """Ten records need no optimizing compiler."""
@@ -58,7 +55,7 @@ class WarmJobs:
     def __init__(self, log: Path) -> None:
         with log.open("ab") as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "onceover_demo.warm"],
+                [sys.executable, "-m", "onceover_demo.warm_server"],
                 cwd=home(),
                 env={
                     **os.environ,
@@ -96,55 +93,3 @@ class WarmJobs:
         if not answer:
             raise TransientError("the warm Spark process has ended; its last words are in its log")
         return answer
-
-
-def serve() -> None:
-    """Build the session, then fork for each line on standard input; ends with it."""
-    from onceover.spark.session import build
-
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    session = build("kills")
-    print("ready", file=answers, flush=True)
-    for line in sys.stdin:
-        asked = json.loads(line)
-        if "reap" in asked:
-            answer = os.waitstatus_to_exitcode(os.waitpid(asked["reap"], 0)[1])
-        else:
-            answer = os.fork() or _child(asked, type(session))
-        print(answer, file=answers, flush=True)
-    session.stop()
-
-
-def _child(asked: Mapping[str, Any], session: Any) -> int:
-    """Never returns: runs the script in a process group of its own, and leaves the shared session alone at its end."""
-    os.setsid()
-    log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.environ.update(asked["environment"])
-    session.stop = lambda self: None
-    code = 1
-    try:
-        code = _main(asked["script"])(asked["arguments"])
-    except SystemExit as end:
-        code = int(end.code or 0)
-    except OnceoverError as error:
-        sys.stderr.write(f"{asked['script'].removesuffix('.py')}: {error}\n")
-        code = error.exit_code
-    finally:
-        sys.stdout.flush()
-        os._exit(code)
-
-
-def _main(script: str) -> Callable[[list[str]], int]:
-    spec = importlib.util.spec_from_file_location(script.removesuffix(".py"), home() / "jobs" / script)
-    if spec is None or spec.loader is None:
-        raise TransientError(f"there is no jobs/{script}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.main  # type: ignore[no-any-return]
-
-
-if __name__ == "__main__":
-    serve()

@@ -12,7 +12,8 @@ from psycopg.conninfo import make_conninfo
 
 from onceover.config.endpoints import address
 from onceover.errors import TerminalError
-from onceover.ledger.database import HEAD, connect, migrate, require_current
+from onceover.ledger.database import HEAD, connect, require_current
+from onceover.ledger.migrate import migrate
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack

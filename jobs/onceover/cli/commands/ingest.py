@@ -54,7 +54,6 @@ def ingest(
 
 
 def _supervise() -> None:
-
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the versions beside this file over the connection that `database.migrate` hands in."""
+"""Alembic's entry: runs the versions beside this file over the connection that `ledger.migrate` hands in."""
 
 from alembic import context
 

@@ -1,0 +1,50 @@
+"""`onceover stack status`: every process of the stack."""
+
+from __future__ import annotations
+
+import typer
+
+from onceover.cli.arguments import AsJson
+from onceover.cli.exit_codes import FAILED, epilog
+from onceover.cli.output import as_json, say, styled, table
+from onceover_local.stack import Stack
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(
+        epilog=epilog(
+            "onceover stack status",
+            "onceover stack status --json",
+            codes={FAILED: "at least one process is not up"},
+        )
+    )(status)
+
+
+def status(json: AsJson = False) -> None:
+    """Say of every process whether it is up, where it answers and where its log is.
+
+    up: it answers. unready: it runs and does not answer. dead: it was started and is gone. down: it was not started.
+    """
+    found = Stack().status()
+    if json:
+        as_json(
+            [
+                {
+                    "name": each.name,
+                    "group": each.group,
+                    "state": each.state,
+                    "pid": each.pid,
+                    "address": each.address,
+                    "log": str(each.log),
+                }
+                for each in found
+            ]
+        )
+    else:
+        rows = [
+            (each.name, styled(each.state), None if each.pid is None else str(each.pid), each.address or None, each.log)
+            for each in found
+        ]
+        say(table(["process", "state", "pid", "address", "log"], rows))
+    if any(each.state != "up" for each in found):
+        raise typer.Exit(FAILED)

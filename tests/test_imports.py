@@ -1,0 +1,56 @@
+"""Imports are at the top of a module: only commands and operators import a room when they are called."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+OPERATORS = "plugins/onceover_airflow/operators/"
+CALLED_BY_AIRFLOW = {"execute", "get_openlineage_facets_on_complete"}
+ALLOWED = {
+    ("jobs/onceover/cli/__init__.py", "main"): "Ctrl-C while the program is loading ends it without a traceback",
+    ("jobs/onceover/context.py", "files"): "a command that reads no files need not load the client of HDFS",
+    ("jobs/onceover/raw/hdfs.py", "connected"): "Kerberos needs a package that is installed for it alone",
+    ("jobs/onceover_local/stack/jars.py", "_context"): "jgo takes long to load, and only a start needs it",
+    ("jobs/onceover_local/stack/jars.py", "_lock"): "the same; only who writes the lock needs it",
+    ("plugins/onceover_airflow/spark.py", "_without_secret"): "called by `execute`, and needs psycopg's parser",
+}
+
+
+def imported_in_functions(source: str) -> Iterator[str]:
+    """The innermost function around each import that is in one."""
+
+    def walk(node: ast.AST, function: str | None) -> Iterator[str]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import | ast.ImportFrom) and function is not None:
+                yield function
+            inner = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from walk(child, child.name if inner else function)  # type: ignore[attr-defined]
+
+    yield from walk(ast.parse(source), None)
+
+
+def found() -> set[tuple[str, str]]:
+    files = [file for folder in ("jobs", "plugins", "dags") for file in (ROOT / folder).rglob("*.py")]
+    return {
+        (path, function)
+        for file in files
+        for path in [str(file.relative_to(ROOT))]
+        for function in imported_in_functions(file.read_text())
+        if not (path.startswith(OPERATORS) and function in CALLED_BY_AIRFLOW)
+    }
+
+
+def test_import_in_a_function_is_behind_a_door_or_explained() -> None:
+    assert sorted(found() - ALLOWED.keys()) == []
+
+
+def test_explained_imports_are_all_there() -> None:
+    assert sorted(ALLOWED.keys() - found()) == []
+
+
+def test_import_in_a_nested_function_is_seen() -> None:
+    assert list(imported_in_functions("def a():\n    def b():\n        import c\n")) == ["b"]
+    assert list(imported_in_functions("import a\nif True:\n    from b import c\n")) == []
