@@ -13,6 +13,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 _FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INDENTED: Final = re.compile(r"^ {4}.*$", re.MULTILINE)
+_BLOCK: Final = re.compile(r"(?:^ {4}.*\n)+", re.MULTILINE)
 _INLINE: Final = re.compile(r"`([^`\n]+)`")
 _LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
 _COMMAND: Final = re.compile(r"(?:[A-Z_]+=\S* )*onceover(?: |$)")
@@ -42,9 +43,15 @@ class Page:
         return [block for name, block in _FENCE.findall(self.text) if name == language]
 
     @property
+    def blocks(self) -> list[list[str]]:
+        """The indented blocks, each by its lines."""
+        found = _BLOCK.findall(_FENCE.sub("", self.text) + "\n")
+        return [[line[4:] for line in block.splitlines()] for block in found]
+
+    @property
     def shown(self) -> list[str]:
         """The lines of indented blocks."""
-        return [line[4:] for line in _INDENTED.findall(_FENCE.sub("", self.text))]
+        return [line for block in self.blocks for line in block]
 
     @property
     def mentioned(self) -> list[str]:

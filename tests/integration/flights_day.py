@@ -1,0 +1,103 @@
+"""A day of flights: produced, then ingested and repaired with something for each command to find."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import cycle, islice
+
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from tests.integration.lane import Lane
+from tests.integration.planted_failures import replayed, skip_to
+from tests.integration.program import as_json, run
+
+from onceover.config.endpoints import address
+from onceover.ledger.database import migrate
+from onceover.model import line
+from onceover_demo.flights import KAFKA_PARTITIONS, Flight, january
+
+THREE_DAYS_MS = 3 * 86_400_000
+_FIRST, _END = datetime(2013, 1, 5, 10, tzinfo=UTC), datetime(2013, 1, 5, 16, tzinfo=UTC)
+
+
+def produce_day(topic: str, *, records: int = 400) -> list[Flight]:
+    """Make a topic, and fill its Kafka partitions evenly with so many flights of 2013-01-05, 10:00 to 16:00 UTC,
+    each of them several times, and three more that are beyond the horizon. Returns these hours' flights."""
+    admin = AdminClient({"bootstrap.servers": address("kafka")})
+    new = NewTopic(topic, num_partitions=KAFKA_PARTITIONS, replication_factor=1, config={"retention.ms": "-1"})
+    admin.create_topics([new])[topic].result(30)
+    day = [each for each in january() if _FIRST <= each.scheduled < _END]
+    produce(topic, islice(cycle(day), records))
+    produce(topic, _at(day, 13)[:3], later_ms=THREE_DAYS_MS)
+    return day
+
+
+def produce(topic: str, flights: Iterable[Flight], later_ms: int = 0, kafka_partition: int | None = None) -> None:
+    producer = Producer({"bootstrap.servers": address("kafka")})
+    for n, flight in enumerate(flights):
+        where = n % KAFKA_PARTITIONS if kafka_partition is None else kafka_partition
+        at = int(flight.departed.timestamp() * 1000) + later_ms
+        producer.produce(topic, flight.value(), flight.tailnum.encode(), partition=where, timestamp=at)
+    assert producer.flush(60) == 0
+
+
+def plant(lane: Lane) -> Mapping[str, str]:
+    """Ingest the day and repair it: 10:00 held stray bytes, 14:00 was landed twice, an ID of 11:00 has two contents.
+    Kafka drops ten records that were never read. Returns what a reader puts for placeholders."""
+    migrate(address("postgres"))
+    day = produce_day(lane.topic, records=5_200)
+    lane.ingest()
+    produce(lane.topic, _at(day, 14)[:5])
+    replayed(lane)
+    lane.ingest()
+    _append(lane, 10, b"\n00000001-00000-0000000")
+    _append(lane, 11, _other_content(lane, 11))
+    lane.repair(lane.detect().request_id or 0)
+    _lose_ten(lane, day, 1)
+    (conflict,) = [
+        found for found in as_json("explain", lane.name, "2013-01-05T11:00Z")["findings"] if found["kind"] == "conflict"
+    ]
+    (suspect,) = conflict["evidence"]["suspects"]
+    (hole,) = json.loads(run("holes", lane.name, "--json").stdout)
+    return {
+        "ID": suspect["id"],
+        "HASH": suspect["contents"][0]["hash"],
+        "RANGE": hole["range"],
+        "2026-03-01": f"{datetime.now(UTC):%Y-%m-%d}",
+    }
+
+
+def _at(day: Iterable[Flight], hour: int) -> list[Flight]:
+    return [each for each in day if each.scheduled.hour == hour]
+
+
+def _window_file(lane: Lane, hour: int) -> str:
+    return lane.layout.window_file(datetime(2013, 1, 5, hour, tzinfo=UTC))
+
+
+def _append(lane: Lane, hour: int, content: bytes) -> None:
+    lane.hdfs().write(_window_file(lane, hour), content, append=True)
+
+
+def _other_content(lane: Lane, hour: int) -> bytes:
+    """Return an intact line with the ID of that window's first record and another delay."""
+    with lane.hdfs().read(_window_file(lane, hour)) as reader:
+        first = line.decode(next(text for text in reader.read().split(b"\n") if text))
+    value = json.loads(first.record.value or b"") | {"dep_delay": 999}
+    return line.frame([line.encode(replace(first, record=replace(first.record, value=json.dumps(value).encode())))])
+
+
+def _lose_ten(lane: Lane, day: list[Flight], kafka_partition: int) -> None:
+    """Let Kafka drop ten records that the offset store skipped, and read one record after them."""
+    shown = as_json("offsets", lane.name, "show")["kafka_partitions"][kafka_partition]
+    produce(lane.topic, day[:10], kafka_partition=kafka_partition)
+    skip_to(lane, shown["end"] + 10, kafka_partition)
+    admin = AdminClient({"bootstrap.servers": address("kafka")})
+    for future in admin.delete_records([TopicPartition(lane.topic, kafka_partition, shown["end"] + 10)]).values():
+        future.result(30)
+    produce(lane.topic, _at(day, 15)[:1], kafka_partition=kafka_partition)
+    with lane.driver() as driver:
+        driver.turn()
