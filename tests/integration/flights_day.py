@@ -15,7 +15,7 @@ from tests.integration.planted_failures import replayed, skip_to
 from tests.integration.program import as_json, run
 
 from onceover.config.endpoints import address
-from onceover.ledger.database import migrate
+from onceover.ledger.migrate import migrate
 from onceover.model import line
 from onceover_demo.flights import KAFKA_PARTITIONS, Flight, january
 
