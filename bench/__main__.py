@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from bench import bursts, compact, detect, ingest, offset_stores, partitioner, sharding
 from bench.table import Row, results, show
 from onceover.config.endpoints import address
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover_local.stack import Stack, surroundings
 
 BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
@@ -37,7 +37,7 @@ def main(names: list[str]) -> int:
     shutil.rmtree(place, ignore_errors=True)
     try:
         stack.up(("kafka", "hdfs", "postgres"), say=lambda part, what: print(f"  {part} {what}"))
-        migrate(address("postgres"))
+        upgrade_schema(address("postgres"))
         correct = True
         for name in names or BENCHES:
             rows, notes = BENCHES[name]()

@@ -24,15 +24,15 @@ from onceover.config.endpoints import address
 from onceover.context import PipelineContext, open_pipeline
 from onceover.detection import service as detection_service
 from onceover.fault_points import Holding
-from onceover.ingest.job import driver, opened
+from onceover.ingest.job import driver, open_source
 from onceover.ledger import compactions, drivers
-from onceover.ledger.catalog import Registered, register
+from onceover.ledger.catalog import Registered, register_pipeline
 from onceover.model.claim import Claimed
 from onceover.model.digest import Digest
 from onceover.raw.layout import Layout
-from onceover.repair.proof import verify
+from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
-from onceover.spark.contract_check import check
+from onceover.spark.contract_check import check_contract
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.session import COMPILED_FROM_BYTES, build, compiled_for
 from onceover_demo.flights import csv_rows
@@ -76,7 +76,7 @@ def run() -> tuple[list[Row], list[str]]:
         known = _ingested(spark, context)
         detection_service.detect(context, who="bench", why="bench")
         started = time.monotonic()
-        due = compactions.due(context.ledger, NAME, 0, None, None)
+        due = compactions.list_compactable(context.ledger, NAME, 0, None, None)
         ended = CompactRun(spark, context, known, "bench", "bench", Holding()).run(due)
         compacted_s = time.monotonic() - started
         claimed = [audit_store.certified(context.ledger, NAME, one.due.window_start).claimed for one in ended]
@@ -104,7 +104,7 @@ def _compared(
             aggregated = rebuild.aggregated()
             rows = [] if aggregated is None else sorted(copy_lines(aggregated, known.columns.names))
         took = time.monotonic() - started
-        proved = all(verify(one, found[one.window_start], found[one.window_start].planned_length).is_proved
+        proved = all(prove(one, found[one.window_start], found[one.window_start].planned_length).is_proved
                      for one in claimed)  # fmt: skip
         said.append(({start: rebuilt.digest for start, rebuilt in found.items()} if proved else {}, rows))
         return took
@@ -126,15 +126,15 @@ def _compared(
 def _ingested(spark: SparkSession, context: PipelineContext) -> Registered:
     """Everything landed, and every window closed."""
     pipeline, ledger = context.pipeline, context.ledger
-    with opened(context) as (topic, offsets):
-        known = register(ledger, pipeline, check(spark, pipeline.contract))
+    with open_source(context) as (topic, offsets):
+        known = register_pipeline(ledger, pipeline, check_contract(spark, pipeline.contract))
         epoch = drivers.acquire(ledger, NAME, "bench")
         try:
             ingest = driver(spark, context, epoch, known, topic, offsets, Holding())
             while not ingest.turn().every_window_closed:
                 pass
         finally:
-            drivers.release(ledger, epoch)
+            drivers.end_epoch(ledger, epoch)
     return known
 
 

@@ -18,8 +18,8 @@ from bench import large_ledger, month_of_raw, planting
 from bench.large_ledger import LargeLedger
 from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address, home
-from onceover.detection.look import Look, look
-from onceover.detection.sweep import sweep
+from onceover.detection.look import Look, judge_windows
+from onceover.detection.sweep import sweep_windows
 from onceover.ledger.database import Connection, connect
 from onceover.model.finding_kinds import Kind
 from onceover.observability import snapshot
@@ -48,13 +48,13 @@ def _year(connection: Connection) -> tuple[list[Row], list[str]]:
     ledger = large_ledger.build(connection, "year", windows, rows=True)
     built = time.monotonic() - started
     started = time.monotonic()
-    swept = sweep(connection, ledger.known, ledger.files, None)
+    swept = sweep_windows(connection, ledger.known, ledger.files, None)
     swept_s = time.monotonic() - started
     planting.plant(connection, ledger, FAILURES, SEED)
 
     def detect() -> tuple[float, Look]:
         started = time.monotonic()
-        seen = look(connection, ledger.known.name, ledger.files, None, every=False)
+        seen = judge_windows(connection, ledger.known.name, ledger.files, None, every=False)
         return time.monotonic() - started, seen
 
     _, first = detect()
@@ -80,7 +80,7 @@ def _year(connection: Connection) -> tuple[list[Row], list[str]]:
 
 def _scrape(connection: Connection) -> float:
     started = time.monotonic()
-    snapshot.read(connection, timedelta(hours=1))
+    snapshot.read_signals(connection, timedelta(hours=1))
     return time.monotonic() - started
 
 
@@ -105,7 +105,7 @@ def _month(connection: Connection) -> tuple[Row, list[str]]:
 
     def ours() -> float:
         started = time.monotonic()
-        looks.append(look(connection, ledger.known.name, files, None, every=False))
+        looks.append(judge_windows(connection, ledger.known.name, files, None, every=False))
         return time.monotonic() - started
 
     def peer() -> float:

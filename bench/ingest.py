@@ -19,7 +19,7 @@ from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address
 from onceover.ingest.micro_batch import MicroBatch
 from onceover.kafka import Topic
-from onceover.ledger.catalog import register
+from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import connect
 from onceover.model.batch import require_all_landed
 from onceover.model.batch_plan import sharded
@@ -27,7 +27,7 @@ from onceover.model.contract import Contract, Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 from onceover.raw.layout import Layout
-from onceover.spark.contract_check import check
+from onceover.spark.contract_check import check_contract
 from onceover.spark.leases import Leases
 from onceover.spark.session import build
 from onceover.spark.source import KafkaSource, read_ranges
@@ -62,7 +62,7 @@ def run() -> tuple[list[Row], list[str]]:
     policy = IngestPolicy(0, 1, 1, RECORDS, "kafka", "", "bench", "read_committed", "earliest")
     pipeline = Pipeline("bench", CONTRACT, policy, StoragePolicy("/bench"), RepairPolicy(3))
     with connect(address("postgres")) as ledger:
-        known = register(ledger, pipeline, check(spark, CONTRACT))
+        known = register_pipeline(ledger, pipeline, check_contract(spark, CONTRACT))
     leases = Leases(spark, address("hdfs"))
     landed: list[int] = []
     split: list[tuple[float, float]] = []

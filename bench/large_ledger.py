@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from psycopg import sql
 
-from onceover.ledger.catalog import Registered, register
+from onceover.ledger.catalog import Registered, register_pipeline
 from onceover.ledger.database import Connection
 from onceover.model.contract import Column, Columns, Contract, Key, Measure
 from onceover.model.finding_kinds import Kind
@@ -102,7 +102,7 @@ def build(
 ) -> LargeLedger:
     """All windows closed; certified unless told otherwise; with `rows`, one row a window stands in the aggregates."""
     columns = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
-    known = register(connection, pipeline(name), columns)
+    known = register_pipeline(connection, pipeline(name), columns)
     batches = windows * MINUTES
     bases = connection.execute(
         "SELECT (SELECT coalesce(max(batch_id), 0) FROM onceover.batch) AS b, "

@@ -77,16 +77,16 @@ def _empty_batches(connection: Connection, pair: Pair, times: int) -> float:
     epoch = drivers.acquire(connection, name, "bench")
     sources = [KafkaPartition("0badcafe", p) for p in PARTITIONS]
     ends = dict.fromkeys(sources, times)
-    frontiers.register(connection, epoch, "bench", dict.fromkeys(sources, Start(0, 0)), ends)
+    frontiers.register_kafka_partitions(connection, epoch, "bench", dict.fromkeys(sources, Start(0, 0)), ends)
     started = time.perf_counter()
     for n in range(times):
         ranges = [OffsetRange(source, n, n + 1) for source in sources]
         batch_id = batches.begin(connection, epoch, 1, ranges)
-        batches.land(connection, epoch, batch_id, [RangeRead(r, Digest(), None) for r in ranges], ())
+        batches.land_batch(connection, epoch, batch_id, [RangeRead(r, Digest(), None) for r in ranges], ())
         pair.ours.save(dict.fromkeys(PARTITIONS, n + 1), "bench")
         batches.committed(connection, epoch, batch_id)
     took = time.perf_counter() - started
-    drivers.release(connection, epoch)
+    drivers.end_epoch(connection, epoch)
     return times / took
 
 

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     with open_pipeline(chosen.pipeline, "audit") as context:
         known = context.require_same_contract()
-        audit, _ = audit_store.read(context.ledger, known.name, chosen.audit)
+        audit, _ = audit_store.read_audit(context.ledger, known.name, chosen.audit)
         context.files.check()
         with running(f"onceover audit {known.name}") as spark:
             try:

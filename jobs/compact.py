@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     with open_pipeline(chosen.pipeline, "compact") as context:
         known = context.require_same_contract()
         compactions.be_the_only_one(context.ledger, known.name)
-        due = compactions.due(context.ledger, known.name, chosen.older_than_ms, chosen.start, chosen.end)
+        due = compactions.list_compactable(context.ledger, known.name, chosen.older_than_ms, chosen.start, chosen.end)
         context.files.check()
         with running(f"onceover compact {known.name}") as spark:
             ended = CompactRun(spark, context, known, chosen.who, chosen.why, holding).run(due)

@@ -16,15 +16,15 @@ from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.errors import BusyError, TerminalError
 from onceover.fault_points import Holding
-from onceover.ingest.job import driver, opened
+from onceover.ingest.job import driver, open_source
 from onceover.ingest.report import show
 from onceover.kafka import Topic
 from onceover.ledger import drivers
-from onceover.ledger.catalog import keep_log_retention, register
+from onceover.ledger.catalog import keep_log_retention, register_pipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Heart
-from onceover.ledger.migrate import migrate
-from onceover.spark.contract_check import check
+from onceover.ledger.migrate import upgrade_schema
+from onceover.spark.contract_check import check_contract
 from onceover.spark.session import running
 
 _PARTS: Final[tuple[PartName, ...]] = ("kafka", "webhdfs", "hdfs", "postgres")
@@ -38,16 +38,16 @@ def main(arguments: Sequence[str]) -> int:
     stop, holding = threading.Event(), Holding.from_environment()
     with open_pipeline(chosen.pipeline, "ingest") as context:
         *_, postgres = map(context.address, _PARTS)
-        migrate(postgres)
+        upgrade_schema(postgres)
         context.files.check()
         pipeline, ledger = context.pipeline, context.ledger
-        with opened(context) as (topic, offsets):
+        with open_source(context) as (topic, offsets):
             topic.facts()  # an unreachable broker or an unknown topic is told before Spark starts
             drivers.refuse_beside_a_living_one(ledger, pipeline.name)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: stop.set())
             with running(f"onceover ingest {pipeline.name}") as spark:
-                known = register(ledger, pipeline, check(spark, pipeline.contract))
+                known = register_pipeline(ledger, pipeline, check_contract(spark, pipeline.contract))
                 _keep_log_retention(ledger, pipeline.name, topic)
                 epoch = _acquire(ledger, pipeline.name, stop)
                 if epoch is None:
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
                 loop = driver(spark, context, epoch, known, topic, offsets, holding)
                 with Heart(postgres, epoch) as heart:
                     loop.run(stop, heart.lost, show(pipeline.name))
-                drivers.release(ledger, epoch)
+                drivers.end_epoch(ledger, epoch)
     return 0
 
 

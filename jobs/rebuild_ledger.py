@@ -17,16 +17,16 @@ from onceover.context import PipelineContext, open_pipeline
 from onceover.entrypoint import run
 from onceover.errors import TerminalError, TransientError
 from onceover.kafka import Topic, TopicFacts
-from onceover.ledger.catalog import register
+from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.drivers import as_driver
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover.model.json_text import json_text
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import written
 from onceover.raw.window_files import WindowFiles
 from onceover.recovery.rebuild_ledger import require_nothing_known, write_anew
 from onceover.recovery.scan import scan
-from onceover.spark.contract_check import check
+from onceover.spark.contract_check import check_contract
 from onceover.spark.failure import one_line
 from onceover.spark.session import running
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     owner = f"{socket.gethostname()}:{os.getpid()} (rebuild)"
     with open_pipeline(chosen.pipeline, "rebuild") as context:
-        migrate(context.address("postgres"))
+        upgrade_schema(context.address("postgres"))
         facts, pipeline = _facts(context), context.pipeline
         files = context.files.every_file()
         _refuse_compacted(pipeline.name, context.files)
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{len(files):,} files, {sum(file.length for file in files):,} bytes", file=sys.stderr, flush=True)
         with running(f"onceover rebuild {pipeline.name}") as spark:
             try:
-                known = register(context.ledger, pipeline, check(spark, pipeline.contract))
+                known = register_pipeline(context.ledger, pipeline, check_contract(spark, pipeline.contract))
                 with as_driver(context.ledger, pipeline.name, owner) as epoch:
                     logs = _logs(facts)
                     runs, released = scan(spark, context.address("hdfs"), files, known.contract.window_minutes, logs)

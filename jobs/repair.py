@@ -25,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     with open_pipeline(chosen.pipeline, "repair") as context:
         known, ledger = context.require_same_contract(), context.ledger
         wanted = repair_requests.read_request(ledger, known.name, chosen.request)
-        if not wanted.window_starts and not refills.wanted(ledger, known.name, wanted.request_id):
+        if not wanted.window_starts and not refills.list_wanted(ledger, known.name, wanted.request_id):
             print(f"request {wanted.request_id}: nothing left to repair")
             return 0
         context.files.check()
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
                     holding.reached(RepairStep.CLAIMED)
                     outcome = RepairRun(spark, context, known, wanted, holding).run(claimed, accounted)
             finally:
-                repair_requests.release(ledger, known.name, claimed)
+                repair_requests.drop_claims(ledger, known.name, claimed)
     print(
         f"request {wanted.request_id}: {len(wanted.window_starts)} windows, {outcome.published} repaired, "
         f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked"

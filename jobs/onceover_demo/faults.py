@@ -21,7 +21,7 @@ from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.errors import OnceoverError, TransientError
 from onceover.kafka import Topic
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover.offset_stores.kafka import KafkaOffsetStore
 from onceover_demo import flights, ledger_facts, oracle
 from onceover_demo.place import own_stack, print_early_end, print_part
@@ -46,7 +46,7 @@ class Faults:
         """Every chapter in order."""
         self._rule("A day of flights, read as it should be")
         self._stack.up(("kafka", "hdfs", "postgres"), say=print_part(self._console))
-        migrate(address("postgres"))
+        upgrade_schema(address("postgres"))
         flights.create_topic(address("kafka"))
         self._produce(0)
         self._ingest(until_closed=True)

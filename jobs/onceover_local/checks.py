@@ -16,7 +16,7 @@ from onceover_local.stack.process import Process
 def ports() -> Iterator[Outcome]:
     """Whether somebody else listens on a port that the embedded stack keeps for a part that is down."""
     taken = Stack().taken_ports()
-    told = endpoints.read(endpoints.endpoints_file()).values()
+    told = endpoints.read_endpoints(endpoints.endpoints_file()).values()
     for name, port in taken.items():
         named = any(re.search(rf":{port}\b", each) for each in told)
         what = f"{port}, kept for {name} of the embedded stack, is answered by something else"
@@ -28,7 +28,7 @@ def ports() -> Iterator[Outcome]:
 def scheduler_environment(where: str) -> Mapping[str, str] | None:
     """The environment of the embedded stack's scheduler, if that is the Airflow which is asked and it runs here."""
     local = endpoints.local_folder()
-    if endpoints.read(endpoints.endpoints_file(local)).get("airflow") != where:
+    if endpoints.read_endpoints(endpoints.endpoints_file(local)).get("airflow") != where:
         return None
     pid = Process("airflow-scheduler", local).pid()
     try:

@@ -20,12 +20,12 @@ from onceover.observability import lineage
 from onceover.observability.lineage import Lineage
 
 
-def of_repair(pipeline: str, request_id: int | None) -> OperatorLineage[Any, Any]:
+def lineage_facets(pipeline: str, request_id: int | None) -> OperatorLineage[Any, Any]:
     """What the request has published, also where it then failed; nothing if there was none, or it published nothing."""
     if request_id is None:
         return OperatorLineage()
     with open_pipeline(pipeline, "lineage") as context:
-        found = lineage.of_repair(context, request_id)
+        found = lineage.read_lineage(context, request_id)
     if not found.windows:
         return OperatorLineage()
     return OperatorLineage(inputs=[_raw(found), _topic(found)], outputs=[_table(found)])

@@ -9,7 +9,7 @@ from typing import Any
 from onceover.errors import UsageError
 from onceover.model.reason import kept
 from onceover.model.window import WindowRange
-from onceover_airflow.windows import DataInterval, resolve
+from onceover_airflow.windows import DataInterval, parse_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Asked:
         reason = _reason(params)
         if reason_needed and reason is None and not dry_run:
             raise UsageError("a repair needs a reason, which is kept with it; give 'reason', or tick 'dry_run'")
-        window_range = resolve(_text(params, "from"), _text(params, "to"), interval, minutes=minutes)
+        window_range = parse_range(_text(params, "from"), _text(params, "to"), interval, minutes=minutes)
         return cls(window_range, reason, _flag(params, "force"), dry_run)
 
     @classmethod

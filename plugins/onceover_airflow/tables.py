@@ -11,7 +11,7 @@ XCOM_ROWS = 500
 EVIDENCE_WIDTH = 240
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> str:
+def format_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Aligned columns in the order of the first row; numbers to the right."""
     if not rows:
         return "(none)"
@@ -28,7 +28,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def evidence_table(windows: Sequence[Mapping[str, Any]]) -> str:
     """One line a finding: the window, the finding's kind, and its evidence as far as a line can hold it."""
-    return table(
+    return format_table(
         [
             {
                 "window": each["window"],

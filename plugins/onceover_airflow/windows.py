@@ -26,7 +26,7 @@ class DataInterval:
         return self.start is None or self.end is None or self.end <= self.start
 
 
-def resolve(asked_from: str | None, asked_to: str | None, interval: DataInterval, *, minutes: int) -> WindowRange:
+def parse_range(asked_from: str | None, asked_to: str | None, interval: DataInterval, *, minutes: int) -> WindowRange:
     """Whole windows `[start, end)` in UTC, aligned. Raises UsageError for anything else.
 
     Both explicit times or neither: half a range is a mistake, not a range to the end of time.

@@ -224,12 +224,12 @@ def test_retention_of_one_pipeline_fails_without_delaying_others(
 ) -> None:
     went: list[tuple[str, str, str]] = []
 
-    def let_go(context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: retention_service.Say) -> LetGo:
+    def expire(context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: retention_service.Say) -> LetGo:
         went.append((context.name, who, why))
         return LetGo(0, 0)
 
-    monkeypatch.setattr(retention_service, "due", lambda context: ExpiryDue(context.name, 1, (), 0))
-    monkeypatch.setattr(retention_service, "let_go", let_go)
+    monkeypatch.setattr(retention_service, "plan_expiry", lambda context: ExpiryDue(context.name, 1, (), 0))
+    monkeypatch.setattr(retention_service, "expire", expire)
     monkeypatch.setattr(PipelineContext, "is_registered", lambda context: True)
     toml = home / "pipelines" / "orders.toml"
     before = toml.read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.docs.pages import README, ROOT, kept_files
 
-from onceover.config.pipeline_file import read
+from onceover.config.pipeline_file import read_pipeline
 
 MOST_LINES = 150
 ORDER = [
@@ -38,7 +38,7 @@ def test_readme_pipeline_loads_as_it_is(tmp_path: Path) -> None:
     (block,) = README.fenced("toml")
     file = tmp_path / "payments.toml"
     file.write_text(block)
-    assert [measure.name for measure in read(file).contract.measures] == ["payments", "cents"]
+    assert [measure.name for measure in read_pipeline(file).contract.measures] == ["payments", "cents"]
 
 
 def test_readme_tree_names_folders_that_are_there() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import PAGES, README
 
-from onceover.config.pipeline_file import read
+from onceover.config.pipeline_file import read_pipeline
 
 TOML = [pytest.param(block, id=f"{page}-{n}") for page in PAGES for n, block in enumerate(page.fenced("toml"))]
 PYTHON = [pytest.param(block, id=f"{page}-{n}") for page in PAGES for n, block in enumerate(page.fenced("python"))]
@@ -18,7 +18,7 @@ PYTHON = [pytest.param(block, id=f"{page}-{n}") for page in PAGES for n, block i
 def test_toml_block_is_a_pipeline(block: str, tmp_path: Path) -> None:
     file = tmp_path / "shown.toml"
     file.write_text(block)
-    assert read(file).name == "shown"
+    assert read_pipeline(file).name == "shown"
 
 
 @pytest.mark.parametrize("block", PYTHON)

@@ -41,11 +41,13 @@ def expire_text(lane: Lane) -> int:
     aged(lane)
     with lane.ledger() as ledger:
         epoch = drivers.acquire(ledger, lane.name, "test")
-        expired = expiries.let_go(ledger, lane.name, expiries.due(ledger, lane.name, 86_400_000), "test", "a test")
+        expired = expiries.mark_expired(
+            ledger, lane.name, expiries.list_expirable(ledger, lane.name, 86_400_000), "test", "a test"
+        )
         carry_out(ledger, epoch, lane.files())
         ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
         carry_out(ledger, epoch, lane.files())
-        drivers.release(ledger, epoch)
+        drivers.end_epoch(ledger, epoch)
     return expired
 
 

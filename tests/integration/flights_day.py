@@ -15,7 +15,7 @@ from tests.integration.planted_failures import replayed, skip_to
 from tests.integration.program import as_json, run
 
 from onceover.config.endpoints import address
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover.model import line
 from onceover_demo.flights import KAFKA_PARTITIONS, Flight, january
 
@@ -47,7 +47,7 @@ def produce(topic: str, flights: Iterable[Flight], later_ms: int = 0, kafka_part
 def plant(lane: Lane) -> Mapping[str, str]:
     """Ingest the day and repair it: 10:00 held stray bytes, 14:00 was landed twice, an ID of 11:00 has two contents.
     Kafka drops ten records that were never read. Returns what a reader puts for placeholders."""
-    migrate(address("postgres"))
+    upgrade_schema(address("postgres"))
     day = produce_day(lane.topic, records=5_200)
     lane.ingest()
     produce(lane.topic, _at(day, 14)[:5])

@@ -29,14 +29,13 @@ from onceover.context import PipelineContext, open_ledger, open_pipeline
 from onceover.detection.service import Detection, PlannedRepair, detect, plan_repair
 from onceover.detection.sweep import Swept, sweep_pipeline
 from onceover.fault_points import Holding
-from onceover.ingest.cutover import Migration
-from onceover.ingest.cutover import migrate as cut_over
+from onceover.ingest.cutover import Migration, migrate_contract
 from onceover.ingest.driver import Ingest, Progress
-from onceover.ingest.job import driver, opened
+from onceover.ingest.job import driver, open_source
 from onceover.ledger import compactions, drivers, repair_requests
-from onceover.ledger.catalog import Registered, keep_log_retention, register, registered
+from onceover.ledger.catalog import Registered, keep_log_retention, register_pipeline, registered
 from onceover.ledger.database import Connection
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover.model import line
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import WindowRange, from_ms, written
@@ -46,7 +45,7 @@ from onceover.raw.window_files import WindowFiles
 from onceover.repair.job import RepairRun
 from onceover.repair.refill import refill
 from onceover.repair.service import Confirmation, confirm
-from onceover.spark.contract_check import check
+from onceover.spark.contract_check import check_contract
 from onceover.spark.contract_diff import check_change
 from onceover.spark.session import build
 from onceover_demo.warm import QUICKLY
@@ -123,15 +122,15 @@ class Lane:
     @contextmanager
     def driver(self, holding: Holding | None = None) -> Iterator[Ingest]:
         """The real driver of `jobs/ingest.py`, in this process."""
-        with self.opened() as context, opened(context) as (topic, offsets):
+        with self.opened() as context, open_source(context) as (topic, offsets):
             pipeline, ledger = context.pipeline, context.ledger
-            known = register(ledger, pipeline, check(self.spark, pipeline.contract))
+            known = register_pipeline(ledger, pipeline, check_contract(self.spark, pipeline.contract))
             keep_log_retention(ledger, self.name, topic.policy().retention_ms)
             epoch = drivers.acquire(ledger, self.name, "test")
             try:
                 yield driver(self.spark, context, epoch, known, topic, offsets, holding or Holding())
             finally:
-                drivers.release(ledger, epoch)
+                drivers.end_epoch(ledger, epoch)
 
     def ingest(self, turns: int = 50) -> list[Progress]:
         """Turns until everything is read and every window is closed."""
@@ -155,13 +154,13 @@ class Lane:
             wanted = repair_requests.read_request(ledger, self.name, request_id)
             claimed, accounted = repair_requests.claim(ledger, wanted)
             RepairRun(self.spark, context, known, wanted, Holding()).run(claimed, accounted)
-            repair_requests.release(ledger, self.name, claimed)
+            repair_requests.drop_claims(ledger, self.name, claimed)
             return confirm(context, request_id)
 
     def compact(self) -> list[Ended]:
         """Do as `jobs/compact.py` does, on this process's session."""
         with self.opened() as context:
-            due = compactions.due(context.ledger, self.name, 0, None, None)
+            due = compactions.list_compactable(context.ledger, self.name, 0, None, None)
             return CompactRun(self.spark, context, context.registered(), "test", "a test", Holding()).run(due)
 
     def sweep(self) -> Swept:
@@ -182,21 +181,23 @@ class Lane:
     def migrate(self, *, write: bool = True) -> Migration:
         """Do as `onceover pipelines migrate` does, on this process's session."""
         with self.opened() as context:
-            return cut_over(context, partial(check_change, self.spark, file="toml"), "me", "a test", write=write)
+            return migrate_contract(
+                context, partial(check_change, self.spark, file="toml"), "me", "a test", write=write
+            )
 
     def verified(self, window_start: datetime) -> Mapping[str, Any]:
         """The result of `jobs/audit.py` for the window's certificate."""
         with self.opened() as context:
-            audit_id = audit_store.ask(context.ledger, self.name, "window", window_start, None, "test")
-            audit, _ = audit_store.read(context.ledger, self.name, audit_id)
+            audit_id = audit_store.record_request(context.ledger, self.name, "window", window_start, None, "test")
+            audit, _ = audit_store.read_audit(context.ledger, self.name, audit_id)
             return verify_window(self.spark, context, context.registered(), audit)
 
     def audited(self, window_range: WindowRange | None = None) -> Mapping[str, Any]:
         """The result of `jobs/audit.py` for Kafka's log, raw and the aggregates."""
         start, end = (window_range.start, window_range.end) if window_range else (None, None)
         with self.opened() as context:
-            audit_id = audit_store.ask(context.ledger, self.name, "log", start, end, "test")
-            audit, _ = audit_store.read(context.ledger, self.name, audit_id)
+            audit_id = audit_store.record_request(context.ledger, self.name, "log", start, end, "test")
+            audit, _ = audit_store.read_audit(context.ledger, self.name, audit_id)
             return audit_log(self.spark, context, context.registered(), audit)
 
     def explained(self, minute: float) -> Mapping[str, Any]:
@@ -300,7 +301,7 @@ def spark_session(stack: Stack) -> Iterator[SparkSession]:
 def lanes(stack: Stack, spark_session: SparkSession) -> Iterator[Callable[..., Lane]]:
     """Makes lanes: `lanes(toml=EVENTS, partitions=1, minutes=5, most=100_000)`. A TOML goes with its test: a schedule
     looks at every pipeline there is, and what one test broke is no concern of the next."""
-    migrate(address("postgres"))
+    upgrade_schema(address("postgres"))
     made: list[Path] = []
 
     def make(

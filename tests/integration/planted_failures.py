@@ -63,7 +63,7 @@ def skip_to(lane: Lane, offset: int, kafka_partition: int = 0) -> None:
 
 def gaps(lane: Lane) -> list[tuple[int, int, str]]:
     with lane.opened() as context:
-        return [(g.offsets.start, g.offsets.end, str(g.reason)) for g in holes.ask(context)]
+        return [(g.offsets.start, g.offsets.end, str(g.reason)) for g in holes.probe_holes(context)]
 
 
 def transactionally(lane: Lane, values: Iterable[bytes], *, commit: bool) -> None:

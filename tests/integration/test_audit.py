@@ -91,17 +91,17 @@ def test_audit_restores_replaced_rows_as_a_revision_until_repair(lanes: Lanes) -
     right = lane.aggregates()
     with lane.ledger() as ledger:
         with pytest.raises(UsageError, match="no kept revision 7; there are: 0"):
-            revisions.restore(ledger, lane.known(), NOON, 7, "me", "why")
-        done = revisions.restore(ledger, lane.known(), NOON, None, "me", "the contract was wrong")
+            revisions.restore_revision(ledger, lane.known(), NOON, 7, "me", "why")
+        done = revisions.restore_revision(ledger, lane.known(), NOON, None, "me", "the contract was wrong")
         assert (done.source, done.revision, done.rows, done.records) == (0, 2, 1, 10)
         held = (
             "UPDATE onceover.\"window\" SET claimed_by = 'x', claimed_until = now() + interval '%s' WHERE pipeline = %s"
         )
         ledger.execute(held.replace("'%s'", "'1 minute'"), [lane.name])
         with pytest.raises(BusyError):
-            revisions.restore(ledger, lane.known(), NOON, None, "me", "why")
+            revisions.restore_revision(ledger, lane.known(), NOON, None, "me", "why")
         ledger.execute(held.replace("'%s'", "'-1 minute'"), [lane.name])
-        again = revisions.restore(ledger, lane.known(), NOON, None, "me", "the contract was wrong")
+        again = revisions.restore_revision(ledger, lane.known(), NOON, None, "me", "the contract was wrong")
         assert (again.source, again.revision) == (0, 3), "it does not undo itself"
     assert lane.aggregates() == wrong
     verified = lane.verified(NOON)
@@ -142,7 +142,7 @@ def test_rows_changed_by_hand_are_of_unknown_count_until_repair(lanes: Lanes) ->
     assert lane.aggregates() == {(0, "a"): (6, 17, 7)} != right
     assert "Before: an unknown number of records counted (revision 0); after: 6 records (revision 1)." in lane.text(0)
     with lane.ledger() as ledger:
-        back = revisions.restore(ledger, lane.known(), NOON, None, "me", "why")
+        back = revisions.restore_revision(ledger, lane.known(), NOON, None, "me", "why")
     assert (back.rows, back.records) == (1, None)
     lane.repair(lane.detect(minutes(0, 5)).request_id or 0)
     assert lane.verified(NOON)["equal"]

@@ -22,7 +22,7 @@ from onceover.fault_points import Step
 from onceover.repair import service as repair_service
 from onceover_demo.supervised import SupervisedJob
 from onceover_local.stack import Stack
-from onceover_local.stack.part import told
+from onceover_local.stack.part import get_json
 from onceover_local.stack.ports import LOOPBACK
 from onceover_local.stack.process import wait_for
 
@@ -161,7 +161,7 @@ def ids(lane: Lane) -> set[tuple[int, int]]:
 
 def master(stack: Stack) -> dict[str, Any]:
     (address,) = (each.address for each in stack.status() if each.name == "spark-master")
-    return told(f"{address}/json/")
+    return get_json(f"{address}/json/")
 
 
 def cores_in_use(stack: Stack) -> dict[str, int]:

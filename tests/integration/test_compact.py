@@ -83,7 +83,7 @@ def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> Non
 @pytest.mark.rare
 def test_compaction_leaves_a_window_that_changes_meanwhile(lane: Lane) -> None:
     with lane.ledger() as ledger:
-        (noon, *_) = compactions.due(ledger, lane.name, 0, None, None)
+        (noon, *_) = compactions.list_compactable(ledger, lane.name, 0, None, None)
         ledger.execute(
             'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
             [lane.name, NOON],

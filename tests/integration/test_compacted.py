@@ -27,7 +27,7 @@ from tests.integration.planted_failures import aged, append, copied, minutes, re
 from onceover.config.endpoints import home
 from onceover.ledger import drivers, expiries
 from onceover.model.finding_kinds import Kind
-from onceover.observability.lineage import of_repair
+from onceover.observability.lineage import read_lineage
 from onceover.retention.expire import carry_out
 
 pytestmark = pytest.mark.stack
@@ -43,7 +43,7 @@ def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> 
     assert all(one.why is None for one in lane.compact())
     right, was = lane.aggregates(), [certificate(lane, start) for start in (NOON, FIVE_PAST)]
     with lane.ledger() as ledger:
-        assert [one.compacted for one in expiries.due(ledger, lane.name, 86_400_000)] == [True, True]
+        assert [one.compacted for one in expiries.list_expirable(ledger, lane.name, 86_400_000)] == [True, True]
     assert expire_text(lane) == 2
     assert lane.raw().keys() == parquet(lane).keys(), "all the text"
     assert states(lane) == ["certified", "certified"]
@@ -59,7 +59,7 @@ def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> 
     assert len(lane.repair(detection.request_id or 0).confirmed) == 2
     assert lane.aggregates() == right
     with lane.opened() as context:
-        read, root = of_repair(context, detection.request_id or 0), f"{lane.layout.raw_root}/{lane.name}/"
+        read, root = read_lineage(context, detection.request_id or 0), f"{lane.layout.raw_root}/{lane.name}/"
     assert [file.removeprefix(root) for file in read.files] == sorted(parquet(lane))
     assert read.bytes == sum(map(len, parquet(lane).values()))
     assert [certificate(lane, start) for start in (NOON, FIVE_PAST)] == was
@@ -110,12 +110,14 @@ def test_moved_text_is_not_deleted_while_its_parquet_is_missing(lane: Lane) -> N
     path = lane.layout.parquet_file(NOON, first.due.digest)
     with lane.ledger() as ledger:
         epoch = drivers.acquire(ledger, lane.name, "test")
-        expiries.let_go(ledger, lane.name, expiries.due(ledger, lane.name, 86_400_000), "test", "a test")
+        expiries.mark_expired(
+            ledger, lane.name, expiries.list_expirable(ledger, lane.name, 86_400_000), "test", "a test"
+        )
         assert carry_out(ledger, epoch, lane.files()) == 2
         gone(lane, path)
         ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
         assert carry_out(ledger, epoch, lane.files()) == 1
-        drivers.release(ledger, epoch)
+        drivers.end_epoch(ledger, epoch)
     assert [name for name in lane.raw() if name.startswith("expired/2026-03-01/1200.log")]
 
 

@@ -46,7 +46,7 @@ def unaccounted_bytes(lane: Lane) -> None:
 def aggregate_mismatch(lane: Lane) -> None:
     lane.produce(FIVE)
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land", fails)
+        patch.setattr("onceover.ledger.batches.land_batch", fails)
         with pytest.raises(TransientError):
             driver.turn()
     lane.ingest()
@@ -111,7 +111,7 @@ def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> 
     lane.detect()
     lane.produce([event(1, amount=1)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land", fails)
+        patch.setattr("onceover.ledger.batches.land_batch", fails)
         with pytest.raises(TransientError):
             driver.turn()
     lane.ingest()
@@ -172,9 +172,13 @@ def test_id_with_two_contents_is_published_only_after_a_decision(lanes: Lanes) -
     with lane.ledger() as ledger:
         source, offset = parse_id(record_id.encode())
         with pytest.raises(UsageError, match="has the contents"):
-            decisions.decide(ledger, lane.name, from_ms(NOON_MS), Decision(source, offset, "0" * 32), "me", "why")
+            decisions.record_decision(
+                ledger, lane.name, from_ms(NOON_MS), Decision(source, offset, "0" * 32), "me", "why"
+            )
         landed_hash = content_hash(lane, 70)
-        decisions.decide(ledger, lane.name, from_ms(NOON_MS), Decision(source, offset, landed_hash), "me", "the leader")
+        decisions.record_decision(
+            ledger, lane.name, from_ms(NOON_MS), Decision(source, offset, landed_hash), "me", "the leader"
+        )
     assert len(lane.repair(lane.detect(minutes(0, 5)).request_id or 0).confirmed) == 1
     assert lane.aggregates() == {(0.0, "a"): (5, 80, 70)}, "the content that was decided on"
     (*_, certificate) = certificates(lane)

@@ -74,10 +74,10 @@ def test_running_driver_reads_again_what_a_repair_requests(lanes: Lanes) -> None
         driver.turn()
         request = lane.detect().request_id or 0
         with lane.ledger() as ledger:
-            assert len(refills.wanted(ledger, lane.name, request)) == 1
+            assert len(refills.list_wanted(ledger, lane.name, request)) == 1
         assert driver.turn().records == 5
         with lane.ledger() as ledger:
-            assert refills.wanted(ledger, lane.name) == ()
+            assert refills.list_wanted(ledger, lane.name) == ()
         assert driver._offsets.store.load([0]).offsets == {0: 15}, "a refill moves no stored offset"
     lane.ingest()
     lane.detect()
@@ -103,7 +103,7 @@ def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> Non
         with pytest.raises(UsageError, match="not a loss that can be accepted"):
             accept(lane, parse_range(f"{generation}-0:5-13"))
         assert accept(lane, lost) == [from_ms(NOON_MS + 10 * 60_000)]
-        assert frontiers.holes(ledger, lane.name) == []
+        assert frontiers.read_holes(ledger, lane.name) == []
     lane.ingest()
     lane.detect()
     with lane.ledger() as ledger:
@@ -185,4 +185,4 @@ def lane_generation(lane: Lane) -> str:
 def accept(lane: Lane, lost: OffsetRange) -> list[object]:
     windows = minutes(10, 15)
     with lane.opened() as context:
-        return list(holes.accept(context, lost, windows, "test", "gone"))
+        return list(holes.accept_loss(context, lost, windows, "test", "gone"))

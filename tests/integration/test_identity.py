@@ -93,7 +93,7 @@ def test_added_kafka_partition_counts_from_its_first_record(lanes: Lanes) -> Non
                 break
     lane.ingest()
     with lane.ledger() as ledger:
-        known = frontiers.progress(ledger, lane.name, lane.lines()[0][1].record.source.generation)
+        known = frontiers.read_progress(ledger, lane.name, lane.lines()[0][1].record.source.generation)
     assert sorted(known.values()) == [(5, 5)] * 3
     assert lane.aggregates() == {(0.0, "a"): (15, 15, 1)}
     assert lane.detect().certified == 1

@@ -14,7 +14,7 @@ from tests.integration.program import run
 
 from onceover.config.endpoints import address
 from onceover.ledger.database import connect
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 
 pytestmark = pytest.mark.stack
 
@@ -94,7 +94,7 @@ def test_ingest_on_an_empty_ledger_doubts_existing_rows(lanes: Callable[..., Lan
     before, aggregates = certified(lane), lane.aggregates()
     with connect(address("postgres"), "test") as ledger:
         ledger.execute("DROP SCHEMA onceover CASCADE")
-    migrate(address("postgres"))
+    upgrade_schema(address("postgres"))
     lane.ingest()  # its offsets were in the ledger: it reads all again, on top of the existing rows
     assert lane.aggregates() != aggregates
     detection = lane.detect()

@@ -67,7 +67,7 @@ def test_duplicate_landing_is_found_repaired_and_proved(lanes: Lanes) -> None:
     again = lane.detect()
     assert (again.judged, again.request_id) == (0, None)
     with lane.ledger() as ledger:
-        (seen,) = (s for s in snapshot.read(ledger, timedelta(hours=1)) if s.pipeline == lane.name)
+        (seen,) = (s for s in snapshot.read_signals(ledger, timedelta(hours=1)) if s.pipeline == lane.name)
     assert (seen.too_many, seen.too_few, seen.kafka_partitions[0].landed) == (20, 0, 41)
 
 
@@ -151,7 +151,7 @@ def test_aggregates_without_a_landing_are_a_mismatch(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land", fails)
+        patch.setattr("onceover.ledger.batches.land_batch", fails)
         with pytest.raises(TransientError):
             driver.turn()
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}

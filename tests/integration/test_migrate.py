@@ -68,7 +68,9 @@ def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> N
     replayed(lane)
     lane.produce([event(n, amount=n) for n in range(10, 15)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land", fails)  # its lines are in raw, and its counts in the aggregates
+        patch.setattr(
+            "onceover.ledger.batches.land_batch", fails
+        )  # its lines are in raw, and its counts in the aggregates
         with pytest.raises(TransientError):
             driver.turn()
     change(lane)
@@ -124,7 +126,7 @@ def test_hole_across_the_cutover_is_reread_in_two_parts(lanes: Lanes) -> None:
     read(lane)
     lane.produce([event(n, amount=n) for n in range(5, 10)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land", fails)
+        patch.setattr("onceover.ledger.batches.land_batch", fails)
         with pytest.raises(TransientError):
             driver.turn()
     change(lane)

@@ -20,7 +20,7 @@ from onceover.detection.evidence import certify_from_ledger, snapshot
 from onceover.errors import BusyError, ContractChangedError, UsageError
 from onceover.fault_points import Holding
 from onceover.ingest.cutover import cut_over
-from onceover.ingest.job import driver, opened
+from onceover.ingest.job import driver, open_source
 from onceover.ledger import repair_requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.drivers import as_driver
@@ -40,7 +40,7 @@ def repaired_as(lane: Lane, known: Registered, request_id: int) -> RepairOutcome
         try:
             return RepairRun(lane.spark, context, known, wanted, Holding()).run(claimed, accounted)
         finally:
-            repair_requests.release(context.ledger, lane.name, claimed)
+            repair_requests.drop_claims(context.ledger, lane.name, claimed)
 
 
 def test_migration_is_refused_for_other_keys_and_beside_ingest(lanes: Lanes) -> None:
@@ -96,7 +96,7 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
     with lane.opened() as context, as_driver(context.ledger, lane.name, "test") as epoch:
         with again:
             cut_over(context.ledger, epoch, knew, lane.pipeline, lane.known().columns, "me", "a test")
-        with again, opened(context) as (topic, offsets):
+        with again, open_source(context) as (topic, offsets):
             driver(lane.spark, context, epoch, knew, topic, offsets, Holding())
     assert lane.aggregates() == wrong
     lane.repair(lane.detect().request_id or 0)

@@ -171,7 +171,7 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
         epoch = drivers.acquire(ledger, lane.name, "an ingest that runs")
         code, _, said = onceover("offsets", lane.name, "set", "0=4", "--reason", "read again")
         assert (code, "has a driver already, an ingest that runs" in said) == (75, True)
-        drivers.release(ledger, epoch)
+        drivers.end_epoch(ledger, epoch)
     assert onceover("offsets", lane.name, "set", "0=4", "--reason", "read again")[:1] == (0,)
     assert stored(lane) == {0: 4}
     lane.ingest()

@@ -12,7 +12,7 @@ from tests.integration.planted_failures import minutes, replayed
 from onceover.errors import ContractChangedError
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import from_ms
-from onceover.repair.proof import verify
+from onceover.repair.proof import prove
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -60,9 +60,9 @@ def test_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) ->
         def land_first(*arguments: Any) -> object:
             patch.undo()
             lane.ingest()
-            return verify(*arguments)
+            return prove(*arguments)
 
-        patch.setattr("onceover.repair.job.verify", land_first)
+        patch.setattr("onceover.repair.job.prove", land_first)
         assert lane.repair(request).confirmed == ()
     assert lane.aggregates() == {(0.0, "a"): (11, 11, 1)}, "nothing was overwritten"
     assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 1

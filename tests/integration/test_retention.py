@@ -55,7 +55,7 @@ def as_driver(lane: Lane) -> Iterator[tuple[Any, drivers.Epoch]]:
         try:
             yield ledger, epoch
         finally:
-            drivers.release(ledger, epoch)
+            drivers.end_epoch(ledger, epoch)
 
 
 def whole_hour() -> WindowRange:
@@ -94,7 +94,7 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
         with pytest.raises(TerminalError, match="has expired"):
             audit_store.certified(ledger, lane.name, NOON)
         with pytest.raises(UsageError, match="has expired"):
-            revisions.restore(ledger, lane.known(), NOON, None, "me", "why")
+            revisions.restore_revision(ledger, lane.known(), NOON, None, "me", "why")
     with pytest.raises(UsageError, match="cannot be repaired"):
         lane.detect(WindowRange.parse("2026-03-01T12:00Z", "2026-03-01T12:10Z", 5), force=True)
     assert len(lane.detect(whole_hour(), force=True).failed) == 1, "of a range that reaches back there, the rest"
@@ -106,9 +106,9 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
 @pytest.mark.rare
 def test_records_appended_after_expiry_began_keep_their_raw(lane: Lane) -> None:
     with lane.ledger() as ledger:
-        due = expiries.due(ledger, lane.name, 30 * 86_400_000)
-        assert expiries.let_go(ledger, lane.name, due, "me", "why") == 3
-        assert expiries.let_go(ledger, lane.name, due, "me", "why") == 0, "by two at once: once"
+        due = expiries.list_expirable(ledger, lane.name, 30 * 86_400_000)
+        assert expiries.mark_expired(ledger, lane.name, due, "me", "why") == 3
+        assert expiries.mark_expired(ledger, lane.name, due, "me", "why") == 0, "by two at once: once"
         ledger.execute(
             'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
             [lane.name, NOON],
@@ -133,9 +133,9 @@ def test_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> Non
 @pytest.mark.rare
 def test_killed_expiry_resumes_between_its_steps(lane: Lane) -> None:
     with as_driver(lane) as (ledger, _):
-        due = expiries.due(ledger, lane.name, 30 * 86_400_000)
-        expiries.let_go(ledger, lane.name, due, "me", "why")
-        noon = next(one for one in expiries.wanted(ledger, lane.name, 10) if one.window_start == NOON)
+        due = expiries.list_expirable(ledger, lane.name, 30 * 86_400_000)
+        expiries.mark_expired(ledger, lane.name, due, "me", "why")
+        noon = next(one for one in expiries.list_files_to_move(ledger, lane.name, 10) if one.window_start == NOON)
         lane.files().set_aside(lane.layout.window_file(NOON), noon.expiry_id)  # and the driver dies before noting that
         ledger.execute('UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
                        [lane.name, NOON])  # fmt: skip
@@ -151,12 +151,12 @@ def test_killed_expiry_resumes_between_its_steps(lane: Lane) -> None:
 def test_replaced_driver_records_no_expiry(lane: Lane) -> None:
     with lane.ledger() as ledger:
         old = drivers.acquire(ledger, lane.name, "old")
-        drivers.release(ledger, old)
+        drivers.end_epoch(ledger, old)
         new = drivers.acquire(ledger, lane.name, "new")
-        expiries.let_go(ledger, lane.name, expiries.due(ledger, lane.name, 0), "me", "why")
+        expiries.mark_expired(ledger, lane.name, expiries.list_expirable(ledger, lane.name, 0), "me", "why")
         with pytest.raises(FencedError):
             carry_out(ledger, old, lane.files())
-        drivers.release(ledger, new)
+        drivers.end_epoch(ledger, new)
     assert "2026-03-01/1200.log" in files(lane)
 
 

@@ -20,7 +20,7 @@ from onceover.config import endpoints
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover_local.stack import Stack
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def topic(broker: Broker) -> str:
 @pytest.fixture
 def connection(stack: Stack) -> Iterator[Connection]:
     """A connection of the test's own to the session's ledger."""
-    migrate(endpoints.address("postgres"))
+    upgrade_schema(endpoints.address("postgres"))
     with connect(endpoints.address("postgres"), "test") as connection:
         yield connection
 

@@ -8,7 +8,7 @@ import pytest
 
 from onceover.errors import UsageError
 from onceover.model.window import WindowRange
-from onceover_airflow.windows import DataInterval, resolve
+from onceover_airflow.windows import DataInterval, parse_range
 
 DAY = DataInterval(datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 2, tzinfo=UTC))
 NONE = DataInterval(None, None)
@@ -17,7 +17,7 @@ NONE = DataInterval(None, None)
 def chosen(
     asked_from: str | None = None, asked_to: str | None = None, interval: DataInterval = NONE, minutes: int = 60
 ) -> WindowRange:
-    return resolve(asked_from, asked_to, interval, minutes=minutes)
+    return parse_range(asked_from, asked_to, interval, minutes=minutes)
 
 
 def test_explicit_times_win_over_the_data_interval() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from onceover_airflow.tables import evidence_table, shortened, table
+from onceover_airflow.tables import evidence_table, format_table, shortened
 
 
 def test_table_aligns_numbers_to_the_right() -> None:
-    assert table([{"window": "2013-01-01T05:00Z", "lines": 1200}, {"window": "x", "lines": 7}]).splitlines() == [
+    assert format_table([{"window": "2013-01-01T05:00Z", "lines": 1200}, {"window": "x", "lines": 7}]).splitlines() == [
         "window             lines",
         "-----------------  -----",
         "2013-01-01T05:00Z  1,200",
@@ -15,7 +15,7 @@ def test_table_aligns_numbers_to_the_right() -> None:
 
 
 def test_empty_table_says_so() -> None:
-    assert table([]) == "(none)"
+    assert format_table([]) == "(none)"
 
 
 def test_finding_is_a_line_with_its_evidence() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from onceover.config.endpoints import address, pipelines_folder
 from onceover.fault_points import Step
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover.model.pipeline import OFFSET_STORES
 from onceover_demo.experiments import auto_commit, late_commit, stores
 from onceover_demo.experiments.pipeline import Trial
@@ -24,7 +24,7 @@ Make = Callable[..., Trial]
 @pytest.fixture(scope="module")
 def make(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Make]:
     """A Trial on the session's stack; what it runs is killed on one warm Spark."""
-    migrate(address("postgres"))
+    upgrade_schema(address("postgres"))
     stack.up(["zookeeper", "hbase"])
     log: Path = tmp_path_factory.mktemp("log")
     warm = WarmJobs(log / "warm.log")

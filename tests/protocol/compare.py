@@ -11,9 +11,9 @@ from tests.protocol.state import State
 from onceover.detection.evidence import snapshot
 from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger import refills
-from onceover.ledger.digest_columns import digest_of
+from onceover.ledger.digest_columns import read_digest
 from onceover.model.digest import Digest
-from onceover.model.finding import judge
+from onceover.model.finding import judge_window
 from onceover.model.finding_kinds import Kind
 
 
@@ -35,11 +35,11 @@ def _batches(replay: Replay, state: State) -> None:
 
 def _offsets(replay: Replay, state: State) -> None:
     frontiers = facts.progress(replay.scenario, state).frontiers
-    assert ledger_frontiers.progress(replay.connection, replay.name, GENERATION) == {
+    assert ledger_frontiers.read_progress(replay.connection, replay.name, GENERATION) == {
         source(p): (frontier, reach) for p, (frontier, reach) in enumerate(zip(frontiers, state.reach, strict=True))
     }
-    assert tuple(map(as_span, ledger_frontiers.holes(replay.connection, replay.name))) == facts.holes(state)
-    assert tuple(map(as_span, refills.wanted(replay.connection, replay.name))) == state.wanted
+    assert tuple(map(as_span, ledger_frontiers.read_holes(replay.connection, replay.name))) == facts.holes(state)
+    assert tuple(map(as_span, refills.list_wanted(replay.connection, replay.name))) == state.wanted
 
 
 def _windows(replay: Replay, state: State) -> None:
@@ -55,7 +55,7 @@ def _windows(replay: Replay, state: State) -> None:
     assert set(found) == {window_start(w) for w, version in enumerate(state.version) if version}
     for window, certificate in enumerate(state.certificates):
         if row := found.get(window_start(window)):
-            assert digest_of(row) == digest(state.control[window])
+            assert read_digest(row) == digest(state.control[window])
             assert row["token"] == state.token[window]
             assert row["tries"] == state.tries[window]
             assert (row["blocked_at"] is not None) == state.blocked[window]
@@ -64,7 +64,7 @@ def _windows(replay: Replay, state: State) -> None:
             if certificate is not None:
                 assert row["landing_set"] == [replay.landing_ids[n] for n in certificate.landing_set]
                 assert row["frozen_length"] == certificate.frozen_length
-                assert digest_of(row, "c_") == digest(certificate.counts)
+                assert read_digest(row, "c_") == digest(certificate.counts)
 
 
 def _aggregates(replay: Replay, state: State) -> None:
@@ -81,7 +81,7 @@ def _findings(replay: Replay, state: State) -> None:
     replay.watermark(state)
     seen = snapshot(replay.connection, replay.name, None, None, True)
     found = {
-        evidence.window_start: {finding.kind for finding in judge(evidence, len(state.raw[w]))}
+        evidence.window_start: {finding.kind for finding in judge_window(evidence, len(state.raw[w]))}
         for evidence in seen.evidence
         for w in [(evidence.window_start - facts.EPOCH) // facts.WINDOW]
     }

@@ -13,10 +13,10 @@ from tests.protocol.state import TORN, Batch, Certificate, Counts, Landing, Repa
 from onceover.model import offsets
 from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt
 from onceover.model.digest import Digest, total
-from onceover.model.finding import Evidence, Finding, is_right, judge
+from onceover.model.finding import Evidence, Finding, is_right, judge_window
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import PartitionProgress, watermark
-from onceover.repair.proof import elementary_ranges, verify
+from onceover.repair.proof import elementary_ranges, prove
 
 GENERATION = "0000abcd"
 EPOCH = datetime(2013, 1, 1, tzinfo=UTC)
@@ -82,7 +82,7 @@ def _holes(spans: Spans, reach: tuple[int, ...]) -> Spans:
     """The missing offsets below each reach."""
     ends = [OffsetRange(source(p), end, end + 1) for p, end in enumerate(reach)]
     origins = {source(p): 0 for p in range(len(reach))}
-    return tuple(map(as_span, offsets.holes(origins, [*map(as_range, spans), *ends])))
+    return tuple(map(as_span, offsets.compute_holes(origins, [*map(as_range, spans), *ends])))
 
 
 def holes(state: State) -> Spans:
@@ -202,7 +202,7 @@ def _judged(
     window: int,
     length: int,
 ) -> tuple[Finding, ...]:
-    return judge(_evidence(scenario, landings, batches, certificate, control, window), length)
+    return judge_window(_evidence(scenario, landings, batches, certificate, control, window), length)
 
 
 def is_clean(scenario: Scenario, state: State, window: int) -> bool:
@@ -287,4 +287,4 @@ def _rebuilt_counts(
         return tuple(int(r in lines) for r in numbers), ()
     rebuilt = rebuilt_of(scenario, claimed, accounted, lines)
     held = {r for piece in rebuilt.ranges for r in scenario.records((as_span(piece.offsets),))} & set(lines)
-    return tuple(int(r in held) for r in numbers), verify(claimed, rebuilt, len(lines)).reasons
+    return tuple(int(r in held) for r in numbers), prove(claimed, rebuilt, len(lines)).reasons

@@ -28,11 +28,11 @@ from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
 from onceover.model.claim import Claimed, Rebuilt
 from onceover.model.contract import Column, Columns, Contract, Measure
-from onceover.model.finding import Evidence, is_right, judge
+from onceover.model.finding import Evidence, is_right, judge_window
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 from onceover.repair import publish
-from onceover.repair.proof import Verdict, verify
+from onceover.repair.proof import Verdict, prove
 
 QUARANTINED_ON = date(2013, 1, 1)
 COLUMNS = Columns((), (Column("records", "bigint", "count"), Column("code", "numeric", "sum")))
@@ -72,7 +72,7 @@ class Replay:
     looks: list[tuple[Evidence, tuple[OffsetRange, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.known = catalog.register(self.connection, pipeline_named(self.name), COLUMNS)
+        self.known = catalog.register_pipeline(self.connection, pipeline_named(self.name), COLUMNS)
         drivers.acquire(self.connection, self.name, "epoch 1")
         self.register(self.scenario.start())
 
@@ -81,7 +81,7 @@ class Replay:
 
     def register(self, state: State) -> None:
         """As a plan does: where reading goes on, and where the log ends."""
-        frontiers.register(
+        frontiers.register_kafka_partitions(
             self.connection,
             self.epoch(state.epoch),
             "topic",
@@ -102,7 +102,7 @@ class Replay:
             case RepairStep():
                 self._repair(action, before, after)
             case Event.TAKEN_OVER:
-                drivers.release(self.connection, self.epoch(before.epoch))  # its lease has run out
+                drivers.end_epoch(self.connection, self.epoch(before.epoch))  # its lease has run out
                 assert drivers.acquire(self.connection, self.name, "another") == self.epoch(after.epoch)
             case Event.PLANNED:
                 batches.supersede_own(self.connection, self.epoch(before.drivers[action.at].epoch))
@@ -118,7 +118,7 @@ class Replay:
                 done = self._certified(*self.looks.pop(action.at))
                 assert bool(done) == (action.did is Event.LOOK_WRITTEN)
             case Event.REFILL_WANTED:
-                missing = frontiers.holes(self.connection, self.name)
+                missing = frontiers.read_holes(self.connection, self.name)
                 assert tuple(map(as_span, missing)) == facts.holes(before)
                 request_id = repair_requests.request(self.connection, self.name, "model", "a hole", {})
                 refills.want(self.connection, self.name, request_id, missing)
@@ -144,7 +144,7 @@ class Replay:
             case Step.BEGUN:
                 batch = after.batches[-1]
                 assert batches.supersede_own(self.connection, epoch) == 0
-                wanted = refills.wanted(self.connection, self.name)
+                wanted = refills.list_wanted(self.connection, self.name)
                 assert bool(wanted) == batch.refill
                 spans = [as_range(span) for span in batch.spans]
                 self.batch_ids.append(batches.begin(self.connection, epoch, 1, spans, None if batch.refill else 0.0))
@@ -181,7 +181,7 @@ class Replay:
             seen = [window_start(w) for w in (scenario.window_of[r] for r in records) if w is not None]
             read.append(RangeRead(as_range(span), digest_of(scenario, records), max(seen, default=None)))
         batch_id = self.batch_ids[batch]
-        batches.land(self.connection, epoch, batch_id, read, [self._landing(landing) for landing in appended])
+        batches.land_batch(self.connection, epoch, batch_id, read, [self._landing(landing) for landing in appended])
         rows = self.connection.execute(
             "SELECT landing_id FROM onceover.landing WHERE batch_id = %s ORDER BY landing_id", [batch_id]
         ).fetchall()
@@ -221,7 +221,7 @@ class Replay:
     def _judged(self, action: Action, state: State) -> None:
         seen = snapshot(self.connection, self.name, window_start(action.at), window_start(action.at + 1), False)
         (evidence,) = seen.evidence
-        assert is_right(judge(evidence, len(state.raw[action.at])))
+        assert is_right(judge_window(evidence, len(state.raw[action.at])))
         if action.did is Event.LOOKED:
             self.looks.append((evidence, seen.accounted))
         else:
@@ -238,7 +238,7 @@ class Replay:
                 held, repair = self.repairs[action.at], after.repairs[action.at]
                 lines = after.raw[repair.window][: repair.frozen]
                 held.rebuilt = facts.rebuilt_of(self.scenario, held.claimed, repair.accounted, lines)
-                held.verdict = verify(held.claimed, held.rebuilt, len(lines))
+                held.verdict = prove(held.claimed, held.rebuilt, len(lines))
                 found = held.rebuilt.digest
                 rows = [f"{held.claimed.window_start.isoformat()}\t{found.records}\t{found.high1}"]
                 self.known.table.stage(self.connection, held.request.stage, rows if found.records else [])
@@ -285,7 +285,9 @@ class Replay:
         is_held = repair.token == before.token[repair.window]
         if action.did is Event.TRY_FAILED:
             held = self.repairs.pop(action.at)
-            blocked = publish.fail(self.connection, self.known, held.claimed, action.note, self.scenario.max_tries)
+            blocked = publish.record_failed_try(
+                self.connection, self.known, held.claimed, action.note, self.scenario.max_tries
+            )
             assert blocked == (is_held and after.blocked[repair.window])
         elif is_held:
             assert not self._publish(action.at, before)

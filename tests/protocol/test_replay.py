@@ -18,7 +18,7 @@ from tests.protocol.state import Action, Scenario, State
 
 from onceover.config.endpoints import address
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover.model.finding_kinds import Kind
 from onceover_local.stack import Stack
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.stack
 
 @pytest.fixture(scope="module")
 def connection(stack: Stack) -> Iterator[Connection]:
-    migrate(address("postgres"))
+    upgrade_schema(address("postgres"))
     with connect(address("postgres"), "test") as connection:
         connection.execute("SET synchronous_commit = off")  # thousands of short transactions, none of which must last
         yield connection

@@ -85,9 +85,9 @@ def from_raw(
     length = F.lit(window_minutes * 60_000)
     of_line = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE))
     needed = ("window_ms", "generation", *_ID, "event_ms", "id", "content")
-    found = [text_files.read(spark, places).where("intact").select(*needed)] if places else []
+    found = [text_files.read_text(spark, places).where("intact").select(*needed)] if places else []
     if compacted:
-        found.append(parquet.read(spark, compacted).select(*needed))
+        found.append(parquet.read_parquet(spark, compacted).select(*needed))
     if not found:
         return spark.createDataFrame([], _RAW)
     read = reduce(DataFrame.unionByName, found).withColumnRenamed("window_ms", "r_window")

@@ -42,7 +42,7 @@ def audit_log(
     pipeline, policy = context.pipeline, context.pipeline.ingest
     with closing(Topic(kafka, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
         facts, compacted = topic.facts(), topic.policy().compacted
-    before = audit_store.standing(connection, known.name, audit.start, audit.end)
+    before = audit_store.read_windows(connection, known.name, audit.start, audit.end)
     ranges = [
         OffsetRange(KafkaPartition(facts.generation, p), max(start, facts.earliest[p]), min(end, facts.end[p]))
         for p, (start, end) in audit_store.read_for(
@@ -86,7 +86,7 @@ def audit_log(
         log.unpersist()
         if not connection.broken:
             known.table.unstage(connection, stage)
-    after = audit_store.standing(connection, known.name, audit.start, audit.end)
+    after = audit_store.read_windows(connection, known.name, audit.start, audit.end)
     for start, one in windows.items():
         if start is not None and start in before and before[start].version != after[start].version:
             one.not_compared, one.counted, one.rows = "it changed during the audit", None, None

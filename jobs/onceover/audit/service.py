@@ -11,7 +11,7 @@ from onceover.context import PipelineContext
 from onceover.errors import TransientError
 
 
-def ask(
+def request_audit(
     context: PipelineContext, kind: str, *, start: datetime | None = None, end: datetime | None = None, who: str
 ) -> int | None:
     """Write an audit down, for `jobs/audit.py` to carry out; its id. None for a pipeline that has not run yet, where a
@@ -21,12 +21,12 @@ def ask(
     known = context.require_same_contract()
     if kind == "window" and start is not None:
         audit_store.certified(context.ledger, known.name, start)
-    return audit_store.ask(context.ledger, known.name, kind, start, end, who)
+    return audit_store.record_request(context.ledger, known.name, kind, start, end, who)
 
 
 def result(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:
     """What came out of it; TransientError if nothing has yet."""
-    _, found = audit_store.read(context.ledger, context.name, audit_id)
+    _, found = audit_store.read_audit(context.ledger, context.name, audit_id)
     if found is None:
         raise TransientError(f"audit {audit_id} of {context.name} ended without a result; run it again")
     return found

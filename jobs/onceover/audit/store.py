@@ -14,7 +14,7 @@ from onceover.ledger.certificates import FROZEN
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import decided_in
-from onceover.ledger.digest_columns import count_of, digest_of
+from onceover.ledger.digest_columns import count_of, read_digest
 from onceover.ledger.landings import landings
 from onceover.model.claim import Claimed
 from onceover.model.digest import Digest
@@ -60,7 +60,7 @@ class Certified:
     control: Digest | None
 
 
-def ask(
+def record_request(
     connection: Connection, pipeline: str, kind: str, start: datetime | None, end: datetime | None, who: str
 ) -> int:
     """Write down that this is to be audited; returns the audit's id."""
@@ -72,7 +72,7 @@ def ask(
     return int(row["audit_id"]) if row else 0
 
 
-def read(connection: Connection, pipeline: str, audit_id: int) -> tuple[Audit, Mapping[str, Any] | None]:
+def read_audit(connection: Connection, pipeline: str, audit_id: int) -> tuple[Audit, Mapping[str, Any] | None]:
     """The audit, and its result once it has one; UsageError if there is no such audit."""
     row = connection.execute(
         "SELECT kind, window_start, window_end, result FROM onceover.audit WHERE audit_id = %s AND pipeline = %s",
@@ -91,7 +91,7 @@ def finish(connection: Connection, audit_id: int, result: Mapping[str, Any]) -> 
     )
 
 
-def standing(
+def read_windows(
     connection: Connection, pipeline: str, start: datetime | None, end: datetime | None
 ) -> dict[datetime, AuditedWindow]:
     """The windows of the range, all of them without one."""
@@ -207,7 +207,7 @@ def certified(connection: Connection, pipeline: str, window_start: datetime) -> 
             compacted=compacted_of(row),
         ),
         accounted=tuple(OffsetRange(KafkaPartition(g, p), a, b) for g, p, a, b in row["accounted"]),
-        digest=digest_of(row),
+        digest=read_digest(row),
         frozen_length=row["text_frozen"],
         stands=row["version"] == row["window_version"],
         basis=row["basis"],

@@ -13,7 +13,7 @@ from onceover.context import PipelineContext
 from onceover.ledger.catalog import Registered
 from onceover.model.claim import Claimed, Rebuilt
 from onceover.model.digest import Digest
-from onceover.repair.proof import verify
+from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.failure import in_halves
@@ -72,7 +72,7 @@ def _compared(certified: audit_store.Certified, length: int, raw: _Raw | str) ->
     if rebuilt is None:
         differences.append(f"raw: reading it failed: {raw}")
     else:
-        reasons = verify(certified.claimed, rebuilt, rebuilt.planned_length).reasons
+        reasons = prove(certified.claimed, rebuilt, rebuilt.planned_length).reasons
         differences += [f"raw: {reason}" for reason in reasons]
         if rebuilt.digest != certified.digest and not differences:
             differences.append(f"raw: {rebuilt.digest}, the certificate says {certified.digest}")

@@ -12,7 +12,7 @@ import typer
 from onceover import __version__
 from onceover.cli.exit_codes import epilog
 from onceover.cli.lazy import AnyCommand, LazyGroup, group_of
-from onceover.cli.output import fail
+from onceover.cli.output import print_error
 from onceover.errors import OnceoverError
 
 
@@ -58,7 +58,7 @@ class Program(LazyGroup):
         try:
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except OnceoverError as error:
-            fail(str(error))
+            print_error(str(error))
             sys.exit(error.exit_code)
         except typer.TyperException as error:
             _tell(error)
@@ -71,7 +71,7 @@ def _tell(error: typer.TyperException) -> None:
     said = error.format_message()
     if not said:  # a group without a command, whose help was printed already
         return
-    fail(f"{said.rstrip('.')}; see `{context.command_path if context else 'onceover'} --help`")
+    print_error(f"{said.rstrip('.')}; see `{context.command_path if context else 'onceover'} --help`")
 
 
 app = typer.Typer(

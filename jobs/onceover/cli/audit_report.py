@@ -9,8 +9,8 @@ import typer
 
 from onceover.audit import service as audit_service
 from onceover.cli.exit_codes import FAILED, TRY_LATER
-from onceover.cli.output import progress, say, table
-from onceover.cli.spark_entry import entry, run
+from onceover.cli.output import draw_table, print_progress, say
+from onceover.cli.spark_entry import entry, run_entry
 from onceover.context import PipelineContext
 from onceover.explain.finding_text import counted
 
@@ -20,8 +20,8 @@ _MOST_SHOWN = 50
 
 def carry_out(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:
     """What came out of the audit, once `jobs/audit.py` has ended. Ends as the job did where it failed."""
-    progress("starting Spark")
-    if ended := run(entry("audit.py", "--pipeline", context.name, "--audit", str(audit_id))):
+    print_progress("starting Spark")
+    if ended := run_entry(entry("audit.py", "--pipeline", context.name, "--audit", str(audit_id))):
         raise typer.Exit(ended)
     return audit_service.result(context, audit_id)
 
@@ -30,7 +30,7 @@ def show(found: Mapping[str, Any]) -> None:
     """The three sides of the windows that differ, or of the first ones, with the IDs that differ."""
     rows = [row for row in found["rows"] if not row["equal"]] or found["rows"]
     say(
-        table(
+        draw_table(
             ["window", ">Kafka", ">raw", ">lines", ">aggregates", "verdict"],
             (
                 (row["window"], row["kafka"], row["raw"], row["raw_lines"], row["aggregates"], _verdict(row))

@@ -19,7 +19,7 @@ from onceover.model.contract import Contract, Key, Measure
 from onceover.model.offsets import GENERATION_DIGITS, KafkaPartition, OffsetRange
 from onceover.spark import lines
 from onceover.spark.class_archive import ARCHIVE, OPTIONS
-from onceover.spark.contract_check import check
+from onceover.spark.contract_check import check_contract
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.interpret import aggregate, interpret
 from onceover.spark.session import build
@@ -70,7 +70,7 @@ def _run() -> None:
 
 
 def _use(spark: SparkSession, folder: Path) -> None:
-    columns = check(spark, _CONTRACT)
+    columns = check_contract(spark, _CONTRACT)
     value = """concat('{"at":', id, ',"kind":"a","amount":1}')"""
     records = spark.range(100).mapInArrow(lambda batches: batches, "id BIGINT").selectExpr(
         "0 AS kafka_partition", "id AS offset", "id AS kafka_timestamp", "CAST(NULL AS BINARY) AS key",
@@ -84,7 +84,7 @@ def _use(spark: SparkSession, folder: Path) -> None:
     raw = from_raw(spark, [(0, file.as_uri())], {}, [OffsetRange(_SOURCE, 0, 100)], _CONTRACT.window_minutes)
     with closing(Comparison(log, raw, _SOURCE.generation)) as compared:
         compared.windows()
-    parsed = spark.read.text(file.as_uri(), lineSep="\n").where(lines.not_empty()).transform(lines.parsed())
+    parsed = spark.read.text(file.as_uri(), lineSep="\n").where(lines.not_empty()).transform(lines.parse_lines())
     again = parsed.transform(lines.as_records).drop("event_ms").transform(interpret(_CONTRACT))
     list(copy_lines(again.withColumn("window_ms", F.lit(0)).transform(aggregate(_CONTRACT)), columns.names))
 

@@ -68,7 +68,7 @@ def say(*parts: RenderableType, whole: bool = False) -> None:
         typer.echo(line.rstrip())
 
 
-def progress(text: str) -> None:
+def print_progress(text: str) -> None:
     """A line about what is happening, on stderr: stdout holds results only."""
     err().print(safe(text), style="dim", soft_wrap=True)
 
@@ -82,10 +82,10 @@ class Occasionally:
     def __call__(self, text: str) -> None:
         if time.monotonic() - self._said > _QUIET_SECONDS:
             self._said = time.monotonic()
-            progress(text)
+            print_progress(text)
 
 
-def fail(message: str) -> None:
+def print_error(message: str) -> None:
     """An error: one line on stderr, whatever the message holds."""
     line = Text.assemble(("onceover: ", "bold red"), safe(" ".join(message.split())))
     err().print(line, soft_wrap=True)
@@ -96,7 +96,7 @@ def as_json(value: object) -> None:
     typer.echo(json_text(value, indent=2))
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
+def draw_table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
     """A table of these rows. A heading that begins with `>` stands over numbers; the last column takes what is left."""
     terminal = out().is_terminal
     drawn = Table(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.filesize import decimal
 
 from onceover.cli.exit_codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
-from onceover.cli.output import say, styled, table
+from onceover.cli.output import draw_table, say, styled
 from onceover.detection.service import Detection, PlannedRepair
 from onceover.explain.finding_text import counted, tell
 from onceover.model.finding import Finding
@@ -74,7 +74,7 @@ def show_plan(planned: Sequence[PlannedRepair]) -> None:
         say("nothing to repair: no closed window of this range is wrong. Nothing was written.")
         return
     say(
-        table(
+        draw_table(
             ["window", ">lines", ">bytes", ">counted", ">in raw", ">change", "findings"],
             (
                 (
@@ -111,7 +111,7 @@ def show_result(result: Result) -> None:
         findings = {str(each.window): _kinds(each.findings) for each in seen.failed}
         if shown:
             say(
-                table(
+                draw_table(
                     ["window", "outcome", "findings"],
                     (
                         (window, styled(state), findings[window] + (f": {why}" if why else ""))

@@ -17,7 +17,7 @@ from typing import Any
 import typer
 
 import onceover
-from onceover.cli.output import progress
+from onceover.cli.output import print_progress
 from onceover.errors import ConfigurationError
 
 _STDERR = 2
@@ -38,24 +38,24 @@ def entry(name: str, *arguments: str) -> list[str]:
     return [sys.executable, str(file), *arguments]
 
 
-def told(command: Sequence[str]) -> Any:
+def read_result(command: Sequence[str]) -> Any:
     """What the entry printed last, as JSON. Where it failed, we end as it did; ended by a signal, it says what that
     means."""
     with tempfile.TemporaryFile() as printed:
         try:
-            ended = run(command, stdout=printed.fileno())
+            ended = run_entry(command, stdout=printed.fileno())
         except BaseException:
-            progress(_ENDED)
+            print_progress(_ENDED)
             raise
         if ended:
             if ended > _SIGNALLED:
-                progress(_ENDED)
+                print_progress(_ENDED)
             raise typer.Exit(ended)
         printed.seek(0)
         return json.loads(printed.read().splitlines()[-1])
 
 
-def run(command: Sequence[str], stdout: int = _STDERR) -> int:
+def run_entry(command: Sequence[str], stdout: int = _STDERR) -> int:
     """Its exit code. What it prints goes to stderr, for stdout is ours, or to another file descriptor. After Ctrl-C or
     SIGTERM it lets go of what it holds, and only then do we end. Should we be killed, it is told so as well, where
     there is Linux."""

@@ -9,10 +9,20 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from onceover.cli.output import STYLES, safe, say, table
+from onceover.cli.output import STYLES, draw_table, safe, say
 from onceover.explain.finding_text import FindingText, counted, offset_ranges, records, tell
 from onceover.explain.gather import Known
-from onceover.explain.view import at, certificate, loss, marks, places, released, repair, verdict, worth_showing
+from onceover.explain.view import (
+    at,
+    describe_certificate,
+    describe_loss,
+    describe_repair,
+    marks,
+    places,
+    released,
+    verdict,
+    worth_showing,
+)
 from onceover.model.window import written
 
 
@@ -30,13 +40,13 @@ def show(known: Known) -> None:
         say(f"Blocked because: {safe(window['blocked_why'])}")
     if known.judged is None and state != "open":
         say(Text(f"Not judged now, what follows is the ledger's: {safe(str(known.not_judged))}", style="yellow"))
-    _section("What is lost for ever", [Text(safe(loss(row))) for row in known.rows["losses"]])
+    _section("What is lost for ever", [Text(safe(describe_loss(row))) for row in known.rows["losses"]])
     _section("What is wrong", _findings(known))
     _section("What is wrong with the whole pipeline", _of_pipeline(known))
     _section("What was wrong", _ended(known))
     _section("How it got here", _landings(known))
-    _section("What was done", [Text(safe(repair(row))) for row in known.rows["repairs"]])
-    _section("Certificate", [Text(safe(certificate(known)))])
+    _section("What was done", [Text(safe(describe_repair(row))) for row in known.rows["repairs"]])
+    _section("Certificate", [Text(safe(describe_certificate(known)))])
     _title("Where it is")
     for line in places(known):
         say(f"  {line}", whole=True)
@@ -96,7 +106,7 @@ def _landings(known: Known) -> list[RenderableType]:
     text = f"{counted(len(rows), 'landing')}, {counted(sum(row['records'] for row in rows), 'line')} in all."
     if len(shown) < len(rows):
         text += f" Below are {len(shown)}, those that findings name first; --json has all."
-    drawn = table(
+    drawn = draw_table(
         ["landing", "batch", "bytes", ">records", "landed at", "offset ranges"],
         (
             (

@@ -25,7 +25,7 @@ from onceover.ledger.compactions import CompactionDue
 from onceover.model.claim import Rebuilt
 from onceover.model.digest import Digest
 from onceover.model.window import to_ms, written
-from onceover.repair.proof import verify
+from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
 from onceover.spark import parquet
 from onceover.spark.failure import in_halves
@@ -131,7 +131,7 @@ def _failed(one: CompactionDue, reason: str) -> list[Ended]:
 
 def _difference(one: CompactionDue, certified: audit_store.Certified, rebuilt: Rebuilt) -> str | None:
     """Why the window's text is not what its certificate says; None where it is."""
-    reasons = verify(certified.claimed, rebuilt, rebuilt.planned_length).reasons
+    reasons = prove(certified.claimed, rebuilt, rebuilt.planned_length).reasons
     if reasons:
         more = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
         return f"raw is not what its certificate says: {reasons[0]}{more}"

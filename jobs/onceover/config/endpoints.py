@@ -44,14 +44,14 @@ def address(part: PartName) -> str:
 
 def known(part: PartName) -> str | None:
     """As `address`, but None if neither names one."""
-    return os.environ.get(_variable(part)) or read(endpoints_file()).get(part)
+    return os.environ.get(_variable(part)) or read_endpoints(endpoints_file()).get(part)
 
 
 def _variable(part: PartName) -> str:
     return f"ONCEOVER_{part.upper()}"
 
 
-def read(file: Path) -> dict[str, str]:
+def read_endpoints(file: Path) -> dict[str, str]:
     """The addresses in an endpoints.json, none if there is no file. Raises ConfigurationError for any other file."""
     try:
         found = json.loads(file.read_text())
@@ -100,7 +100,7 @@ def pipelines_folder(environ: Mapping[str, str] = os.environ) -> Path:
 # Secrets come from the environment, or from a file that it names and nobody but its owner can read.
 
 
-def secret(variable: str, environment: Mapping[str, str] = os.environ) -> str | None:
+def read_secret(variable: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """The variable's value, or what the file holds that `VARIABLE_FILE` names; None where neither is set.
 
     Raises ConfigurationError for both at once, and for a file that others may read or that cannot be read.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from onceover.config.endpoints import secret
+from onceover.config.endpoints import read_secret
 from onceover.errors import ConfigurationError
 
 ALLOWED = frozenset(
@@ -70,6 +70,6 @@ def client_properties(
     refusals = [f"{name}: {why[0]}; {why[1]}" for name in sorted(properties) if (why := refusal(name))]
     if refusals:
         raise ConfigurationError(f"[kafka]: {'; '.join(refusals)}")
-    secrets = {name: value for name in SECRET if (value := secret(variable_of(name), environment)) is not None}
+    secrets = {name: value for name in SECRET if (value := read_secret(variable_of(name), environment)) is not None}
     # log_level: what librdkafka would print to stderr arrives through the error callback, and is told in one line.
     return {**_DEFAULTS, **properties, **secrets, "bootstrap.servers": bootstrap, "log_level": "0"}

@@ -31,7 +31,7 @@ _EXPLAINED = {  # pydantic's kinds of errors: what is wrong, and the remedy wher
 }
 
 
-def read(path: Path) -> Pipeline:
+def read_pipeline(path: Path) -> Pipeline:
     """The pipeline in that file, or MistakesError. Reads the file once and nothing else."""
     file = f"{path.parent.name}/{path.name}"
     values = _parsed(path, file)

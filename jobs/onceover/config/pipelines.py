@@ -6,7 +6,7 @@ from pathlib import Path
 
 from onceover.config.endpoints import pipelines_folder
 from onceover.config.mistakes import Mistake, MistakesError, did_you_mean
-from onceover.config.pipeline_file import read
+from onceover.config.pipeline_file import read_pipeline
 from onceover.errors import UsageError
 from onceover.model.pipeline import Pipeline
 
@@ -22,7 +22,7 @@ def find(name: str, root: Path | None = None) -> Pipeline:
     if name not in files:
         shown = repr(name if len(name) <= 60 else name[:57] + "...")
         raise UsageError(f"there is no pipeline {shown}; {did_you_mean(name, list(files))}")
-    return read(files[name])
+    return read_pipeline(files[name])
 
 
 def all_pipelines(root: Path | None = None) -> tuple[Pipeline, ...]:
@@ -39,7 +39,7 @@ def right_pipelines(root: Path | None = None) -> tuple[tuple[Pipeline, ...], lis
     mistakes: list[Mistake] = []
     for _, path in sorted(_files(root).items()):
         try:
-            found.append(read(path))
+            found.append(read_pipeline(path))
         except MistakesError as error:
             mistakes.extend(error.mistakes)
     groups: dict[str, str] = {}

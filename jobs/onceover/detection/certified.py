@@ -11,7 +11,7 @@ from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import FROZEN
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import count_of, digest_of
+from onceover.ledger.digest_columns import count_of, read_digest
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence
 from onceover.model.raw_file import Compacted
@@ -59,7 +59,7 @@ class CertifiedWindow:
         )
 
 
-def standing(
+def list_certified(
     connection: Connection, known: Registered, start: datetime | None, end: datetime | None, most: int
 ) -> list[CertifiedWindow]:
     """The first windows of a range (without a bound where None), at most that many, in their order and in one snapshot:
@@ -138,7 +138,7 @@ def _read(connection: Connection, known: Registered, which: str, values: Mapping
             version=row["version"],
             certificate_id=row["certificate_id"],
             frozen_length=row["frozen_length"],
-            certified=digest_of(row, "c_"),
+            certified=read_digest(row, "c_"),
             control=count_of(row),
             stated=None if row["aggregate_hash"] is None else Fingerprint(row["aggregate_rows"], row["aggregate_hash"]),
             rows=found[row["window_start"]],

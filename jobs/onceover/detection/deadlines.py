@@ -20,7 +20,7 @@ def overdue(context: PipelineContext) -> list[Overdue]:
     return tell_overdue(context.ledger, context.name, deadline_ms)
 
 
-def complaint(pipeline_name: str, windows: Sequence[Overdue]) -> str:
+def describe_overdue(pipeline_name: str, windows: Sequence[Overdue]) -> str:
     """One line for whoever is on call: which windows, what is wrong with them, and the command that shows it."""
     named = "; ".join(
         f"{written(one.window_start)} is {one.state} ({one.blocked_why or ', '.join(one.findings) or 'not judged'})"

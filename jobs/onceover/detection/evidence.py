@@ -11,8 +11,8 @@ from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import FROZEN, Certificate, certify
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import count_of, digest_of
-from onceover.ledger.findings import record_findings, resolve
+from onceover.ledger.digest_columns import count_of, read_digest
+from onceover.ledger.findings import record_findings, resolve_findings
 from onceover.ledger.frontiers import accounted
 from onceover.ledger.windows import open_windows
 from onceover.model.digest import Digest
@@ -169,7 +169,7 @@ def certify_from_ledger(
             )
             certify(connection, known, stated)
             record_findings(connection, known.name, evidence.window_start, findings)
-            resolve(connection, known.name, evidence.window_start, "certified from the ledger")
+            resolve_findings(connection, known.name, evidence.window_start, "certified from the ledger")
             done.append(evidence.window_start)
     return done
 
@@ -182,10 +182,10 @@ def _evidence(row: Mapping[str, object]) -> Evidence:
         window_end=_moment(values["window_end"]),
         version=int(str(values["version"])),
         control=count_of(row),
-        certified=digest_of(row, "c_") if has_certificate else None,
+        certified=read_digest(row, "c_") if has_certificate else None,
         certificate_version=int(str(values["certificate_version"])) if has_certificate else None,
         frozen_length=int(str(values["frozen_length"])),
-        landed_since=digest_of(row, "s_") if values["s_records"] is not None else Digest(),
+        landed_since=read_digest(row, "s_") if values["s_records"] is not None else Digest(),
         bytes_since=int(str(values["bytes_since"])),
         landings_since=_ids(values["landings_since"]),
         late_records=int(str(values["late_records"])),

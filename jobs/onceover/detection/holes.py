@@ -26,9 +26,9 @@ from onceover.model.window import WindowRange, written
 MOST_LIKELY = 20  # windows named beside one gap
 
 
-def ask(context: PipelineContext) -> tuple[Gap, ...]:
+def probe_holes(context: PipelineContext) -> tuple[Gap, ...]:
     """Every hole of the pipeline, cut into gaps by what the broker says now. Asks nobody where there is no hole."""
-    holes = frontiers.holes(context.ledger, context.name)
+    holes = frontiers.read_holes(context.ledger, context.name)
     if not holes:
         return ()
     bootstrap, pipeline, policy = context.address("kafka"), context.pipeline, context.pipeline.ingest
@@ -38,7 +38,9 @@ def ask(context: PipelineContext) -> tuple[Gap, ...]:
         return tuple(gap for hole in holes for gap in gaps_of(source, facts, hole, compacted))
 
 
-def judge(context: PipelineContext, findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], tuple[OffsetRange, ...]]:
+def explain_holes(
+    context: PipelineContext, findings: Sequence[Finding]
+) -> tuple[tuple[Finding, ...], tuple[OffsetRange, ...]]:
     """The pipeline's findings with its holes explained, and what of them is to be read again.
 
     If the broker does not answer, the holes stay as the ledger knows them, and say so.
@@ -48,7 +50,7 @@ def judge(context: PipelineContext, findings: Sequence[Finding]) -> tuple[tuple[
     if not unexplained:
         return others, ()
     try:
-        gaps = ask(context)
+        gaps = probe_holes(context)
     except OnceoverError as error:
         return (*others, *(Finding(f.kind, {**f.evidence, "not_asked": str(error)}) for f in unexplained)), ()
     lost = finding(context.ledger, context.name, gaps)
@@ -69,7 +71,7 @@ def finding(connection: Connection, name: str, gaps: Sequence[Gap]) -> Finding |
     return Finding(Kind.HOLE, {"gaps": rows}) if rows else None
 
 
-def accept(
+def accept_loss(
     context: PipelineContext,
     lost: OffsetRange,
     windows: WindowRange,
@@ -81,11 +83,11 @@ def accept(
     Returns the known windows among them, which are judged again. Raises UsageError for offsets that are in no hole,
     or that the log still holds.
     """
-    expired = coalesce(gap.offsets for gap in ask(context) if gap.reason is Reason.EXPIRED)
+    expired = coalesce(gap.offsets for gap in probe_holes(context) if gap.reason is Reason.EXPIRED)
     if not any(e.source == lost.source and e.start <= lost.start and lost.end <= e.end for e in expired) or not lost:
         there = ", ".join(map(str, expired)) or "none"
         raise UsageError(
             f"{lost} is not a loss that can be accepted: only offsets in a hole that the log no longer holds are (now: "
             f"{there}); what the log still holds is read again by the next repair"
         )
-    return losses.accept(context.ledger, context.name, lost, windows.start, windows.end, who, why)
+    return losses.record_loss(context.ledger, context.name, lost, windows.start, windows.end, who, why)

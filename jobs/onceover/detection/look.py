@@ -15,7 +15,7 @@ from typing import Protocol
 from onceover.detection.evidence import snapshot, versions
 from onceover.ledger import batches
 from onceover.ledger.database import Connection
-from onceover.model.finding import Evidence, Finding, is_right, judge
+from onceover.model.finding import Evidence, Finding, is_right, judge_window
 from onceover.model.offsets import OffsetRange
 from onceover.model.raw_file import Compacted
 from onceover.model.window import WindowRange
@@ -61,7 +61,7 @@ class Look:
     open_windows: int
 
 
-def look(
+def judge_windows(
     connection: Connection,
     pipeline: str,
     files: Files,
@@ -93,7 +93,7 @@ def parquet_gone(files: Files, evidence: Iterable[Evidence]) -> frozenset[dateti
 
 
 def _judged(evidence: Evidence, length: int | None, parquet_is_gone: bool) -> Judgement:
-    return Judgement(evidence, length, judge(evidence, length, parquet_is_gone=parquet_is_gone))
+    return Judgement(evidence, length, judge_window(evidence, length, parquet_is_gone=parquet_is_gone))
 
 
 def _look_once(

@@ -7,7 +7,7 @@ from itertools import chain
 
 from onceover.context import PipelineContext
 from onceover.detection import evidence, holes
-from onceover.detection.look import look
+from onceover.detection.look import judge_windows
 from onceover.errors import UsageError
 from onceover.ledger import findings as ledger_findings
 from onceover.ledger import refills, repair_requests
@@ -114,7 +114,7 @@ def detect(
         return Detection(context.name, 0, 0, (), 0, 0, 0, (), None)
     known, connection = context.require_same_contract(), context.ledger
     refuse_expired(connection, known.name, window_range)
-    judged = look(connection, known.name, context.files, window_range, force)
+    judged = judge_windows(connection, known.name, context.files, window_range, force)
     keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]
     certified = evidence.certify_from_ledger(
         connection,
@@ -124,12 +124,12 @@ def detect(
         who,
         reason,
     )
-    of_pipeline, missing = holes.judge(context, judged.findings)
+    of_pipeline, missing = holes.explain_holes(context, judged.findings)
     ledger_findings.record_findings(connection, known.name, None, of_pipeline)
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
     free = {start: findings for start, findings in failed.items() if start not in judged.claimed}
     # A scheduled detection takes over what an earlier repair has left; others ask only for what nobody asked for.
-    asked_for = set() if window_range is None else set(refills.wanted(connection, known.name))
+    asked_for = set() if window_range is None else set(refills.list_wanted(connection, known.name))
     # Each is read by one batch, and a batch has one contract.
     pieces = chain.from_iterable(known.cutovers.by_version(missing).values())
     again = [r for r in split(pieces, context.pipeline.ingest.max_records_per_batch) if r not in asked_for]
@@ -164,7 +164,7 @@ def plan_repair(
     """What `detect` with the same range would have repaired: windows, reasons, lines, bytes, change. Writes nothing."""
     known, connection = context.require_same_contract(), context.ledger
     refuse_expired(connection, known.name, window_range)
-    judged = look(connection, known.name, context.files, window_range, force)
+    judged = judge_windows(connection, known.name, context.files, window_range, force)
     wanted = [j for j in judged.judgements if not j.is_right or force]
     starts = [j.evidence.window_start for j in wanted]
     lines, distinct = landed_lines(connection, known.name, starts), distinct_records(connection, known.name, starts)

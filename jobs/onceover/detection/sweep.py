@@ -16,7 +16,7 @@ from onceover.detection.certified import (
     CertifiedWindow,
     have_judged_again,
     how_many,
-    standing,
+    list_certified,
     standing_of,
     versions_standing,
 )
@@ -27,7 +27,7 @@ from onceover.ledger.certificates import revoke
 from onceover.ledger.database import Connection
 from onceover.ledger.findings import note_finding
 from onceover.ledger.windows import lock_windows
-from onceover.model.finding import Finding, judge
+from onceover.model.finding import Finding, judge_window
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange
 
@@ -88,12 +88,12 @@ def sweep_pipeline(
     if not context.is_registered():
         return Swept(context.name, 0, (), 0)
     known = context.require_same_contract()
-    swept = sweep(context.ledger, known, context.files, window_range, say=say)
+    swept = sweep_windows(context.ledger, known, context.files, window_range, say=say)
     reopened = reopen(context.ledger, known.name, swept.found) if write else []
     return Swept(swept.pipeline, swept.compared, swept.found, swept.waiting, len(reopened))
 
 
-def sweep(
+def sweep_windows(
     connection: Connection,
     known: Registered,
     files: Files,
@@ -109,7 +109,7 @@ def sweep(
     flying = in_flight(connection, known.name)
     first: dict[datetime, Differing] = {}
     compared = 0
-    while windows := standing(connection, known, start, end, _AT_ONCE):
+    while windows := list_certified(connection, known, start, end, _AT_ONCE):
         first |= _judged(windows, files)
         compared += len(windows)
         start = windows[-1].window_end
@@ -151,9 +151,11 @@ def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) ->
     return [each.window_start for each in same]
 
 
-def compare(window: CertifiedWindow, file_length: int | None, *, parquet_is_gone: bool = False) -> tuple[Finding, ...]:
+def find_differences(
+    window: CertifiedWindow, file_length: int | None, *, parquet_is_gone: bool = False
+) -> tuple[Finding, ...]:
     """What is no longer as the certificate states, at most one finding of a kind."""
-    judged = judge(window.evidence, file_length, parquet_is_gone=parquet_is_gone)
+    judged = judge_window(window.evidence, file_length, parquet_is_gone=parquet_is_gone)
     found = {finding.kind: finding for finding in judged}
     if window.rows_differ and window.stated is not None:
         told = {"certified_rows": window.stated.rows, "rows": window.rows.rows, "difference": "rows"}
@@ -167,5 +169,7 @@ def compare(window: CertifiedWindow, file_length: int | None, *, parquet_is_gone
 def _judged(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, Differing]:
     lengths = files.lengths(window.window_start for window in windows)
     gone = parquet_gone(files, [window.evidence for window in windows])
-    judged = ((w, compare(w, lengths.get(w.window_start), parquet_is_gone=w.window_start in gone)) for w in windows)
+    judged = (
+        (w, find_differences(w, lengths.get(w.window_start), parquet_is_gone=w.window_start in gone)) for w in windows
+    )
     return {w.window_start: Differing(w, findings) for w, findings in judged if findings}

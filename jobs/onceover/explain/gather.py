@@ -9,7 +9,7 @@ from typing import Any
 
 from onceover.context import PipelineContext
 from onceover.detection.evidence import snapshot
-from onceover.detection.look import look
+from onceover.detection.look import judge_windows
 from onceover.errors import OnceoverError, TerminalError
 from onceover.explain.next_steps import next_steps
 from onceover.ledger import compactions, queries
@@ -108,7 +108,7 @@ def _judge(
     only = WindowRange(window.start, window.end, window.minutes)
     try:
         context.files.lengths([])
-        seen = look(context.ledger, context.name, context.files, only, every=True, patience=0.0)
+        seen = judge_windows(context.ledger, context.name, context.files, only, every=True, patience=0.0)
     except OnceoverError as error:
         # The ledger alone is worth telling; if it is the ledger that failed, this raises again.
         found = snapshot(context.ledger, context.name, window.start, window.end, True).findings

@@ -34,7 +34,7 @@ def verdict(known: Known) -> str:
     return _VERDICTS.get(known.state, "")
 
 
-def loss(row: Mapping[str, Any]) -> str:
+def describe_loss(row: Mapping[str, Any]) -> str:
     """An accepted loss that the window may have had a part in."""
     (lost,) = offset_ranges([(row["generation"], row["kafka_partition"], row["start_offset"], row["end_offset"])])
     return (
@@ -66,7 +66,7 @@ def worth_showing(rows: Sequence[Mapping[str, Any]], findings: Sequence[Mapping[
     return sorted(by_worth[:_MOST_LANDINGS], key=lambda row: row["landing_id"])
 
 
-def repair(row: Mapping[str, Any]) -> str:
+def describe_repair(row: Mapping[str, Any]) -> str:
     """A repair or a restoration: who asked for it, what it read and what it changed."""
     state = row["state"]
     text = f'Repair {row["repair_id"]}, asked for by {row["who"]} ("{row["why"]}"): {state}'
@@ -91,7 +91,7 @@ def repair(row: Mapping[str, Any]) -> str:
     return text
 
 
-def certificate(known: Known) -> str:
+def describe_certificate(known: Known) -> str:
     """The last certificate, and whether it stands."""
     rows = known.rows["certificates"]
     if not rows:

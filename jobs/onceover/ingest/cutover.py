@@ -17,7 +17,7 @@ from onceover.errors import BusyError, UsageError
 from onceover.ledger.catalog import Registered, keep_contract, require_in_force
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, as_driver, require_epoch
-from onceover.ledger.refills import wanted
+from onceover.ledger.refills import list_wanted
 from onceover.model.contract import Columns, Contract, added, changed, refused
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
@@ -53,7 +53,7 @@ class Migration:
         }
 
 
-def migrate(context: PipelineContext, check: Check, who: str, why: str, *, write: bool) -> Migration:
+def migrate_contract(context: PipelineContext, check: Check, who: str, why: str, *, write: bool) -> Migration:
     """Cut over to what the pipeline's TOML says; without `write`, only say where that would be now.
 
     Raises UsageError for a change that needs a pipeline of its own and while offsets are missing, BusyError while an
@@ -111,7 +111,7 @@ def next_cutovers(connection: Connection, pipeline: str) -> Mapping[KafkaPartiti
         """,
         [pipeline],
     ).fetchall()
-    if any(row["frontier"] < row["reach"] for row in rows) or wanted(connection, pipeline):
+    if any(row["frontier"] < row["reach"] for row in rows) or list_wanted(connection, pipeline):
         raise UsageError(
             f"offsets of {pipeline} are missing, and a cutover lies at a frontier: see `onceover holes {pipeline}`; "
             "the next repair reads them again, `onceover accept-loss` settles what Kafka has no more"

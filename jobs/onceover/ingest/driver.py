@@ -139,7 +139,7 @@ class Ingest:
     def _refills(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
         """What is to be read again: one range a Kafka partition, of one contract; what the log lost is refused."""
         chosen: dict[int, OffsetRange] = {}
-        for piece in refills.wanted(self._connection, self._epoch.pipeline):
+        for piece in refills.list_wanted(self._connection, self._epoch.pipeline):
             kafka_partition = piece.source.kafka_partition
             if piece.source.generation != facts.generation or not (
                 facts.earliest[kafka_partition] <= piece.start and piece.end <= facts.end[kafka_partition]
@@ -162,13 +162,13 @@ class Ingest:
         ends = {} if waited is None else {r.source.kafka_partition: r.end for r in ranges}
         if self._offsets.store.in_ledger:
             with connection.transaction():
-                batches.land(connection, epoch, batch_id, read, landings)
+                batches.land_batch(connection, epoch, batch_id, read, landings)
                 self._offsets.commit(ends)
                 batches.committed(connection, epoch, batch_id)
             for step in (Step.LANDED, Step.OFFSETS_COMMITTED, Step.COMMITTED):
                 self._holding.reached(step)
         else:
-            batches.land(connection, epoch, batch_id, read, landings)
+            batches.land_batch(connection, epoch, batch_id, read, landings)
             self._holding.reached(Step.LANDED)
             self._uncommitted[batch_id] = ends
             self._commit_offsets()
@@ -208,7 +208,7 @@ class Ingest:
         if seen:  # of what is new to the ledger nothing may go unaccounted, whatever somebody set
             starts = {p: replace(start, origin=min(start.origin, facts.earliest[p])) for p, start in starts.items()}
         self._planned = True
-        ledger_frontiers.register(
+        ledger_frontiers.register_kafka_partitions(
             self._connection,
             self._epoch,
             facts.topic_id,
@@ -253,7 +253,7 @@ class Ingest:
             timedelta(milliseconds=self._policy.idle_after_ms),
             seen_ago=timedelta(seconds=time.monotonic() - self._looked),
         )
-        frontiers = ledger_frontiers.progress(self._connection, self._epoch.pipeline, facts.generation)
+        frontiers = ledger_frontiers.read_progress(self._connection, self._epoch.pipeline, facts.generation)
         return Progress(
             batch_id=batch_id,
             records=sum(piece.digest.records for piece in read),

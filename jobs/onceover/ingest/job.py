@@ -27,7 +27,7 @@ from onceover.spark.source import KafkaSource, read_ranges
 
 
 @contextmanager
-def opened(context: PipelineContext) -> Iterator[tuple[Topic, StoredOffsets]]:
+def open_source(context: PipelineContext) -> Iterator[tuple[Topic, StoredOffsets]]:
     """The pipeline's topic and its stored offsets, open until the end. Asks neither of them anything yet."""
     pipeline, policy = context.pipeline, context.pipeline.ingest
     with (

@@ -69,7 +69,7 @@ class MicroBatch:
             sums = (
                 self._framed.groupBy("window_ms", "kafka_partition")
                 .agg(
-                    *lines.digest_of(record_id, content),
+                    *lines.aggregate_digest(record_id, content),
                     F.max("event_ms").alias("max_event_ms"),
                     F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
                 )

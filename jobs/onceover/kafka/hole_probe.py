@@ -9,7 +9,7 @@ import numpy as np
 
 from onceover.kafka.reader import KafkaSource, read_range
 from onceover.kafka.topic import TopicFacts
-from onceover.model.gap import Gap, Reason, explained, within_log
+from onceover.model.gap import Gap, Reason, classify_gaps, within_log
 from onceover.model.offsets import OffsetRange
 
 UNCOMMITTED = "read_uncommitted"
@@ -27,7 +27,7 @@ def gaps_of(source: KafkaSource, facts: TopicFacts, hole: OffsetRange, compacted
     uncommitted: list[OffsetRange] = []
     if not all_of_it and source.isolation != UNCOMMITTED:
         uncommitted = list(_runs(replace(source, isolation=UNCOMMITTED), inside))
-    return tuple(sorted((*gone, *explained(inside, delivered, uncommitted, compacted))))
+    return tuple(sorted((*gone, *classify_gaps(inside, delivered, uncommitted, compacted))))
 
 
 def _runs(source: KafkaSource, inside: OffsetRange) -> Iterator[OffsetRange]:

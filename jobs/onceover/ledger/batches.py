@@ -58,7 +58,7 @@ def begin(
     return batch_id
 
 
-def land(
+def land_batch(
     connection: Connection, epoch: Epoch, batch_id: int, read: Sequence[RangeRead], landings: Sequence[Landing]
 ) -> None:
     """Step 5: the landings count from here on, for ever.

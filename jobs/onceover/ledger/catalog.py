@@ -51,7 +51,7 @@ class Registered:
         return self.at(version)
 
 
-def register(connection: Connection, pipeline: Pipeline, columns: Columns) -> Registered:
+def register_pipeline(connection: Connection, pipeline: Pipeline, columns: Columns) -> Registered:
     """Note the pipeline at its first start and create its tables; refuse a contract that changed since.
 
     Raises ContractChangedError: with another contract one record's ID could land in two windows, each looking clean.

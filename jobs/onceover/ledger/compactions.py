@@ -14,7 +14,7 @@ from psycopg.errors import LockNotAvailable
 
 from onceover.errors import BusyError
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import digest_columns, digest_of
+from onceover.ledger.digest_columns import digest_columns, read_digest
 from onceover.ledger.expiries import CERTIFIED, FREE, IS_COMPACTED
 from onceover.ledger.windows import lock_windows
 from onceover.model.digest import Digest
@@ -33,7 +33,7 @@ class CompactionDue:
     text_bytes: int
 
 
-def due(
+def list_compactable(
     connection: Connection, pipeline: str, older_than_ms: int, start: datetime | None, end: datetime | None
 ) -> list[CompactionDue]:
     """Windows of the range (without a bound where None), in order, whose certificate stands, that nobody holds, that
@@ -52,7 +52,7 @@ def due(
         """,
         {"pipeline": pipeline, "start": start, "end": end, "seconds": older_than_ms / 1000},
     )
-    return [CompactionDue(row["window_start"], digest_of(row), row["frozen_length"]) for row in rows]
+    return [CompactionDue(row["window_start"], read_digest(row), row["frozen_length"]) for row in rows]
 
 
 def be_the_only_one(connection: Connection, pipeline: str, patience_ms: int = 10_000) -> None:
@@ -86,7 +86,7 @@ def keep(
             """,
             {"pipeline": pipeline, "start": one.window_start},
         ).fetchone()
-        if row is None or digest_of(row) != one.digest:
+        if row is None or read_digest(row) != one.digest:
             return False
         place()
         connection.execute(
@@ -112,7 +112,7 @@ def keep(
 
 def compacted_of(row: Mapping[str, object]) -> Compacted | None:
     """What stands in for the text of the window in this row, which has the columns above."""
-    return None if row["k_bytes"] is None else Compacted(digest_of(row, "k_"), int(str(row["k_bytes"])))
+    return None if row["k_bytes"] is None else Compacted(read_digest(row, "k_"), int(str(row["k_bytes"])))
 
 
 def forget(connection: Connection, pipeline: str, window_start: datetime) -> None:

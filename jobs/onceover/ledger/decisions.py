@@ -12,7 +12,7 @@ from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition
 
 
-def decide(
+def record_decision(
     connection: Connection, pipeline: str, window_start: datetime, decision: Decision, who: str, why: str
 ) -> None:
     """Keep the decision; the window is judged again. A later one about the same ID replaces it.

@@ -12,7 +12,7 @@ def digest_columns(digest: Digest) -> dict[str, int]:
     return dict(zip(("records", "high1", "low1", "high2", "low2"), digest.as_tuple(), strict=True))
 
 
-def digest_of(row: Mapping[str, object], prefix: str = "") -> Digest:
+def read_digest(row: Mapping[str, object], prefix: str = "") -> Digest:
     """The digest that a row of the ledger holds."""
     return Digest(*(int(str(row[prefix + name] or 0)) for name in ("records", "high1", "low1", "high2", "low2")))
 
@@ -24,7 +24,7 @@ def count_columns(count: Digest | None) -> dict[str, int | None]:
 
 def count_of(row: Mapping[str, object], prefix: str = "") -> Digest | None:
     """What a control row says that its window's rows count; None where nobody knows."""
-    return None if row[prefix + "records"] is None else digest_of(row, prefix)
+    return None if row[prefix + "records"] is None else read_digest(row, prefix)
 
 
 def same_digest(one: str, other: str) -> str:

@@ -97,7 +97,7 @@ def beat(connection: Connection, epoch: Epoch) -> None:
         raise fenced(epoch)
 
 
-def release(connection: Connection, epoch: Epoch) -> None:
+def end_epoch(connection: Connection, epoch: Epoch) -> None:
     """Let the next driver start at once; nothing happens if the epoch is no longer ours."""
     connection.execute(
         "UPDATE onceover.driver SET expires_at = '-infinity' WHERE pipeline = %s AND epoch = %s",
@@ -176,4 +176,4 @@ def as_driver(ledger: Connection, pipeline: str, owner: str) -> Iterator[Epoch]:
         with Heart(address("postgres"), epoch):
             yield epoch
     finally:
-        release(ledger, epoch)
+        end_epoch(ledger, epoch)

@@ -66,7 +66,7 @@ _OF_DAYS = """
   GROUP BY l.quarantine_day"""
 
 
-def due(connection: Connection, pipeline: str, older_than_ms: int) -> list[Expiring]:
+def list_expirable(connection: Connection, pipeline: str, older_than_ms: int) -> list[Expiring]:
     """What nothing has come to for so long, oldest first; windows only where their certificate stands."""
     rows = connection.execute(
         f"""
@@ -95,7 +95,7 @@ def kept_back(connection: Connection, pipeline: str, older_than_ms: int) -> int:
     return int(row["n"]) if row else 0
 
 
-def let_go(connection: Connection, pipeline: str, files: Sequence[Expiring], who: str, why: str) -> int:
+def mark_expired(connection: Connection, pipeline: str, files: Sequence[Expiring], who: str, why: str) -> int:
     """Have the driver move these away, each only if it still is as it was listed; returns how many that are. Some
     thousands at a time, each in a transaction of its own: whoever needs such a window waits for no more."""
     return sum(
@@ -151,7 +151,7 @@ def _let_go(connection: Connection, pipeline: str, files: Sequence[Expiring], wh
     return cursor.rowcount
 
 
-def wanted(connection: Connection, pipeline: str, most: int) -> list[Expiring]:
+def list_files_to_move(connection: Connection, pipeline: str, most: int) -> list[Expiring]:
     """The first files that are to be moved away and are not yet."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM onceover.expiry WHERE pipeline = %s AND state = 'wanted' ORDER BY expiry_id LIMIT %s",

@@ -40,7 +40,7 @@ def record_findings(
     )
 
 
-def resolve(connection: Connection, pipeline: str, window_start: datetime, how: str) -> None:
+def resolve_findings(connection: Connection, pipeline: str, window_start: datetime, how: str) -> None:
     """End all findings about a window."""
     connection.execute(
         "UPDATE onceover.finding SET resolved_at = now(), resolution = %s "

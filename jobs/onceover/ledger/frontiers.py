@@ -21,7 +21,7 @@ _SETTLED = """
   WHERE pipeline = %(pipeline)s"""
 
 
-def register(
+def register_kafka_partitions(
     connection: Connection,
     epoch: Epoch,
     topic_id: str,
@@ -79,7 +79,7 @@ def retire(connection: Connection, epoch: Epoch, living: str) -> None:
         )
 
 
-def holes(connection: Connection, pipeline: str) -> list[OffsetRange]:
+def read_holes(connection: Connection, pipeline: str) -> list[OffsetRange]:
     """What is missing between each frontier and its reach, neither landed nor accepted as lost."""
     rows = connection.execute(
         f"""
@@ -134,7 +134,7 @@ def advance_watermark(
     return (row["watermark"] if row else None), every_window_closed
 
 
-def progress(connection: Connection, pipeline: str, generation: str) -> Mapping[KafkaPartition, tuple[int, int]]:
+def read_progress(connection: Connection, pipeline: str, generation: str) -> Mapping[KafkaPartition, tuple[int, int]]:
     """Frontier and reach of each known Kafka partition of that generation."""
     rows = connection.execute(
         "SELECT kafka_partition, frontier, reach FROM onceover.kafka_partition WHERE pipeline = %s AND generation = %s",

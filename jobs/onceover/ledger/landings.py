@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import digest_of
+from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.releases import releases
 from onceover.model.claim import LandingOf
 from onceover.model.digest import Digest
@@ -34,7 +34,7 @@ def landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping[int,
             offsets = OffsetRange(source, min(r.start for r in taken), max(r.end for r in taken))
         else:
             offsets = OffsetRange(source, row["start_offset"], row["end_offset"])
-        parts.setdefault(row["landing_id"], []).append((offsets, digest_of(row)))
+        parts.setdefault(row["landing_id"], []).append((offsets, read_digest(row)))
     batch = {row["landing_id"]: row["batch_id"] for row in rows}
     return {
         landing_id: LandingOf(landing_id, tuple(found), released.get(batch[landing_id]))

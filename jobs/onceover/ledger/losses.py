@@ -9,7 +9,7 @@ from onceover.ledger.frontiers import advance
 from onceover.model.offsets import OffsetRange
 
 
-def accept(
+def record_loss(
     connection: Connection, pipeline: str, lost: OffsetRange, start: datetime, end: datetime, who: str, why: str
 ) -> list[datetime]:
     """Write the loss down, move the frontier over it, and reopen the windows in `[start, end)`: all in one

@@ -14,7 +14,7 @@ from onceover.ledger.database import HEAD, connect, require_migration, version_o
 _LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
 
 
-def migrate(address: str) -> None:
+def upgrade_schema(address: str) -> None:
     """Bring the ledger's schema to this code's version; run twice or by two at once, it happens once.
 
     Raises TerminalError, and writes nothing, where no migration leads from the version that is there to this code's.

@@ -26,7 +26,7 @@ def want(connection: Connection, pipeline: str, request_id: int, ranges: Iterabl
     )
 
 
-def wanted(connection: Connection, pipeline: str, request_id: int | None = None) -> tuple[OffsetRange, ...]:
+def list_wanted(connection: Connection, pipeline: str, request_id: int | None = None) -> tuple[OffsetRange, ...]:
     """What is still to be read again, in order; of one request, where one is given."""
     rows = connection.execute(
         """

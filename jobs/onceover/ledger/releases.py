@@ -29,7 +29,7 @@ def releases_of(connection: Connection, pipeline: str, generation: str | None = 
     return tuple(_releases(connection, which, [pipeline, generation, generation]).values())
 
 
-def land(
+def land_release(
     connection: Connection,
     epoch: Epoch,
     batch_id: int,

@@ -14,7 +14,7 @@ from onceover.errors import UsageError
 from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import decided
-from onceover.ledger.digest_columns import digest_of
+from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.findings import record_findings
 from onceover.ledger.frontiers import accounted
 from onceover.ledger.landings import landings
@@ -164,7 +164,7 @@ def renew(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> 
         )
 
 
-def release(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> None:
+def drop_claims(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> None:
     """Let go of those of these claims that are still ours; what they were for is tried again next time."""
     with connection.transaction():
         lock_windows(connection, pipeline, [one.window_start for one in claimed])
@@ -210,7 +210,7 @@ def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
             token=row["token"],
             version=row["version"],
             landings=of_window.get(row["window_start"], ()),
-            certified=digest_of(row) if row["certificate_id"] is not None else None,
+            certified=read_digest(row) if row["certificate_id"] is not None else None,
             decisions=decisions.get(row["window_start"], ()),
             compacted=compacted_of(row),
         )

@@ -69,7 +69,7 @@ class Evidence:
         return self.frozen_length + self.bytes_since
 
 
-def judge(evidence: Evidence, file_length: int | None, *, parquet_is_gone: bool = False) -> tuple[Finding, ...]:
+def judge_window(evidence: Evidence, file_length: int | None, *, parquet_is_gone: bool = False) -> tuple[Finding, ...]:
     """Every finding about one closed window; none means that the ledger alone can certify it.
 
     `file_length` is the window file's length in bytes, None if there is no such file. `parquet_is_gone` if the file

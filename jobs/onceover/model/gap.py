@@ -47,7 +47,7 @@ def within_log(hole: OffsetRange, earliest: int, end: int) -> tuple[tuple[Gap, .
     return tuple(Gap(piece, Reason.EXPIRED) for piece in gone if len(piece)), OffsetRange(hole.source, start, stop)
 
 
-def explained(
+def classify_gaps(
     inside: OffsetRange, delivered: Iterable[OffsetRange], uncommitted: Iterable[OffsetRange], compacted: bool
 ) -> tuple[Gap, ...]:
     """The gaps of a range that lies in the log, from what a reader at the pipeline's isolation level was `delivered`

@@ -97,7 +97,7 @@ def frontier(origin: int, ranges: Iterable[OffsetRange]) -> int:
     return reached
 
 
-def holes(origins: Mapping[KafkaPartition, int], ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+def compute_holes(origins: Mapping[KafkaPartition, int], ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
     """What is missing between each Kafka partition's origin and the largest end that was reached."""
     missing: list[OffsetRange] = []
     reached = dict(origins)

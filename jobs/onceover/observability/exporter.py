@@ -15,7 +15,7 @@ from onceover.context import open_ledger
 from onceover.errors import OnceoverError, TransientError
 from onceover.ledger.database import DatabaseError
 from onceover.observability import snapshot
-from onceover.observability.metrics import exposed, up
+from onceover.observability.metrics import exposed, up_metric
 
 HOST: Final = "127.0.0.1"
 
@@ -35,7 +35,7 @@ class LedgerCollector(Collector):
             if str(error) != str(self.problem):
                 self._say(str(error))
             self.problem = error
-            yield up(False)
+            yield up_metric(False)
             return
         self.problem = None
         yield from exposed(found)
@@ -43,7 +43,7 @@ class LedgerCollector(Collector):
     def _read(self) -> tuple[snapshot.Signals, ...]:
         try:
             with open_ledger("metrics") as connection:
-                return snapshot.read(connection, self._overdue_after)
+                return snapshot.read_signals(connection, self._overdue_after)
         except DatabaseError as error:
             raise TransientError(f"the ledger could not be read for its metrics: {error}") from error
 

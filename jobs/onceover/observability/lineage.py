@@ -38,7 +38,7 @@ class Lineage:
     offsets: tuple[OffsetRange, ...]
 
 
-def of_repair(context: PipelineContext, request_id: int) -> Lineage:
+def read_lineage(context: PipelineContext, request_id: int) -> Lineage:
     """The lineage of a repair request, read back from the ledger; of one that is not there it is empty."""
     name, layout = context.name, context.layout
     host, port, database = whereabouts(context.ledger)

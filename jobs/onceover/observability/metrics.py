@@ -161,7 +161,7 @@ METRICS: Final = (
 def exposed(signals: Iterable[Signals]) -> Iterator[Metric]:
     """All metrics of these pipelines."""
     known = tuple(signals)
-    yield up(True)
+    yield up_metric(True)
     for each in METRICS:
         make = CounterMetricFamily if each.is_counter else GaugeMetricFamily
         family = make(each.name, each.help, labels=each.labels)
@@ -172,5 +172,5 @@ def exposed(signals: Iterable[Signals]) -> Iterator[Metric]:
         yield family
 
 
-def up(answered: bool) -> Metric:
+def up_metric(answered: bool) -> Metric:
     return GaugeMetricFamily(UP, UP_HELP, value=float(answered))

@@ -73,7 +73,7 @@ class Signals:
     too_few: int
 
 
-def read(connection: Connection, overdue_after: timedelta) -> tuple[Signals, ...]:
+def read_signals(connection: Connection, overdue_after: timedelta) -> tuple[Signals, ...]:
     """All pipelines that ever ran, by name.
 
     A window is overdue if it is closed and neither certified nor blocked, the watermark has been `overdue_after` beyond

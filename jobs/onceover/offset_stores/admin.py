@@ -51,11 +51,11 @@ class Looked:
     trouble: str | None
 
 
-def look(context: PipelineContext) -> Looked:
+def inspect_offsets(context: PipelineContext) -> Looked:
     """Where the pipeline's topic, its store and its ledger stand. Changes nothing."""
     pipeline = context.pipeline
     with _opened(context) as (ledger, facts):
-        held, kind = frontiers.progress(ledger, pipeline.name, facts.generation), pipeline.ingest.offset_store
+        held, kind = frontiers.read_progress(ledger, pipeline.name, facts.generation), pipeline.ingest.offset_store
         known = {source.kafka_partition: both for source, both in held.items()}
         stored, trouble = Stored(), None
         with closing(opened_store(kind, pipeline, ledger)) as store:

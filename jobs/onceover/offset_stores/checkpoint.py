@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from onceover.errors import ConfigurationError
-from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
+from onceover.offset_stores.store import CorruptOffsetsError, Stored, parse_offset
 from onceover.raw.hdfs import SmallFiles
 
 _VERSION = b"v1"
@@ -127,7 +127,7 @@ class CheckpointOffsetStore:
             found = json.loads(line)
             if set(found) != {self._topic}:
                 raise CorruptOffsetsError(f"{path} on HDFS is of topic {', '.join(map(repr, found))}")
-            return {parsed(p, path): parsed(str(offset), path) for p, offset in found[self._topic].items()}
+            return {parse_offset(p, path): parse_offset(str(offset), path) for p, offset in found[self._topic].items()}
         except (ValueError, TypeError, AttributeError):
             raise CorruptOffsetsError(f"{path} on HDFS is cut or damaged: its last line holds no offsets") from None
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from onceover.errors import UnreachableError
-from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
+from onceover.offset_stores.store import CorruptOffsetsError, Stored, parse_offset
 
 _END = "end"
 
@@ -74,4 +74,4 @@ def _read(content: bytes, place: str) -> dict[int, int]:
     if not content.endswith(b"\n") or last != f"{_END} {len(lines)} {zlib.crc32(body):08x}".encode():
         raise CorruptOffsetsError(f"{place} is cut or was changed: its last line does not fit the others")
     pairs = [line.partition(b" ") for line in lines]
-    return {parsed(p, place): parsed(offset, place) for p, _, offset in pairs}
+    return {parse_offset(p, place): parse_offset(offset, place) for p, _, offset in pairs}

@@ -12,7 +12,7 @@ from Hbase_thrift import IOError as HBaseError
 from thriftpy2.thrift import TException
 
 from onceover.errors import UnreachableError
-from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
+from onceover.offset_stores.store import CorruptOffsetsError, Stored, parse_offset
 
 TABLE = "stream_kafka_offsets"
 FAMILY = "offsets"
@@ -53,11 +53,11 @@ class HBaseOffsetStore:
         key, columns = row[0].decode("ascii", "backslashreplace"), row[1]
         where = f"row {key!r} of table {TABLE} in HBase"
         self._refused = row[0]
-        newest = parsed(key.removeprefix(self._prefix), where)
+        newest = parse_offset(key.removeprefix(self._prefix), where)
         if newest > _now() + _AHEAD_MS:
             raise CorruptOffsetsError(f"{where} is dated in the future, and hides what was saved since")
         named = {c.decode("ascii", "backslashreplace").partition(":")[2]: value for c, value in columns.items()}
-        stored = Stored({parsed(p, where): parsed(value, where) for p, value in named.items()})
+        stored = Stored({parse_offset(p, where): parse_offset(value, where) for p, value in named.items()})
         self._newest, self._refused = newest, None
         return stored
 

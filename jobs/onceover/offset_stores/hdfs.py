@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from onceover.errors import BusyError
 from onceover.model.json_text import json_text
-from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
+from onceover.offset_stores.store import CorruptOffsetsError, Stored, parse_offset
 from onceover.raw.hdfs import SmallFiles
 
 VERSION = 1
@@ -91,7 +91,7 @@ class HdfsOffsetStore:
             if state["version"] != VERSION:
                 raise CorruptOffsetsError(f"{path} on HDFS is of version {state['version']}; this is for {VERSION}")
             whose, topic_id = (state["topic"], state["group"]), str(state["topic_id"])
-            offsets = {parsed(p, path): parsed(str(offset), path) for p, offset in state["offsets"].items()}
+            offsets = {parse_offset(p, path): parse_offset(str(offset), path) for p, offset in state["offsets"].items()}
         except (ValueError, KeyError, TypeError, AttributeError):
             raise CorruptOffsetsError(f"{path} on HDFS is cut or damaged: it is not what this store writes") from None
         if whose != (self._topic, self._group):

@@ -52,7 +52,7 @@ class CorruptOffsetsError(TerminalError):
     """A value that no offset store of ours wrote: damaged, cut, of a later version, or somebody else's."""
 
 
-def parsed(text: str | bytes, key: str) -> int:
+def parse_offset(text: str | bytes, key: str) -> int:
     """An offset as all stores write it, in decimal digits; CorruptOffsetsError names the key for anything else."""
     if text.isascii() and text.isdigit() and len(text) <= 19 and (offset := int(text)) <= MOST:
         return offset

@@ -20,7 +20,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
 from onceover.errors import BusyError, UnreachableError
-from onceover.offset_stores.store import CorruptOffsetsError, Stored, parsed
+from onceover.offset_stores.store import CorruptOffsetsError, Stored, parse_offset
 
 TIMEOUT_SECONDS = 10.0
 logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it tells each try; what matters is told by what is raised here
@@ -56,7 +56,7 @@ class ZooKeeperOffsetStore:
         self._there = set(names)
         if strangers := sorted(name for name in names if not name.isdigit()):
             raise CorruptOffsetsError(f"{self.place}/{strangers[0]} in ZooKeeper is no Kafka partition")
-        return Stored({int(n): parsed(v, f"{self.place}/{n} in ZooKeeper") for n, v in values.items()})
+        return Stored({int(n): parse_offset(v, f"{self.place}/{n} in ZooKeeper") for n, v in values.items()})
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """See OffsetStore."""

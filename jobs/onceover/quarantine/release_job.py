@@ -68,7 +68,7 @@ class ReleaseRun:
         if not paths:
             return Found({}, (), {})
         with attempt():
-            self._judged = self._judge(text_files.read(self._spark, paths), reason).persist(StorageLevel.DISK_ONLY)
+            self._judged = self._judge(text_files.read_text(self._spark, paths), reason).persist(StorageLevel.DISK_ONLY)
             counts = self._judged.groupBy("why", "window_ms").count().collect()  # one row a reason or window
             windows = {from_ms(row.window_ms): row["count"] for row in counts if row.why is None}
             left = {row.why: row["count"] for row in counts if row.why is not None}
@@ -83,7 +83,7 @@ class ReleaseRun:
             holding.reached(Step.BEGUN)
             with closing(self._work(chunk)) as work:
                 done = carried_out(self._connection, epoch, self._known, batch_id, work, holding)
-            releases.land(self._connection, epoch, batch_id, done.read, done.landings, chunk, who, why)
+            releases.land_release(self._connection, epoch, batch_id, done.read, done.landings, chunk, who, why)
             holding.reached(Step.LANDED)
             batches.committed(self._connection, epoch, batch_id)
             log.info("batch %d released %d records", batch_id, sum(map(len, chunk)))

@@ -61,7 +61,7 @@ class SmallFiles:
         except (HdfsError, requests.RequestException) as error:
             if is_missing(error):
                 return None
-            raise explained(self._address, error) from error
+            raise translate_error(self._address, error) from error
 
     def create(self, path: str, content: bytes) -> None:
         """A new file of that content, on its DataNodes. Raises BusyError if there is one of that name already."""
@@ -90,7 +90,7 @@ def listing(client: Client, address: str, folder: str) -> list[tuple[str, int]]:
     except (HdfsError, requests.RequestException) as error:
         if is_missing(error):
             return []
-        raise explained(address, error) from error
+        raise translate_error(address, error) from error
 
 
 @contextmanager
@@ -99,14 +99,14 @@ def explaining(address: str) -> Iterator[None]:
     try:
         yield
     except (HdfsError, requests.RequestException) as error:
-        raise explained(address, error) from error
+        raise translate_error(address, error) from error
 
 
 def is_missing(error: Exception) -> bool:
     return "FileNotFoundException" in exception_name(error) or "does not exist" in str(error)
 
 
-def explained(address: str, error: Exception) -> OnceoverError:
+def translate_error(address: str, error: Exception) -> OnceoverError:
     if isinstance(error, requests.RequestException):
         return UnreachableError(
             f"HDFS at {address} does not answer ({type(error).__name__}); start it (`onceover stack up`) or set "

@@ -19,7 +19,7 @@ from hdfs import HdfsError
 from onceover.errors import BusyError, UnknownOutcomeError
 from onceover.model.digest import Digest
 from onceover.model.raw_file import Compacted, RawFile
-from onceover.raw.hdfs import connected, exception_name, explained, explaining, first_line, listing
+from onceover.raw.hdfs import connected, exception_name, explaining, first_line, listing, translate_error
 from onceover.raw.layout import Layout
 
 _CHUNK = 1 << 20
@@ -82,7 +82,7 @@ class WindowFiles:
                 # Said by the DataNode when it could not open the file: what we began to send went nowhere.
                 raise LeaseHeldError(path, detail) from error
             if not sent:
-                raise explained(self._address, error) from error
+                raise translate_error(self._address, error) from error
             raise UnknownOutcomeError(
                 f"append of {sent} bytes to {path} ended in {detail}; nobody can say whether it arrived, the batch is "
                 "read again"

@@ -84,7 +84,7 @@ def write_anew(
         )
         for source, of_it in by_source.items():
             first, last = of_it[0].offsets.start, of_it[-1].offsets.end
-            frontiers.register(
+            frontiers.register_kafka_partitions(
                 connection,
                 epoch,
                 topic_ids.get(source.generation, f"unknown, of generation {source.generation}"),
@@ -94,20 +94,22 @@ def write_anew(
         for together, of_batch in zip(rounds, landings[: len(rounds)], strict=True):
             batch_id = batches.begin(connection, epoch, known.contract_version, [run.offsets for run in together], None)
             read = [RangeRead(run.offsets, run.digest, run.max_event_time, run.oldest_record) for run in together]
-            batches.land(connection, epoch, batch_id, read, of_batch)
+            batches.land_batch(connection, epoch, batch_id, read, of_batch)
             batches.committed(connection, epoch, batch_id)
         for together, of_batch in zip(together_released, landings[len(rounds) :], strict=True):
             batch_id = batches.begin(connection, epoch, known.contract_version, (), None)
             whole = _by_source(together)
             ids = [run.offsets for run in together]
-            releases.land(connection, epoch, batch_id, whole, of_batch, ids, _WHO, "it stands in raw as released")
+            releases.land_release(
+                connection, epoch, batch_id, whole, of_batch, ids, _WHO, "it stands in raw as released"
+            )
             batches.committed(connection, epoch, batch_id)
         return Anew(
             batches=len(rounds) + len(together_released),
             landings=sum(map(len, landings)),
             windows=len(starts),
             records=sum(run.digest.records for run in runs),
-            holes=tuple(frontiers.holes(connection, known.name)),
+            holes=tuple(frontiers.read_holes(connection, known.name)),
             beyond_reading=sum(len(run.offsets) - run.digest.records for run in runs),
         )
 

@@ -49,7 +49,7 @@ def scan(
         .select("value", F.col("_metadata.file_path"))
         .where(lines.not_empty())
         .join(F.broadcast(numbered), "file_path")
-        .transform(lines.parsed())
+        .transform(lines.parse_lines())
         .where("intact")
         .where(belongs)
         .select(*_SOURCE, "offset", "window_ms", F.struct("place", *halves, "event_ms", "kafka_timestamp").alias("one"))

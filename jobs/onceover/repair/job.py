@@ -22,7 +22,7 @@ from onceover.model.claim import CLAIM_SECONDS, Claimed, Rebuilt
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import written
 from onceover.repair import publish
-from onceover.repair.proof import Verdict, verify
+from onceover.repair.proof import Verdict, prove
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import copy_lines
 from onceover.spark.failure import in_halves
@@ -157,9 +157,9 @@ class RepairRun:
     def _judge(self, one: Claimed, rebuilt: Rebuilt, frozen: int, accounted: Sequence[OffsetRange]) -> RepairOutcome:
         if rebuilt.planned_length > frozen:
             log.warning("window %s: appended to between freezing and reading", written(one.window_start))
-            publish.give_up(self._connection, one, "the window changed during the repair; it is judged again")
+            publish.reopen(self._connection, one, "the window changed during the repair; it is judged again")
             return RepairOutcome(changed=1)
-        verdict = verify(one, rebuilt, frozen)
+        verdict = prove(one, rebuilt, frozen)
         if not verdict.is_proved:
             more = len(verdict.reasons) - 3
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
@@ -170,7 +170,7 @@ class RepairRun:
             )
         except FencedError as error:
             log.warning("%s", error)
-            publish.give_up(self._connection, one, str(error))
+            publish.reopen(self._connection, one, str(error))
             return RepairOutcome(changed=1)
         except DatabaseError as error:
             if self._connection.broken:
@@ -192,5 +192,7 @@ class RepairRun:
     ) -> RepairOutcome:
         log.error("window %s: %s", written(one.window_start), reason)
         findings = verdict.findings if verdict else ()
-        blocked = publish.fail(self._connection, self._known, one, reason, self._max_tries, findings, rebuilt, frozen)
+        blocked = publish.record_failed_try(
+            self._connection, self._known, one, reason, self._max_tries, findings, rebuilt, frozen
+        )
         return RepairOutcome(failed=1, blocked=int(blocked))

@@ -50,7 +50,7 @@ def elementary_ranges(landings: Iterable[LandingOf]) -> tuple[OffsetRange, ...]:
     return tuple(pieces)
 
 
-def verify(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
+def prove(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
     """Hold raw against the ledger: every landing's count and digest must be there, nothing must count besides."""
     reasons: list[str] = []
     findings: list[Finding] = []

@@ -12,7 +12,7 @@ from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import Certificate, FromRaw, certify, revoke
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns, count_of, digest_columns
-from onceover.ledger.findings import note_finding, resolve
+from onceover.ledger.findings import note_finding, resolve_findings
 from onceover.ledger.repair_requests import Request
 from onceover.model.claim import Claimed, Rebuilt
 from onceover.model.finding import Finding
@@ -88,11 +88,11 @@ def publish(
         )
         certify(connection, known, stated)
         _finish(connection, claimed, "published", None, rebuilt, frozen_length, before, after)
-        resolve(connection, known.name, start, f"repaired from raw by repair {claimed.repair_id}")
+        resolve_findings(connection, known.name, start, f"repaired from raw by repair {claimed.repair_id}")
     return True
 
 
-def fail(
+def record_failed_try(
     connection: Connection,
     known: Registered,
     claimed: Claimed,
@@ -129,12 +129,12 @@ def fail(
     return blocked
 
 
-def give_up(connection: Connection, claimed: Claimed, reason: str) -> None:
+def reopen(connection: Connection, claimed: Claimed, reason: str) -> None:
     """Note that somebody else has taken this window over; no try is counted."""
     _finish(connection, claimed, "unneeded", reason)
 
 
-def confirm(connection: Connection, known: Registered, request_id: int) -> list[dict[str, Any]]:
+def reread_published(connection: Connection, known: Registered, request_id: int) -> list[dict[str, Any]]:
     """Re-read what a request published; a difference revokes the certificate. Returns the request's repairs.
 
     A window that changed since (a late record) is left to the next detection, which judges it anew.

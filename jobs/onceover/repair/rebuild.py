@@ -140,11 +140,11 @@ class Rebuild:
         """The lines of all files with what they hold, and the records of all Parquet files as if they were lines."""
         found: list[DataFrame] = []
         if self._files:
-            text = text_files.read(spark, self._files.items()).transform(lines.as_records)
+            text = text_files.read_text(spark, self._files.items()).transform(lines.as_records)
             found.append(text.withColumn("is_compacted", F.lit(False)))
         if self._compacted:
             nothing_planned = {"planned_length": F.lit(0).cast("bigint"), "is_compacted": F.lit(True)}
-            found.append(parquet.read(spark, self._compacted).withColumns(nothing_planned))
+            found.append(parquet.read_parquet(spark, self._compacted).withColumns(nothing_planned))
         return reduce(DataFrame.unionByName, found)
 
     def _decided(self, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:

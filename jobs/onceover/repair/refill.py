@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.errors import BusyError
 from onceover.fault_points import Holding
-from onceover.ingest.job import driver, opened
+from onceover.ingest.job import driver, open_source
 from onceover.ledger import refills, repair_requests
 from onceover.ledger.catalog import Registered
 from onceover.ledger.drivers import as_driver
@@ -35,11 +35,11 @@ def refill(
     """
     connection, deadline = context.ledger, time.monotonic() + patience
     owner = f"{socket.gethostname()}:{os.getpid()} (refill)"
-    while refills.wanted(connection, known.name, request_id):
+    while refills.list_wanted(connection, known.name, request_id):
         try:
-            with as_driver(connection, known.name, owner) as epoch, opened(context) as (topic, offsets):
+            with as_driver(connection, known.name, owner) as epoch, open_source(context) as (topic, offsets):
                 loop = driver(spark, context, epoch, known, topic, offsets, Holding())
-                while refills.wanted(connection, known.name, request_id):
+                while refills.list_wanted(connection, known.name, request_id):
                     progress = loop.turn(refills_only=True)
                     log.info("read %d records again", progress.records)
         except BusyError:

@@ -25,7 +25,7 @@ class Restored:
     records: int | None
 
 
-def restore(
+def restore_revision(
     connection: Connection, known: Registered, window_start: datetime, source: int | None, who: str, why: str
 ) -> Restored:
     """Put the rows of a kept revision back into the aggregates, in one transaction: without a `source` those that the

@@ -31,7 +31,7 @@ def confirm(context: PipelineContext, request_id: int) -> Confirmation:
     """Re-read what a request published, revoke what differs, and say what became of each of its windows."""
     known, connection = context.require_same_contract(), context.ledger
     repair_requests.read_request(connection, known.name, request_id)
-    rows = publish.confirm(connection, known, request_id)
+    rows = publish.reread_published(connection, known, request_id)
 
     def of(state: str) -> list[tuple[str, str]]:
         return [(written(row["window_start"]), row["reason"] or "") for row in rows if row["state"] == state]

@@ -41,7 +41,7 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
 
     Text for which a Parquet file stands in stays where it is, or aside, while that file is not there as it was noted.
     """
-    going = expiries.wanted(connection, epoch.pipeline, MOST_AT_ONCE)
+    going = expiries.list_files_to_move(connection, epoch.pipeline, MOST_AT_ONCE)
     alone = _alone(connection, epoch.pipeline, files, going)
     for one in going:
         path = path_of(files.layout, one)

@@ -71,21 +71,21 @@ class LetGo:
     left: int
 
 
-def due(context: PipelineContext) -> ExpiryDue:
+def plan_expiry(context: PipelineContext) -> ExpiryDue:
     """What would go now; writes nothing. Raises UsageError for a pipeline that keeps raw for ever or has not run."""
     keeps = context.pipeline.storage.retention_ms
     if keeps is None:
         remedy = 'to let it go, write retention = "400d" under [storage] in its TOML'
         raise UsageError(f"pipeline {context.name} keeps raw for ever; {remedy}")
     context.registered()
-    files = tuple(expiries.due(context.ledger, context.name, keeps))
+    files = tuple(expiries.list_expirable(context.ledger, context.name, keeps))
     return ExpiryDue(context.name, keeps, files, expiries.kept_back(context.ledger, context.name, keeps))
 
 
-def let_go(context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: Say = lambda text: None) -> LetGo:
+def expire(context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: Say = lambda text: None) -> LetGo:
     """Let go what was listed, each file only if it still is as it was listed, and have it moved away, with what earlier
     calls have left. Killed anywhere, or called by two at once, the next call goes on."""
-    gone = expiries.let_go(context.ledger, context.name, listed.files, who, why)
+    gone = expiries.mark_expired(context.ledger, context.name, listed.files, who, why)
     return LetGo(gone, _carried_out(context, who, say))
 
 

@@ -88,7 +88,7 @@ class Checked:
     columns: Columns
 
 
-def check(spark: SparkSession, contract: Contract, file: str = "contract") -> Columns:
+def check_contract(spark: SparkSession, contract: Contract, file: str = "contract") -> Columns:
     """The columns of the contract's aggregates with their PostgreSQL types, or a MistakesError with all that is wrong.
 
     `file` is what messages call the contract. Needs a session made by `onceover.spark.session.build`. Reads no data.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from onceover.model.contract import Columns, Contract
-from onceover.spark.contract_check import check, checked
+from onceover.spark.contract_check import check_contract, checked
 
 
 def check_change(spark: SparkSession, old: Contract, new: Contract, file: str) -> tuple[Columns, list[str]]:
@@ -13,7 +13,7 @@ def check_change(spark: SparkSession, old: Contract, new: Contract, file: str) -
 
     Raises MistakesError with all that is wrong with the new one by itself; `file` is what messages call it.
     """
-    columns = check(spark, new, file)
+    columns = check_contract(spark, new, file)
     before, after = checked(spark, old).types, checked(spark, new).types
     retyped = [
         f"{'key' if name.startswith('k_') else 'measure'} {name[2:]} is of type {after[name].simpleString()}, not "

@@ -40,7 +40,7 @@ def framed(generation: str) -> Callable[[DataFrame], DataFrame]:
     return add
 
 
-def parsed() -> Callable[[DataFrame], DataFrame]:
+def parse_lines() -> Callable[[DataFrame], DataFrame]:
     """Adds what a line holds to the text lines in `value`; each column costs only what reads it.
 
     `intact` (well formed, and the CRC is right), generation string, kafka_partition int, offset bigint, event_ms bigint
@@ -96,7 +96,7 @@ def digest_halves(record_id: Column, content: Column) -> tuple[Column, Column, C
     )
 
 
-def digest_of(record_id: Column, content: Column) -> tuple[Column, Column, Column, Column, Column]:
+def aggregate_digest(record_id: Column, content: Column) -> tuple[Column, Column, Column, Column, Column]:
     """The aggregates records, high1, low1, high2, low2: the fields of a `Digest`, zeros for no rows."""
     high1, low1, high2, low2 = digest_halves(record_id, content)
     return (

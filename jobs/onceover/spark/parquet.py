@@ -18,7 +18,7 @@ COLUMNS = tuple(field.split()[0] for field in SCHEMA.split(", "))
 _ID = ("generation", "kafka_partition", "offset")
 
 
-def read(spark: SparkSession, files: Mapping[int, str]) -> DataFrame:
+def read_parquet(spark: SparkSession, files: Mapping[int, str]) -> DataFrame:
     """The records of these files under the names that parsed lines have, `intact` and `as_records`; `files` are paths
     by the windows' starts in ms, which become `window_ms`."""
     places = spark.createDataFrame([(path, ms) for ms, path in files.items()], PLACES)
@@ -59,7 +59,7 @@ def read_back(spark: SparkSession, folder: str) -> dict[int, Row]:
             F.min("file_path").alias("path"),
             (F.min("file_path") == F.max("file_path")).alias("is_one"),
             F.max("file_size").alias("bytes"),
-            *lines.digest_of(F.col("id"), F.col("content")),
+            *lines.aggregate_digest(F.col("id"), F.col("content")),
         )
         .collect()  # one row a window
     )

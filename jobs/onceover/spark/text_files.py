@@ -14,7 +14,7 @@ QUARANTINE = -1
 """The `window_ms` of lines in quarantine: no window starts before 1970."""
 
 
-def read(spark: SparkSession, files: Collection[tuple[int, str]]) -> DataFrame:
+def read_text(spark: SparkSession, files: Collection[tuple[int, str]]) -> DataFrame:
     """What `lines.parsed` adds to the lines of these files, `window_ms`, and the bytes that Spark planned to read of
     the file: `planned_length`. `files` are the windows' starts in ms, or QUARANTINE, with the paths."""
     places = spark.createDataFrame([(path, window_ms) for window_ms, path in files], PLACES)
@@ -24,5 +24,5 @@ def read(spark: SparkSession, files: Collection[tuple[int, str]]) -> DataFrame:
         .where(lines.not_empty())
         .join(F.broadcast(places), "file_path")
         .drop("file_path")
-        .transform(lines.parsed())
+        .transform(lines.parse_lines())
     )

@@ -19,7 +19,7 @@ from rich.table import Table
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
 from onceover.fault_points import Step
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover.model.finding_kinds import Kind
 from onceover.model.pipeline import OFFSET_STORES
 from onceover_demo.experiments import auto_commit, late_commit, stores
@@ -71,7 +71,7 @@ def main() -> int:
 def _run(console: Console, stack: Stack) -> Iterator[Row]:
     console.rule("[bold]Starting Kafka, HDFS, PostgreSQL, ZooKeeper and HBase", align="left")
     stack.up({*GROUPS, "zookeeper", "hbase"} - {"airflow"}, say=print_part(console))
-    migrate(address("postgres"))
+    upgrade_schema(address("postgres"))
     console.rule("[bold]1. enable.auto.commit=true, stopped after 10 s", align="left")
     one = auto_commit.run()
     yield Row("1 auto-commit", "100,006 records, 2 s, 50/s", one.outcome.lost, one.outcome.repeated, "records missing",

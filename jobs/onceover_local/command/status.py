@@ -6,7 +6,7 @@ import typer
 
 from onceover.cli.arguments import AsJson
 from onceover.cli.exit_codes import FAILED, epilog
-from onceover.cli.output import as_json, say, styled, table
+from onceover.cli.output import as_json, draw_table, say, styled
 from onceover_local.stack import Stack
 
 
@@ -45,6 +45,6 @@ def status(json: AsJson = False) -> None:
             (each.name, styled(each.state), None if each.pid is None else str(each.pid), each.address or None, each.log)
             for each in found
         ]
-        say(table(["process", "state", "pid", "address", "log"], rows))
+        say(draw_table(["process", "state", "pid", "address", "log"], rows))
     if any(each.state != "up" for each in found):
         raise typer.Exit(FAILED)

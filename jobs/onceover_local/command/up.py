@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from onceover.cli.exit_codes import epilog
-from onceover.cli.output import err, safe, say, table
+from onceover.cli.output import draw_table, err, safe, say
 from onceover.config import endpoints
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover_local.stack import Stack, surroundings
 
 Cluster = Annotated[
@@ -47,7 +47,7 @@ def up(parts: Parts = None, cluster: Cluster = False) -> None:
     with err().status("starting ...") as status:
         stack.up(wanted, lambda part, what: status.console.print(f"{part:22} {safe(what)}", style="dim"))
         if {"postgres", "airflow"} & set(wanted):
-            migrate(endpoints.address("postgres"))
+            upgrade_schema(endpoints.address("postgres"))
     _show_addresses()
     if "airflow" in wanted:
         password = stack.local / "secrets" / "airflow-admin"
@@ -60,6 +60,6 @@ def up(parts: Parts = None, cluster: Cluster = False) -> None:
 
 
 def _show_addresses() -> None:
-    found = endpoints.read(endpoints.endpoints_file())
-    say(table(["part", "address"], found.items()))
+    found = endpoints.read_endpoints(endpoints.endpoints_file())
+    say(draw_table(["part", "address"], found.items()))
     say(f"These addresses stand in {endpoints.endpoints_file()}", whole=True)

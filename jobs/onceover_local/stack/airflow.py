@@ -15,7 +15,7 @@ import requests
 
 from onceover.config.airflow import POOL
 from onceover.errors import TransientError, UnreachableError
-from onceover_local.stack.files import secret, write_whole
+from onceover_local.stack.files import make_secret, write_whole
 from onceover_local.stack.place import Place, Say
 from onceover_local.stack.ports import LOOPBACK
 from onceover_local.stack.postgres import Postgres
@@ -50,7 +50,7 @@ class AirflowProcess:
         self.process = Process(self.name, place.local)
 
     def prepare(self, say: Say) -> Command:
-        passwords = {user: secret(self._place.local / "secrets", f"airflow-{user}") for user in USERS}
+        passwords = {user: make_secret(self._place.local / "secrets", f"airflow-{user}") for user in USERS}
         write_whole(self._folder / "passwords.json", json.dumps(passwords) + "\n", mode=0o600)
         environment = self.environment()
         if self._what == "api-server":
@@ -96,7 +96,7 @@ class AirflowProcess:
 
     def _ensure_pool(self) -> None:
         """A task in a pool that does not exist would wait for ever. One that somebody has resized stays as it is."""
-        login = {"username": "admin", "password": secret(self._place.local / "secrets", "airflow-admin")}
+        login = {"username": "admin", "password": make_secret(self._place.local / "secrets", "airflow-admin")}
         try:
             with requests.Session() as http:
                 http.trust_env = False
@@ -113,7 +113,7 @@ class AirflowProcess:
     def environment(self) -> dict[str, str]:
         """What all four processes are told."""
         place, secrets = self._place, self._place.local / "secrets"
-        fernet = base64.urlsafe_b64encode(secret(secrets, "airflow-fernet").encode()[:32]).decode()
+        fernet = base64.urlsafe_b64encode(make_secret(secrets, "airflow-fernet").encode()[:32]).decode()
         spark = master_url(place) if self._on_cluster else "local[2]"
         airflow = {
             "CORE__DAGS_FOLDER": place.home / "dags",
@@ -133,8 +133,8 @@ class AirflowProcess:
             "API__PORT": place.ports["airflow"],
             "API__BASE_URL": self.address(),
             "API__WORKERS": 1,
-            "API__SECRET_KEY": secret(secrets, "airflow-api"),
-            "API_AUTH__JWT_SECRET": secret(secrets, "airflow-jwt"),
+            "API__SECRET_KEY": make_secret(secrets, "airflow-api"),
+            "API_AUTH__JWT_SECRET": make_secret(secrets, "airflow-jwt"),
             "WORKERS__MIN_HEARTBEAT_INTERVAL": 1,  # else a task that is skipped or fails ends 5 s later
             "DAG_PROCESSOR__REFRESH_INTERVAL": 5,
             "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": 30,  # each parse costs a second of a core

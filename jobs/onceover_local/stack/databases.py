@@ -6,7 +6,7 @@ import psycopg
 from psycopg import sql
 
 
-def answers(uri: str) -> bool:
+def accepts_login(uri: str) -> bool:
     """Whether the server lets us in there."""
     try:
         with psycopg.connect(uri, connect_timeout=2):

@@ -44,7 +44,7 @@ def made_whole(folder: Path) -> Iterator[Path]:
     shutil.rmtree(workshop)
 
 
-def secret(folder: Path, name: str) -> str:
+def make_secret(folder: Path, name: str) -> str:
     """The secret of that name, made at its first use and kept for ever in a file only its owner reads."""
     file = folder / name
     if not file.exists():

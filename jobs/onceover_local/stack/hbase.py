@@ -12,7 +12,7 @@ from onceover_local.stack.files import hadoop_xml, write_whole
 from onceover_local.stack.jars import class_path
 from onceover_local.stack.part import LOGGING, java
 from onceover_local.stack.place import Place, Say
-from onceover_local.stack.ports import LOOPBACK, answers
+from onceover_local.stack.ports import LOOPBACK, is_listening
 from onceover_local.stack.process import Command, Process
 
 _OPENED: Final = ("java.lang", "java.lang.reflect", "java.nio", "java.util", "java.util.concurrent", "sun.nio.ch")
@@ -35,7 +35,7 @@ class HBase:
         return _command(self._place, say, "-Xmx512m", "org.apache.hadoop.hbase.master.HMaster", "start")
 
     def ready(self) -> bool:
-        return all(answers(self._place.ports[port]) for port in self.ports)
+        return all(is_listening(self._place.ports[port]) for port in self.ports)
 
     def finish(self, say: Say) -> None:
         pass
@@ -65,7 +65,7 @@ class HBaseThrift:
         return _command(self._place, say, "-Xmx128m", main, "start", "-b", LOOPBACK, "-p", port)
 
     def ready(self) -> bool:
-        if not answers(self._place.ports["hbase-thrift"]):
+        if not is_listening(self._place.ports["hbase-thrift"]):
             return False
         try:
             connection = happybase.Connection(LOOPBACK, self._place.ports["hbase-thrift"], timeout=5000)

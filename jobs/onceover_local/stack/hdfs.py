@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from onceover_local.stack.files import hadoop_xml, made_whole, write_whole
 from onceover_local.stack.jars import class_path
-from onceover_local.stack.part import LOGGING, java, told
+from onceover_local.stack.part import LOGGING, get_json, java
 from onceover_local.stack.place import Place, Say
-from onceover_local.stack.ports import LOOPBACK, answers
+from onceover_local.stack.ports import LOOPBACK, is_listening
 from onceover_local.stack.process import Command, Process, run_once
 
 REPLICAS: Final = 2
@@ -53,7 +53,7 @@ class NameNode:
         return Command((*start, "org.apache.hadoop.hdfs.server.namenode.NameNode"), configuration=configuration)
 
     def ready(self) -> bool:
-        if not answers(self._place.ports["namenode"]):
+        if not is_listening(self._place.ports["namenode"]):
             return False
         state = _bean(self.address(), "service=NameNode,name=FSNamesystemState")
         if state.get("FSState") != "Operational" or state.get("NumLiveDataNodes", 0) < self._datanodes:
@@ -127,7 +127,7 @@ class DataNode:
         return Command((*start, "org.apache.hadoop.hdfs.server.datanode.DataNode"), configuration=configuration)
 
     def ready(self) -> bool:
-        if not all(answers(self._place.ports[port]) for port in self.ports):
+        if not all(is_listening(self._place.ports[port]) for port in self.ports):
             return False
         activity = _bean(self.address(), "service=DataNode,name=DataNodeActivity*")
         return bool(activity.get("BlockReportsNumOps", 0) >= 1)
@@ -163,7 +163,7 @@ class DataNode:
 
 def _bean(address: str, name: str) -> dict[str, Any]:
     """What a daemon says of itself under that name; nothing if it does not answer."""
-    beans: list[dict[str, Any]] = told(f"{address}/jmx?qry=Hadoop:{name}").get("beans", [])
+    beans: list[dict[str, Any]] = get_json(f"{address}/jmx?qry=Hadoop:{name}").get("beans", [])
     return beans[0] if beans else {}
 
 

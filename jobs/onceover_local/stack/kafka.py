@@ -15,7 +15,7 @@ from onceover_local.stack.files import made_whole, properties, write_whole
 from onceover_local.stack.jars import class_path
 from onceover_local.stack.part import java
 from onceover_local.stack.place import Place, Say
-from onceover_local.stack.ports import LOOPBACK, answers
+from onceover_local.stack.ports import LOOPBACK, is_listening
 from onceover_local.stack.process import Command, Process, run_once
 
 _LOGGING: Final = """\
@@ -70,7 +70,7 @@ class Kafka:
         return Command((*start, "kafka.Kafka", str(configuration)), configuration=settings)
 
     def ready(self) -> bool:
-        if not answers(self._place.ports["kafka"]):
+        if not is_listening(self._place.ports["kafka"]):
             return False
         # Its own complaints about a broker that is just starting would only frighten: log_level 0 is silence.
         client = AdminClient({"bootstrap.servers": self.address(), "log_level": 0, "socket.timeout.ms": 2000})

@@ -66,7 +66,7 @@ class Part(Protocol):
         """What it adds to endpoints.json."""
 
 
-def told(address: str) -> dict[str, Any]:
+def get_json(address: str) -> dict[str, Any]:
     """The JSON object that a process answers there with; an empty one if it does not answer."""
     try:
         with _direct.open(address, timeout=2) as answer:

@@ -56,7 +56,7 @@ def is_free(port: int) -> bool:
     return True
 
 
-def answers(port: int) -> bool:
+def is_listening(port: int) -> bool:
     """Whether anything listens there."""
     with socket.socket() as probe:
         probe.settimeout(1)

@@ -18,9 +18,9 @@ import psutil
 
 from onceover.errors import ConfigurationError
 from onceover_local.stack import databases
-from onceover_local.stack.files import made_whole, secret, write_whole
+from onceover_local.stack.files import made_whole, make_secret, write_whole
 from onceover_local.stack.place import Place, Say, closed_to_others
-from onceover_local.stack.ports import LOOPBACK, answers
+from onceover_local.stack.ports import LOOPBACK, is_listening
 from onceover_local.stack.process import Command, Process, run_once
 
 _SUPERUSER: Final = "postgres"
@@ -54,7 +54,7 @@ class Postgres:
         folder = self._place.make_folder(self.name, say, for_another_user=_is_root())
         binaries = _binaries_for_another_user(folder) if _is_root() else _binaries()
         roles = (_SUPERUSER, *_DATABASES)
-        lines = [f"{LOOPBACK}:*:*:{role}:{secret(self._secrets, f'postgres-{role}')}" for role in roles]
+        lines = [f"{LOOPBACK}:*:*:{role}:{make_secret(self._secrets, f'postgres-{role}')}" for role in roles]
         write_whole(self._passwords, "\n".join(lines) + "\n", mode=0o600)
         if not self._data.exists():
             say(self.name, "makes its data folder")
@@ -76,11 +76,11 @@ class Postgres:
         }
 
     def ready(self) -> bool:
-        return answers(self._place.ports["postgres"]) and databases.answers(self.uri(_SUPERUSER))
+        return is_listening(self._place.ports["postgres"]) and databases.accepts_login(self.uri(_SUPERUSER))
 
     def finish(self, say: Say) -> None:
         for name in _DATABASES:
-            databases.ensure(self.uri(_SUPERUSER), name, secret(self._secrets, f"postgres-{name}"))
+            databases.ensure(self.uri(_SUPERUSER), name, make_secret(self._secrets, f"postgres-{name}"))
 
     def address(self) -> str:
         return f"{LOOPBACK}:{self._place.ports['postgres']}"
@@ -109,7 +109,7 @@ class Postgres:
     def _initialise(self, binaries: Path) -> None:
         with made_whole(self._data) as scratch:
             password = scratch.with_suffix(".password")
-            write_whole(password, secret(self._secrets, f"postgres-{_SUPERUSER}"), mode=0o600)
+            write_whole(password, make_secret(self._secrets, f"postgres-{_SUPERUSER}"), mode=0o600)
             if _is_root():
                 for each in (scratch, password):
                     shutil.chown(each, user=_nobody().pw_uid, group=_nobody().pw_gid)

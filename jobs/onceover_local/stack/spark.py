@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from onceover_local.stack.part import java, told
+from onceover_local.stack.part import get_json, java
 from onceover_local.stack.place import Place, Say
 from onceover_local.stack.ports import LOOPBACK
 from onceover_local.stack.process import Command, Process
@@ -105,7 +105,7 @@ class SparkWorker:
 
 def state(place: Place) -> dict[str, Any]:
     """What the master says of itself, its workers and applications; nothing if it does not answer."""
-    return told(f"http://{LOOPBACK}:{place.ports[f'{SparkMaster.name}-http']}/json/")
+    return get_json(f"http://{LOOPBACK}:{place.ports[f'{SparkMaster.name}-http']}/json/")
 
 
 def _command(what: str, arguments: tuple[str, ...], folder: Path, options: Mapping[str, str]) -> Command:

@@ -22,7 +22,7 @@ from onceover.errors import TransientError, UsageError
 from onceover_local.stack.files import write_whole
 from onceover_local.stack.part import Part, PartStatus, State
 from onceover_local.stack.place import Place, Say, remove_elsewhere
-from onceover_local.stack.ports import Ports, answers
+from onceover_local.stack.ports import Ports, is_listening
 from onceover_local.stack.process import Process, ServerError, wait_for
 from onceover_local.stack.waves import GROUPS, stop_order, waves_by_group
 
@@ -103,7 +103,7 @@ class Stack:
         """Kept ports of parts that do not run, where something else listens. The next start takes others."""
         kept = self._ports.all()
         idle = (part for part in self._parts() if part.process.pid() is None)
-        return {name: kept[name] for part in idle for name in part.ports if name in kept and answers(kept[name])}
+        return {name: kept[name] for part in idle for name in part.ports if name in kept and is_listening(kept[name])}
 
     def pid(self, name: str) -> int:
         """The running process. Raises TransientError if it does not run."""

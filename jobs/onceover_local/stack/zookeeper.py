@@ -9,7 +9,7 @@ from onceover_local.stack.files import properties, write_whole
 from onceover_local.stack.jars import class_path
 from onceover_local.stack.part import LOGGING, java
 from onceover_local.stack.place import Place, Say
-from onceover_local.stack.ports import LOOPBACK, answers
+from onceover_local.stack.ports import LOOPBACK, is_listening
 from onceover_local.stack.process import Command, Process
 
 
@@ -48,7 +48,7 @@ class ZooKeeper:
         return Command((*argv, str(configuration)), configuration=settings)
 
     def ready(self) -> bool:
-        if not answers(self._place.ports["zookeeper"]):
+        if not is_listening(self._place.ports["zookeeper"]):
             return False
         try:
             with socket.create_connection((LOOPBACK, self._place.ports["zookeeper"]), timeout=2) as asked:

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from onceover.errors import TerminalError
 from onceover_airflow.run_request import Asked, chosen_name
 from onceover_airflow.spark_job import SparkJobOperator
-from onceover_airflow.tables import shortened, table
+from onceover_airflow.tables import format_table, shortened
 from onceover_airflow.who import who_asked
 from onceover_airflow.windows import DataInterval
 
@@ -42,7 +42,7 @@ class AskAuditOperator(BaseOperator):
                 if asked.window_range is not None:
                     reject_future_range(opened, asked.window_range)
                     start, end = asked.window_range.start, asked.window_range.end
-            audit_id = audit_service.ask(opened, "log", start=start, end=end, who=who_asked(run))
+            audit_id = audit_service.request_audit(opened, "log", start=start, end=end, who=who_asked(run))
         if audit_id is None:
             raise AirflowSkipException(f"pipeline {opened.name} has not run yet")
         return audit_id
@@ -68,11 +68,11 @@ class AuditOperator(SparkJobOperator):
             found = dict(audit_service.result(opened, audit_id))
         differing = [row for row in found["rows"] if not row["equal"]]
         counts = {name: found[name] for name in ("windows", "differing", "offsets", "records")}
-        self.log.info("Kafka, raw and aggregates of %s:\n%s", self.pipeline, table([counts]))
+        self.log.info("Kafka, raw and aggregates of %s:\n%s", self.pipeline, format_table([counts]))
         if differing:
             sides = ("window", "kafka", "raw", "raw_lines", "aggregates", "rows_differing")
             shown = [{**{side: row[side] for side in sides}, "ids": _ids(row)} for row in differing]
-            self.log.warning("what differs:\n%s", table(shown))
+            self.log.warning("what differs:\n%s", format_table(shown))
             raise TerminalError(
                 f"{self.pipeline}: {found['differing']} of {found['windows']} windows differ, the first is "
                 f"{differing[0]['window']}; see all of it with SELECT result FROM onceover.audit WHERE audit_id = "

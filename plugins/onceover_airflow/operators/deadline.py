@@ -28,5 +28,5 @@ class DeadlineOperator(BaseOperator):
         with open_pipeline(chosen_name(self.pipeline), "deadlines") as opened:
             name, windows = opened.name, deadlines.overdue(opened)
         if windows:
-            raise TerminalError(deadlines.complaint(name, windows))
+            raise TerminalError(deadlines.describe_overdue(name, windows))
         self.log.info("%s: no window has missed its deadline since the last look", name)

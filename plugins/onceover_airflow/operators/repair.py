@@ -16,7 +16,7 @@ from onceover.model.json_text import plain
 from onceover_airflow.metrics import count
 from onceover_airflow.run_request import Asked, chosen_name
 from onceover_airflow.spark_job import SparkJobOperator
-from onceover_airflow.tables import evidence_table, shortened, table
+from onceover_airflow.tables import evidence_table, format_table, shortened
 from onceover_airflow.who import who_asked
 from onceover_airflow.windows import DataInterval
 
@@ -75,12 +75,12 @@ class DetectOperator(BaseOperator):
     def _planned(self, name: str, planned: Sequence[PlannedRepair]) -> dict[str, Any]:
         rows: list[dict[str, Any]] = plain(planned)
         shown = [{**row, "findings": [finding["kind"] for finding in row["findings"]]} for row in rows]
-        self.log.info("dry run, nothing was written; a repair of %s would do this:\n%s", name, table(shown))
+        self.log.info("dry run, nothing was written; a repair of %s would do this:\n%s", name, format_table(shown))
         return shortened({"pipeline": name, "dry_run": True, "request_id": None, "windows": len(rows), "plan": rows})
 
     def _found(self, name: str, found: dict[str, Any]) -> dict[str, Any]:
         counts = {key: value for key, value in found.items() if isinstance(value, int) and key != "request_id"}
-        self.log.info("%s:\n%s", name, table([{"failed": len(found["failed"]), **counts}]))
+        self.log.info("%s:\n%s", name, format_table([{"failed": len(found["failed"]), **counts}]))
         if found["failed"]:
             self.log.info("failed windows, with their evidence:\n%s", evidence_table(found["failed"]))
         if found["findings"]:
@@ -117,9 +117,9 @@ class RepairOperator(SparkJobOperator):
     def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage[Any, Any]:
         """What OpenLineage's provider asks every operator for when its task has ended, well or not. Where that is not
         installed, nobody asks."""
-        from onceover_airflow.lineage import of_repair
+        from onceover_airflow.lineage import lineage_facets
 
-        return of_repair(chosen_name(self.pipeline), request_of(self.detection))
+        return lineage_facets(chosen_name(self.pipeline), request_of(self.detection))
 
 
 class ConfirmOperator(BaseOperator):
@@ -144,11 +144,11 @@ class ConfirmOperator(BaseOperator):
         count(confirmation)
         result: dict[str, Any] = plain(confirmation)
         counts = {key: len(value) if isinstance(value, list) else value for key, value in result.items()}
-        self.log.info("confirmed by reading back:\n%s", table([counts]))
+        self.log.info("confirmed by reading back:\n%s", format_table([counts]))
         for trouble in ("failed", "newly_blocked", "revoked"):
             if rows := [{"window": window, "reason": reason} for window, reason in result[trouble]]:
-                self.log.warning("%s:\n%s", trouble.replace("_", " "), table(rows))
-        if lost := complaint(self.pipeline, confirmation.revoked, confirmation.newly_blocked):
+                self.log.warning("%s:\n%s", trouble.replace("_", " "), format_table(rows))
+        if lost := describe_worse(self.pipeline, confirmation.revoked, confirmation.newly_blocked):
             raise TerminalError(lost)
         return shortened(result)
 
@@ -161,7 +161,7 @@ def request_of(detection: object) -> int | None:
     return None if request is None else int(request)
 
 
-def complaint(
+def describe_worse(
     pipeline: str, revoked: Sequence[tuple[str, str]], newly_blocked: Sequence[tuple[str, str]]
 ) -> str | None:
     """One line for whoever is on call, or None if nothing got worse. Each entry is a window with its reason."""

@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator, Context
 from onceover.model.json_text import plain
 from onceover.model.window import written
 from onceover_airflow.run_request import Asked, chosen_name
-from onceover_airflow.tables import XCOM_ROWS, table
+from onceover_airflow.tables import XCOM_ROWS, format_table
 from onceover_airflow.who import who_asked
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ class ExpireOperator(BaseOperator):
                 return None
             asked, run = Asked.of_form(context["params"]), context["dag_run"]
             who, why = who_asked(run), asked.reason or f"{run.dag_id}, run {run.run_id}"
-            listed = retention_service.due(opened)
+            listed = retention_service.plan_expiry(opened)
             what = "dry run, nothing is written" if asked.dry_run else "goes"
             self.log.info("%s, %s, for %s, because: %s\n%s", name, what, who, why, _files(listed))
             if asked.dry_run:
                 return {**plain(listed), "dry_run": True}
-            went = retention_service.let_go(opened, listed, who, why, self._say)
+            went = retention_service.expire(opened, listed, who, why, self._say)
         result = {**plain(listed), "let_go": went.let_go, "left": went.left, "who": who, "why": why}
         self.log.info("%s: %s files let go", name, f"{went.let_go:,}")
         if went.left:
@@ -75,4 +75,4 @@ def _files(listed: ExpiryDue) -> str:
     ]
     more = f"\nand {len(listed.files) - XCOM_ROWS:,} more" if len(listed.files) > XCOM_ROWS else ""
     kept = f"\n{listed.kept_back:,} windows as old stay: not certified, blocked, or held by a repair"
-    return table(rows) + more + (kept if listed.kept_back else "")
+    return format_table(rows) + more + (kept if listed.kept_back else "")

@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator, Context
 from onceover.errors import BusyError, TerminalError
 from onceover.model.json_text import plain
 from onceover_airflow.run_request import chosen_name
-from onceover_airflow.tables import evidence_table, shortened, table
+from onceover_airflow.tables import evidence_table, format_table, shortened
 
 
 class SweepOperator(BaseOperator):
@@ -34,10 +34,10 @@ class SweepOperator(BaseOperator):
             name, swept = opened.name, sweep.sweep_pipeline(opened, say=self._say)
         result: dict[str, Any] = plain(swept)
         counts = {key: value for key, value in result.items() if isinstance(value, int)}
-        self.log.info("%s:\n%s", name, table([{**counts, "differing": len(result["differing"])}]))
+        self.log.info("%s:\n%s", name, format_table([{**counts, "differing": len(result["differing"])}]))
         if result["differing"]:
             self.log.warning("no longer as certified:\n%s", evidence_table(result["differing"]))
-            raise TerminalError(complaint(result))
+            raise TerminalError(describe_differing(result))
         if swept.waiting:
             raise BusyError(
                 f"{name}: {swept.waiting} windows may differ only because of a batch that has not ended yet"
@@ -48,7 +48,7 @@ class SweepOperator(BaseOperator):
         self.log.info("compared %s of %s certified windows", f"{done:,}", f"{of:,}")
 
 
-def complaint(result: dict[str, Any]) -> str:
+def describe_differing(result: dict[str, Any]) -> str:
     """One line for whoever is on call."""
     windows = [each["window"] for each in result["differing"]]
     more = f" and {len(windows) - 5} more" if len(windows) > 5 else ""

@@ -15,9 +15,9 @@ from onceover.cli.app import app
 from onceover.config import endpoints
 from onceover.config.pipelines import find
 from onceover.ledger import batches, drivers, frontiers, increments
-from onceover.ledger.catalog import Registered, register
+from onceover.ledger.catalog import Registered, register_pipeline
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
 from onceover.model.contract import Column, Columns
@@ -82,7 +82,7 @@ class Planted:
         self.name, self.connection, self.known, self.files = name, connection, known, files
         self.epoch = drivers.acquire(connection, name, "test:1")
         origin = {SOURCE: Start(0, 0)}
-        frontiers.register(connection, self.epoch, "XzoLHAAAAAAAAAAAAAAAAA", origin, {SOURCE: 1_000})
+        frontiers.register_kafka_partitions(connection, self.epoch, "XzoLHAAAAAAAAAAAAAAAAA", origin, {SOURCE: 1_000})
 
     def batch(self, start: int, hours: Mapping[int, int], *, counts: bool = True, lands: bool = True) -> int:
         """A batch of offsets from `start` on, with so many records for each hour of the day."""
@@ -94,7 +94,7 @@ class Planted:
             increments.increment(self.connection, self.epoch, self.known.table, batch_id, control)
         if lands:
             read = RangeRead(whole, digest(sum(hours.values())), hour_of(max(hours)) + timedelta(minutes=59))
-            batches.land(self.connection, self.epoch, batch_id, [read], landings)
+            batches.land_batch(self.connection, self.epoch, batch_id, [read], landings)
         return batch_id
 
     def close_before(self, hour: int) -> None:
@@ -111,7 +111,7 @@ class Planted:
 
     def die(self) -> None:
         """The driver is gone: its heartbeat is no longer fresh."""
-        drivers.release(self.connection, self.epoch)
+        drivers.end_epoch(self.connection, self.epoch)
 
     def append(self, hour: int, data: bytes) -> tuple[int, int]:
         done = self.files.append(self.files.layout.window_file(hour_of(hour)), [data])
@@ -137,10 +137,10 @@ def planted(home: Path) -> Iterator[Planted]:
     name = f"cli_{uuid.uuid4().hex[:8]}"
     (home / "pipelines" / f"{name}.toml").write_text(TOML.format(name=name))
     pipeline = find(name, home)
-    migrate(endpoints.address("postgres"))
+    upgrade_schema(endpoints.address("postgres"))
     columns = Columns((Column("place", "text"),), (Column("things", "bigint", "count"),))
     with connect(endpoints.address("postgres"), "onceover test") as connection:
-        known = register(connection, pipeline, columns)
+        known = register_pipeline(connection, pipeline, columns)
         files = WindowFiles(endpoints.address("webhdfs"), Layout(pipeline.storage.raw_root, name))
         yield Planted(name, connection, known, files)
 

@@ -173,7 +173,7 @@ def test_interrupted_entry_cleans_up_before_the_command_ends(tmp_path: Path) -> 
         "try:\n    marks.write_text('holds')\n    time.sleep(60)\n"
         "finally:\n    time.sleep(0.3)\n    marks.write_text('let go')\n"
     )
-    code = f"import sys; from onceover.cli.spark_entry import run; run([sys.executable, {str(child)!r}])"
+    code = f"import sys; from onceover.cli.spark_entry import run_entry; run_entry([sys.executable, {str(child)!r}])"
     for number, expected in ((signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM)):
         process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
         _wait_for(lambda: marks.exists() and marks.read_text() == "holds")
@@ -193,7 +193,7 @@ def test_entry_ends_when_the_command_is_killed(tmp_path: Path) -> None:
         "try:\n    marks.write_text('holds')\n    time.sleep(60)\n"
         "finally:\n    marks.write_text('let go')\n"
     )
-    code = f"import sys; from onceover.cli.spark_entry import run; run([sys.executable, {str(child)!r}])"
+    code = f"import sys; from onceover.cli.spark_entry import run_entry; run_entry([sys.executable, {str(child)!r}])"
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     _wait_for(lambda: marks.exists() and marks.read_text() == "holds")
     process.kill()

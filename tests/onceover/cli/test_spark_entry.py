@@ -7,7 +7,7 @@ import sys
 import pytest
 import typer
 
-from onceover.cli.spark_entry import told
+from onceover.cli.spark_entry import read_result
 
 
 def _program(text: str) -> list[str]:
@@ -15,7 +15,7 @@ def _program(text: str) -> list[str]:
 
 
 def test_entrys_answer_is_its_last_printed_line() -> None:
-    assert told(_program('print("starting"); print(\'{"records": 3}\')')) == {"records": 3}
+    assert read_result(_program('print("starting"); print(\'{"records": 3}\')')) == {"records": 3}
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_entrys_exit_code_and_error_are_passed_on(
     program: str, code: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as ended:
-        told(_program(program))
+        read_result(_program(program))
     assert ended.value.exit_code == code
     said = capsys.readouterr().err
     assert says in said if says else said == ""

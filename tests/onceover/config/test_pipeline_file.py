@@ -10,7 +10,7 @@ import pytest
 
 from onceover.config.endpoints import home
 from onceover.config.mistakes import MistakesError
-from onceover.config.pipeline_file import read
+from onceover.config.pipeline_file import read_pipeline
 from onceover.config.pipelines import all_pipelines, find, names
 from onceover.errors import ConfigurationError, UsageError
 from onceover.model.batch_plan import SHARDING
@@ -37,7 +37,7 @@ def written(root: Path, text: str, name: str = "orders.toml") -> Path:
 
 def mistakes(root: Path, text: str, name: str = "orders.toml") -> list[str]:
     with pytest.raises(MistakesError) as caught:
-        read(written(root, text, name))
+        read_pipeline(written(root, text, name))
     assert "\n" not in str(caught.value)
     return [str(mistake) for mistake in caught.value.mistakes]
 
@@ -58,7 +58,7 @@ def test_the_shipped_pipeline_is_what_its_file_says() -> None:
 
 
 def test_all_that_can_be_left_out_has_a_default(tmp_path: Path) -> None:
-    orders = read(written(tmp_path, SMALLEST))
+    orders = read_pipeline(written(tmp_path, SMALLEST))
 
     assert orders.name == "orders"
     assert orders.contract.format == "json"
@@ -74,7 +74,7 @@ def test_all_that_can_be_left_out_has_a_default(tmp_path: Path) -> None:
 def test_a_bound_may_be_none(tmp_path: Path) -> None:
     text = SMALLEST + '[contract.bounds]\nhorizon = "none"\nskew = "90s"\n'
 
-    orders = read(written(tmp_path, text))
+    orders = read_pipeline(written(tmp_path, text))
 
     assert (orders.contract.horizon_ms, orders.contract.skew_ms) == (None, 90_000)
 
@@ -169,7 +169,7 @@ def test_a_file_in_another_encoding_is_told_with_its_line(tmp_path: Path) -> Non
     path.write_bytes(b"# one\n# caf\xe9\n")
 
     with pytest.raises(ConfigurationError, match="line 2 is not UTF-8"):
-        read(path)
+        read_pipeline(path)
 
 
 @pytest.mark.parametrize("root", ["raw", "/raw/", "//raw", "hdfs://host/raw", "/raw dir", "/", "/a:b", "/raw/."])
@@ -205,7 +205,7 @@ def test_a_files_name_must_do_as_a_tables_name(tmp_path: Path, name: str) -> Non
 def test_client_properties_are_passed_on_as_text(tmp_path: Path) -> None:
     text = SMALLEST + '[kafka]\nsecurity.protocol = "SSL"\n"fetch.min.bytes" = 1\n"socket.keepalive.enable" = true\n'
 
-    kafka = read(written(tmp_path, text)).kafka
+    kafka = read_pipeline(written(tmp_path, text)).kafka
 
     assert kafka == {"security.protocol": "SSL", "fetch.min.bytes": "1", "socket.keepalive.enable": "true"}
 
@@ -262,7 +262,7 @@ def test_a_contract_comes_back_from_its_definition() -> None:
 
 def test_fingerprint_changes_with_sql_and_not_with_policy(tmp_path: Path) -> None:
     def fingerprint(text: str) -> str:
-        return read(written(tmp_path, text)).contract.fingerprint()
+        return read_pipeline(written(tmp_path, text)).contract.fingerprint()
 
     first = fingerprint(SMALLEST)
 

@@ -15,9 +15,9 @@ from bench.large_ledger import LargeLedger, Planted
 
 from onceover.config.endpoints import address
 from onceover.detection import evidence
-from onceover.detection.look import Look, look
+from onceover.detection.look import Look, judge_windows
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.queries import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.observability import snapshot
@@ -32,7 +32,7 @@ LARGE_TABLES = ["batch", "batch_range", "landing", "landing_part"]
 
 @pytest.fixture(scope="module")
 def connection(stack: Stack) -> Iterator[Connection]:
-    migrate(address("postgres"))
+    upgrade_schema(address("postgres"))
     with connect(address("postgres"), "test") as connection:
         yield connection
 
@@ -64,7 +64,7 @@ def rows_read(connection: Connection) -> tuple[int, int]:
 
 
 def test_planted_failures_are_all_found_and_nothing_else(connection: Connection, ledger: LargeLedger) -> None:
-    seen = look(connection, ledger.known.name, ledger.files, None, every=False)
+    seen = judge_windows(connection, ledger.known.name, ledger.files, None, every=False)
 
     assert set(ledger.planted.values()) == set(large_ledger.SHOWS)
     assert len(ledger.planted) == FAILURES
@@ -74,7 +74,7 @@ def test_planted_failures_are_all_found_and_nothing_else(connection: Connection,
 
 
 def test_digest_difference_with_equal_count_is_shown_as_its_own(connection: Connection, ledger: LargeLedger) -> None:
-    seen = look(connection, ledger.known.name, ledger.files, None, every=False)
+    seen = judge_windows(connection, ledger.known.name, ledger.files, None, every=False)
 
     def differences(what: Planted) -> set[object]:
         at = [start for start, planted in ledger.planted.items() if planted == what]
@@ -87,7 +87,7 @@ def test_digest_difference_with_equal_count_is_shown_as_its_own(connection: Conn
 def test_detection_skips_landings_and_lengths_once_certified(connection: Connection, ledger: LargeLedger) -> None:
     ledger.files.asked = 0
     before = rows_read(connection)
-    seen = look(connection, ledger.known.name, ledger.files, None, every=False)
+    seen = judge_windows(connection, ledger.known.name, ledger.files, None, every=False)
     scanned, looked_up = (now - then for now, then in zip(rows_read(connection), before, strict=True))
 
     assert len(seen.judgements) == ledger.files.asked == FAILURES
@@ -99,7 +99,7 @@ def test_detection_skips_landings_and_lengths_once_certified(connection: Connect
 def test_scrape_reads_landings_of_no_certified_window(connection: Connection, ledger: LargeLedger) -> None:
     connection.execute("UPDATE onceover.pipeline SET log_retention = '7 days' WHERE name = %s", [ledger.known.name])
     before = rows_read(connection)
-    (seen,) = (s for s in snapshot.read(connection, timedelta(hours=1)) if s.pipeline == ledger.known.name)
+    (seen,) = (s for s in snapshot.read_signals(connection, timedelta(hours=1)) if s.pipeline == ledger.known.name)
     scanned, looked_up = (now - then for now, then in zip(rows_read(connection), before, strict=True))
 
     assert seen.windows == {WindowState.CERTIFIED: WINDOWS - FAILURES, WindowState.CLOSED: FAILURES}
@@ -113,7 +113,7 @@ def test_scrape_reads_landings_of_no_certified_window(connection: Connection, le
 def test_first_day_of_windows_is_judged_and_right(connection: Connection, ledger: LargeLedger) -> None:
     day = [start for n in range(WINDOWS - 288, WINDOWS) if (start := large_ledger.start_of(n)) not in ledger.planted]
     with large_ledger.uncertified(connection, ledger, day):
-        seen = look(connection, ledger.known.name, ledger.files, None, every=False)
+        seen = judge_windows(connection, ledger.known.name, ledger.files, None, every=False)
 
     assert {j.evidence.window_start for j in seen.judgements} == {*day, *ledger.planted}
     assert kinds(seen) == ledger.expected()
@@ -128,7 +128,7 @@ def test_ledger_without_uncertified_windows_has_nothing_to_judge(connection: Con
 
 
 def test_certified_windows_are_judged_too_on_request(connection: Connection, ledger: LargeLedger) -> None:
-    seen = look(connection, ledger.known.name, ledger.files, None, every=True)
+    seen = judge_windows(connection, ledger.known.name, ledger.files, None, every=True)
 
     assert len(seen.judgements) == WINDOWS
     assert kinds(seen) == ledger.expected()

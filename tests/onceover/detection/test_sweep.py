@@ -9,8 +9,8 @@ import pytest
 from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
 
-from onceover.detection.look import look
-from onceover.detection.sweep import Swept, reopen, sweep
+from onceover.detection.look import judge_windows
+from onceover.detection.sweep import Swept, reopen, sweep_windows
 from onceover.ledger.database import Connection
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange
@@ -32,7 +32,7 @@ def change_rows(connection: Connection, window: int, change: str) -> None:
 
 
 def swept(connection: Connection, ledger: LargeLedger, only: WindowRange | None = None) -> Swept:
-    return sweep(connection, ledger.known, ledger.files, only, patience=0.0)
+    return sweep_windows(connection, ledger.known, ledger.files, only, patience=0.0)
 
 
 def kinds(of: Swept) -> dict[datetime, set[Kind]]:
@@ -40,7 +40,7 @@ def kinds(of: Swept) -> dict[datetime, set[Kind]]:
 
 
 def detected(connection: Connection, ledger: LargeLedger) -> dict[datetime, set[Kind]]:
-    seen = look(connection, ledger.known.name, ledger.files, None, every=False)
+    seen = judge_windows(connection, ledger.known.name, ledger.files, None, every=False)
     return {j.evidence.window_start: {f.kind for f in j.findings} for j in seen.judgements}
 
 
@@ -159,6 +159,6 @@ def test_window_landed_during_the_sweep_is_no_finding(connection: Connection, le
             )
             return {**ledger.files.held, start: ledger.files.held[start] + 50}
 
-    done = sweep(connection, ledger.known, Landing(WINDOWS), None, patience=0.0)
+    done = sweep_windows(connection, ledger.known, Landing(WINDOWS), None, patience=0.0)
 
     assert done.found == ()

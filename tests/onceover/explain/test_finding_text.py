@@ -7,7 +7,7 @@ import pytest
 
 from onceover.explain.finding_text import listed, tell
 from onceover.model.digest import Digest
-from onceover.model.finding import Evidence, Finding, judge
+from onceover.model.finding import Evidence, Finding, judge_window
 from onceover.model.finding_kinds import Kind
 
 # The evidence that detection and repair write down, for each kind.
@@ -76,7 +76,7 @@ def test_recorded_evidence_is_shown_in_full() -> None:
         landing_set=(1, 4, 7),
     )
     for length in (None, 150, 300):
-        for finding in judge(evidence, length):
+        for finding in judge_window(evidence, length):
             assert _has_words(finding)
 
 

@@ -10,7 +10,7 @@ import pytest
 from onceover.config.endpoints import address
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.frontiers import accounted, advance
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover_local.stack import Stack
 
@@ -21,7 +21,7 @@ SOURCE = KafkaPartition("0a1b2c3d", 0)
 
 @pytest.fixture
 def connection(stack: Stack) -> Iterator[Connection]:
-    migrate(address("postgres"))
+    upgrade_schema(address("postgres"))
     with connect(address("postgres"), "test") as connection, connection.transaction(force_rollback=True):
         connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES ('accounts', 1)")
         connection.execute(

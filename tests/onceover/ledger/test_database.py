@@ -13,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 from onceover.config.endpoints import address
 from onceover.errors import TerminalError
 from onceover.ledger.database import HEAD, connect, require_current
-from onceover.ledger.migrate import migrate
+from onceover.ledger.migrate import upgrade_schema
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -36,8 +36,8 @@ def test_empty_database_is_refused_until_it_is_migrated(database: str) -> None:
     with connect(database) as connection:
         with pytest.raises(TerminalError, match=f"at version none, this code needs {re.escape(HEAD)}"):
             require_current(connection)
-        migrate(database)
-        migrate(database)
+        upgrade_schema(database)
+        upgrade_schema(database)
         require_current(connection)
         assert connection.execute("SELECT * FROM onceover.alembic_version").fetchall() == [{"version_num": HEAD}]
 
@@ -52,7 +52,7 @@ def test_database_of_another_chain_is_refused_and_kept(database: str, version: s
         with pytest.raises(TerminalError, match=refused):
             require_current(connection)
         with pytest.raises(TerminalError, match=refused):
-            migrate(database)
+            upgrade_schema(database)
         tables = connection.execute(
             "SELECT schemaname, tablename FROM pg_tables WHERE schemaname !~ '^(pg_|information_)'"
         ).fetchall()

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from onceover.model.digest import Digest
-from onceover.model.finding import Evidence, is_right, judge
+from onceover.model.finding import Evidence, is_right, judge_window
 from onceover.model.finding_kinds import Kind
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
@@ -41,12 +41,12 @@ LATE = replace(
 
 
 def kinds(evidence: Evidence, file_length: int | None) -> list[Kind]:
-    return [finding.kind for finding in judge(evidence, file_length)]
+    return [finding.kind for finding in judge_window(evidence, file_length)]
 
 
 def test_window_with_landed_bytes_and_aggregates_is_right() -> None:
-    assert judge(CLEAN, 1000) == ()
-    assert is_right(judge(CLEAN, 1000))
+    assert judge_window(CLEAN, 1000) == ()
+    assert is_right(judge_window(CLEAN, 1000))
 
 
 def test_bytes_without_a_landing_are_found() -> None:
@@ -59,23 +59,23 @@ def test_file_that_is_missing_or_short_is_found() -> None:
 
 
 def test_count_that_differs_from_the_landings_is_found() -> None:
-    (finding,) = judge(replace(CLEAN, control=Digest(20, 200, 400, 600, 800)), 1000)
+    (finding,) = judge_window(replace(CLEAN, control=Digest(20, 200, 400, 600, 800)), 1000)
     assert (finding.kind, finding.evidence["difference"]) == (Kind.AGGREGATE_MISMATCH, 10)
 
 
 def test_lost_and_doubled_records_do_not_cancel_out() -> None:
-    (finding,) = judge(replace(CLEAN, control=Digest(10, 100, 201, 300, 400)), 1000)
+    (finding,) = judge_window(replace(CLEAN, control=Digest(10, 100, 201, 300, 400)), 1000)
     assert (finding.kind, finding.evidence["difference"]) == (Kind.AGGREGATE_MISMATCH, "digest")
 
 
 def test_rows_of_unknown_count_are_found() -> None:
-    (finding,) = judge(replace(CLEAN, control=None), 1000)
+    (finding,) = judge_window(replace(CLEAN, control=None), 1000)
     assert finding.kind is Kind.AGGREGATE_MISMATCH
     assert finding.evidence == {"counted": None, "landed": 10, "difference": "unknown"}
 
 
 def test_landings_with_overlapping_offsets_are_found() -> None:
-    (finding,) = judge(replace(CLEAN, overlaps=((1, 2),)), 1000)
+    (finding,) = judge_window(replace(CLEAN, overlaps=((1, 2),)), 1000)
     assert (finding.kind, finding.evidence["landings"]) == (Kind.DUPLICATED, [1, 2])
 
 
@@ -90,12 +90,12 @@ def test_certified_window_is_judged_from_its_certificate() -> None:
 
 
 def test_late_record_that_was_counted_rightly_needs_no_repair() -> None:
-    assert is_right(judge(LATE, 1700))
-    assert not is_right(judge(LATE, 1701))
+    assert is_right(judge_window(LATE, 1700))
+    assert not is_right(judge_window(LATE, 1701))
 
 
 def test_late_records_are_named_at_the_first_certificate_too() -> None:
-    (finding,) = judge(replace(CLEAN, late_records=3), 1000)
+    (finding,) = judge_window(replace(CLEAN, late_records=3), 1000)
     assert (finding.kind, finding.evidence["records"]) == (Kind.LATE, 3)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceover.errors import UsageError
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, frontier, holes
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, compute_holes, frontier
 
 P0, P1 = KafkaPartition("00000001", 0), KafkaPartition("00000001", 1)
 bounds = st.tuples(st.integers(0, 60), st.integers(0, 12))
@@ -36,7 +36,7 @@ def test_frontier_is_the_end_of_the_unbroken_prefix(pieces: list[OffsetRange], o
 
 @given(ranges)
 def test_holes_and_ranges_together_fill_the_reach(pieces: list[OffsetRange]) -> None:
-    missing = holes({P0: 0, P1: 0}, pieces)
+    missing = compute_holes({P0: 0, P1: 0}, pieces)
     for source in (P0, P1):
         reach = max((r.end for r in pieces if r.source == source and len(r)), default=0)
         assert offsets(missing, source) | offsets(pieces, source) == set(range(reach))

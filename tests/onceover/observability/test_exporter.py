@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
-from onceover.ledger.catalog import register
+from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
 from onceover.model.contract import Column, Columns
 from onceover.observability.exporter import LedgerCollector, serving
@@ -55,7 +55,9 @@ def where(said: list[str]) -> Iterator[str]:
 
 @pytest.mark.stack
 def test_scrape_has_every_metric_of_every_pipeline(connection: Connection, where: str, said: list[str]) -> None:
-    register(connection, pipeline("scraped"), Columns((Column("kind", "text"),), (Column("n", "bigint", "count"),)))
+    register_pipeline(
+        connection, pipeline("scraped"), Columns((Column("kind", "text"),), (Column("n", "bigint", "count"),))
+    )
 
     found = scrape(where)
 

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from onceover.detection.holes import finding
 from onceover.ledger import batches, drivers, frontiers, repair_requests
 from onceover.ledger.aggregates import NOTHING
-from onceover.ledger.catalog import keep_log_retention, register
+from onceover.ledger.catalog import keep_log_retention, register_pipeline
 from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns
@@ -61,13 +61,13 @@ class Written:
 
     def __init__(self, connection: Connection) -> None:
         self.connection, self.name = connection, f"s{uuid.uuid4().hex[:10]}"
-        self.known = register(connection, pipeline(self.name), COLUMNS)
+        self.known = register_pipeline(connection, pipeline(self.name), COLUMNS)
         self.epoch = drivers.acquire(connection, self.name, "test")
         self.see_ends(1000, 1000)
 
     def see_ends(self, zero: int, one: int) -> None:
         starts = {ZERO: Start(0, 0), ONE: Start(0, 0)}
-        frontiers.register(self.connection, self.epoch, "topic", starts, {ZERO: zero, ONE: one})
+        frontiers.register_kafka_partitions(self.connection, self.epoch, "topic", starts, {ZERO: zero, ONE: one})
 
     def land(self, ranges: dict[KafkaPartition, tuple[int, int]], minute: int = 0, *, quarantined: int = 0,
              waited: float | None = 0.0, oldest: datetime | None = None) -> int:  # fmt: skip
@@ -86,7 +86,7 @@ class Written:
             bad = [LandingPart(r.source, Digest(quarantined)) for r in whole]
             landings.append(Landing(None, date(2026, 3, 1), 0, 1, True, tuple(bad)))
         read = [RangeRead(r, Digest(len(r)), start, oldest) for r in whole]
-        batches.land(self.connection, self.epoch, batch_id, read, landings)
+        batches.land_batch(self.connection, self.epoch, batch_id, read, landings)
         return batch_id
 
     def certify(self, minute: int) -> None:
@@ -118,7 +118,7 @@ class Written:
         )
 
     def read(self, overdue_after: timedelta = HOUR) -> Signals:
-        return next(s for s in snapshot.read(self.connection, overdue_after) if s.pipeline == self.name)
+        return next(s for s in snapshot.read_signals(self.connection, overdue_after) if s.pipeline == self.name)
 
 
 @pytest.fixture
@@ -146,7 +146,9 @@ def test_earlier_generation_counts_but_does_not_lag(written: Written) -> None:
     written.land({ZERO: (0, 100), ONE: (0, 50)})
     frontiers.retire(written.connection, written.epoch, "ffffffff")
     recreated = KafkaPartition("ffffffff", 0)
-    frontiers.register(written.connection, written.epoch, "anew", {recreated: Start(0, 0)}, {recreated: 30})
+    frontiers.register_kafka_partitions(
+        written.connection, written.epoch, "anew", {recreated: Start(0, 0)}, {recreated: 30}
+    )
     written.land({recreated: (0, 10)})
 
     found = written.read().kafka_partitions
@@ -228,7 +230,7 @@ def test_driver_that_died_differs_from_one_that_was_stopped(written: Written) ->
         "UPDATE onceover.driver SET expires_at = now() - interval '1 second' WHERE pipeline = %s", [written.name]
     )
     assert written.read().driver is DriverState.DEAD
-    drivers.release(written.connection, written.epoch)
+    drivers.end_epoch(written.connection, written.epoch)
     assert written.read().driver is DriverState.STOPPED
 
 

@@ -131,7 +131,7 @@ def test_pipelines_never_share_a_place(
     epoch = drivers.acquire(connection, other, "an ingest of another host")
     with pytest.raises(UsageError, match="keeps its offsets there"):
         StoredOffsets(connection, pipeline, "kafka", store).load(A, [0])
-    drivers.release(connection, epoch)
+    drivers.end_epoch(connection, epoch)
     assert StoredOffsets(connection, pipeline, "kafka", store).load(A, [0]) == {}, "the other one is no more"
 
 

@@ -13,7 +13,7 @@ from onceover.model.digest import Digest
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import Compacted
-from onceover.repair.proof import elementary_ranges, verify
+from onceover.repair.proof import elementary_ranges, prove
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 P0 = KafkaPartition("00000001", 0)
@@ -69,11 +69,11 @@ def test_landing_under_any_overlap_is_proved_by_its_own_records(
     landings = tuple(LandingOf(n, ((of(a, a + size), digest(a, a + size)),)) for n, (a, size) in enumerate(spans))
     claimed = replace(CLAIMED, landings=landings)
     ranges = tuple(RangeRebuilt(p, digest(p.start, p.end)) for p in elementary_ranges(landings))
-    assert verify(claimed, replace(RIGHT, ranges=ranges), 900).is_proved
+    assert prove(claimed, replace(RIGHT, ranges=ranges), 900).is_proved
     lost = data.draw(st.sampled_from(ranges))
     short = replace(RIGHT, ranges=tuple(r for r in ranges if r is not lost))
     wanting = {n for n, (a, size) in enumerate(spans) if a <= lost.offsets.start < a + size}
-    reasons = verify(claimed, short, 900).reasons
+    reasons = prove(claimed, short, 900).reasons
     assert {int(r.split(":")[0].removeprefix("landing ")) for r in reasons} == wanting
 
 
@@ -82,61 +82,61 @@ def test_verification_of_many_small_landings_takes_linear_time() -> None:
     landings = tuple(LandingOf(n, ((of(n, n + 2), digest(n, n + 2)),)) for n in range(many))
     ranges = tuple(RangeRebuilt(p, digest(p.start, p.end)) for p in elementary_ranges(landings))
     started = time.process_time()
-    assert verify(replace(CLAIMED, landings=landings), replace(RIGHT, ranges=ranges), 900).is_proved
+    assert prove(replace(CLAIMED, landings=landings), replace(RIGHT, ranges=ranges), 900).is_proved
     assert time.process_time() - started < 5  # all pairs would be 1.6 billion comparisons: minutes
 
 
 def test_raw_with_every_landing_is_proved_and_duplicates_counted() -> None:
-    assert verify(CLAIMED, RIGHT, 900).is_proved
+    assert prove(CLAIMED, RIGHT, 900).is_proved
     assert RIGHT.digest == digest(0, 15)
     assert RIGHT.duplicates == 10
 
 
 def test_landing_that_lost_a_record_refuses_the_window() -> None:
     short = replace(RIGHT, ranges=(RIGHT.ranges[0], RangeRebuilt(of(10, 15), digest(10, 14))))
-    assert verify(CLAIMED, short, 900).reasons == ("landing 2: raw holds 14 of 15 of 00000001-0[0, 15)",)
+    assert prove(CLAIMED, short, 900).reasons == ("landing 2: raw holds 14 of 15 of 00000001-0[0, 15)",)
 
 
 def test_replay_after_log_compaction_is_proved_by_the_first_one() -> None:
     thinner = (LANDINGS[1], LandingOf(3, ((of(0, 10), Digest(7, 40)),)))
-    assert verify(replace(CLAIMED, landings=thinner), RIGHT, 900).is_proved
+    assert prove(replace(CLAIMED, landings=thinner), RIGHT, 900).is_proved
     alone = replace(CLAIMED, landings=(LandingOf(3, ((of(0, 15), Digest(7, 40)),)),))
-    assert not verify(alone, RIGHT, 900).is_proved
+    assert not prove(alone, RIGHT, 900).is_proved
 
 
 def test_equal_count_with_another_digest_refuses_the_window() -> None:
     other = replace(RIGHT, ranges=(RIGHT.ranges[0], RangeRebuilt(of(10, 15), Digest(5, 1))))
-    assert verify(CLAIMED, other, 900).reasons == (
+    assert prove(CLAIMED, other, 900).reasons == (
         "landing 2: raw holds 15 of 15 of 00000001-0[0, 15), with another digest",
     )
 
 
 def test_batch_records_outside_landings_refuse_the_window() -> None:
     stray = replace(RIGHT, ranges=(*RIGHT.ranges, RangeRebuilt(of(15, 40), Digest(1, 20))))
-    assert "by no landing" in verify(CLAIMED, stray, 900).reasons[0]
+    assert "by no landing" in prove(CLAIMED, stray, 900).reasons[0]
 
 
 def test_lines_that_only_other_batches_landed_refuse_the_window() -> None:
-    assert "by no landing" in verify(CLAIMED, replace(RIGHT, lines=26, stray_lines=1), 900).reasons[0]
+    assert "by no landing" in prove(CLAIMED, replace(RIGHT, lines=26, stray_lines=1), 900).reasons[0]
 
 
 def test_file_changed_since_it_was_frozen_refuses_the_window() -> None:
-    assert "Spark planned 900 bytes, 901 were frozen" in verify(CLAIMED, RIGHT, 901).reasons[0]
+    assert "Spark planned 900 bytes, 901 were frozen" in prove(CLAIMED, RIGHT, 901).reasons[0]
 
 
 def test_rebuild_with_less_than_certified_is_never_published() -> None:
     better = replace(CLAIMED, certified=digest(0, 16))
-    assert "less is never published" in verify(better, RIGHT, 900).reasons[0]
+    assert "less is never published" in prove(better, RIGHT, 900).reasons[0]
 
 
 def test_conflicts_and_misdated_ids_refuse_and_are_findings() -> None:
-    verdict = verify(CLAIMED, replace(RIGHT, conflicts=1, misdated=2), 900)
+    verdict = prove(CLAIMED, replace(RIGHT, conflicts=1, misdated=2), 900)
     assert not verdict.is_proved
     assert [f.kind for f in verdict.findings] == [Kind.CONFLICT, Kind.MISDATED]
 
 
 def test_torn_tail_outside_every_landing_refuses_nothing() -> None:
-    verdict = verify(CLAIMED, replace(RIGHT, lines=26, corrupt_lines=1), 900)
+    verdict = prove(CLAIMED, replace(RIGHT, lines=26, corrupt_lines=1), 900)
     assert verdict.is_proved
     assert [f.kind for f in verdict.findings] == [Kind.CORRUPT_LINE]
 
@@ -145,13 +145,13 @@ def test_damaged_parquet_is_the_first_reason_of_a_refusal() -> None:
     parquet = Compacted(digest(0, 15), 1_000)
     claimed = replace(CLAIMED, compacted=parquet)
     lacking = replace(RIGHT, ranges=RIGHT.ranges[:1], compacted=digest(0, 10))
-    reasons = verify(claimed, lacking, 900).reasons
+    reasons = prove(claimed, lacking, 900).reasons
     assert reasons[0].startswith("its Parquet file, for which its text was let go, is missing or damaged: 10 records")
     assert len(reasons) == 2
-    assert verify(claimed, replace(RIGHT, compacted=digest(0, 15)), 900).is_proved
-    assert verify(claimed, replace(RIGHT, compacted=digest(0, 10)), 900).is_proved, "text that came since has the rest"
+    assert prove(claimed, replace(RIGHT, compacted=digest(0, 15)), 900).is_proved
+    assert prove(claimed, replace(RIGHT, compacted=digest(0, 10)), 900).is_proved, "text that came since has the rest"
     whole = replace(lacking, compacted=digest(0, 15))
-    assert not any("Parquet" in reason for reason in verify(claimed, whole, 900).reasons), "what came since is missing"
+    assert not any("Parquet" in reason for reason in prove(claimed, whole, 900).reasons), "what came since is missing"
 
 
 RELEASE = Release(90, 2, (of(3, 4), of(7, 9)))  # 3, 7 and 8 were in quarantine, and no other landing counts them
@@ -164,16 +164,16 @@ OF_RELEASE = RangeRebuilt(of(3, 9), Digest(3, 18), 90)
 def test_released_records_are_proved_by_their_release_alone() -> None:
     assert elementary_ranges(WITH_RELEASE.landings) == (of(0, 10),)
     rebuilt = replace(RIGHT, lines=10, ranges=(RangeRebuilt(of(0, 10), OTHERS), OF_RELEASE))
-    assert verify(WITH_RELEASE, rebuilt, 900).is_proved
+    assert prove(WITH_RELEASE, rebuilt, 900).is_proved
     assert rebuilt.digest == digest(0, 10)
 
     lost = replace(rebuilt, ranges=(RangeRebuilt(of(0, 10), OTHERS), replace(OF_RELEASE, digest=Digest(2, 10))))
-    assert verify(WITH_RELEASE, lost, 900).reasons == (f"landing 3: raw holds 2 of 3 of {of(3, 9)}",)
+    assert prove(WITH_RELEASE, lost, 900).reasons == (f"landing 3: raw holds 2 of 3 of {of(3, 9)}",)
     unproved = replace(WITH_RELEASE, landings=WITH_RELEASE.landings[:1])
-    assert verify(unproved, rebuilt, 900).reasons == (
+    assert prove(unproved, rebuilt, 900).reasons == (
         "3 records are accounted for, but by no landing of this window",
     )  # fmt: skip
     as_read = replace(rebuilt, ranges=(RangeRebuilt(of(0, 10), digest(0, 10)),))
-    assert not verify(WITH_RELEASE, as_read, 900).is_proved, "the same records, as if the batch had landed them"
+    assert not prove(WITH_RELEASE, as_read, 900).is_proved, "the same records, as if the batch had landed them"
     twice = replace(rebuilt, ranges=(*rebuilt.ranges, replace(OF_RELEASE, release_id=91)))
-    assert not verify(WITH_RELEASE, twice, 900).is_proved
+    assert not prove(WITH_RELEASE, twice, 900).is_proved

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from onceover.config.pipeline_file import read
+from onceover.config.pipeline_file import read_pipeline
 from onceover.config.pipelines import find
 from onceover.model.contract import Contract, Key, Measure
 from onceover.spark.interpret import interpret
@@ -49,7 +49,7 @@ SCHEMA = "kafka_partition int, offset bigint, kafka_timestamp bigint, key binary
 def payments(folder: Path) -> Contract:
     path = folder / "payments.toml"
     path.write_text(PAYMENTS)
-    return read(path).contract
+    return read_pipeline(path).contract
 
 
 def plain(**changed: Any) -> Contract:

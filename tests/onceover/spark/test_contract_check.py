@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from onceover.config.mistakes import MistakesError
 from onceover.errors import TerminalError
 from onceover.model.contract import Column, Contract, Key, Measure
-from onceover.spark.contract_check import check, checked
+from onceover.spark.contract_check import check_contract, checked
 from onceover.spark.interpret import interpret
 
 from .contracts import FLIGHTS, keyed, measured, payments, plain, records
@@ -22,17 +22,17 @@ NUMBERS = "i INT, l BIGINT, d DECIMAL(12, 2), w DECIMAL(38, 2), f DOUBLE, s STRI
 
 def refusals(spark: SparkSession, contract: Contract) -> list[str]:
     with pytest.raises(MistakesError) as caught:
-        check(spark, contract, "pipelines/t.toml")
+        check_contract(spark, contract, "pipelines/t.toml")
     assert "\n" not in str(caught.value)
     return [str(mistake).removeprefix("pipelines/t.toml: contract.") for mistake in caught.value.mistakes]
 
 
 def test_columns_have_postgresqls_types(spark: SparkSession, tmp_path: Path) -> None:
-    assert check(spark, FLIGHTS).measures == (
+    assert check_contract(spark, FLIGHTS).measures == (
         *(Column("flights", "bigint", "count"), Column("delay_sum", "bigint", "sum")),
         Column("delay_max", "integer", "max"),
     )
-    found = check(spark, payments(tmp_path))
+    found = check_contract(spark, payments(tmp_path))
     assert [(column.name, column.type) for column in found.keys] == [
         *(("country", "text"), ("customer", "text"), ("is_large", "boolean"))
     ]
@@ -56,7 +56,7 @@ def test_key_types_map_to_column_types(spark: SparkSession) -> None:
     }
     keys = tuple(Key(f"k{n}", f"CAST(NULL AS {kind})") for n, kind in enumerate(kinds))
 
-    assert [column.type for column in check(spark, plain(keys=keys)).keys] == list(kinds.values())
+    assert [column.type for column in check_contract(spark, plain(keys=keys)).keys] == list(kinds.values())
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_sums_are_of_integers_or_decimals_that_fit(spark: SparkSession) -> None:
     assert "may not fit 38 digits" in refusals(spark, measured("sum", "value.w", schema=NUMBERS))[0]
     assert "a string cannot be summed" in refusals(spark, measured("sum", "value.s", schema=NUMBERS))[0]
     for field, kind in (("i", "bigint"), ("l", "numeric"), ("d", "numeric")):
-        assert check(spark, measured("sum", f"value.{field}", schema=NUMBERS)).measures[0].type == kind
+        assert check_contract(spark, measured("sum", f"value.{field}", schema=NUMBERS)).measures[0].type == kind
 
 
 def test_event_time_is_a_timestamp_or_a_whole_number(spark: SparkSession) -> None:
@@ -149,14 +149,14 @@ def test_event_time_is_a_timestamp_or_a_whole_number(spark: SparkSession) -> Non
         (line,) = refusals(spark, plain(schema=NUMBERS, event_time=sql))
         assert "make it a TIMESTAMP, such as to_timestamp(...), or milliseconds since 1970 as BIGINT" in line
     for sql in ("to_timestamp(value.s)", "value.l", "value.i", "unix_millis(to_timestamp(value.s))"):
-        check(spark, plain(schema=NUMBERS, event_time=sql))
+        check_contract(spark, plain(schema=NUMBERS, event_time=sql))
 
 
 def test_value_type_depends_on_the_format(spark: SparkSession) -> None:
     text = keyed("split_part(value, ',', 1)", format="text", schema="")
     binary = keyed("hex(substring(value, 1, 4))", format="binary", schema="")
 
-    assert [check(spark, contract).keys[0].type for contract in (text, binary)] == ["text", "text"]
+    assert [check_contract(spark, contract).keys[0].type for contract in (text, binary)] == ["text", "text"]
     assert "value" in refusals(spark, keyed("value.a", format="text", schema=""))[0]
 
 
@@ -195,11 +195,11 @@ def test_mistakes_of_a_contract_are_all_reported_at_once(spark: SparkSession) ->
 def test_functions_with_lambdas_and_named_structs_are_fine(spark: SparkSession) -> None:
     sql = "aggregate(array(value.a), 0, (x, y) -> x + y) + named_struct('b', value.a).b + struct(value.a AS c).c"
 
-    assert check(spark, keyed(sql)).keys[0].type == "integer"
+    assert check_contract(spark, keyed(sql)).keys[0].type == "integer"
 
 
 def test_word_like_today_is_no_clock_unless_cast_to_a_time(spark: SparkSession) -> None:
-    check(spark, keyed("key = 'today'"))
+    check_contract(spark, keyed("key = 'today'"))
 
 
 def test_unchecked_contract_is_never_interpreted(spark: SparkSession) -> None:
@@ -213,7 +213,7 @@ def test_session_with_other_sql_semantics_is_refused(spark: SparkSession) -> Non
         spark.conf.set(setting, other)
         try:
             with pytest.raises(TerminalError, match=f"{setting}={other}"):
-                check(spark, FLIGHTS)
+                check_contract(spark, FLIGHTS)
         finally:
             spark.conf.set(setting, str(before))
 

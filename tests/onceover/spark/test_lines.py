@@ -87,7 +87,7 @@ def test_bytes_of_any_record_return_from_a_parquet_file(spark: SparkSession, tmp
     assert (window, back.is_one) == (7, True)
     held = Digest(back.records, back.high1, back.low1, back.high2, back.low2)
     assert held == total(_reference_digest(line) for line in expected)
-    read = parquet.read(spark, {7: back.path}).sort("offset").collect()
+    read = parquet.read_parquet(spark, {7: back.path}).sort("offset").collect()
     for line, row in zip(expected, read, strict=True):
         record = line.record
         assert (row["window_ms"], row["intact"], row["event_ms"]) == (7, True, line.event_ms)
@@ -211,11 +211,11 @@ def _framed(spark: SparkSession, chosen: Sequence[Line]) -> DataFrame:
 def _read(spark: SparkSession, folder: Path, file: bytes) -> DataFrame:
     path = folder / "0500.log"
     path.write_bytes(file)
-    return spark.read.text(str(path), lineSep="\n").where(lines.not_empty()).transform(lines.parsed())
+    return spark.read.text(str(path), lineSep="\n").where(lines.not_empty()).transform(lines.parse_lines())
 
 
 def _digest(framed: DataFrame) -> Digest:
-    row = framed.agg(*lines.digest_of(F.col("id"), F.col("content"))).collect()[0]
+    row = framed.agg(*lines.aggregate_digest(F.col("id"), F.col("content"))).collect()[0]
     return Digest(*row)
 
 

@@ -21,7 +21,13 @@ from onceover.model.window import Window, WindowRange
 from onceover.repair import service as repair_service
 from onceover.repair.service import Confirmation
 from onceover_airflow.operators import repair as operators
-from onceover_airflow.operators.repair import ConfirmOperator, DetectOperator, RepairOperator, complaint, request_of
+from onceover_airflow.operators.repair import (
+    ConfirmOperator,
+    DetectOperator,
+    RepairOperator,
+    describe_worse,
+    request_of,
+)
 
 pytestmark = pytest.mark.airflow
 
@@ -175,7 +181,7 @@ def test_worsened_window_is_red_with_its_next_command(library: Library, trouble:
 
 
 def test_long_error_stays_one_line() -> None:
-    said = complaint("events", (), [(f"w{i}", "") for i in range(700)])
+    said = describe_worse("events", (), [(f"w{i}", "") for i in range(700)])
 
     assert said is not None
     assert "700 newly blocked" in said

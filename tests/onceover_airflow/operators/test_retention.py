@@ -36,10 +36,10 @@ class Library:
     files: tuple[Expiring, ...] = FILES
     asked: list[dict[str, Any]] = field(default_factory=list)
 
-    def due(self, context: PipelineContext) -> ExpiryDue:
+    def plan_expiry(self, context: PipelineContext) -> ExpiryDue:
         return ExpiryDue(context.name, context.pipeline.storage.retention_ms or 0, self.files, 3)
 
-    def let_go(self, context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: Say) -> LetGo:
+    def expire(self, context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: Say) -> LetGo:
         self.asked.append({"pipeline": context.name, "files": listed.files, "who": who, "why": why})
         for _ in range(3):
             say("7 files left")
@@ -57,8 +57,8 @@ class Run:
 @pytest.fixture
 def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     stand_in = Library()
-    monkeypatch.setattr(retention_service, "due", stand_in.due)
-    monkeypatch.setattr(retention_service, "let_go", stand_in.let_go)
+    monkeypatch.setattr(retention_service, "plan_expiry", stand_in.plan_expiry)
+    monkeypatch.setattr(retention_service, "expire", stand_in.expire)
     monkeypatch.setattr(PipelineContext, "is_registered", lambda context: stand_in.has_run)
     with (project / "pipelines" / "events.toml").open("a") as toml:
         toml.write('\n[storage]\nretention = "30d"\n')

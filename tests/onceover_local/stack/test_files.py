@@ -6,18 +6,18 @@ from xml.etree import ElementTree
 
 import pytest
 
-from onceover_local.stack.files import hadoop_xml, made_whole, properties, secret, write_whole
+from onceover_local.stack.files import hadoop_xml, made_whole, make_secret, properties, write_whole
 
 
 def test_secret_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        first = secret(tmp_path / "secrets", "one")
+        first = make_secret(tmp_path / "secrets", "one")
     finally:
         os.umask(before)
     assert (tmp_path / "secrets" / "one").stat().st_mode & 0o777 == 0o600
-    assert secret(tmp_path / "secrets", "one") == first
-    assert secret(tmp_path / "secrets", "two") != first
+    assert make_secret(tmp_path / "secrets", "one") == first
+    assert make_secret(tmp_path / "secrets", "two") != first
 
 
 def test_file_is_replaced_whole_without_leftovers(tmp_path: Path) -> None:

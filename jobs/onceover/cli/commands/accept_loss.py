@@ -11,7 +11,7 @@ from onceover.cli.exit_codes import epilog
 from onceover.cli.output import say
 from onceover.cli.ranges import range_of
 from onceover.context import open_pipeline
-from onceover.detection.holes import accept
+from onceover.detection import holes
 from onceover.explain.finding_text import counted
 from onceover.model.offsets import parse_range
 from onceover.model.window import written
@@ -45,7 +45,7 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
         windows = range_of(context, start, end)
         why = given(reason, "accepting a loss")
         context.require_same_contract()
-        reopened = accept(context, lost, windows, who(), why)
+        reopened = holes.accept_loss(context, lost, windows, who(), why)
     say(
         f"{counted(len(lost), 'offset')} of {lost.source} accepted as lost; {counted(len(reopened), 'window')} from "
         f"{written(windows.start)} to {written(windows.end)} will be judged again and say so in their certificates"

@@ -32,7 +32,7 @@ def audit(pipeline: PipelineName, start: FromIfAny = None, end: ToIfAny = None, 
     """
     with open_pipeline(pipeline, "audit") as context:
         chosen = range_if_any(context, start, end, "give both --from and --to, or neither for all windows")
-        audit_id = audit_service.ask(
+        audit_id = audit_service.request_audit(
             context, "log", start=chosen.start if chosen else None, end=chosen.end if chosen else None, who=who()
         )
         if audit_id is None:

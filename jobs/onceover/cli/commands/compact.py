@@ -9,9 +9,9 @@ import typer
 
 from onceover.cli.arguments import AsJson, FromWithTo, PipelineName, ToIfAny, given, who
 from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
-from onceover.cli.output import as_json, progress, say, table
+from onceover.cli.output import as_json, draw_table, print_progress, say
 from onceover.cli.ranges import range_if_any
-from onceover.cli.spark_entry import entry, told
+from onceover.cli.spark_entry import entry, read_result
 from onceover.config.duration import DURATION_RULE, milliseconds
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
@@ -85,16 +85,16 @@ def compact(
 def _due(context: PipelineContext, longer: int, asked: WindowRange | None) -> list[CompactionDue]:
     start, end = (asked.start, asked.end) if asked else (None, None)
     context.require_same_contract()
-    return compactions.due(context.ledger, context.name, longer, start, end)
+    return compactions.list_compactable(context.ledger, context.name, longer, start, end)
 
 
 def _carried_out(pipeline: str, longer: int, asked: WindowRange | None, why: str) -> list[Mapping[str, Any]]:
     """What `jobs/compact.py` says became of each window."""
-    progress("starting Spark")
+    print_progress("starting Spark")
     within = ("--from", written(asked.start), "--to", written(asked.end)) if asked else ()
     command = entry("compact.py", "--pipeline", pipeline, "--older-than-ms", str(longer), *within,
                     f"--who={who()}", f"--why={why}")  # fmt: skip
-    found: list[Mapping[str, Any]] = told(command)
+    found: list[Mapping[str, Any]] = read_result(command)
     return found
 
 
@@ -118,7 +118,7 @@ def _show(rows: Sequence[Mapping[str, Any]], dry_run: bool, totals: Mapping[str,
     shown = [row for row in rows if row["why"]] or rows
     if shown:
         cells = ((row["window"], row["records"], row["text_bytes"], row["bytes"], row["why"]) for row in shown)
-        say(table(["window", ">records", ">bytes of text", ">of Parquet", "failed"], list(cells)[:_MOST_SHOWN]))
+        say(draw_table(["window", ">records", ">bytes of text", ">of Parquet", "failed"], list(cells)[:_MOST_SHOWN]))
     if len(shown) > _MOST_SHOWN:
         say(f"and {len(shown) - _MOST_SHOWN:,} more; all of them with --json")
     if dry_run:

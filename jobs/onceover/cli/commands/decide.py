@@ -42,7 +42,9 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
         if len(keep) != 32 or set(keep) - set("0123456789abcdef"):
             raise UsageError("--keep takes the 32 hex digits of a content's hash; `onceover explain` shows them")
         context.registered()
-        decisions.decide(context.ledger, context.name, chosen.start, Decision(source, offset, keep), who(), why)
+        decisions.record_decision(
+            context.ledger, context.name, chosen.start, Decision(source, offset, keep), who(), why
+        )
     say(
         f"of {record} the content {keep} counts. Now repair the window: "
         f'onceover repair {context.name} --from {chosen} --to {written(chosen.end)} --reason "..."'

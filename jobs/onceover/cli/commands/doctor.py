@@ -14,7 +14,7 @@ from onceover.cli import doctor as checks
 from onceover.cli.arguments import AsJson
 from onceover.cli.doctor import Outcome
 from onceover.cli.exit_codes import FAILED, epilog
-from onceover.cli.output import as_json, err, say, styled, table
+from onceover.cli.output import as_json, draw_table, err, say, styled
 from onceover.config.pipelines import right_pipelines
 from onceover.errors import OnceoverError
 from onceover.model.pipeline import Pipeline
@@ -111,6 +111,6 @@ def _pipelines() -> tuple[tuple[Pipeline, ...], list[Outcome]]:
 
 
 def show(found: Sequence[Outcome]) -> None:
-    say(table(["part", "state", "what"], ((each.check, styled(each.state), each.what) for each in found)))
+    say(draw_table(["part", "state", "what"], ((each.check, styled(each.state), each.what) for each in found)))
     wrong = sum(each.state == "wrong" for each in found)
     say("nothing is wrong" if not wrong else f"{wrong} wrong")

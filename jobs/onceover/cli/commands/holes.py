@@ -6,9 +6,9 @@ import typer
 
 from onceover.cli.arguments import AsJson, PipelineName
 from onceover.cli.exit_codes import FAILED, epilog
-from onceover.cli.output import as_json, progress, say, table
+from onceover.cli.output import as_json, draw_table, print_progress, say
 from onceover.context import open_pipeline
-from onceover.detection.holes import ask
+from onceover.detection.holes import probe_holes
 from onceover.model.gap import Reason as Gone
 
 _NEXT = {
@@ -35,8 +35,8 @@ def holes(pipeline: PipelineName, json: AsJson = False) -> None:
     """
     with open_pipeline(pipeline, "holes") as context:
         context.registered()
-        progress("asking Kafka what it still holds of the holes")
-        gaps = ask(context)
+        print_progress("asking Kafka what it still holds of the holes")
+        gaps = probe_holes(context)
     if json:
         as_json(
             [
@@ -53,7 +53,9 @@ def holes(pipeline: PipelineName, json: AsJson = False) -> None:
         )
     elif gaps:
         say(
-            table(["range", ">offsets", "reason"], ((g.offsets.written(), len(g.offsets), str(g.reason)) for g in gaps))
+            draw_table(
+                ["range", ">offsets", "reason"], ((g.offsets.written(), len(g.offsets), str(g.reason)) for g in gaps)
+            )
         )
         for reason, what in _NEXT.items():
             if any(gap.reason is reason for gap in gaps):

@@ -11,7 +11,7 @@ import typer
 from prometheus_client import generate_latest
 
 from onceover.cli.exit_codes import TRY_LATER, epilog
-from onceover.cli.output import fail, progress
+from onceover.cli.output import print_error, print_progress
 from onceover.observability.exporter import LedgerCollector, registry, serving
 
 Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="On loopback; 0 is any free one.")]
@@ -53,6 +53,6 @@ def metrics(port: Port = 9464, once: Once = False, overdue_minutes: OverdueMinut
         return
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    with serving(LedgerCollector(overdue_after, say=fail), port) as where:
-        progress(f"metrics are at {where}")
+    with serving(LedgerCollector(overdue_after, say=print_error), port) as where:
+        print_progress(f"metrics are at {where}")
         stop.wait()

@@ -10,14 +10,14 @@ import typer
 
 from onceover.cli.arguments import AsJson, PipelineName, Reason, given, who
 from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
-from onceover.cli.output import as_json, say, table
+from onceover.cli.output import as_json, draw_table, say
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.explain.finding_text import counted
 from onceover.model.json_text import plain
 from onceover.model.offsets import MAX_KAFKA_PARTITION
 from onceover.model.pipeline import OFFSET_STORES
-from onceover.offset_stores.admin import Looked, copy_offsets, look, set_offsets
+from onceover.offset_stores.admin import Looked, copy_offsets, inspect_offsets, set_offsets
 from onceover.offset_stores.store import MOST
 
 
@@ -83,7 +83,7 @@ def offsets(
 
 
 def _show(context: PipelineContext, json: bool) -> None:
-    seen = look(context)
+    seen = inspect_offsets(context)
     if json:
         as_json({"pipeline": context.name, **plain(seen)})
     else:
@@ -95,7 +95,7 @@ def _show(context: PipelineContext, json: bool) -> None:
 def _draw(name: str, seen: Looked) -> None:
     say(f"{name} keeps its offsets in {seen.store}: {seen.place}; topic ID {seen.topic_id}", whole=True)
     say(
-        table(
+        draw_table(
             [">partition", ">log starts", ">stored", ">log ends", ">to read", ">frontier", ">reach"],
             (
                 (

@@ -8,10 +8,10 @@ import typer
 
 from onceover.cli.arguments import AsJson, From, PipelineName, Reason, To, given, who
 from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
-from onceover.cli.output import as_json, progress
+from onceover.cli.output import as_json, print_progress
 from onceover.cli.ranges import range_of
 from onceover.cli.repair_report import Result, show_plan, show_result
-from onceover.cli.spark_entry import entry, run
+from onceover.cli.spark_entry import entry, run_entry
 from onceover.context import open_pipeline
 from onceover.detection import service as detection_service
 from onceover.repair import service as repair_service
@@ -66,12 +66,12 @@ def repair(
         detection = detection_service.detect(context, who=who(), why=why, window_range=asked, force=force)
         result = Result(detection)
         if detection.request_id is not None:
-            progress(
+            print_progress(
                 f"judged {detection.judged} windows: {detection.certified} certified, {len(detection.failed)} to repair"
                 + (f", {len(detection.refills)} holes to read again from Kafka" if detection.refills else "")
                 + "; starting Spark"
             )
-            ended = run(entry("repair.py", "--pipeline", context.name, "--request", str(detection.request_id)))
+            ended = run_entry(entry("repair.py", "--pipeline", context.name, "--request", str(detection.request_id)))
             # Even if it ended early: what it has published is read back, so that nothing stands unconfirmed.
             result = Result(detection, repair_service.confirm(context, detection.request_id), ended)
     if json:

@@ -8,10 +8,10 @@ import typer
 
 from onceover.cli.arguments import AsJson, PipelineName, given, who
 from onceover.cli.exit_codes import TRY_LATER, epilog
-from onceover.cli.output import Occasionally, as_json, say, table
+from onceover.cli.output import Occasionally, as_json, draw_table, say
 from onceover.context import open_pipeline
 from onceover.explain.finding_text import counted
-from onceover.retention.service import ExpiryDue, LetGo, due, let_go
+from onceover.retention.service import ExpiryDue, LetGo, expire, plan_expiry
 
 _MOST_SHOWN = 40
 
@@ -42,8 +42,8 @@ def retention(
     """
     with open_pipeline(pipeline, "retention") as context:
         why = given(reason, "retention")
-        listed = due(context)
-        went = LetGo(0, 0) if dry_run else let_go(context, listed, who(), why, Occasionally())
+        listed = plan_expiry(context)
+        went = LetGo(0, 0) if dry_run else expire(context, listed, who(), why, Occasionally())
     if json:
         as_json(
             {
@@ -63,7 +63,7 @@ def _show(listed: ExpiryDue, dry_run: bool, went: LetGo) -> None:
     files = listed.files
     if files:
         rows = ((x.window_start or f"quarantine {x.quarantine_day}", x.records, x.bytes, x.landed_at) for x in files)
-        say(table(["raw of", ">records", ">bytes", "last landed"], list(rows)[:_MOST_SHOWN]))
+        say(draw_table(["raw of", ">records", ">bytes", "last landed"], list(rows)[:_MOST_SHOWN]))
     if len(files) > _MOST_SHOWN:
         say(f"and {len(files) - _MOST_SHOWN:,} more; all of them with --json")
     windows, days = counted(listed.windows, "certified window"), counted(listed.quarantine_days, "day")

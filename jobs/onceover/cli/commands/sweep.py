@@ -8,7 +8,7 @@ import typer
 
 from onceover.cli.arguments import AsJson, FromWithTo, PipelineName, ToIfAny
 from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
-from onceover.cli.output import Occasionally, as_json, say, table
+from onceover.cli.output import Occasionally, as_json, draw_table, say
 from onceover.cli.ranges import range_if_any
 from onceover.context import open_pipeline
 from onceover.detection.sweep import Swept, sweep_pipeline
@@ -67,7 +67,7 @@ def sweep(
 def show(swept: Swept, dry_run: bool) -> None:
     if swept.found:
         rows = ((each.window_start, ", ".join(map(str, each.findings))) for each in swept.found)
-        say(table(["window", "no longer as certified"], rows))
+        say(draw_table(["window", "no longer as certified"], rows))
     differ = counted(len(swept.found), "window") if swept.found else "none"
     say(f"{counted(swept.compared, 'certified window')} compared, {differ} no longer as certified")
     if swept.found and not dry_run:

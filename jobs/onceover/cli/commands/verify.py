@@ -8,7 +8,7 @@ from onceover.audit import service as audit_service
 from onceover.cli.arguments import AsJson, PipelineName, WindowStart, who
 from onceover.cli.audit_report import CODES, carry_out
 from onceover.cli.exit_codes import FAILED, epilog
-from onceover.cli.output import as_json, say, table
+from onceover.cli.output import as_json, draw_table, say
 from onceover.cli.ranges import window_of
 from onceover.context import open_pipeline
 
@@ -30,13 +30,13 @@ def verify(pipeline: PipelineName, window: WindowStart, json: AsJson = False) ->
     """
     with open_pipeline(pipeline, "verify") as context:
         chosen, name = window_of(context, window), context.name
-        audit_id = audit_service.ask(context, "window", start=chosen.start, end=chosen.end, who=who())
+        audit_id = audit_service.request_audit(context, "window", start=chosen.start, end=chosen.end, who=who())
         found = carry_out(context, audit_id or 0)
     if json:
         as_json({"pipeline": name, "window": str(chosen), "audit_id": audit_id, **found})
     else:
         say(
-            table(
+            draw_table(
                 ["side", ">records", "digest"],
                 (
                     (side, found[side]["records"], found[side]["digest"])

@@ -11,7 +11,7 @@ import typer
 
 from onceover.cli.arguments import AsJson, FromIfAny, PipelineName, ToIfAny
 from onceover.cli.exit_codes import epilog
-from onceover.cli.output import as_json, say, styled, table
+from onceover.cli.output import as_json, draw_table, say, styled
 from onceover.cli.ranges import range_of, window_of
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
@@ -79,7 +79,7 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
         say("no window is known that matches")
         return
     say(
-        table(
+        draw_table(
             ["window", "state", ">records", "certificate", ">tries", "Kafka until", "findings"],
             (
                 (

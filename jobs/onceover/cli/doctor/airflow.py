@@ -116,7 +116,7 @@ def _scheduler_environment(where: str) -> Mapping[str, str] | None:
 def _logged_in(where: str) -> requests.Session | None:
     """A session as the embedded stack's admin; None for any other Airflow, whose passwords nobody told us."""
     local = endpoints.local_folder()
-    if endpoints.read(endpoints.endpoints_file(local)).get("airflow") != where:
+    if endpoints.read_endpoints(endpoints.endpoints_file(local)).get("airflow") != where:
         return None
     try:
         password = json.loads((local / "airflow" / "passwords.json").read_text())["admin"]

@@ -8,7 +8,7 @@ from onceover.cli.doctor.outcome import Outcome
 from onceover.context import open_pipeline
 from onceover.errors import OnceoverError, UsageError
 from onceover.model.pipeline import Pipeline
-from onceover.offset_stores.admin import look
+from onceover.offset_stores.admin import inspect_offsets
 
 
 def offsets(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
@@ -17,7 +17,7 @@ def offsets(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
         check, store = f"offsets of {pipeline.name}", pipeline.ingest.offset_store
         try:
             with open_pipeline(pipeline, "doctor") as context:
-                seen = look(context)
+                seen = inspect_offsets(context)
         except UsageError:
             continue  # it has not run yet
         except OnceoverError as error:

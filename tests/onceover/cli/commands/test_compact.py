@@ -61,7 +61,7 @@ class Asked:
 def asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     found = Asked()
     monkeypatch.setattr(compact, "_due", found.list_due)
-    monkeypatch.setattr(spark_entry, "run", found.run)
+    monkeypatch.setattr(spark_entry, "run_entry", found.run)
     return found
 
 

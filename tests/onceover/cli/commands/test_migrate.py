@@ -27,7 +27,7 @@ def asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
         found.append((context.name, why, write))
         return DONE
 
-    monkeypatch.setattr(cutover, "migrate", migrate)
+    monkeypatch.setattr(cutover, "migrate_contract", migrate)
     return found
 
 
@@ -56,7 +56,7 @@ def test_dry_run_needs_no_reason_and_writes_nothing(run: Any, asked: Asked) -> N
 
 
 def test_unchanged_contract_is_reported_and_no_failure(run: Any, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cutover, "migrate", lambda context, *_, **__: Migration(context.name, 2, 2))
+    monkeypatch.setattr(cutover, "migrate_contract", lambda context, *_, **__: Migration(context.name, 2, 2))
     done = run("pipelines", "migrate", "things", "--reason", "again")
     assert (done.exit_code, done.stdout) == (
         0, "nothing to migrate: things's TOML says what version 2 of its contract says\n"

@@ -17,5 +17,5 @@ def add_to(app: typer.Typer) -> None:
 
 def migrate() -> None:
     """Bring the ledger's schema to this version of the code. Twice, or by two at once, is the same as once."""
-    ledger_migrate.migrate(address("postgres"))
+    ledger_migrate.upgrade_schema(address("postgres"))
     say(f"the ledger is at version {database.HEAD}")

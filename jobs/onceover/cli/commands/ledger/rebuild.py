@@ -9,7 +9,7 @@ import typer
 
 from onceover.cli.arguments import AsJson, PipelineName
 from onceover.cli.exit_codes import TRY_LATER, epilog
-from onceover.cli.output import as_json, progress, say
+from onceover.cli.output import as_json, print_progress, say
 from onceover.cli.spark_entry import entry
 from onceover.config.pipelines import find
 from onceover.explain.finding_text import counted
@@ -32,7 +32,7 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
     are lost with the ledger; offsets that raw does not hold are holes, which the next detection judges.
     """
     known = find(pipeline)
-    progress("starting Spark, which reads all of raw")
+    print_progress("starting Spark, which reads all of raw")
     done = subprocess.run(entry("rebuild_ledger.py", "--pipeline", known.name), stdout=subprocess.PIPE, check=False)
     if done.returncode:
         raise typer.Exit(done.returncode)

@@ -10,14 +10,14 @@ import typer
 
 from onceover.cli.arguments import AsJson, pipeline_names
 from onceover.cli.exit_codes import WRONG_TOML, epilog
-from onceover.cli.output import as_json, err, safe, say, styled, table
+from onceover.cli.output import as_json, draw_table, err, safe, say, styled
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.config.pipelines import find, right_pipelines, toml_of
 from onceover.errors import ConfigurationError
 from onceover.explain.finding_text import counted
 from onceover.model.contract import Columns
 from onceover.model.pipeline import Pipeline
-from onceover.spark.contract_check import check as check_contract
+from onceover.spark.contract_check import check_contract as check_contract
 from onceover.spark.session import build
 
 Name = Annotated[
@@ -102,7 +102,7 @@ def _show(good: Sequence[Pipeline], columns: dict[str, Columns], mistakes: Seque
         for pipeline in good
     ]
     if rows:
-        say(table(["pipeline", "check", "topic", "window", "columns"], rows))
+        say(draw_table(["pipeline", "check", "topic", "window", "columns"], rows))
     if not rows and not mistakes:
         say("there is no pipeline; write a TOML into pipelines/, its name is the pipeline's")
     for mistake in mistakes:

@@ -8,7 +8,7 @@ import typer
 
 from onceover.cli.arguments import AsJson
 from onceover.cli.exit_codes import epilog
-from onceover.cli.output import as_json, safe, say, table
+from onceover.cli.output import as_json, draw_table, safe, say
 from onceover.config.pipelines import right_pipelines
 
 
@@ -30,6 +30,6 @@ def list_(json: AsJson = False) -> None:
         say("there is no pipeline; write a TOML into pipelines/, its name is the pipeline's")
         return
     shown = [(p.name, p.contract.topic, f"{p.contract.window_minutes} min", p.storage.raw_root) for p in good]
-    say(table(["pipeline", "topic", "window", "raw root"], shown))
+    say(draw_table(["pipeline", "topic", "window", "raw root"], shown))
     for file in wrong:
         say(f"{safe(file)} has mistakes; see `onceover pipelines check`")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from onceover.cli.output import Occasionally, as_json, safe, say, table
+from onceover.cli.output import Occasionally, as_json, draw_table, safe, say
 from onceover.explain.finding_text import counted
 from onceover.model.line import Line, encode_id
 from onceover.quarantine.reader import QuarantineFiles, Released, by_reason, first_records
@@ -44,7 +44,7 @@ def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], gone:
         say(f"nothing is in quarantine{apart}")
         return
     rows = [(str(each.day), number, reason) for each in found for reason, number in each.reasons.items()]
-    say(table(["day", ">records", "reason"], rows))
+    say(draw_table(["day", ">records", "reason"], rows))
     say(
         f"{counted(sum(each.records for each in found), 'record')} in quarantine"
         + (f", and {counted(torn, 'torn line')} of writers that died" if torn else "")

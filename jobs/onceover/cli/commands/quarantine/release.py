@@ -7,8 +7,8 @@ from datetime import date
 from typing import Any
 
 from onceover.cli.arguments import given, who
-from onceover.cli.output import as_json, progress, say, table
-from onceover.cli.spark_entry import entry, told
+from onceover.cli.output import as_json, draw_table, print_progress, say
+from onceover.cli.spark_entry import entry, read_result
 from onceover.explain.finding_text import counted
 
 _MOST_SHOWN = 40
@@ -17,11 +17,11 @@ _MOST_SHOWN = 40
 def release(pipeline: str, day: date | None, reason: str | None, why: str | None, dry_run: bool, json: bool) -> None:
     """Release what was quarantined that day, for a reason that contains this one; without them, all that can be."""
     kept = "a dry run" if dry_run else given(why, "a release", ", or --dry-run", option="--why")
-    progress("starting Spark")
+    print_progress("starting Spark")
     chosen = [f"--day={day}"] if day else []
     chosen += [] if reason is None else [f"--reason={reason}"]
     chosen += ["--dry-run"] if dry_run else []
-    done = told(entry("release.py", f"--pipeline={pipeline}", f"--who={who()}", f"--why={kept}", *chosen))
+    done = read_result(entry("release.py", f"--pipeline={pipeline}", f"--who={who()}", f"--why={kept}", *chosen))
     if json:
         as_json({**done, "dry_run": dry_run})
     else:
@@ -31,11 +31,11 @@ def release(pipeline: str, day: date | None, reason: str | None, why: str | None
 def _show(done: Mapping[str, Any], dry_run: bool) -> None:
     windows, left = done["windows"], done["left"]
     if windows:
-        say(table(["window", ">records"], [(one["window"], one["records"]) for one in windows[:_MOST_SHOWN]]))
+        say(draw_table(["window", ">records"], [(one["window"], one["records"]) for one in windows[:_MOST_SHOWN]]))
     if len(windows) > _MOST_SHOWN:
         say(f"and {len(windows) - _MOST_SHOWN:,} more; all of them with --json")
     if left:
-        say(table([">records", "stay, for"], [(n, why) for why, n in left.items()]))
+        say(draw_table([">records", "stay, for"], [(n, why) for why, n in left.items()]))
     if not windows:
         say(f"version {done['version']} of the contract has no place for any of them" if left
             else "nothing in quarantine matches")  # fmt: skip
