@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,13 +38,23 @@ class LazyGroup(TyperGroup):
         return cast("AnyCommand | None", self.commands.get(cmd_name))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
+        with self._outlined(ctx):
+            super().format_help(ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        with self._outlined(ctx):
+            return super().shell_complete(ctx, incomplete)
+
+    @contextmanager
+    def _outlined(self, ctx: Any) -> Iterator[None]:
+        """Within, commands that nobody has called are outlines, which import nothing."""
         whole = self.commands
         self.commands = {name: whole[name] or self._outline(name) for name in self.list_commands(ctx)}
         for panel, names in self.panels.items():
             for name in names:
                 self.commands[name].rich_help_panel = panel  # type: ignore[attr-defined]
         try:
-            super().format_help(ctx, formatter)
+            yield
         finally:
             self.commands = whole
 

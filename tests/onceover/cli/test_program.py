@@ -104,11 +104,32 @@ def test_group_without_a_command_shows_its_commands_only(run: Any, words: tuple[
     assert "onceover: " not in result.output
 
 
+HEAVY = ("pyspark", "psycopg", "hdfs", "confluent_kafka", "sqlalchemy", "requests", "airflow", "pyarrow")
+
+
 def test_help_loads_none_of_the_heavy_libraries() -> None:
-    heavy = ("pyspark", "psycopg", "hdfs", "confluent_kafka", "sqlalchemy", "requests", "airflow", "pyarrow")
-    code = f"import sys, onceover.cli.app; sys.exit(', '.join(m for m in {heavy} if m in sys.modules) or 0)"
+    code = f"import sys, onceover.cli.app; sys.exit(', '.join(m for m in {HEAVY} if m in sys.modules) or 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "listed"),
+    [
+        (["--help"], "", "repair"),
+        (["pipelines", "--help"], "", "migrate"),
+        ([], "onceover ", "repair"),
+        ([], "onceover pipelines ", "migrate"),
+    ],
+)
+def test_listing_commands_imports_none_of_them(words: list[str], typed: str, listed: str) -> None:
+    code = f"import sys; from onceover.cli.app import app\ntry: app({words}, prog_name='onceover')\nfinally:\n"
+    code += f"    print('loaded:', *(m for m in {HEAVY} if m in sys.modules))"
+    completing = {"_ONCEOVER_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()))}
+    environment = {**os.environ, **(completing if typed else {})}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert listed in done.stdout, done.stderr
+    assert done.stdout.splitlines()[-1] == "loaded:"
 
 
 def test_pipe_gets_no_colour_and_a_terminal_does(home: Path) -> None:
