@@ -26,7 +26,7 @@ from onceover.detection import service as detection_service
 from onceover.fault_points import Holding
 from onceover.ingest.job import driver, open_source
 from onceover.ledger import compactions, drivers
-from onceover.ledger.catalog import Registered, register_pipeline
+from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.model.claim import Claimed
 from onceover.model.digest import Digest
 from onceover.raw.layout import Layout
@@ -86,7 +86,7 @@ def run() -> tuple[list[Row], list[str]]:
 
 
 def _compared(
-    spark: SparkSession, known: Registered, layout: Layout, claimed: Sequence[Claimed], ended: Sequence[Ended]
+    spark: SparkSession, known: RegisteredPipeline, layout: Layout, claimed: Sequence[Claimed], ended: Sequence[Ended]
 ) -> list[Row]:
     root = address("hdfs").rstrip("/")
     text = {one.due.window_start: root + layout.window_file(one.due.window_start) for one in ended}
@@ -123,7 +123,7 @@ def _compared(
     ]  # fmt: skip
 
 
-def _ingested(spark: SparkSession, context: PipelineContext) -> Registered:
+def _ingested(spark: SparkSession, context: PipelineContext) -> RegisteredPipeline:
     """Everything landed, and every window closed."""
     pipeline, ledger = context.pipeline, context.ledger
     with open_source(context) as (topic, offsets):

@@ -13,10 +13,10 @@ from onceover.audit.comparison import Comparison, from_log, from_raw
 from onceover.audit.result import Apart, WindowAudit
 from onceover.context import PipelineContext
 from onceover.kafka.topic import Topic
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
-from onceover.ledger.expiries import expired
-from onceover.ledger.releases import releases_of
+from onceover.ledger.expiries import list_expired
+from onceover.ledger.releases import list_releases
 from onceover.model.batch_plan import sharded
 from onceover.model.json_text import plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -32,7 +32,7 @@ MOST_WINDOWS = 5_000  # kept one by one; of more windows only those that differ 
 
 
 def audit_log(
-    spark: SparkSession, context: PipelineContext, known: Registered, audit: audit_store.Audit
+    spark: SparkSession, context: PipelineContext, known: RegisteredPipeline, audit: audit_store.Audit
 ) -> dict[str, Any]:
     """A three-way comparison of the windows of the audit's range, of all windows and quarantine without one.
 
@@ -60,7 +60,7 @@ def audit_log(
     if audit.start is None:
         places += [(QUARANTINE, root + path) for path in files.quarantine_files()]
     released = [
-        one for one in releases_of(connection, known.name) if one.ranges[0].source.generation == facts.generation
+        one for one in list_releases(connection, known.name) if one.ranges[0].source.generation == facts.generation
     ]
     shards = sharded("backlog", ranges, spark.sparkContext.defaultParallelism)
     log = from_log(spark, source, shards, known.contracts, released).persist()
@@ -73,7 +73,7 @@ def audit_log(
             closing(Comparison(log, raw, facts.generation, *bounds)) as compared,
         ):
             windows = compared.windows()
-            gone_windows, gone_days = expired(connection, known.name)
+            gone_windows, gone_days = list_expired(connection, known.name)
             for gone_window in gone_windows & windows.keys():  # of what has expired, raw has nothing to compare
                 del windows[gone_window]
             if gone_days and None in windows:  # nor of days of quarantine: what is not there may have been in one
@@ -95,7 +95,7 @@ def audit_log(
 
 def _compare_aggregates(
     connection: Connection,
-    known: Registered,
+    known: RegisteredPipeline,
     stage: str,
     before: dict[datetime, audit_store.AuditedWindow],
     gone: frozenset[datetime],
@@ -116,7 +116,7 @@ def _compare_aggregates(
             one.not_compared = "it is open"
         else:
             whole.append(start)
-    apart = known.table.differences(connection, stage, whole, MOST_ROWS)
+    apart = known.table.compare(connection, stage, whole, MOST_ROWS)
     for start in whole:
         windows[start].rows = apart.get(start, (0, []))
         windows[start].counted = before[start].control if start in before else None

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from onceover.audit import store as audit_store
 from onceover.context import PipelineContext
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.model.claim import Claimed, Rebuilt
 from onceover.model.digest import Digest
 from onceover.repair.proof import prove
@@ -24,7 +24,7 @@ _Raw = tuple[Rebuilt, tuple[int, list[str]]]  # and how many rows differ from it
 
 
 def verify_window(
-    spark: SparkSession, context: PipelineContext, known: Registered, audit: audit_store.Audit
+    spark: SparkSession, context: PipelineContext, known: RegisteredPipeline, audit: audit_store.Audit
 ) -> dict[str, Any]:
     """Whether raw and the aggregates still say what the window's certificate says; `differences` say where not.
 
@@ -50,7 +50,7 @@ def verify_window(
             rebuilt = rebuild.results()[start]
             rows = rebuild.aggregated()
             known.table.stage(connection, stage, iter(()) if rows is None else copy_lines(rows, known.columns.names))
-            return rebuilt, known.table.differences(connection, stage, [start], MOST_ROWS).get(start, (0, []))
+            return rebuilt, known.table.compare(connection, stage, [start], MOST_ROWS).get(start, (0, []))
 
     def unread(_: Claimed, reason: str) -> _Raw | str:
         return reason

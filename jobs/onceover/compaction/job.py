@@ -20,7 +20,7 @@ from onceover.context import PipelineContext
 from onceover.errors import TerminalError
 from onceover.fault_points import CompactStep, Holding
 from onceover.ledger import compactions
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.compactions import CompactionDue
 from onceover.model.claim import Rebuilt
 from onceover.model.digest import Digest
@@ -58,7 +58,13 @@ class CompactRun:
     """One run, on one Spark session, by the only process that compacts this pipeline."""
 
     def __init__(
-        self, spark: SparkSession, context: PipelineContext, known: Registered, who: str, why: str, holding: Holding
+        self,
+        spark: SparkSession,
+        context: PipelineContext,
+        known: RegisteredPipeline,
+        who: str,
+        why: str,
+        holding: Holding,
     ) -> None:
         self._spark, self._connection, self._known, self._files = spark, context.ledger, known, context.files
         self._hdfs, self._who, self._why, self._holding = context.address("hdfs").rstrip("/"), who, why, holding
@@ -120,7 +126,7 @@ class CompactRun:
             self._files.place(source, one.window_start, one.digest)
             self._holding.reached(CompactStep.PLACED)
 
-        if compactions.keep(self._connection, self._known.name, one, length, self._who, self._why, place):
+        if compactions.record_compaction(self._connection, self._known.name, one, length, self._who, self._why, place):
             return Ended(one, length)
         return Ended(one, why="it changed meanwhile, or a repair holds it; compact it again")
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.ledger.aggregates import Fingerprint
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import FROZEN
-from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
+from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import count_of, read_digest
+from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence
 from onceover.model.raw_file import Compacted
@@ -60,7 +60,7 @@ class CertifiedWindow:
 
 
 def list_certified(
-    connection: Connection, known: Registered, start: datetime | None, end: datetime | None, most: int
+    connection: Connection, known: RegisteredPipeline, start: datetime | None, end: datetime | None, most: int
 ) -> list[CertifiedWindow]:
     """The first windows of a range (without a bound where None), at most that many, in their order and in one snapshot:
     whatever ingest and repair do to rows shows in the version too."""
@@ -74,7 +74,7 @@ def list_certified(
         )
 
 
-def standing_of(connection: Connection, known: Registered, starts: Iterable[datetime]) -> list[CertifiedWindow]:
+def standing_of(connection: Connection, known: RegisteredPipeline, starts: Iterable[datetime]) -> list[CertifiedWindow]:
     """Those of these windows whose certificate still stands, in one snapshot."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -117,7 +117,9 @@ _WITHIN = """(%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
   AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)"""
 
 
-def _read(connection: Connection, known: Registered, which: str, values: Mapping[str, object]) -> list[CertifiedWindow]:
+def _read(
+    connection: Connection, known: RegisteredPipeline, which: str, values: Mapping[str, object]
+) -> list[CertifiedWindow]:
     rows = connection.execute(
         f"""
         SELECT w.window_start, w.window_end, w.version, w.certificate_id, w.records, w.high1, w.low1, w.high2, w.low2,
@@ -130,7 +132,7 @@ def _read(connection: Connection, known: Registered, which: str, values: Mapping
     found: dict[datetime, Fingerprint] = {}
     for version in {row["contract_version"] for row in rows}:  # it speaks of the columns that there were
         starts = [row["window_start"] for row in rows if row["contract_version"] == version]
-        found |= known.at(version).table.fingerprints(connection, starts)
+        found |= known.select_version(version).table.fingerprints(connection, starts)
     return [
         CertifiedWindow(
             window_start=row["window_start"],
@@ -139,10 +141,10 @@ def _read(connection: Connection, known: Registered, which: str, values: Mapping
             certificate_id=row["certificate_id"],
             frozen_length=row["frozen_length"],
             certified=read_digest(row, "c_"),
-            control=count_of(row),
+            control=read_count(row),
             stated=None if row["aggregate_hash"] is None else Fingerprint(row["aggregate_rows"], row["aggregate_hash"]),
             rows=found[row["window_start"]],
-            stands_in=compacted_of(row),
+            stands_in=parse_compacted(row),
         )
         for row in rows
     ]

@@ -74,7 +74,7 @@ def judge_windows(
     if not first.in_flight or not any(j.waits for j in first.judgements):
         return first
     deadline = time.monotonic() + patience
-    while batches.in_flight(connection, pipeline) & first.in_flight:
+    while batches.list_in_flight(connection, pipeline) & first.in_flight:
         if time.monotonic() > deadline:
             kept = tuple(j for j in first.judgements if not j.waits)
             return replace(first, judgements=kept, changing=first.changing + len(first.judgements) - len(kept))
@@ -102,7 +102,7 @@ def _look_once(
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
     # Lengths are read between the two looks at the ledger: a window whose version differs changed in between.
-    flying = batches.in_flight(connection, pipeline)
+    flying = batches.list_in_flight(connection, pipeline)
     before = versions(connection, pipeline, start, end, every)
     lengths = files.lengths(before)
     seen = snapshot(connection, pipeline, start, end, every)

@@ -12,7 +12,7 @@ from onceover.errors import UsageError
 from onceover.ledger import findings as ledger_findings
 from onceover.ledger import refills, repair_requests
 from onceover.ledger.catalog import require_in_force
-from onceover.ledger.queries import distinct_records, landed_lines
+from onceover.ledger.queries import count_distinct_records, count_landed_lines
 from onceover.model.finding import Finding
 from onceover.model.offsets import split
 from onceover.model.reason import kept
@@ -137,10 +137,10 @@ def detect(
     if again:
         require_in_force(connection, known)  # else they are cut where the contract of before was
     if free or again:
-        request_id = repair_requests.request(
+        request_id = repair_requests.create_request(
             connection, known.name, who, reason, free, unblock=window_range is not None
         )
-        refills.want(connection, known.name, request_id, again)
+        refills.record_refills(connection, known.name, request_id, again)
     return Detection(
         pipeline=known.name,
         judged=len(judged.judgements),
@@ -167,7 +167,10 @@ def plan_repair(
     judged = judge_windows(connection, known.name, context.files, window_range, force)
     wanted = [j for j in judged.judgements if not j.is_right or force]
     starts = [j.evidence.window_start for j in wanted]
-    lines, distinct = landed_lines(connection, known.name, starts), distinct_records(connection, known.name, starts)
+    lines, distinct = (
+        count_landed_lines(connection, known.name, starts),
+        count_distinct_records(connection, known.name, starts),
+    )
     return tuple(
         PlannedRepair(
             window=Window.at(j.evidence.window_start, known.contract.window_minutes),

@@ -21,8 +21,8 @@ from onceover.detection.certified import (
     versions_standing,
 )
 from onceover.detection.look import Files, parquet_gone
-from onceover.ledger.batches import in_flight
-from onceover.ledger.catalog import Registered
+from onceover.ledger.batches import list_in_flight
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import revoke
 from onceover.ledger.database import Connection
 from onceover.ledger.findings import note_finding
@@ -95,7 +95,7 @@ def sweep_pipeline(
 
 def sweep_windows(
     connection: Connection,
-    known: Registered,
+    known: RegisteredPipeline,
     files: Files,
     window_range: WindowRange | None,
     patience: float = PATIENCE_SECONDS,
@@ -106,7 +106,7 @@ def sweep_windows(
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
     whole = how_many(connection, known.name, start, end)
-    flying = in_flight(connection, known.name)
+    flying = list_in_flight(connection, known.name)
     first: dict[datetime, Differing] = {}
     compared = 0
     while windows := list_certified(connection, known, start, end, _AT_ONCE):
@@ -115,11 +115,11 @@ def sweep_windows(
         start = windows[-1].window_end
         say(compared, whole)
     # A batch that was begun since may have appended to a file whose window does not show it yet.
-    flying |= in_flight(connection, known.name)
+    flying |= list_in_flight(connection, known.name)
     if not first:
         return Swept(known.name, compared, (), 0)
     deadline = time.monotonic() + patience
-    while flying & in_flight(connection, known.name):
+    while flying & list_in_flight(connection, known.name):
         if time.monotonic() > deadline:
             kept = tuple(each for each in first.values() if each.rows_differ)
             return Swept(known.name, compared, kept, len(first) - len(kept))

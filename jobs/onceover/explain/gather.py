@@ -67,7 +67,7 @@ class Known:
 def gather(context: PipelineContext, window: Window) -> Known:
     """Ask the ledger and HDFS. Raises TerminalError for a window that nothing was ever landed in."""
     known = context.registered()
-    rows: Mapping[str, Any] = queries.explain(context.ledger, known.name, window.start)
+    rows: Mapping[str, Any] = queries.read_window(context.ledger, known.name, window.start)
     if rows["window"] is None:
         raise TerminalError(
             f"nothing is known of window {window} of {known.name}: no record with an event time in it was ever read; "
@@ -95,7 +95,7 @@ def gather(context: PipelineContext, window: Window) -> Known:
 
 def _parquet(context: PipelineContext, window: Window) -> Mapping[str, Any] | None:
     """The file that the window was compacted to last, with its bytes, and whether its text was let go for it."""
-    compacted, stands_in = compactions.of_window(context.ledger, context.name, window.start)
+    compacted, stands_in = compactions.read_last_compaction(context.ledger, context.name, window.start)
     if compacted is None:
         return None
     path = context.layout.parquet_file(window.start, compacted.digest)

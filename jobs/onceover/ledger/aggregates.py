@@ -175,7 +175,7 @@ class AggregateTable:
             [revision, self.name, window_start, source],
         ).rowcount
 
-    def with_rows(self, connection: Connection, starts: Sequence[datetime]) -> list[datetime]:
+    def find_filled(self, connection: Connection, starts: Sequence[datetime]) -> list[datetime]:
         """Those of these windows that have rows."""
         if not starts:
             return []
@@ -206,7 +206,7 @@ class AggregateTable:
         found = {row["window_start"]: Fingerprint(int(row["rows"]), str(row["hash"])) for row in rows}
         return {start: found.get(start, NOTHING) for start in starts}
 
-    def differences(
+    def compare(
         self, connection: Connection, stage: str, starts: Sequence[datetime], most: int
     ) -> dict[datetime, tuple[int, list[str]]]:
         """By window, how many rows stand in the table and not in the stage (`-`) or the other way round (`+`), and the

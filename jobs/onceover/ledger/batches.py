@@ -99,7 +99,7 @@ def count_landings(
         _add_totals(connection, epoch.pipeline, landings)
 
 
-def committed(connection: Connection, epoch: Epoch, batch_id: int) -> None:
+def mark_committed(connection: Connection, epoch: Epoch, batch_id: int) -> None:
     """Step 7: the offset store holds the batch's ends."""
     with connection.transaction():
         require_epoch(connection, epoch)
@@ -166,7 +166,7 @@ def _record_read(connection: Connection, batch_id: int, piece: RangeRead) -> Non
     )
 
 
-def in_flight(connection: Connection, pipeline: str) -> frozenset[int]:
+def list_in_flight(connection: Connection, pipeline: str) -> frozenset[int]:
     """Batches that are begun under a living epoch: they may still land."""
     rows = connection.execute(
         """

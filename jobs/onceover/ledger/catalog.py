@@ -17,7 +17,7 @@ from onceover.model.pipeline import Pipeline
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegisteredPipeline:
     """A pipeline with the contract version in force; `versions` are all of them from the first on, with their columns,
     and `cutovers` say which one a record has."""
 
@@ -38,20 +38,20 @@ class Registered:
     def contracts(self) -> Contracts:
         return Contracts(tuple(contract for contract, _ in self.versions), self.cutovers)
 
-    def at(self, version: int) -> Registered:
+    def select_version(self, version: int) -> RegisteredPipeline:
         """The pipeline under that version of its contract; ContractChangedError if that came after this was read."""
         if version > len(self.versions):
             raise _migrated(self.name, version)
         contract, columns = self.versions[version - 1]
         return replace(self, contract_version=version, contract=contract, columns=columns)
 
-    def of(self, ranges: Sequence[OffsetRange]) -> Registered:
+    def select_ranges(self, ranges: Sequence[OffsetRange]) -> RegisteredPipeline:
         """The pipeline under the one contract that all of these offsets have."""
         (version,) = self.cutovers.by_version(ranges)
-        return self.at(version)
+        return self.select_version(version)
 
 
-def register_pipeline(connection: Connection, pipeline: Pipeline, columns: Columns) -> Registered:
+def register_pipeline(connection: Connection, pipeline: Pipeline, columns: Columns) -> RegisteredPipeline:
     """Note the pipeline at its first start and create its tables; refuse a contract that changed since.
 
     Raises ContractChangedError: with another contract one record's ID could land in two windows, each looking clean.
@@ -86,9 +86,9 @@ def keep_contract(
     )
 
 
-def require_same_contract(connection: Connection, pipeline: Pipeline) -> Registered:
+def require_same_contract(connection: Connection, pipeline: Pipeline) -> RegisteredPipeline:
     """The registered pipeline, if its TOML still says what the ledger's current contract says."""
-    known = registered(connection, pipeline.name)
+    known = read_registered(connection, pipeline.name)
     if known.contract.fingerprint() != pipeline.contract.fingerprint():
         raise ContractChangedError(
             f"pipelines/{pipeline.name}.toml: [contract] {', '.join(changed(known.contract, pipeline.contract))} "
@@ -98,7 +98,7 @@ def require_same_contract(connection: Connection, pipeline: Pipeline) -> Registe
     return known
 
 
-def require_in_force(connection: Connection, known: Registered) -> None:
+def require_in_force(connection: Connection, known: RegisteredPipeline) -> None:
     """Raise ContractChangedError if the pipeline was migrated since `known` was read."""
     row = connection.execute("SELECT contract_version FROM onceover.pipeline WHERE name = %s", [known.name]).fetchone()
     if row and row["contract_version"] != known.contract_version:
@@ -124,7 +124,7 @@ def is_registered(connection: Connection, name: str) -> bool:
     return connection.execute("SELECT 1 AS one FROM onceover.pipeline WHERE name = %s", [name]).fetchone() is not None
 
 
-def registered(connection: Connection, name: str) -> Registered:
+def read_registered(connection: Connection, name: str) -> RegisteredPipeline:
     """What the ledger knows of a pipeline; raises UsageError if it never ran."""
     rows = connection.execute(
         """
@@ -143,7 +143,7 @@ def registered(connection: Connection, name: str) -> Registered:
     for generation, kafka_partition, version, offset in last["cutovers"] or ():
         at.setdefault(KafkaPartition(generation, kafka_partition), {})[version] = offset
     versions = tuple((Contract.from_definition(r["definition"]), Columns.from_json(r["columns"])) for r in rows)
-    return Registered(
+    return RegisteredPipeline(
         name,
         last["contract_version"],
         *versions[-1],

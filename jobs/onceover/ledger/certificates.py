@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from onceover import __version__
 from onceover.ledger.aggregates import Fingerprint
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
 from onceover.model.digest import Digest
@@ -26,7 +26,7 @@ FROZEN = """
 
 
 @dataclass(frozen=True, slots=True)
-class FromRaw:
+class RawProof:
     """What only a certificate that stands on raw states besides."""
 
     repair_id: int
@@ -50,10 +50,10 @@ class Certificate:
     aggregates: Fingerprint
     who: str
     why: str
-    raw: FromRaw | None = field(default=None)
+    raw: RawProof | None = field(default=None)
 
 
-def certify(connection: Connection, known: Registered, stated: Certificate) -> int:
+def certify(connection: Connection, known: RegisteredPipeline, stated: Certificate) -> int:
     """Keep the certificate and have the window stand on it, inside the transaction that holds the window's row.
 
     Losses that somebody accepted for the window, and decisions about its conflicts, are stated with it.

@@ -55,7 +55,7 @@ def list_compactable(
     return [CompactionDue(row["window_start"], read_digest(row), row["frozen_length"]) for row in rows]
 
 
-def be_the_only_one(connection: Connection, pipeline: str, patience_ms: int = 10_000) -> None:
+def hold_compaction(connection: Connection, pipeline: str, patience_ms: int = 10_000) -> None:
     """Hold the pipeline's compaction until the connection ends; BusyError while another process has it. What a killed
     one had is free a moment later."""
     try:
@@ -66,7 +66,7 @@ def be_the_only_one(connection: Connection, pipeline: str, patience_ms: int = 10
         raise BusyError(f"another process compacts {pipeline}; try again when it has ended") from error
 
 
-def keep(
+def record_compaction(
     connection: Connection,
     pipeline: str,
     one: CompactionDue,
@@ -110,12 +110,12 @@ def keep(
     return True
 
 
-def compacted_of(row: Mapping[str, object]) -> Compacted | None:
+def parse_compacted(row: Mapping[str, object]) -> Compacted | None:
     """What stands in for the text of the window in this row, which has the columns above."""
     return None if row["k_bytes"] is None else Compacted(read_digest(row, "k_"), int(str(row["k_bytes"])))
 
 
-def forget(connection: Connection, pipeline: str, window_start: datetime) -> None:
+def forget_compaction(connection: Connection, pipeline: str, window_start: datetime) -> None:
     """The file that was to stand in for the window's text is not there; the window may be compacted again."""
     with connection.transaction():
         row = connection.execute(
@@ -131,7 +131,9 @@ def forget(connection: Connection, pipeline: str, window_start: datetime) -> Non
         )
 
 
-def standing_in(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, Compacted | None]:
+def list_substitutes(
+    connection: Connection, pipeline: str, starts: Sequence[datetime]
+) -> dict[datetime, Compacted | None]:
     """For those of these windows that last beyond their text: the Parquet file that stands in for that."""
     rows = connection.execute(
         f"""
@@ -141,10 +143,12 @@ def standing_in(connection: Connection, pipeline: str, starts: Sequence[datetime
         """,
         [pipeline, list(starts)],
     )
-    return {row["window_start"]: compacted_of(row) for row in rows}
+    return {row["window_start"]: parse_compacted(row) for row in rows}
 
 
-def of_window(connection: Connection, pipeline: str, window_start: datetime) -> tuple[Compacted | None, bool]:
+def read_last_compaction(
+    connection: Connection, pipeline: str, window_start: datetime
+) -> tuple[Compacted | None, bool]:
     """The last file that the window was compacted to, and whether it stands in for text that was let go."""
     row = connection.execute(
         f"""
@@ -155,4 +159,4 @@ def of_window(connection: Connection, pipeline: str, window_start: datetime) -> 
         """,
         [pipeline, window_start],
     ).fetchone()
-    return (None, False) if row is None else (compacted_of(row), row["stands_in"])
+    return (None, False) if row is None else (parse_compacted(row), row["stands_in"])

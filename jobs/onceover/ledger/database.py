@@ -37,7 +37,7 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
             options="-c timezone=UTC -c lock_timeout=60s -c jit=off",
         )
     except psycopg.Error as error:
-        raise unreachable(address, error) from error
+        raise explain_failure(address, error) from error
     set_json_dumps(json_text, connection)
     with connection:
         try:
@@ -49,13 +49,13 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
             ) from error
         except psycopg.OperationalError as error:
             if connection.broken or connection.closed:
-                raise unreachable(address, error) from error
+                raise explain_failure(address, error) from error
             raise
 
 
-def unreachable(address: str, error: Exception) -> OnceoverError:
+def explain_failure(address: str, error: Exception) -> OnceoverError:
     """One line about a database that does not answer or lets nobody in, without the address's password."""
-    shown = shown_address(address)
+    shown = redact_address(address)
     if isinstance(error, psycopg.ProgrammingError):
         return ConfigurationError(
             "ONCEOVER_POSTGRES is no PostgreSQL URI; write it like postgresql://USER@HOST:5432/DATABASE"
@@ -71,7 +71,7 @@ def unreachable(address: str, error: Exception) -> OnceoverError:
     )
 
 
-def shown_address(address: str) -> str:
+def redact_address(address: str) -> str:
     """Host, port and database of a URI or of a keyword string; never a user, a password or an option."""
     try:
         parts = conninfo_to_dict(address)
@@ -80,7 +80,7 @@ def shown_address(address: str) -> str:
     return f"{parts.get('host', 'local socket')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
 
-def whereabouts(connection: Connection) -> tuple[str, int, str]:
+def locate_server(connection: Connection) -> tuple[str, int, str]:
     """Host, port and database of the server that answered, whatever the address left to libpq. A local socket has no
     host, and is `localhost`."""
     found = connection.info
@@ -95,7 +95,7 @@ def carries_password(address: str) -> bool:
         return True
 
 
-def clock(connection: Connection) -> datetime:
+def read_clock(connection: Connection) -> datetime:
     """What time it is on the server."""
     row = connection.execute("SELECT clock_timestamp() AS now").fetchone()
     if row is None:
@@ -106,7 +106,7 @@ def clock(connection: Connection) -> datetime:
 
 def require_current(connection: Connection) -> None:
     """Refuse to work on a ledger of another version than this code's."""
-    found = version_of(connection)
+    found = read_version(connection)
     if found != HEAD:
         require_migration(connection, found)
         raise TerminalError(
@@ -117,7 +117,7 @@ def require_current(connection: Connection) -> None:
 def require_migration(connection: Connection, version: str | None) -> None:
     """Raise TerminalError where no migration leads from that version to this code's."""
     if version and _OTHER_CHAIN.fullmatch(version):
-        host, port, database = whereabouts(connection)
+        host, port, database = locate_server(connection)
         raise TerminalError(
             f"the ledger at {host}:{port}/{database} is at version {version}, and no migration leads from there to "
             f"{HEAD}; keep that database, set ONCEOVER_POSTGRES to an empty one, run `onceover ledger migrate`, and "
@@ -125,7 +125,7 @@ def require_migration(connection: Connection, version: str | None) -> None:
         )
 
 
-def version_of(connection: Connection) -> str | None:
+def read_version(connection: Connection) -> str | None:
     """The version of the ledger's schema; None where there is no ledger."""
     known = connection.execute("SELECT to_regclass('onceover.alembic_version') IS NOT NULL AS known").fetchone()
     if not known or not known["known"]:

@@ -58,7 +58,7 @@ def record_decision(
         )
 
 
-def decided(connection: Connection, request_id: int) -> dict[datetime, tuple[Decision, ...]]:
+def list_decisions(connection: Connection, request_id: int) -> dict[datetime, tuple[Decision, ...]]:
     """By window, the last decision about each ID, for the windows of a repair request."""
     rows = connection.execute(
         """
@@ -76,7 +76,7 @@ def decided(connection: Connection, request_id: int) -> dict[datetime, tuple[Dec
     return found
 
 
-def decided_in(connection: Connection, decision_ids: Sequence[int]) -> tuple[Decision, ...]:
+def read_decisions(connection: Connection, decision_ids: Sequence[int]) -> tuple[Decision, ...]:
     """The decisions that a certificate names; of several about one ID the last one holds."""
     rows = connection.execute(
         """

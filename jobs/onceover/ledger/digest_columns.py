@@ -22,12 +22,12 @@ def count_columns(count: Digest | None) -> dict[str, int | None]:
     return {**digest_columns(count)} if count is not None else dict.fromkeys(digest_columns(Digest()))
 
 
-def count_of(row: Mapping[str, object], prefix: str = "") -> Digest | None:
+def read_count(row: Mapping[str, object], prefix: str = "") -> Digest | None:
     """What a control row says that its window's rows count; None where nobody knows."""
     return None if row[prefix + "records"] is None else read_digest(row, prefix)
 
 
-def same_digest(one: str, other: str) -> str:
+def compare_digests(one: str, other: str) -> str:
     """SQL: whether the rows under these two names hold the same digest."""
     left, right = (", ".join(f"{row}.{column}" for column in digest_columns(Digest())) for row in (one, other))
     return f"({left}) = ({right})"

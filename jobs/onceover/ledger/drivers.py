@@ -26,7 +26,7 @@ class Epoch:
     number: int
 
 
-def refuse_beside_a_living_one(connection: Connection, pipeline: str) -> None:
+def refuse_second_driver(connection: Connection, pipeline: str) -> None:
     """Raise BusyError as soon as another driver's heartbeat is seen; return when none came for long enough.
 
     So a second driver is refused before it has started Spark. Only `acquire` decides.
@@ -94,7 +94,7 @@ def beat(connection: Connection, epoch: Epoch) -> None:
         [LEASE_SECONDS, epoch.pipeline, epoch.number],
     ).fetchone()
     if row is None:
-        raise fenced(epoch)
+        raise fenced_error(epoch)
 
 
 def end_epoch(connection: Connection, epoch: Epoch) -> None:
@@ -112,10 +112,10 @@ def require_epoch(connection: Connection, epoch: Epoch) -> None:
         [epoch.pipeline, epoch.number],
     ).fetchone()
     if row is None:
-        raise fenced(epoch)
+        raise fenced_error(epoch)
 
 
-def fenced(epoch: Epoch) -> FencedError:
+def fenced_error(epoch: Epoch) -> FencedError:
     return FencedError(
         f"pipeline {epoch.pipeline} was taken over: epoch {epoch.number} is no longer current; this driver stops "
         "and has changed nothing since"
@@ -135,7 +135,7 @@ def _busy(pipeline: str, holder: Mapping[str, object] | None) -> BusyError:
 log = logging.getLogger(__name__)
 
 
-class Heart:
+class Heartbeat:
     """Beats in a thread of its own while the driver works; `lost` is set once another epoch is current."""
 
     def __init__(self, address: str, epoch: Epoch) -> None:
@@ -144,7 +144,7 @@ class Heart:
         self.lost = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
-    def __enter__(self) -> Heart:
+    def __enter__(self) -> Heartbeat:
         self._thread.start()
         return self
 
@@ -173,7 +173,7 @@ def as_driver(ledger: Connection, pipeline: str, owner: str) -> Iterator[Epoch]:
     """Be the pipeline's driver within. Raises BusyError while another one's heartbeat is fresh."""
     epoch = acquire(ledger, pipeline, owner)
     try:
-        with Heart(address("postgres"), epoch):
+        with Heartbeat(address("postgres"), epoch):
             yield epoch
     finally:
         end_epoch(ledger, epoch)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import same_digest
+from onceover.ledger.digest_columns import compare_digests
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.windows import lock_windows
 
 
 @dataclass(frozen=True, slots=True)
-class Expiring:
+class ExpiringFile:
     """One file: of a window as it was certified at `version`, or of one day of quarantine. `last_landing` and
     `landed_at` are of what came to it last; `compacted` if its records stand in a Parquet file as well."""
 
@@ -35,7 +35,7 @@ class Expiring:
 
 _AT_ONCE = 2_000
 _COLUMNS = (
-    "expiry_id, window_start, quarantine_day, version, last_landing, bytes, records, landed_at"  # those of Expiring
+    "expiry_id, window_start, quarantine_day, version, last_landing, bytes, records, landed_at"  # those of ExpiringFile
 )
 # Windows that may go: their certificate stands, and nobody holds them. Their text is there, whole.
 CERTIFIED = """
@@ -46,7 +46,7 @@ FREE = """
 # Whether a Parquet file holds what window w was certified with.
 IS_COMPACTED = f"""
   EXISTS (SELECT 1 FROM onceover.compaction k
-    WHERE k.pipeline = w.pipeline AND k.window_start = w.window_start AND {same_digest("k", "c")})"""
+    WHERE k.pipeline = w.pipeline AND k.window_start = w.window_start AND {compare_digests("k", "c")})"""
 _OF_WINDOWS = f"""
   SELECT w.window_start, NULL::date AS quarantine_day, w.version, max(l.landing_id) AS last_landing,
     c.frozen_length AS bytes, c.records, max(b.landed_at) AS landed_at, {IS_COMPACTED} AS compacted
@@ -66,7 +66,7 @@ _OF_DAYS = """
   GROUP BY l.quarantine_day"""
 
 
-def list_expirable(connection: Connection, pipeline: str, older_than_ms: int) -> list[Expiring]:
+def list_expirable(connection: Connection, pipeline: str, older_than_ms: int) -> list[ExpiringFile]:
     """What nothing has come to for so long, oldest first; windows only where their certificate stands."""
     rows = connection.execute(
         f"""
@@ -76,10 +76,10 @@ def list_expirable(connection: Connection, pipeline: str, older_than_ms: int) ->
         """,
         {"pipeline": pipeline, "seconds": older_than_ms / 1000},
     )
-    return [Expiring(**row) for row in rows]
+    return [ExpiringFile(**row) for row in rows]
 
 
-def kept_back(connection: Connection, pipeline: str, older_than_ms: int) -> int:
+def count_kept_windows(connection: Connection, pipeline: str, older_than_ms: int) -> int:
     """How many windows are as old and stay, because they are not certified, are held by a repair, or are blocked."""
     row = connection.execute(
         f"""
@@ -95,15 +95,15 @@ def kept_back(connection: Connection, pipeline: str, older_than_ms: int) -> int:
     return int(row["n"]) if row else 0
 
 
-def mark_expired(connection: Connection, pipeline: str, files: Sequence[Expiring], who: str, why: str) -> int:
+def mark_expired(connection: Connection, pipeline: str, files: Sequence[ExpiringFile], who: str, why: str) -> int:
     """Have the driver move these away, each only if it still is as it was listed; returns how many that are. Some
     thousands at a time, each in a transaction of its own: whoever needs such a window waits for no more."""
     return sum(
-        _let_go(connection, pipeline, files[at : at + _AT_ONCE], who, why) for at in range(0, len(files), _AT_ONCE)
+        _mark_chunk(connection, pipeline, files[at : at + _AT_ONCE], who, why) for at in range(0, len(files), _AT_ONCE)
     )
 
 
-def _let_go(connection: Connection, pipeline: str, files: Sequence[Expiring], who: str, why: str) -> int:
+def _mark_chunk(connection: Connection, pipeline: str, files: Sequence[ExpiringFile], who: str, why: str) -> int:
     starts = [one.window_start for one in files if one.window_start is not None]
     with connection.transaction():
         lock_windows(connection, pipeline, starts)
@@ -142,7 +142,7 @@ def _let_go(connection: Connection, pipeline: str, files: Sequence[Expiring], wh
             FROM (
               SELECT w.window_start, k.compaction_id FROM {CERTIFIED}
               LEFT JOIN onceover.compaction k ON k.pipeline = w.pipeline AND k.window_start = w.window_start
-                AND {same_digest("k", "c")}
+                AND {compare_digests("k", "c")}
               WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(starts)s)) f
             WHERE w.pipeline = %(pipeline)s AND w.window_start = f.window_start
             """,
@@ -151,16 +151,16 @@ def _let_go(connection: Connection, pipeline: str, files: Sequence[Expiring], wh
     return cursor.rowcount
 
 
-def list_files_to_move(connection: Connection, pipeline: str, most: int) -> list[Expiring]:
+def list_files_to_move(connection: Connection, pipeline: str, most: int) -> list[ExpiringFile]:
     """The first files that are to be moved away and are not yet."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM onceover.expiry WHERE pipeline = %s AND state = 'wanted' ORDER BY expiry_id LIMIT %s",
         [pipeline, most],
     )
-    return [Expiring(**row) for row in rows]
+    return [ExpiringFile(**row) for row in rows]
 
 
-def moved_a_day_ago(connection: Connection, pipeline: str, most: int) -> list[Expiring]:
+def list_files_to_delete(connection: Connection, pipeline: str, most: int) -> list[ExpiringFile]:
     """The first files that were moved away and are to be deleted now."""
     rows = connection.execute(
         f"""
@@ -169,10 +169,10 @@ def moved_a_day_ago(connection: Connection, pipeline: str, most: int) -> list[Ex
         """,
         [pipeline, most],
     )
-    return [Expiring(**row) for row in rows]
+    return [ExpiringFile(**row) for row in rows]
 
 
-def is_touched(connection: Connection, pipeline: str, one: Expiring) -> bool:
+def is_touched(connection: Connection, pipeline: str, one: ExpiringFile) -> bool:
     """Whether something has come to it since it was let go."""
     if one.window_start is not None:
         row = connection.execute(
@@ -187,7 +187,7 @@ def is_touched(connection: Connection, pipeline: str, one: Expiring) -> bool:
     return bool(row and row["touched"])
 
 
-def dropped(connection: Connection, epoch: Epoch, one: Expiring) -> None:
+def mark_dropped(connection: Connection, epoch: Epoch, one: ExpiringFile) -> None:
     """Its raw stays after all, and the window is judged again."""
     with connection.transaction():
         _note(connection, epoch, one.expiry_id, "state = 'dropped', finished_at = clock_timestamp()")
@@ -198,7 +198,7 @@ def dropped(connection: Connection, epoch: Epoch, one: Expiring) -> None:
         )
 
 
-def moved(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
+def mark_moved(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
     """Its file is out of the way."""
     with connection.transaction():
         _note(connection, epoch, expiry_id, "state = 'moved', moved_at = clock_timestamp()")
@@ -214,7 +214,7 @@ def moved(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
         )
 
 
-def deleted(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
+def mark_deleted(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
     """Its file is gone."""
     _note(connection, epoch, expiry_id, "state = 'deleted', finished_at = clock_timestamp()")
 
@@ -225,7 +225,7 @@ def _note(connection: Connection, epoch: Epoch, expiry_id: int, change: str) -> 
         connection.execute(f"UPDATE onceover.expiry SET {change} WHERE expiry_id = %s", [expiry_id])
 
 
-def left(connection: Connection, pipeline: str) -> int:
+def count_files_to_move(connection: Connection, pipeline: str) -> int:
     """How many files are still to be moved away."""
     row = connection.execute(
         "SELECT count(*) AS n FROM onceover.expiry WHERE pipeline = %s AND state = 'wanted'", [pipeline]
@@ -233,7 +233,7 @@ def left(connection: Connection, pipeline: str) -> int:
     return int(row["n"]) if row else 0
 
 
-def all_expired(connection: Connection, pipeline: str, start: datetime, end: datetime) -> bool:
+def is_range_expired(connection: Connection, pipeline: str, start: datetime, end: datetime) -> bool:
     """Whether there are windows in the range, and raw of every one of them is gone or about to go."""
     row = connection.execute(
         'SELECT bool_and(expired_at IS NOT NULL) AS gone FROM onceover."window" '
@@ -243,7 +243,7 @@ def all_expired(connection: Connection, pipeline: str, start: datetime, end: dat
     return bool(row and row["gone"])
 
 
-def expired(connection: Connection, pipeline: str) -> tuple[frozenset[datetime], frozenset[date]]:
+def list_expired(connection: Connection, pipeline: str) -> tuple[frozenset[datetime], frozenset[date]]:
     """Windows, by their starts, and days of quarantine whose raw is gone or about to go."""
     windows = connection.execute(
         'SELECT window_start FROM onceover."window" WHERE pipeline = %s AND expired_at IS NOT NULL', [pipeline]

@@ -67,7 +67,7 @@ def register_kafka_partitions(
             )
 
 
-def retire(connection: Connection, epoch: Epoch, living: str) -> None:
+def retire_generations(connection: Connection, epoch: Epoch, living: str) -> None:
     """The topic was created anew as generation `living`: what was not read of its earlier ones is a hole for ever, and
     where their logs were cut matters no more."""
     with connection.transaction():
@@ -143,7 +143,7 @@ def read_progress(connection: Connection, pipeline: str, generation: str) -> Map
     return {KafkaPartition(generation, r["kafka_partition"]): (r["frontier"], r["reach"]) for r in rows}
 
 
-def committed_offsets(connection: Connection, pipeline: str, generation: str) -> dict[int, int]:
+def read_committed_offsets(connection: Connection, pipeline: str, generation: str) -> dict[int, int]:
     """Per Kafka partition the largest offset that a committed batch ended at, or where accounting started."""
     rows = connection.execute(
         """
@@ -158,7 +158,7 @@ def committed_offsets(connection: Connection, pipeline: str, generation: str) ->
     return {row["kafka_partition"]: row["committed"] for row in rows}
 
 
-def generations(connection: Connection, pipeline: str) -> list[str]:
+def list_generations(connection: Connection, pipeline: str) -> list[str]:
     """The incarnations of its topic that the pipeline has read from."""
     rows = connection.execute(
         "SELECT DISTINCT generation FROM onceover.kafka_partition WHERE pipeline = %s ORDER BY 1", [pipeline]
@@ -191,7 +191,7 @@ ORDER BY 1, 2, 3
 )
 
 
-def accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRange]:
+def read_accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRange]:
     """The offset ranges of all landed batches, joined where they touch.
 
     The frontier has moved from the origin over nothing but landed batches and accepted losses: so only the batches

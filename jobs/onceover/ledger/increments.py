@@ -37,7 +37,7 @@ def increment(
             [epoch.pipeline, [i.window_start for i in ordered], [i.window_end for i in ordered]],
         ).fetchall()
         lock_windows(connection, epoch.pipeline, [i.window_start for i in ordered])
-        _doubt(connection, epoch.pipeline, table.with_rows(connection, [row["window_start"] for row in fresh]))
+        _mark_unknown(connection, epoch.pipeline, table.find_filled(connection, [row["window_start"] for row in fresh]))
         table.increment(connection, stage_name(batch_id))
         connection.cursor().executemany(
             """
@@ -50,7 +50,7 @@ def increment(
         table.unstage(connection, stage_name(batch_id))
 
 
-def _doubt(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> None:
+def _mark_unknown(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> None:
     """The ledger has just heard of these windows, and there are rows of them: of before it was lost. Nobody knows what
     those count, and what is added to that stays unknown, so the window is rebuilt from raw."""
     if starts:

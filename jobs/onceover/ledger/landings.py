@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_digest
-from onceover.ledger.releases import releases
+from onceover.ledger.releases import read_releases
 from onceover.model.claim import LandingOf
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
-def landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping[int, LandingOf]:
+def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping[int, LandingOf]:
     """These landings by ID, in ascending order."""
     rows = connection.execute(
         """
@@ -25,7 +25,7 @@ def landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping[int,
         """,
         [list(landing_ids)],
     ).fetchall()
-    released = releases(connection, {row["batch_id"] for row in rows if row["start_offset"] is None})
+    released = read_releases(connection, {row["batch_id"] for row in rows if row["start_offset"] is None})
     parts: dict[int, list[tuple[OffsetRange, Digest]]] = {}
     for row in rows:
         source = KafkaPartition(row["generation"], row["kafka_partition"])

@@ -37,7 +37,7 @@ def record_loss(
     return sorted(row["window_start"] for row in rows)
 
 
-def neighbours(connection: Connection, pipeline: str, gap: OffsetRange, most: int) -> list[datetime]:
+def list_neighbours(connection: Connection, pipeline: str, gap: OffsetRange, most: int) -> list[datetime]:
     """Windows that the landed batches next to a gap landed records of its Kafka partition in, at most so many."""
     rows = connection.execute(
         """

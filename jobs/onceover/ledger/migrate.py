@@ -9,7 +9,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine, text
 
-from onceover.ledger.database import HEAD, connect, require_migration, version_of
+from onceover.ledger.database import HEAD, connect, read_version, require_migration
 
 _LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
 
@@ -22,7 +22,7 @@ def upgrade_schema(address: str) -> None:
     # Under the lock alone: `CREATE SCHEMA IF NOT EXISTS` of two at once collides in the catalogue.
     with connect(address, "onceover migrate") as connection, connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-        found = version_of(connection)
+        found = read_version(connection)
         if found == HEAD:
             return
         require_migration(connection, found)

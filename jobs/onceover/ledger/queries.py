@@ -73,7 +73,7 @@ def list_windows(
     )
 
 
-def first_to_leave_the_log(connection: Connection, pipeline: str) -> Mapping[str, Any] | None:
+def find_next_log_expiry(connection: Connection, pipeline: str) -> Mapping[str, Any] | None:
     """Of the windows that are not certified, the one whose records Kafka drops first, by the retention that ingest saw
     last: `window_start`, `log_until`, `log_retention`, `now`. None if there is none, or they stay for ever."""
     return connection.execute(
@@ -89,7 +89,7 @@ def first_to_leave_the_log(connection: Connection, pipeline: str) -> Mapping[str
     ).fetchone()
 
 
-def explain(connection: Connection, pipeline: str, window_start: datetime) -> Mapping[str, object]:
+def read_window(connection: Connection, pipeline: str, window_start: datetime) -> Mapping[str, object]:
     """All that the ledger holds about one window: state, landings, findings, repairs, certificates, newest last."""
     key = {"pipeline": pipeline, "start": window_start}
     this = list_windows(connection, pipeline, None, window_start, window_start + timedelta(microseconds=1))
@@ -155,7 +155,7 @@ def explain(connection: Connection, pipeline: str, window_start: datetime) -> Ma
     }
 
 
-def last_end(connection: Connection, pipeline: str) -> datetime | None:
+def read_last_end(connection: Connection, pipeline: str) -> datetime | None:
     """The end of the pipeline's last window, None if it has none."""
     row = connection.execute(
         'SELECT max(window_end) AS last FROM onceover."window" WHERE pipeline = %s', [pipeline]
@@ -163,7 +163,7 @@ def last_end(connection: Connection, pipeline: str) -> datetime | None:
     return row["last"] if row else None
 
 
-def landed_lines(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, int]:
+def count_landed_lines(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, int]:
     """How many lines the landings put into each window's file."""
     rows = connection.execute(
         "SELECT window_start, sum(records)::bigint AS lines FROM onceover.landing "
@@ -173,7 +173,9 @@ def landed_lines(connection: Connection, pipeline: str, starts: Sequence[datetim
     return {row["window_start"]: row["lines"] for row in rows}
 
 
-def distinct_records(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, int | None]:
+def count_distinct_records(
+    connection: Connection, pipeline: str, starts: Sequence[datetime]
+) -> dict[datetime, int | None]:
     """How many distinct records the landings hold, where that follows from their offset ranges: a landing whose ranges
     lie within earlier ones adds nothing, one that overlaps them only in part leaves it open (None)."""
     rows = connection.execute(

@@ -13,7 +13,7 @@ from onceover.ledger.database import Connection
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
-def want(connection: Connection, pipeline: str, request_id: int, ranges: Iterable[OffsetRange]) -> None:
+def record_refills(connection: Connection, pipeline: str, request_id: int, ranges: Iterable[OffsetRange]) -> None:
     """Ask for these ranges, on a repair request's account; one that is asked for already goes over to it."""
     connection.cursor().executemany(
         """
@@ -41,7 +41,7 @@ def list_wanted(connection: Connection, pipeline: str, request_id: int | None = 
     )
 
 
-def refuse(connection: Connection, pipeline: str, ranges: Sequence[OffsetRange], why: str) -> None:
+def refuse_refills(connection: Connection, pipeline: str, ranges: Sequence[OffsetRange], why: str) -> None:
     """Give these up: the log does not hold them any more. The hole stays, and is judged anew."""
     connection.cursor().executemany(
         """
@@ -66,7 +66,7 @@ def mark_landed(connection: Connection, pipeline: str, batch_id: int) -> None:
     )
 
 
-def closed_windows(connection: Connection, pipeline: str, request_id: int) -> list[datetime]:
+def list_refilled_windows(connection: Connection, pipeline: str, request_id: int) -> list[datetime]:
     """Starts of the closed windows that a request's refills landed in."""
     rows = connection.execute(
         """

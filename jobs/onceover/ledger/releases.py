@@ -18,12 +18,12 @@ from onceover.model.claim import Release
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
-def releases(connection: Connection, batch_ids: Collection[int]) -> dict[int, Release]:
+def read_releases(connection: Connection, batch_ids: Collection[int]) -> dict[int, Release]:
     """Those of these batches that are releases."""
     return _releases(connection, "b.batch_id = ANY(%s)", [list(batch_ids)]) if batch_ids else {}
 
 
-def releases_of(connection: Connection, pipeline: str, generation: str | None = None) -> tuple[Release, ...]:
+def list_releases(connection: Connection, pipeline: str, generation: str | None = None) -> tuple[Release, ...]:
     """All releases of the pipeline, or what they took of one generation."""
     which = "b.pipeline = %s AND (%s::text IS NULL OR r.generation = %s)"
     return tuple(_releases(connection, which, [pipeline, generation, generation]).values())

@@ -11,13 +11,13 @@ from uuid import uuid4
 from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
-from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
+from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.decisions import decided
+from onceover.ledger.decisions import list_decisions
 from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.findings import record_findings
-from onceover.ledger.frontiers import accounted
-from onceover.ledger.landings import landings
+from onceover.ledger.frontiers import read_accounted
+from onceover.ledger.landings import read_landings
 from onceover.ledger.queries import LOG_UNTIL
 from onceover.ledger.windows import lock_windows
 from onceover.model.claim import CLAIM_SECONDS, Claimed
@@ -27,7 +27,7 @@ from onceover.model.offsets import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RepairRequest:
     """Who wants which windows repaired, and why."""
 
     request_id: int
@@ -48,7 +48,7 @@ class Request:
         return f"request:{self.request_id}"
 
 
-def request(
+def create_request(
     connection: Connection,
     pipeline: str,
     who: str,
@@ -89,7 +89,7 @@ def add_refilled(connection: Connection, pipeline: str, request_id: int, starts:
     )
 
 
-def read_request(connection: Connection, pipeline: str, request_id: int) -> Request:
+def read_request(connection: Connection, pipeline: str, request_id: int) -> RepairRequest:
     """The request with the windows that still wait for a repair; raises UsageError if there is no such request."""
     row = connection.execute(
         "SELECT who, why FROM onceover.repair_request WHERE request_id = %s AND pipeline = %s", [request_id, pipeline]
@@ -101,10 +101,12 @@ def read_request(connection: Connection, pipeline: str, request_id: int) -> Requ
         "ORDER BY window_start",
         [request_id],
     )
-    return Request(request_id, pipeline, row["who"], row["why"], tuple(r["window_start"] for r in starts), uuid4().hex)
+    return RepairRequest(
+        request_id, pipeline, row["who"], row["why"], tuple(r["window_start"] for r in starts), uuid4().hex
+    )
 
 
-def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple[OffsetRange, ...]]:
+def claim(connection: Connection, wanted: RepairRequest) -> tuple[list[Claimed], tuple[OffsetRange, ...]]:
     """Claim the request's windows by compare-and-set, then read what their repair stands on, in one snapshot. Those
     that Kafka's log holds for the shortest time come first.
 
@@ -148,7 +150,7 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
         )
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        return _claimed(connection, wanted.request_id), tuple(accounted(connection, wanted.pipeline))
+        return _claimed(connection, wanted.request_id), tuple(read_accounted(connection, wanted.pipeline))
 
 
 def renew(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> None:
@@ -199,9 +201,9 @@ def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
         """,
         [request_id],
     ).fetchall()
-    found = landings(connection, chain.from_iterable(row["landing_ids"] for row in ids))
+    found = read_landings(connection, chain.from_iterable(row["landing_ids"] for row in ids))
     of_window = {row["window_start"]: tuple(found[one] for one in row["landing_ids"]) for row in ids}
-    decisions = decided(connection, request_id)
+    decisions = list_decisions(connection, request_id)
     return [
         Claimed(
             repair_id=row["repair_id"],
@@ -212,7 +214,7 @@ def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
             landings=of_window.get(row["window_start"], ()),
             certified=read_digest(row) if row["certificate_id"] is not None else None,
             decisions=decisions.get(row["window_start"], ()),
-            compacted=compacted_of(row),
+            compacted=parse_compacted(row),
         )
         for row in rows
     ]

@@ -19,7 +19,7 @@ def lock_windows(connection: Connection, pipeline: str, starts: Sequence[datetim
     )
 
 
-def open_windows(connection: Connection, pipeline: str) -> int:
+def count_open_windows(connection: Connection, pipeline: str) -> int:
     """How many known windows the watermark has not closed."""
     row = connection.execute(
         """

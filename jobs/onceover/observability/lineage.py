@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from onceover.context import PipelineContext
 from onceover.ledger import compactions
-from onceover.ledger.database import whereabouts
+from onceover.ledger.database import locate_server
 from onceover.model.offsets import OffsetRange
 from onceover.observability import lineage_store
 from onceover.observability.lineage_store import Published
@@ -41,9 +41,9 @@ class Lineage:
 def read_lineage(context: PipelineContext, request_id: int) -> Lineage:
     """The lineage of a repair request, read back from the ledger; of one that is not there it is empty."""
     name, layout = context.name, context.layout
-    host, port, database = whereabouts(context.ledger)
+    host, port, database = locate_server(context.ledger)
     windows, offsets = lineage_store.of_request(context.ledger, name, request_id)
-    standing_in = compactions.standing_in(context.ledger, name, [one.window_start for one in windows])
+    standing_in = compactions.list_substitutes(context.ledger, name, [one.window_start for one in windows])
     parquet = {start: compacted for start, compacted in standing_in.items() if compacted}
     files: list[str] = []
     for one in windows:

@@ -15,13 +15,13 @@ from onceover.offset_stores.hdfs import HdfsOffsetStore
 from onceover.offset_stores.kafka import KafkaOffsetStore
 from onceover.offset_stores.none import NoOffsetStore
 from onceover.offset_stores.postgres import LedgerOffsetStore
-from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, Stored
+from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, StoredOffsets
 from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
 
-__all__ = ["CorruptOffsetsError", "OffsetStore", "Stored", "opened_store"]
+__all__ = ["CorruptOffsetsError", "OffsetStore", "StoredOffsets", "open_store"]
 
 
-def opened_store(name: str, pipeline: Pipeline, ledger: Connection) -> OffsetStore:
+def open_store(name: str, pipeline: Pipeline, ledger: Connection) -> OffsetStore:
     """That store for that pipeline; whoever opens it closes it. Connects to nothing yet.
 
     Raises UnreachableError if nobody said where its server is.

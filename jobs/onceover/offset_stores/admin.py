@@ -19,8 +19,8 @@ from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import drivers, frontiers
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import as_driver
-from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored, opened_store, postgres
-from onceover.offset_stores.tracker import loaded, telling
+from onceover.offset_stores import CorruptOffsetsError, OffsetStore, StoredOffsets, open_store, postgres
+from onceover.offset_stores.tracker import explain_corrupt_offsets, load_stored
 
 _OWNER = "onceover offsets"
 
@@ -41,7 +41,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class OffsetInspection:
     """What `look` found. `trouble` says why the stored offsets cannot be read, or that they are another topic's."""
 
     store: str
@@ -51,14 +51,14 @@ class Looked:
     trouble: str | None
 
 
-def inspect_offsets(context: PipelineContext) -> Looked:
+def inspect_offsets(context: PipelineContext) -> OffsetInspection:
     """Where the pipeline's topic, its store and its ledger stand. Changes nothing."""
     pipeline = context.pipeline
     with _opened(context) as (ledger, facts):
         held, kind = frontiers.read_progress(ledger, pipeline.name, facts.generation), pipeline.ingest.offset_store
         known = {source.kafka_partition: both for source, both in held.items()}
-        stored, trouble = Stored(), None
-        with closing(opened_store(kind, pipeline, ledger)) as store:
+        stored, trouble = StoredOffsets(), None
+        with closing(open_store(kind, pipeline, ledger)) as store:
             try:
                 stored = _stored(ledger, kind, store, facts)
                 if stored.topic_id not in (None, facts.topic_id):
@@ -67,7 +67,7 @@ def inspect_offsets(context: PipelineContext) -> Looked:
                     )
             except CorruptOffsetsError as error:
                 trouble = f"{error}; say where to go on with `onceover offsets {pipeline.name} set`"
-            return Looked(
+            return OffsetInspection(
                 store=kind,
                 place=store.place,
                 topic_id=facts.topic_id,
@@ -97,7 +97,7 @@ def set_offsets(context: PipelineContext, wanted: Mapping[int, int], who: str, w
                     f"{kafka_partition}={offset} lies outside the log of Kafka partition {kafka_partition}, which goes "
                     f"from {low} to {high}"
                 )
-        with as_driver(ledger, pipeline.name, _OWNER) as epoch, closing(opened_store(kind, pipeline, ledger)) as store:
+        with as_driver(ledger, pipeline.name, _OWNER) as epoch, closing(open_store(kind, pipeline, ledger)) as store:
             before = _readable(ledger, kind, store, facts)
             after = {**(before or {}), **wanted}
             if missing := facts.end.keys() - after.keys():
@@ -124,17 +124,17 @@ def copy_offsets(context: PipelineContext, to: str, path: str, who: str, why: st
         raise UsageError(f"--path: {wrong}")
     moved = replace(pipeline, ingest=replace(pipeline.ingest, offset_store=to, offset_path=path))
     with _opened(context) as (ledger, facts), as_driver(ledger, pipeline.name, _OWNER) as epoch:
-        with closing(opened_store(kind, pipeline, ledger)) as store, telling(kind, pipeline.name):
+        with closing(open_store(kind, pipeline, ledger)) as store, explain_corrupt_offsets(kind, pipeline.name):
             found = _stored(ledger, kind, store, facts)
         if not found.offsets:
             raise UsageError(f"{store.place} holds no offsets of the topic as it is now; there is nothing to copy")
-        with closing(opened_store(to, moved, ledger)) as other:
+        with closing(open_store(to, moved, ledger)) as other:
             before = _readable(ledger, to, other, facts)
             return _save(ledger, epoch, to, other, facts, before, found.offsets, who, why)
 
 
-def _stored(ledger: Connection, kind: str, store: OffsetStore, facts: TopicFacts) -> Stored:
-    return loaded(store, postgres.topic_in(ledger, kind, store.place), facts.topic_id, facts.end.keys())
+def _stored(ledger: Connection, kind: str, store: OffsetStore, facts: TopicFacts) -> StoredOffsets:
+    return load_stored(store, postgres.read_topic_id(ledger, kind, store.place), facts.topic_id, facts.end.keys())
 
 
 def _readable(ledger: Connection, kind: str, store: OffsetStore, facts: TopicFacts) -> Mapping[int, int] | None:
@@ -157,7 +157,7 @@ def _save(
     why: str,
 ) -> Mapping[int, int]:
     """The note comes first, so that nothing is ever changed that nobody has signed."""
-    postgres.take_place(ledger, epoch.pipeline, kind, store.place, names())
+    postgres.claim_place(ledger, epoch.pipeline, kind, store.place, names())
     postgres.note_change(ledger, epoch.pipeline, kind, who, why, before, after)
     drivers.beat(ledger, epoch)
     store.save(after, facts.topic_id)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from onceover.errors import ConfigurationError
-from onceover.offset_stores.store import CorruptOffsetsError, Stored, parse_offset
+from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_offset
 from onceover.raw.hdfs import SmallFiles
 
 _VERSION = b"v1"
@@ -40,7 +40,7 @@ class CheckpointOffsetStore:
         self._is_stateless = False  # until we have looked; a query cannot change that under its checkpoint
         self._next: tuple[int, dict[str, Any]] | None = None  # our next batch, metadata of the last; None: look first
 
-    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+    def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """See OffsetStore. Of a query that has not committed any batch, where it was to begin.
 
         Raises ConfigurationError for one that keeps state.
@@ -53,14 +53,14 @@ class CheckpointOffsetStore:
         self._is_stateless = True
         done = self._batches("commits")
         if done:
-            return Stored(self._read_offsets(max(done))[1])
+            return StoredOffsets(self._read_offsets(max(done))[1])
         first = f"{self._folder}/sources/0/0"
         content = self._files.read(first)
         if content is None:
-            return Stored()
+            return StoredOffsets()
         # A zero byte before the version, so that Spark 2.1 could read it.
         lines = self._lines(content.removeprefix(b"\0"), first)
-        return Stored(self._of_topic(lines[1] if len(lines) == 2 else b"", first))
+        return StoredOffsets(self._of_topic(lines[1] if len(lines) == 2 else b"", first))
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """See OffsetStore. Raises BusyError if the query, or somebody else, wrote meanwhile."""

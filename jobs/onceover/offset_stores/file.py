@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from onceover.errors import UnreachableError
-from onceover.offset_stores.store import CorruptOffsetsError, Stored, parse_offset
+from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_offset
 
 _END = "end"
 
@@ -27,12 +27,12 @@ class LocalFileOffsetStore:
         self.place = str(self._file)
         self._is_known = False
 
-    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+    def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """See OffsetStore."""
         try:
-            return Stored(_read(self._file.read_bytes(), self.place))
+            return StoredOffsets(_read(self._file.read_bytes(), self.place))
         except FileNotFoundError:
-            return Stored()
+            return StoredOffsets()
         except OSError as error:
             raise UnreachableError(f"{self.place} cannot be read: {error.strerror}") from error
 

@@ -12,7 +12,7 @@ from Hbase_thrift import IOError as HBaseError
 from thriftpy2.thrift import TException
 
 from onceover.errors import UnreachableError
-from onceover.offset_stores.store import CorruptOffsetsError, Stored, parse_offset
+from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_offset
 
 TABLE = "stream_kafka_offsets"
 FAMILY = "offsets"
@@ -38,7 +38,7 @@ class HBaseOffsetStore:
         self._newest = 0
         self._refused: bytes | None = None  # the key of a row that the last load could not take
 
-    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+    def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """See OffsetStore."""
         with self._explaining("read"):
             # Backwards from beyond the last key: the first one is the newest.
@@ -49,7 +49,7 @@ class HBaseOffsetStore:
             found.close()
         if row is None:
             self._newest = 0
-            return Stored()
+            return StoredOffsets()
         key, columns = row[0].decode("ascii", "backslashreplace"), row[1]
         where = f"row {key!r} of table {TABLE} in HBase"
         self._refused = row[0]
@@ -57,7 +57,7 @@ class HBaseOffsetStore:
         if newest > _now() + _AHEAD_MS:
             raise CorruptOffsetsError(f"{where} is dated in the future, and hides what was saved since")
         named = {c.decode("ascii", "backslashreplace").partition(":")[2]: value for c, value in columns.items()}
-        stored = Stored({parse_offset(p, where): parse_offset(value, where) for p, value in named.items()})
+        stored = StoredOffsets({parse_offset(p, where): parse_offset(value, where) for p, value in named.items()})
         self._newest, self._refused = newest, None
         return stored
 

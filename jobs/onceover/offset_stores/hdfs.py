@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from onceover.errors import BusyError
 from onceover.model.json_text import json_text
-from onceover.offset_stores.store import CorruptOffsetsError, Stored, parse_offset
+from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_offset
 from onceover.raw.hdfs import SmallFiles
 
 VERSION = 1
@@ -33,12 +33,12 @@ class HdfsOffsetStore:
         self._number: int | None = None  # of the state that we saw last; None: look first
         self._swept = False
 
-    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+    def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """See OffsetStore."""
         for _ in range(3):
             self._number = self._last()
             if self._number < 0:
-                return Stored()
+                return StoredOffsets()
             path = self._path(self._number)
             content = self._files.read(path)
             if content is not None:
@@ -85,7 +85,7 @@ class HdfsOffsetStore:
         found = (_NAME.fullmatch(name) for name in self._files.names(self._folder))
         return max((int(match[1]) for match in found if match), default=-1)
 
-    def _read(self, content: bytes, path: str) -> Stored:
+    def _read(self, content: bytes, path: str) -> StoredOffsets:
         try:
             state = json.loads(content)
             if state["version"] != VERSION:
@@ -96,4 +96,4 @@ class HdfsOffsetStore:
             raise CorruptOffsetsError(f"{path} on HDFS is cut or damaged: it is not what this store writes") from None
         if whose != (self._topic, self._group):
             raise CorruptOffsetsError(f"{path} on HDFS holds offsets of topic {whose[0]!r} for group {whose[1]!r}")
-        return Stored(offsets, topic_id)
+        return StoredOffsets(offsets, topic_id)

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from onceover.config.kafka_properties import client_properties
 from onceover.errors import BusyError, OnceoverError
 from onceover.kafka.client import TIMEOUT_SECONDS, LastComplaint, explain, refused_properties
-from onceover.offset_stores.store import Stored
+from onceover.offset_stores.store import StoredOffsets
 
 _MOVING = {  # the group's coordinator is: after a broker's restart, or in a cluster that never had a group
     KafkaError.NOT_COORDINATOR,
@@ -71,13 +71,13 @@ class KafkaOffsetStore:
         except KafkaException as error:
             raise refused_properties(error) from error
 
-    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+    def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """See OffsetStore."""
         asked = [TopicPartition(self._topic, p) for p in sorted(set(kafka_partitions))]
         if not asked:
-            return Stored()
+            return StoredOffsets()
         answer = self._patiently(lambda seconds: self._consumer.committed(asked, timeout=seconds), "load")
-        return Stored({p.partition: p.offset for p in answer if p.offset >= 0})
+        return StoredOffsets({p.partition: p.offset for p in answer if p.offset >= 0})
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """See OffsetStore. Raises BusyError while somebody consumes under this group."""

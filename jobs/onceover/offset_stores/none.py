@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from onceover.offset_stores.store import Stored
+from onceover.offset_stores.store import StoredOffsets
 
 
 class NoOffsetStore:
@@ -14,15 +14,15 @@ class NoOffsetStore:
 
     def __init__(self, group: str, topic: str) -> None:
         self.place = f"nowhere ({group}, {topic})"
-        self._held = Stored()
+        self._held = StoredOffsets()
 
-    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+    def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """What this process saved."""
         return self._held
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """For this process."""
-        self._held = Stored(dict(offsets), topic_id)
+        self._held = StoredOffsets(dict(offsets), topic_id)
 
     def close(self) -> None:
         """See OffsetStore."""

@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
 from onceover.ledger.database import Connection
-from onceover.offset_stores.store import Stored
+from onceover.offset_stores.store import StoredOffsets
 
 
 class LedgerOffsetStore:
@@ -21,15 +21,15 @@ class LedgerOffsetStore:
         self._connection, self._pipeline = connection, pipeline
         self.place = f"the ledger, pipeline {pipeline}"
 
-    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+    def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """See OffsetStore."""
         rows = self._connection.execute(
             "SELECT kafka_partition, next_offset, topic_id FROM onceover.stored_offset WHERE pipeline = %s",
             [self._pipeline],
         ).fetchall()
         if not rows:
-            return Stored()
-        return Stored({row["kafka_partition"]: row["next_offset"] for row in rows}, rows[0]["topic_id"])
+            return StoredOffsets()
+        return StoredOffsets({row["kafka_partition"]: row["next_offset"] for row in rows}, rows[0]["topic_id"])
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """See OffsetStore."""
@@ -56,7 +56,9 @@ class LedgerOffsetStore:
         """See OffsetStore. The connection is the driver's."""
 
 
-def take_place(connection: Connection, pipeline: str, store: str, place: str, pipelines: Collection[str]) -> str | None:
+def claim_place(
+    connection: Connection, pipeline: str, store: str, place: str, pipelines: Collection[str]
+) -> str | None:
     """Note that this place holds this pipeline's offsets, and no other one does; returns the ID of the topic whose they
     are, None if nobody knows yet.
 
@@ -85,7 +87,7 @@ def take_place(connection: Connection, pipeline: str, store: str, place: str, pi
     return topic_id
 
 
-def topic_in(connection: Connection, store: str, place: str) -> str | None:
+def read_topic_id(connection: Connection, store: str, place: str) -> str | None:
     """The ID of the topic whose offsets lie in that place, None if nobody noted it."""
     row = connection.execute(
         "SELECT topic_id FROM onceover.offset_place WHERE store = %s AND place = %s", [store, place]

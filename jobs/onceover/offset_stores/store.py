@@ -12,7 +12,7 @@ MOST = (1 << 63) - 1  # Kafka's offsets are longs
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredOffsets:
     """What a store holds: per Kafka partition the next offset to read, never the last one read, and the ID of the topic
     they are of. `topic_id` is None where the store's format has no place for it; the ledger keeps it beside then.
     """
@@ -35,7 +35,7 @@ class OffsetStore(Protocol):
     in_ledger: bool
     """Whether `save` writes to the ledger's connection, and so may share a transaction with the landings."""
 
-    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+    def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """What is stored; for stores that must be asked by Kafka partition, of these.
 
         Raises CorruptOffsetsError for a value that is not one of ours, UnreachableError if the store does not answer.

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 from onceover.config.pipelines import names
 from onceover.ledger.database import Connection
-from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored
+from onceover.offset_stores import CorruptOffsetsError, OffsetStore, StoredOffsets
 from onceover.offset_stores import postgres as ledger
 
 log = logging.getLogger(__name__)
 
 
-class StoredOffsets:
+class OffsetTracker:
     """The store of one driver. The ID of the topic comes first: values of an earlier incarnation are never used, even
     those that lie within the new log. Where a store's format has no place for the ID, the ledger keeps it beside;
     values that nobody noted anything of are taken for this topic's, as those of a consumer that was here before us.
@@ -34,10 +34,10 @@ class StoredOffsets:
         another pipeline's.
         """
         if not self._taken:
-            self._noted = ledger.take_place(self._connection, self._pipeline, self.kind, self.store.place, names())
+            self._noted = ledger.claim_place(self._connection, self._pipeline, self.kind, self.store.place, names())
             self._taken = True
-        with telling(self.kind, self._pipeline):
-            found = loaded(self.store, self._noted, topic_id, kafka_partitions)
+        with explain_corrupt_offsets(self.kind, self._pipeline):
+            found = load_stored(self.store, self._noted, topic_id, kafka_partitions)
         self._noted, self._held = found.topic_id, dict(found.offsets)
         return self._held
 
@@ -65,7 +65,9 @@ class StoredOffsets:
         self._held = state
 
 
-def loaded(store: OffsetStore, noted: str | None, topic_id: str, kafka_partitions: Collection[int]) -> Stored:
+def load_stored(
+    store: OffsetStore, noted: str | None, topic_id: str, kafka_partitions: Collection[int]
+) -> StoredOffsets:
     """What the store holds of the topic of that ID: no offsets, and the other ID, where they are another topic's.
 
     `noted` is what the ledger says beside stores that have no place for the ID. Raises CorruptOffsetsError.
@@ -73,16 +75,16 @@ def loaded(store: OffsetStore, noted: str | None, topic_id: str, kafka_partition
     found = store.load(kafka_partitions)
     whose = found.topic_id or noted
     if whose is not None and whose != topic_id:
-        return Stored({}, whose)
+        return StoredOffsets({}, whose)
     if strangers := found.offsets.keys() - set(kafka_partitions):
         raise CorruptOffsetsError(
             f"{store.place} holds an offset of Kafka partition {min(strangers)}, which the topic has not"
         )
-    return Stored(found.offsets, whose)
+    return StoredOffsets(found.offsets, whose)
 
 
 @contextmanager
-def telling(kind: str, pipeline: str) -> Iterator[None]:
+def explain_corrupt_offsets(kind: str, pipeline: str) -> Iterator[None]:
     """A value that is not ours, told with its store and the way out."""
     try:
         yield

@@ -20,7 +20,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
 from onceover.errors import BusyError, UnreachableError
-from onceover.offset_stores.store import CorruptOffsetsError, Stored, parse_offset
+from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_offset
 
 TIMEOUT_SECONDS = 10.0
 logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it tells each try; what matters is told by what is raised here
@@ -42,7 +42,7 @@ class ZooKeeperOffsetStore:
         self._client: KazooClient | None = None
         self._there: set[str] | None = None  # the znodes that there are; None: not asked yet
 
-    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+    def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """See OffsetStore."""
         with self._explaining("read"):
             client = self._connected()
@@ -50,13 +50,13 @@ class ZooKeeperOffsetStore:
                 names = self._answer(client.get_children_async(self.place))
             except NoNodeError:
                 self._there = set()
-                return Stored()
+                return StoredOffsets()
             reads = {name: client.get_async(f"{self.place}/{name}") for name in names}
             values = {name: self._answer(read)[0] for name, read in reads.items()}
         self._there = set(names)
         if strangers := sorted(name for name in names if not name.isdigit()):
             raise CorruptOffsetsError(f"{self.place}/{strangers[0]} in ZooKeeper is no Kafka partition")
-        return Stored({int(n): parse_offset(v, f"{self.place}/{n} in ZooKeeper") for n, v in values.items()})
+        return StoredOffsets({int(n): parse_offset(v, f"{self.place}/{n} in ZooKeeper") for n, v in values.items()})
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """See OffsetStore."""

@@ -22,10 +22,10 @@ from onceover.fault_points import Holding, Step
 from onceover.ingest.batch_steps import carried_out
 from onceover.ingest.micro_batch import MicroBatch, attempt
 from onceover.ledger import batches, releases
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import Epoch
-from onceover.ledger.expiries import expired
-from onceover.ledger.frontiers import accounted
+from onceover.ledger.expiries import list_expired
+from onceover.ledger.frontiers import read_accounted
 from onceover.model.offsets import KafkaPartition, OffsetRange, split
 from onceover.model.window import from_ms
 from onceover.spark import text_files
@@ -56,7 +56,7 @@ class Found:
 class ReleaseRun:
     """One release, on one Spark session. `look` first; `carry_out` is for the pipeline's driver; then `close`."""
 
-    def __init__(self, spark: SparkSession, context: PipelineContext, known: Registered) -> None:
+    def __init__(self, spark: SparkSession, context: PipelineContext, known: RegisteredPipeline) -> None:
         self._spark, self._connection, self._known, self._context = spark, context.ledger, known, context
         self._hdfs, self._most = context.address("hdfs").rstrip("/"), context.pipeline.ingest.max_records_per_batch
         self._judged: DataFrame | None = None
@@ -85,7 +85,7 @@ class ReleaseRun:
                 done = carried_out(self._connection, epoch, self._known, batch_id, work, holding)
             releases.land_release(self._connection, epoch, batch_id, done.read, done.landings, chunk, who, why)
             holding.reached(Step.LANDED)
-            batches.committed(self._connection, epoch, batch_id)
+            batches.mark_committed(self._connection, epoch, batch_id)
             log.info("batch %d released %d records", batch_id, sum(map(len, chunk)))
         return len(chunks)
 
@@ -109,9 +109,9 @@ class ReleaseRun:
         """A row an ID: its record, and its `window_ms` or `why` it has none."""
         known, length = self._known, self._known.contract.window_minutes * 60_000
         chosen = F.lit(True) if reason is None else F.contains("quarantined_for", F.lit(reason))
-        before = ((r, 1) for one in releases.releases_of(self._connection, known.name) for r in one.ranges)
-        landed = ((r, 1) for r in accounted(self._connection, known.name))
-        gone_windows, _ = expired(self._connection, known.name)
+        before = ((r, 1) for one in releases.list_releases(self._connection, known.name) for r in one.ranges)
+        landed = ((r, 1) for r in read_accounted(self._connection, known.name))
+        gone_windows, _ = list_expired(self._connection, known.name)
         gone = self._spark.createDataFrame(
             [(int(start.timestamp() * 1000), True) for start in gone_windows], "window_ms bigint, is_gone boolean"
         )

@@ -14,7 +14,7 @@ from onceover.errors import UsageError
 from onceover.ledger import compactions, drivers, expiries
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
-from onceover.ledger.expiries import Expiring
+from onceover.ledger.expiries import ExpiringFile
 from onceover.model.raw_file import Compacted
 from onceover.model.window import WindowRange, written
 from onceover.raw.layout import Layout
@@ -48,15 +48,15 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
         if not files.is_aside(path, one.expiry_id):  # else a driver died before it could note that
             if one.window_start in alone:
                 log.warning("%s stays: its Parquet file is not there any more; compact it again", path)
-                compactions.forget(connection, epoch.pipeline, one.window_start)
+                compactions.forget_compaction(connection, epoch.pipeline, one.window_start)
             if one.window_start in alone or expiries.is_touched(connection, epoch.pipeline, one):
-                expiries.dropped(connection, epoch, one)
+                expiries.mark_dropped(connection, epoch, one)
                 continue
             drivers.beat(connection, epoch)
             files.set_aside(path, one.expiry_id)
-        expiries.moved(connection, epoch, one.expiry_id)
+        expiries.mark_moved(connection, epoch, one.expiry_id)
     gone = 0
-    aside = expiries.moved_a_day_ago(connection, epoch.pipeline, MOST_AT_ONCE)
+    aside = expiries.list_files_to_delete(connection, epoch.pipeline, MOST_AT_ONCE)
     alone = _alone(connection, epoch.pipeline, files, aside)
     for one in aside:
         path = path_of(files.layout, one)
@@ -68,30 +68,30 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
             continue
         drivers.beat(connection, epoch)
         files.delete_aside(path, one.expiry_id)
-        expiries.deleted(connection, epoch, one.expiry_id)
+        expiries.mark_deleted(connection, epoch, one.expiry_id)
         gone += 1
     return len(going) + gone
 
 
-def _alone(connection: Connection, pipeline: str, files: ExpiringFiles, texts: Sequence[Expiring]) -> set[datetime]:
+def _alone(connection: Connection, pipeline: str, files: ExpiringFiles, texts: Sequence[ExpiringFile]) -> set[datetime]:
     """Windows whose text is all there is of them, for the Parquet file that is to stand in for it is not there. What
     expires is none of them."""
     starts = [one.window_start for one in texts if one.window_start is not None]
-    needed = compactions.standing_in(connection, pipeline, starts)
+    needed = compactions.list_substitutes(connection, pipeline, starts)
     there = files.parquet_files({start: compacted for start, compacted in needed.items() if compacted})
     return needed.keys() - there.keys()
 
 
 def refuse_expired(connection: Connection, pipeline: str, asked: WindowRange | None) -> None:
     """Raise UsageError for a range of which all raw is gone; of one that reaches back there, the rest can be judged."""
-    if asked is not None and expiries.all_expired(connection, pipeline, asked.start, asked.end):
+    if asked is not None and expiries.is_range_expired(connection, pipeline, asked.start, asked.end):
         raise UsageError(
             f"raw of {pipeline}'s windows from {written(asked.start)} to {written(asked.end)} has expired by the "
             "pipeline's retention: they cannot be repaired, their certificates are all there is"
         )
 
 
-def path_of(layout: Layout, one: Expiring) -> str:
+def path_of(layout: Layout, one: ExpiringFile) -> str:
     """Where the file lies, or lay."""
     if one.window_start is not None:
         return layout.window_file(one.window_start)
