@@ -1,4 +1,4 @@
-"""Accounted offsets against the union of all landed ranges, under any overlap and any loss."""
+"""Accounted offsets, compared with the union of all landed ranges under any overlap and any loss."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def test_accounted_ranges_are_the_union_of_all_landed_ones(connection: Connectio
     for _ in range(chance.randrange(1, 14)):
         start = chance.randrange(60, 220)
         offsets = OffsetRange(SOURCE, start, start + chance.randrange(1, 40))
-        what = chance.choice(["landed", "landed", "landed", "superseded", "begun", "lost"])
-        if what == "lost":
+        state = chance.choice(["landed", "landed", "landed", "superseded", "begun", "lost"])
+        if state == "lost":
             lose(connection, offsets)
         else:
-            batch(connection, offsets, what)
-            landed += [offsets] if what == "landed" else []
+            batch(connection, offsets, state)
+            landed += [offsets] if state == "landed" else []
 
     assert list(read_accounted(connection, "accounts")) == list(coalesce(landed))
 
