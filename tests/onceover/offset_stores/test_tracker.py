@@ -1,4 +1,4 @@
-"""Every store is protected from another topic's values, another pipeline's place, and going back."""
+"""Protection of every store from another topic's values, another pipeline's place, and moving back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ A, B = "topic-a", "topic-b"
 
 
 @contextmanager
-def registered(connection: Connection) -> Iterator[str]:
+def register(connection: Connection) -> Iterator[str]:
     name = f"p{uuid.uuid4().hex[:8]}"
     connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1)", [name])
     yield name
@@ -31,19 +31,19 @@ def registered(connection: Connection) -> Iterator[str]:
 
 @pytest.fixture
 def pipeline(connection: Connection) -> Iterator[str]:
-    with registered(connection) as name:
+    with register(connection) as name:
         yield name
 
 
 @pytest.fixture
 def other(connection: Connection) -> Iterator[str]:
-    with registered(connection) as name:
+    with register(connection) as name:
         yield name
 
 
 @pytest.fixture
 def store() -> NoOffsetStore:
-    """A store without a place for the topic ID, as most are; shared by the drivers of one test."""
+    """Return a store without a field for the topic ID, as most are; the drivers of a test share it."""
 
     class WithoutId(NoOffsetStore):
         def save(self, offsets: object, topic_id: str) -> None:
@@ -63,7 +63,7 @@ def test_offsets_of_an_earlier_topic_incarnation_are_not_used(
     again = OffsetTracker(connection, pipeline, "kafka", store)
     assert again.load(A, [0, 1]) == {0: 7, 1: 0}
     recreated = OffsetTracker(connection, pipeline, "kafka", store)
-    assert recreated.load(B, [0, 1]) == {}, "7 may well lie within the new log"
+    assert recreated.load(B, [0, 1]) == {}, "7 may be within the new log"
     killed_here = OffsetTracker(connection, pipeline, "kafka", store)
     assert killed_here.load(B, [0, 1]) == {}
     killed_here.begin(B, {0: 0, 1: 0})
@@ -77,7 +77,7 @@ def test_offset_saved_without_its_note_is_not_believed(
     first = OffsetTracker(connection, pipeline, "kafka", store)
     first.load(A, [0])
     first.begin(A, {0: 5})
-    store.save({0: 0}, B)  # as the next generation's first driver did, which was killed before its note
+    store.save({0: 0}, B)  # as by the next generation's first driver, killed before its note
     assert OffsetTracker(connection, pipeline, "kafka", store).load(B, [0]) == {}
 
 
@@ -132,23 +132,25 @@ def test_pipelines_never_share_a_place(
     with pytest.raises(UsageError, match="keeps its offsets there"):
         OffsetTracker(connection, pipeline, "kafka", store).load(A, [0])
     drivers.end_epoch(connection, epoch)
-    assert OffsetTracker(connection, pipeline, "kafka", store).load(A, [0]) == {}, "the other one is no more"
+    assert OffsetTracker(connection, pipeline, "kafka", store).load(A, [0]) == {}, "the other pipeline no longer exists"
 
 
 def test_abandoned_place_is_free_and_offsets_keep_their_topic(
     connection: Connection, pipeline: str, other: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onceover.offset_stores.tracker.names", lambda: [pipeline, other])
-    there = OffsetTracker(connection, other, "kafka", store)
-    there.load(A, [0])
-    there.begin(A, {0: 7})
-    OffsetTracker(connection, other, "hdfs", NoOffsetStore(other, "t")).load(A, [0])  # it keeps them elsewhere now
-    assert OffsetTracker(connection, pipeline, "kafka", store).load(B, [0]) == {}, "7 is not of topic B, whoever asks"
+    earlier = OffsetTracker(connection, other, "kafka", store)
+    earlier.load(A, [0])
+    earlier.begin(A, {0: 7})
+    OffsetTracker(connection, other, "hdfs", NoOffsetStore(other, "t")).load(A, [0])  # its offsets are elsewhere now
+    assert OffsetTracker(connection, pipeline, "kafka", store).load(B, [0]) == {}, (
+        "7 is not of topic B, for any pipeline"
+    )
 
 
 def test_foreign_value_is_refused_with_its_remedy(connection: Connection, pipeline: str, store: NoOffsetStore) -> None:
     store.save({7: 40}, "")
     with pytest.raises(
-        CorruptOffsetsError, match="Kafka partition 7, which the topic has not; look with `onceover off"
+        CorruptOffsetsError, match="Kafka partition 7, which the topic does not have; inspect it with `onceover off"
     ):
         OffsetTracker(connection, pipeline, "zookeeper", store).load(A, [0])
