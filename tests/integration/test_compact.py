@@ -32,6 +32,7 @@ def lane(lanes: Callable[..., Lane]) -> Lane:
     return certified_lane(lanes)
 
 
+@pytest.mark.rare
 def test_compaction_writes_each_record_once_to_smaller_parquet(lane: Lane) -> None:
     before = lane.raw()
     planned = as_json("compact", lane.name, "--dry-run")

@@ -223,6 +223,7 @@ def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) ->
     proved_again(lane, 0)
 
 
+@pytest.mark.rare
 def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(1), nameless(2), nameless(8), b"{"])

@@ -211,6 +211,7 @@ def test_ledger_migration_is_idempotent(run: Any, plant: Any) -> None:
     assert run("ledger", "migrate").stdout == run("ledger", "migrate").stdout == f"the ledger is at version {HEAD}\n"
 
 
+@pytest.mark.rare
 def test_repair_that_raw_contradicts_fails_and_publishes_nothing(states: Any) -> None:
     # Planted windows have no lines: raw holds none of the records that were landed.
     hour = ("--from", "2013-01-01T04:00Z", "--to", "2013-01-01T05:00Z")
