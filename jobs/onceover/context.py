@@ -51,7 +51,7 @@ class PipelineContext:
         """Whether the pipeline ever ran."""
         return catalog.is_registered(self.ledger, self.name)
 
-    def registered(self) -> RegisteredPipeline:
+    def read_registration(self) -> RegisteredPipeline:
         """What the ledger knows of the pipeline now. Raises UsageError if it never ran."""
         return catalog.read_registered(self.ledger, self.name)
 

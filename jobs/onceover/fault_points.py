@@ -43,7 +43,7 @@ ANY_STEP: dict[str, AnyStep] = {str(step): step for step in (*Step, *RepairStep,
 
 
 @dataclass(slots=True)
-class Holding:
+class FaultPoint:
     """Stops this process (SIGSTOP) when it has reached `step` for the `count`-th time, to be killed or resumed there.
 
     Read from the environment, `ONCEOVER_STOP_AFTER=STEP[:N]`; without it nothing ever stops.
@@ -54,7 +54,7 @@ class Holding:
     _seen: int = field(default=0, init=False)
 
     @classmethod
-    def from_environment(cls) -> Holding:
+    def from_environment(cls) -> FaultPoint:
         text = os.environ.get(STOP_AFTER, "")
         if not text:
             return cls()
@@ -63,7 +63,7 @@ class Holding:
             raise UsageError(f"{STOP_AFTER}={text!r}: write STEP or STEP:N, with a step of {', '.join(ANY_STEP)}")
         return cls(ANY_STEP[name], int(number or "1"))
 
-    def reached(self, step: AnyStep) -> None:
+    def stop_after(self, step: AnyStep) -> None:
         if step is not self.step:
             return
         self._seen += 1

@@ -15,7 +15,7 @@ from tests.integration.planted_failures import append, copied, encoded, fails, m
 from onceover.errors import TransientError, UsageError
 from onceover.ledger import decisions
 from onceover.model import line
-from onceover.model.claim import Claimed, Decision
+from onceover.model.claim import ClaimedWindow, Decision
 from onceover.model.finding_kinds import Kind
 from onceover.model.line import parse_id
 from onceover.model.window import from_ms
@@ -207,7 +207,7 @@ def test_window_changed_before_its_repair_counts_no_failed_try(lanes: Lanes) -> 
     request = lane.detect().request_id or 0
     freeze = RepairRun._freeze
 
-    def appended_after(run: RepairRun, claimed: Sequence[Claimed]) -> Mapping[datetime, int]:
+    def appended_after(run: RepairRun, claimed: Sequence[ClaimedWindow]) -> Mapping[datetime, int]:
         frozen = freeze(run, claimed)
         append(lane, 0, b"\nhalf a li")
         return frozen

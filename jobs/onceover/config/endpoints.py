@@ -32,7 +32,7 @@ def address(part: PartName) -> str:
 
     Raises UnreachableError if neither names one, ConfigurationError if endpoints.json cannot be read.
     """
-    found = known(part)
+    found = find_address(part)
     if found is None:
         start = f"`onceover stack up {part}`" if part in BY_NAME else "`make up`"
         raise UnreachableError(
@@ -42,7 +42,7 @@ def address(part: PartName) -> str:
     return found
 
 
-def known(part: PartName) -> str | None:
+def find_address(part: PartName) -> str | None:
     """As `address`, but None if neither names one."""
     return os.environ.get(_variable(part)) or read_endpoints(endpoints_file()).get(part)
 

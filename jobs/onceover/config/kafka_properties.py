@@ -42,17 +42,17 @@ _DEFAULTS = {
 }
 
 
-def variable_of(secret: str) -> str:
+def name_variable(secret: str) -> str:
     """The environment variable of a secret property: `sasl.password` -> `ONCEOVER_KAFKA_SASL_PASSWORD`."""
     return "ONCEOVER_KAFKA_" + secret.upper().replace(".", "_")
 
 
-def refusal(name: str) -> tuple[str, str] | None:
+def explain_refusal(name: str) -> tuple[str, str] | None:
     """Why a property may not stand in a pipeline's TOML, and what to do instead; None where it may."""
     if name in ALLOWED:
         return None
     if name in SECRET:
-        variable = variable_of(name)
+        variable = name_variable(name)
         remedy = f"put it into the environment as {variable}, or into a file named there as {variable}_FILE"
         return "a secret does not belong in this file", remedy
     if name in ("bootstrap.servers", "metadata.broker.list"):
@@ -60,16 +60,16 @@ def refusal(name: str) -> tuple[str, str] | None:
     return "not one of the client properties a pipeline may set", "remove it; group and isolation are in [ingest]"
 
 
-def client_properties(
+def build_client_properties(
     bootstrap: str, properties: Mapping[str, str], environment: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
     """What every client is made with: address, the pipeline's properties, and the secrets of the environment.
 
     Raises ConfigurationError for a property that is not allowed.
     """
-    refusals = [f"{name}: {why[0]}; {why[1]}" for name in sorted(properties) if (why := refusal(name))]
+    refusals = [f"{name}: {why[0]}; {why[1]}" for name in sorted(properties) if (why := explain_refusal(name))]
     if refusals:
         raise ConfigurationError(f"[kafka]: {'; '.join(refusals)}")
-    secrets = {name: value for name in SECRET if (value := read_secret(variable_of(name), environment)) is not None}
+    secrets = {name: value for name in SECRET if (value := read_secret(name_variable(name), environment)) is not None}
     # log_level: what librdkafka would print to stderr arrives through the error callback, and is told in one line.
     return {**_DEFAULTS, **properties, **secrets, "bootstrap.servers": bootstrap, "log_level": "0"}

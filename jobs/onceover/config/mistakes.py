@@ -32,7 +32,7 @@ class MistakesError(ConfigurationError):
         super().__init__(count + " | ".join(str(mistake) for mistake in self.mistakes))
 
 
-def did_you_mean(typed: str, known: Sequence[str]) -> str:
+def suggest_name(typed: str, known: Sequence[str]) -> str:
     """The end of a sentence about an unknown name."""
     close = get_close_matches(typed, known, n=1)
     return f"did you mean `{close[0]}`?" if close else f"known are {', '.join(sorted(known)) or 'none'}"

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from onceover.config.mistakes import Mistake, MistakesError, did_you_mean
+from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.config.pipeline_tables import ContractTable, PipelineTable
 from onceover.model.contract import Contract, Key, Measure
 from onceover.model.pipeline import NAME, NAME_RULE, IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
@@ -34,7 +34,7 @@ _EXPLAINED = {  # pydantic's kinds of errors: what is wrong, and the remedy wher
 def read_pipeline(path: Path) -> Pipeline:
     """The pipeline in that file, or MistakesError. Reads the file once and nothing else."""
     file = f"{path.parent.name}/{path.name}"
-    values = _parsed(path, file)
+    values = _parse(path, file)
     mistakes: list[Mistake] = []
     if not NAME.fullmatch(path.stem):
         mistakes.append(
@@ -43,13 +43,13 @@ def read_pipeline(path: Path) -> Pipeline:
     try:
         tables = _ADAPTER.validate_python(values, context=values)
     except ValidationError as error:
-        mistakes += _mistakes(error, file)
+        mistakes += _list_mistakes(error, file)
     if mistakes:  # raised here and not above: pydantic's error quotes values, and one may be a secret
         raise MistakesError(mistakes)
     ingest = {**vars(tables.ingest), "group": tables.ingest.group or f"onceover-{path.stem}"}
     return Pipeline(
         path.stem,
-        _contract(tables.contract),
+        _build_contract(tables.contract),
         IngestPolicy(**ingest),
         StoragePolicy(**vars(tables.storage)),
         RepairPolicy(**vars(tables.repair)),
@@ -57,7 +57,7 @@ def read_pipeline(path: Path) -> Pipeline:
     )
 
 
-def _parsed(path: Path, file: str) -> dict[str, Any]:
+def _parse(path: Path, file: str) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_bytes().decode("utf-8"))
     except OSError as error:
@@ -72,7 +72,7 @@ def _parsed(path: Path, file: str) -> dict[str, Any]:
     raise MistakesError([Mistake(file, "", what, remedy)])
 
 
-def _contract(table: ContractTable) -> Contract:
+def _build_contract(table: ContractTable) -> Contract:
     values = {**vars(table), **vars(table.bounds)}
     del values["bounds"]
     values["keys"] = tuple(Key(*key) for key in table.keys.items())
@@ -80,25 +80,25 @@ def _contract(table: ContractTable) -> Contract:
     return Contract(**values)
 
 
-def _mistakes(error: ValidationError, file: str) -> Iterator[Mistake]:
+def _list_mistakes(error: ValidationError, file: str) -> Iterator[Mistake]:
     for each in error.errors(include_url=False):
         path = list(map(str, each["loc"]))
         if path[2:] and path[-1] == "[key]":  # of a table of any names the name is wrong, not its value
             path.pop()
-        known, field = _fields_beside(path)
+        known, field = _find_fields(path)
         context = {"value": repr(str(each["input"])[:80]), "key": ".".join(path), **each.get("ctx", {})}
         if each["type"] == "mistake":
             what, remedy = context["what"], context["remedy"].replace("{key}", path[-1])
             path.append(context["within"])
         elif each["type"] == "unexpected_keyword_argument":
-            what, remedy = "unknown key", did_you_mean(path[-1], list(known))
+            what, remedy = "unknown key", suggest_name(path[-1], list(known))
         else:
             what, remedy = _EXPLAINED.get(each["type"], ("{value} is not valid", "correct it"))
             what, remedy = what.format(**context), (field and field.description) or remedy.format(**context)
         yield Mistake(file, ".".join(filter(None, path)), what, remedy)
 
 
-def _fields_beside(path: list[str]) -> tuple[dict[str, FieldInfo], FieldInfo | None]:
+def _find_fields(path: list[str]) -> tuple[dict[str, FieldInfo], FieldInfo | None]:
     """The fields of the table that holds this key, and the key's own field: none in a table of any names."""
     table: Any = PipelineTable
     fields: dict[str, FieldInfo] = {}

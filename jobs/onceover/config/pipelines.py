@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from onceover.config.endpoints import pipelines_folder
-from onceover.config.mistakes import Mistake, MistakesError, did_you_mean
+from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.config.pipeline_file import read_pipeline
 from onceover.errors import UsageError
 from onceover.model.pipeline import Pipeline
@@ -21,19 +21,19 @@ def find(name: str, root: Path | None = None) -> Pipeline:
     files = _files(root)
     if name not in files:
         shown = repr(name if len(name) <= 60 else name[:57] + "...")
-        raise UsageError(f"there is no pipeline {shown}; {did_you_mean(name, list(files))}")
+        raise UsageError(f"there is no pipeline {shown}; {suggest_name(name, list(files))}")
     return read_pipeline(files[name])
 
 
-def all_pipelines(root: Path | None = None) -> tuple[Pipeline, ...]:
+def read_all(root: Path | None = None) -> tuple[Pipeline, ...]:
     """All of them by name, or a MistakesError with the mistakes of all files; two must not share a group."""
-    right, mistakes = right_pipelines(root)
+    right, mistakes = read_valid(root)
     if mistakes:
         raise MistakesError(mistakes)
     return right
 
 
-def right_pipelines(root: Path | None = None) -> tuple[tuple[Pipeline, ...], list[Mistake]]:
+def read_valid(root: Path | None = None) -> tuple[tuple[Pipeline, ...], list[Mistake]]:
     """Those whose TOML is right, by name, and all mistakes of the others."""
     found: list[Pipeline] = []
     mistakes: list[Mistake] = []
@@ -46,12 +46,12 @@ def right_pipelines(root: Path | None = None) -> tuple[tuple[Pipeline, ...], lis
     for pipeline in found:
         other = groups.setdefault(pipeline.ingest.group, pipeline.name)
         if other != pipeline.name:
-            mistakes.append(_shared_group(toml_of(pipeline.name, root), other, pipeline.ingest.group))
+            mistakes.append(_shared_group(name_toml(pipeline.name, root), other, pipeline.ingest.group))
     wrong = {mistake.file for mistake in mistakes}
-    return tuple(pipeline for pipeline in found if toml_of(pipeline.name, root) not in wrong), mistakes
+    return tuple(pipeline for pipeline in found if name_toml(pipeline.name, root) not in wrong), mistakes
 
 
-def toml_of(name: str, root: Path | None = None) -> str:
+def name_toml(name: str, root: Path | None = None) -> str:
     """A pipeline's file as its mistakes name it."""
     return f"{_folder(root).name}/{name}.toml"
 

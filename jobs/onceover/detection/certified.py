@@ -14,7 +14,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence
-from onceover.model.raw_file import Compacted
+from onceover.model.raw_file import CompactedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class CertifiedWindow:
     control: Digest | None
     stated: Fingerprint | None
     rows: Fingerprint
-    stands_in: Compacted | None = None
+    stands_in: CompactedFile | None = None
 
     @property
     def rows_differ(self) -> bool:

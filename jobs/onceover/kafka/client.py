@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, TopicDescription  # type: ignore[attr-defined]
 
-from onceover.config.kafka_properties import client_properties
+from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import ConfigurationError, OnceoverError, TerminalError, TransientError, UnreachableError
 
 TIMEOUT_SECONDS = 10.0
@@ -61,11 +61,11 @@ class Admin:
         self.bootstrap = bootstrap
         self.timeout = timeout
         self._complaint = LastComplaint()
-        configuration: dict[str, Any] = {**client_properties(bootstrap, properties), "error_cb": self._complaint}
+        configuration: dict[str, Any] = {**build_client_properties(bootstrap, properties), "error_cb": self._complaint}
         try:
             self.client = AdminClient(configuration)
         except KafkaException as error:
-            raise refused_properties(error) from error
+            raise translate_refusal(error) from error
 
     def wait(self, future: Future[T], what: str) -> T:
         """The future's result; UnreachableError or TerminalError that says `what` could not be done."""
@@ -105,6 +105,6 @@ def explain(error: KafkaError, what: str, bootstrap: str, timeout: float, compla
     return TransientError(f"{where}: cannot {what}: {error.str()}")
 
 
-def refused_properties(error: KafkaException) -> ConfigurationError:
+def translate_refusal(error: KafkaException) -> ConfigurationError:
     """What the client library says when it cannot be made with the properties it was given."""
     return ConfigurationError(f"[kafka]: {error.args[0].str()}; correct the property in the pipeline's TOML")

@@ -9,28 +9,28 @@ import numpy as np
 
 from onceover.kafka.reader import KafkaSource, read_range
 from onceover.kafka.topic import TopicFacts
-from onceover.model.gap import Gap, Reason, classify_gaps, within_log
+from onceover.model.gap import Gap, Reason, classify_gaps, clip_to_log
 from onceover.model.offsets import OffsetRange
 
 UNCOMMITTED = "read_uncommitted"
 
 
-def gaps_of(source: KafkaSource, facts: TopicFacts, hole: OffsetRange, compacted: bool) -> tuple[Gap, ...]:
+def find_gaps(source: KafkaSource, facts: TopicFacts, hole: OffsetRange, compacted: bool) -> tuple[Gap, ...]:
     """Every offset of the hole in exactly one gap, in order. Reads what the log still holds of it, and keeps runs of
     offsets only. Raises what `read_range` raises, also where the log is cut or recreated meanwhile: ask again then."""
     if hole.source.generation != facts.generation or hole.source.kafka_partition not in facts.end:
         return (Gap(hole, Reason.EXPIRED),)
     kafka_partition = hole.source.kafka_partition
-    gone, inside = within_log(hole, facts.earliest[kafka_partition], facts.end[kafka_partition])
-    delivered = list(_runs(source, inside))
+    gone, inside = clip_to_log(hole, facts.earliest[kafka_partition], facts.end[kafka_partition])
+    delivered = list(_read_runs(source, inside))
     all_of_it = sum(map(len, delivered)) == len(inside)
     uncommitted: list[OffsetRange] = []
     if not all_of_it and source.isolation != UNCOMMITTED:
-        uncommitted = list(_runs(replace(source, isolation=UNCOMMITTED), inside))
+        uncommitted = list(_read_runs(replace(source, isolation=UNCOMMITTED), inside))
     return tuple(sorted((*gone, *classify_gaps(inside, delivered, uncommitted, compacted))))
 
 
-def _runs(source: KafkaSource, inside: OffsetRange) -> Iterator[OffsetRange]:
+def _read_runs(source: KafkaSource, inside: OffsetRange) -> Iterator[OffsetRange]:
     """Unbroken runs of the offsets that are delivered, in order; a run goes on from one Arrow batch to the next."""
     run: OffsetRange | None = None
     for batch in read_range(source, inside.source.kafka_partition, inside.start, inside.end):

@@ -34,7 +34,9 @@ class Md5Producer:
     def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **options: Any) -> None:
         """`Producer.produce` but for the Kafka partition. Raises UnreachableError if no broker answers, TransientError
         if it does not know the topic, BufferError if the client's queue is full: poll, and try again."""
-        self._producer.produce(topic, value, key, partition=md5_partition(key, self._of(topic)), **options)
+        self._producer.produce(
+            topic, value, key, partition=md5_partition(key, self._count_partitions(topic)), **options
+        )
 
     def poll(self, timeout: float = 0.0) -> int:
         """See Producer.poll."""
@@ -44,7 +46,7 @@ class Md5Producer:
         """See Producer.flush: how many records were not delivered."""
         return int(self._producer.flush(timeout))
 
-    def _of(self, topic: str) -> int:
+    def _count_partitions(self, topic: str) -> int:
         if topic not in self._partitions:
             try:
                 found = self._producer.list_topics(topic, timeout=self._timeout).topics[topic]

@@ -23,9 +23,9 @@ from typing import cast
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from onceover.config.kafka_properties import client_properties
+from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import OffsetRangeError, TransientError, UnreachableError
-from onceover.kafka.client import Admin, LastComplaint, refused_properties
+from onceover.kafka.client import Admin, LastComplaint, translate_refusal
 from onceover.model.line import Header, escape_headers
 
 SCHEMA = pa.schema(
@@ -125,14 +125,14 @@ class _Reader:
             self._consumer = Consumer(
                 {
                     **_TUNED_PROPERTIES,
-                    **client_properties(source.bootstrap, source.properties),
+                    **build_client_properties(source.bootstrap, source.properties),
                     **_OWN_PROPERTIES,
                     "isolation.level": source.isolation,
                     "error_cb": self._complaint,
                 }
             )
         except KafkaException as error:
-            raise refused_properties(error) from error
+            raise translate_refusal(error) from error
         self._consumer.assign([TopicPartition(source.topic, kafka_partition, start)])
 
     def close(self) -> None:
@@ -148,27 +148,27 @@ class _Reader:
             records = [message for message in messages if message.error() is None]
             if records:
                 self._quiet_since, self._seen_end = monotonic(), None
-                waiting += self._within(records)
+                waiting += self._clip(records)
                 size += sum(map(len, records))
             if len(records) < len(messages):
                 self._take_events(messages)
             self._check_stall(monotonic() - self._quiet_since)
             if len(waiting) >= BATCH_RECORDS or size >= BATCH_BYTES:
-                yield self._arrow(waiting)
+                yield self._build_batch(waiting)
                 waiting, size = [], 0
                 self._quiet_since = monotonic()  # however long the consumer of these batches took
         if waiting:
-            yield self._arrow(waiting)
+            yield self._build_batch(waiting)
 
-    def _within(self, records: list[Message]) -> list[Message]:
+    def _clip(self, records: list[Message]) -> list[Message]:
         """Move the position over these records and drop what lies beyond the range."""
-        first, last = _offset_of(records[0]), _offset_of(records[-1])
+        first, last = _get_offset(records[0]), _get_offset(records[-1])
         if first < self._position:
             raise TransientError(f"{self._where}: offset {first} came after {self._position}; read again")
         self._position = last + 1
         if self._position <= self._end:
             return records
-        return [record for record in records if _offset_of(record) < self._end]
+        return [record for record in records if _get_offset(record) < self._end]
 
     def _take_events(self, messages: list[Message]) -> None:
         for event in messages:
@@ -176,8 +176,8 @@ class _Reader:
             if error is None:
                 continue
             if error.code() == KafkaError._PARTITION_EOF:
-                self._position = max(self._position, _offset_of(event))
-                self._quiet_since, self._seen_end = monotonic(), _offset_of(event)
+                self._position = max(self._position, _get_offset(event))
+                self._quiet_since, self._seen_end = monotonic(), _get_offset(event)
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                 raise OffsetRangeError(
                     f"{self._where}: the log does not hold offset {event.offset()}: expired or truncated; plan again"
@@ -201,21 +201,21 @@ class _Reader:
                 f"{self._complaint}; check that the Kafka partition's leader runs"
             )
 
-    def _arrow(self, records: list[Message]) -> pa.RecordBatch:
+    def _build_batch(self, records: list[Message]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(
             [
                 pa.repeat(pa.scalar(self._kafka_partition, pa.int32()), len(records)),
                 pa.array([record.offset() for record in records], pa.int64()),
                 pa.array([record.timestamp()[1] for record in records], pa.int64()),
                 pa.array([record.key() for record in records], pa.binary()),
-                pa.array([_headers(record) for record in records], pa.binary()),
+                pa.array([_read_headers(record) for record in records], pa.binary()),
                 pa.array([record.value() for record in records], pa.binary()),
             ],
             schema=SCHEMA,
         )
 
 
-def _offset_of(message: Message) -> int:
+def _get_offset(message: Message) -> int:
     return cast(int, message.offset())
 
 
@@ -224,7 +224,7 @@ def _offset_of(message: Message) -> int:
 _ask_headers = methodcaller("headers")
 
 
-def _headers(record: Message) -> bytes:
+def _read_headers(record: Message) -> bytes:
     try:
         headers = cast("Sequence[Header] | None", _ask_headers(record))
     except (SystemError, UnicodeError):  # never ask such a message again: the second answer holds null pointers

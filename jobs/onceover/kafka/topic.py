@@ -45,7 +45,7 @@ class TopicPolicy:
     unclean_election: bool
 
 
-def generation_of(topic_id: str) -> str:
+def derive_generation(topic_id: str) -> str:
     """The first 8 hex digits of a topic ID's 128 bits."""
     return base64.urlsafe_b64decode(topic_id + "==").hex()[:GENERATION_DIGITS]
 
@@ -83,7 +83,7 @@ class Topic:
         return TopicFacts(
             topic=self.topic,
             topic_id=topic_id,
-            generation=generation_of(topic_id),
+            generation=derive_generation(topic_id),
             earliest=self._list_offsets(asked, OffsetSpec.earliest()),  # type: ignore[no-untyped-call]
             end=self._list_offsets(asked, OffsetSpec.latest()),  # type: ignore[no-untyped-call]
         )

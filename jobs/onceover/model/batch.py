@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from onceover.errors import LandingMismatchError, TerminalError
-from onceover.model.digest import EMPTY, Digest, total
+from onceover.model.digest import EMPTY, Digest, sum_digests
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
@@ -53,7 +53,7 @@ class Landing:
 
     @property
     def digest(self) -> Digest:
-        return total(part.digest for part in self.parts)
+        return sum_digests(part.digest for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class Start:
     truncated_from: int | None = None
 
 
-def starting_offsets(
+def compute_starts(
     stored: Mapping[int, int], first: Mapping[int, int], earliest: Mapping[int, int], end: Mapping[int, int]
 ) -> dict[int, Start]:
     """Where reading goes on in each Kafka partition of the log `[earliest, end]`: at the stored offset, or at that in
@@ -37,7 +37,7 @@ def starting_offsets(
     return starts
 
 
-def next_ranges(
+def plan_ranges(
     generation: str, starts: Mapping[int, int], end: Mapping[int, int], most: int, *, fair: bool = True
 ) -> tuple[OffsetRange, ...]:
     """At most `most` offsets, shared evenly; what one Kafka partition does not use goes to those with a backlog, unless
@@ -77,12 +77,12 @@ def cut(offset_range: OffsetRange, shards: int) -> list[OffsetRange]:
     return [OffsetRange(offset_range.source, low, high) for low, high in pairwise(ends)]
 
 
-def one_to_one(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
+def keep_ranges(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
     """A shard a range, as Kafka's partitions are: with fewer of them than cores, cores are idle."""
     return [whole for whole in ranges if len(whole)]
 
 
-def by_lcm(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
+def cut_by_lcm(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
     """spark_num = lcm(source_num, core_num) shards, map_num = spark_num / source_num a range: a multiple of the cores,
     so that ranges of about equal size keep all of them busy to the end."""
     sources = [whole for whole in ranges if len(whole)]
@@ -91,7 +91,7 @@ def by_lcm(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
     return [shard for whole in sources for shard in cut(whole, _map_num(len(sources), cores))]
 
 
-def by_backlog(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
+def cut_by_backlog(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
     """Each range cut in proportion to its size: at least one shard, at most PER_CORE times the cores, none of less than
     LEAST_SHARD offsets. So a range that is larger than the rest keeps no core waiting for its end."""
     sources = [whole for whole in ranges if len(whole)]
@@ -104,13 +104,13 @@ def _map_num(sources: int, cores: int) -> int:
 
 
 SHARDING: Final[Mapping[str, Callable[[Sequence[OffsetRange], int], list[OffsetRange]]]] = {
-    "lcm": by_lcm,
-    "backlog": by_backlog,
-    "none": one_to_one,
+    "lcm": cut_by_lcm,
+    "backlog": cut_by_backlog,
+    "none": keep_ranges,
 }
 
 
-def sharded(rule: str, ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
+def cut_into_shards(rule: str, ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
     """The ranges cut by that rule of SHARDING for that many cores. Raises UsageError for less than one core."""
     if cores < 1:
         raise UsageError(f"{cores} cores read nothing")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from onceover.model.digest import EMPTY, Digest, total
+from onceover.model.digest import EMPTY, Digest, sum_digests
 from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.raw_file import Compacted
+from onceover.model.raw_file import CompactedFile
 from onceover.model.window import from_ms
 
 CLAIM_SECONDS = 60.0
@@ -25,7 +25,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class LandingOf:
+class ClaimedLanding:
     """One landing of a claimed window as the ledger knows it: its parts' digests, and its batch's offset ranges; of a
     `release`, from its first to its last ID in the Kafka partition."""
 
@@ -63,7 +63,7 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedWindow:
     """A window that this repair holds, with all that is read at the claim and never again."""
 
     repair_id: int
@@ -71,10 +71,10 @@ class Claimed:
     window_end: datetime
     token: int
     version: int
-    landings: tuple[LandingOf, ...]
+    landings: tuple[ClaimedLanding, ...]
     certified: Digest | None
     decisions: tuple[Decision, ...] = ()
-    compacted: Compacted | None = None  # what its text was let go for; what came since is text again
+    compacted: CompactedFile | None = None  # what its text was let go for; what came since is text again
 
     @property
     def landing_set(self) -> tuple[int, ...]:
@@ -82,7 +82,7 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class RangeRebuilt:
+class RebuiltRange:
     """The distinct intact records of one window that raw holds within one elementary offset range, or of one release in
     one Kafka partition."""
 
@@ -92,7 +92,7 @@ class RangeRebuilt:
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class RebuiltWindow:
     """What raw says about one window: within the frozen length, deduplicated on the ID, accounted IDs only.
 
     Stray lines are of accounted IDs that no landing of any claimed window holds.
@@ -106,14 +106,14 @@ class Rebuilt:
     conflicts: int
     misdated: int
     planned_length: int
-    ranges: tuple[RangeRebuilt, ...] = ()
+    ranges: tuple[RebuiltRange, ...] = ()
     rejected_lines: int = 0  # of contents that a decision set aside
     suspects: tuple[Suspect, ...] = ()  # the first of them, as evidence
     compacted: Digest = EMPTY  # what of it stands in the Parquet file
 
     @property
     def digest(self) -> Digest:
-        return total(piece.digest for piece in self.ranges)
+        return sum_digests(piece.digest for piece in self.ranges)
 
     @property
     def duplicates(self) -> int:

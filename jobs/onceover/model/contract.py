@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onceover.errors import TerminalError
-from onceover.model.json_text import plain
+from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
@@ -52,7 +52,7 @@ class Contract:
 
     def definition(self) -> dict[str, Any]:
         """As JSON values, in a form that `from_definition` reads back for ever."""
-        return plain(self)  # type: ignore[no-any-return]
+        return to_plain(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_definition(cls, definition: Mapping[str, Any]) -> Contract:
@@ -130,7 +130,7 @@ class Cutovers:
         known = self.at.get(source, {})
         return next((v for v in range(self.newest, 1, -1) if known.get(v, 0) <= offset), 1)
 
-    def by_version(self, ranges: Iterable[OffsetRange]) -> dict[int, tuple[OffsetRange, ...]]:
+    def cut_by_version(self, ranges: Iterable[OffsetRange]) -> dict[int, tuple[OffsetRange, ...]]:
         """The same offsets, cut at the cutovers."""
         found: dict[int, list[OffsetRange]] = {}
         for whole in ranges:
@@ -140,11 +140,11 @@ class Cutovers:
                 found.setdefault(version, []).append(OffsetRange(whole.source, start, end))
         return {version: tuple(pieces) for version, pieces in sorted(found.items())}
 
-    def for_one_batch(self, generation: str, at: Mapping[int, int], end: Mapping[int, int]) -> dict[int, int]:
+    def limit_batch(self, generation: str, at: Mapping[int, int], end: Mapping[int, int]) -> dict[int, int]:
         """Up to where the next batch may read, by Kafka partition: what has the oldest version of all that lies in
         `[at, end)`, and nothing of another one. What waits for its turn ends where it stands."""
         left = (OffsetRange(KafkaPartition(generation, p), at[p], end[p]) for p in at if at[p] < end.get(p, 0))
-        oldest = next(iter(self.by_version(left).values()), ())
+        oldest = next(iter(self.cut_by_version(left).values()), ())
         return {**at, **{r.source.kafka_partition: r.end for r in oldest}}
 
 
@@ -167,19 +167,19 @@ class Contracts:
 # means.
 
 
-def changed(old: Contract, new: Contract) -> list[str]:
+def list_changed_parts(old: Contract, new: Contract) -> list[str]:
     """The parts of a contract that are not the same in both."""
     before, after = old.definition(), new.definition()
     return sorted(part for part in before.keys() | after.keys() if before.get(part) != after.get(part))
 
 
-def added(old: Contract, new: Contract) -> list[str]:
+def list_added_measures(old: Contract, new: Contract) -> list[str]:
     """The measures that only the new one has."""
     known = {measure.name for measure in old.measures}
     return [measure.name for measure in new.measures if measure.name not in known]
 
 
-def refused(old: Contract, new: Contract) -> list[str]:
+def list_refused_changes(old: Contract, new: Contract) -> list[str]:
     """What cannot be cut over, each as a few words; nothing if all of it can, as far as is known without Spark."""
     found = [part for part in ("topic", "window_minutes") if getattr(old, part) != getattr(new, part)]
     before, after = {key.name for key in old.keys}, {key.name for key in new.keys}

@@ -53,7 +53,7 @@ class Digest:
 EMPTY = Digest()
 
 
-def total(digests: Iterable[Digest]) -> Digest:
+def sum_digests(digests: Iterable[Digest]) -> Digest:
     """Sum; the digest of the union of disjoint sets, or of a multiset."""
     result = EMPTY
     for digest in digests:

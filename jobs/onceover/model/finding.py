@@ -12,7 +12,7 @@ from datetime import datetime
 
 from onceover.model.digest import Digest
 from onceover.model.finding_kinds import Kind, failures
-from onceover.model.raw_file import Compacted
+from onceover.model.raw_file import CompactedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Evidence:
     overlaps: tuple[tuple[int, int], ...]
     unproved: tuple[int, ...]
     landing_set: tuple[int, ...]
-    stands_in: Compacted | None = None
+    stands_in: CompactedFile | None = None
 
     @property
     def is_certified(self) -> bool:

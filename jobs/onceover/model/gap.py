@@ -39,7 +39,7 @@ class Gap:
         return f"{self.offsets} {self.reason}"
 
 
-def within_log(hole: OffsetRange, earliest: int, end: int) -> tuple[tuple[Gap, ...], OffsetRange]:
+def clip_to_log(hole: OffsetRange, earliest: int, end: int) -> tuple[tuple[Gap, ...], OffsetRange]:
     """What of a hole the log no longer holds, and the part of it, empty perhaps, that lies in `[earliest, end)`."""
     start = min(max(hole.start, earliest), hole.end)
     stop = max(min(hole.end, end), start)

@@ -51,7 +51,7 @@ class OffsetRange:
     def __str__(self) -> str:
         return f"{self.source}[{self.start}, {self.end})"
 
-    def written(self) -> str:
+    def format(self) -> str:
         """As people type it: GENERATION-PARTITION:START-END."""
         return f"{self.source}:{self.start}-{self.end}"
 
@@ -87,7 +87,7 @@ def coalesce(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
     return tuple(joined)
 
 
-def frontier(origin: int, ranges: Iterable[OffsetRange]) -> int:
+def compute_frontier(origin: int, ranges: Iterable[OffsetRange]) -> int:
     """End of the unbroken prefix that starts at `origin`, for the ranges of one Kafka partition."""
     reached = origin
     for piece in coalesce(ranges):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from onceover.model.digest import Digest, total
+from onceover.model.digest import Digest, sum_digests
 from onceover.model.offsets import OffsetRange
 
 
@@ -30,14 +30,14 @@ class Run:
 
     @property
     def digest(self) -> Digest:
-        return total(digest for _, digest in self.held)
+        return sum_digests(digest for _, digest in self.held)
 
 
 # What stands in for a window's text once that was let go.
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class CompactedFile:
     """The Parquet file that stands in for a window's text: the records in it, and its bytes."""
 
     digest: Digest

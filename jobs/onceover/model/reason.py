@@ -7,7 +7,7 @@ from onceover.errors import UsageError
 REASON_LENGTH = 500
 
 
-def kept(text: str) -> str | None:
+def clean_reason(text: str) -> str | None:
     """The text on one line, None if it is blank. UsageError if it is too long, or holds what nobody could read."""
     reason = " ".join(text.split())
     if len(reason) > REASON_LENGTH:

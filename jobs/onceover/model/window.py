@@ -53,7 +53,7 @@ class Window:
         return to_ms(self.start)
 
     def __str__(self) -> str:
-        return written(self.start)
+        return format_moment(self.start)
 
 
 def is_window_length(minutes: int) -> bool:
@@ -63,7 +63,7 @@ def is_window_length(minutes: int) -> bool:
 
 def floor(moment: datetime, minutes: int) -> datetime:
     """Start of the window that holds the moment. Windows align to the day, so midnight UTC is always a start."""
-    _aware(moment)
+    _require_zone(moment)
     length = minutes * _MINUTE
     return moment - (moment - _EPOCH) % length
 
@@ -77,7 +77,7 @@ def from_ms(milliseconds: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def written(moment: datetime) -> str:
+def format_moment(moment: datetime) -> str:
     """How a moment is shown everywhere: 2013-01-01T05:00Z, seconds only where there are any."""
     text = moment.astimezone(UTC).isoformat(timespec="auto" if moment.second or moment.microsecond else "minutes")
     return text.replace("+00:00", "Z")
@@ -87,20 +87,20 @@ def parse_moment(text: str) -> datetime:
     """An aware moment from what a person or a UI typed; naive times are refused, because nobody can say whose."""
     cleaned = text.strip()
     if not _WRITTEN.fullmatch(cleaned):
-        raise UsageError(f"{_shown(cleaned)} is not a time with its zone; write it like 2013-01-01T05:00Z")
+        raise UsageError(f"{_quote(cleaned)} is not a time with its zone; write it like 2013-01-01T05:00Z")
     try:
         return datetime.fromisoformat(cleaned).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{_shown(cleaned)} is not a time ({error}); write it like 2013-01-01T05:00Z") from None
+        raise UsageError(f"{_quote(cleaned)} is not a time ({error}); write it like 2013-01-01T05:00Z") from None
 
 
 def parse_window(text: str, minutes: int) -> Window:
     """The window that starts at what was typed; refuses what is not aligned."""
-    start = _aligned(parse_moment(text), minutes)
+    start = _require_aligned(parse_moment(text), minutes)
     try:
         return Window.at(start, minutes)
     except OverflowError:
-        raise UsageError(f"window {written(start)} ends after the last year that there is") from None
+        raise UsageError(f"window {format_moment(start)} ends after the last year that there is") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,11 @@ class WindowRange:
 
     def __post_init__(self) -> None:
         if self.end <= self.start:
-            raise UsageError(f"the range from {written(self.start)} to {written(self.end)} is empty or reversed")
-        _aligned(self.start, self.minutes)
-        _aligned(self.end, self.minutes)
+            raise UsageError(
+                f"the range from {format_moment(self.start)} to {format_moment(self.end)} is empty or reversed"
+            )
+        _require_aligned(self.start, self.minutes)
+        _require_aligned(self.end, self.minutes)
 
     @classmethod
     def parse(cls, start: str, end: str, minutes: int) -> WindowRange:
@@ -127,11 +129,12 @@ class WindowRange:
         start = datetime(day.year, day.month, day.day, tzinfo=UTC)
         return cls(start, start + timedelta(days=1), minutes)
 
-    def not_after(self, newest: datetime) -> WindowRange:
+    def require_end_by(self, newest: datetime) -> WindowRange:
         """This range; UsageError if it ends later than that."""
         if self.end > newest:
             raise UsageError(
-                f"the range ends at {written(self.end)}, which is in the future, and the ledger knows no window there"
+                f"the range ends at {format_moment(self.end)}, in the future, where the ledger has no "
+                "window; end it earlier"
             )
         return self
 
@@ -145,22 +148,22 @@ class WindowRange:
         return (self.end - self.start) // (self.minutes * _MINUTE)
 
 
-def _aligned(moment: datetime, minutes: int) -> datetime:
+def _require_aligned(moment: datetime, minutes: int) -> datetime:
     nearest = floor(moment, minutes)
     if nearest != moment:
         raise UsageError(
-            f"{written(moment)} is not the start of a window of {minutes} minutes; the one that holds it starts at "
-            f"{written(nearest)}"
+            f"{format_moment(moment)} is not the start of a window of {minutes} minutes; the one that holds it starts "
+            f"at {format_moment(nearest)}"
         )
     return moment
 
 
-def _aware(moment: datetime) -> None:
+def _require_zone(moment: datetime) -> None:
     if moment.tzinfo is None:
         raise UsageError(f"{moment.isoformat()} has no zone; write it like 2013-01-01T05:00Z")
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
@@ -175,7 +178,7 @@ class PartitionProgress:
     caught_up_for: timedelta | None
 
 
-def watermark(
+def compute_watermark(
     partitions: Iterable[PartitionProgress], allowed_lateness: timedelta, idle_after: timedelta
 ) -> tuple[datetime | None, bool]:
     """The minimum of the largest event times less the allowed lateness, and whether every window is closed.

@@ -16,7 +16,7 @@ from onceover.errors import BusyError, ConfigurationError, OnceoverError, Termin
 _TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
 
 
-def connected(address: str) -> Client:
+def connect_hdfs(address: str) -> Client:
     """A client of that NameNode, as ONCEOVER_HDFS_AUTH says: `simple` or `kerberos`, the latter with the ticket of this
     user's cache. Make one where it is used: sessions do not survive a fork."""
     session = requests.Session()
@@ -46,11 +46,11 @@ class SmallFiles:
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._client = connected(address)
+        self._client = connect_hdfs(address)
 
     def names(self, folder: str) -> list[str]:
         """What lies in the folder, in no order; nothing if there is no such folder."""
-        return [name for name, _ in listing(self._client, self._address, folder)]
+        return [name for name, _ in list_folder(self._client, self._address, folder)]
 
     def read(self, path: str) -> bytes | None:
         """The file's content, None if there is no such file."""
@@ -67,7 +67,7 @@ class SmallFiles:
         """A new file of that content, on its DataNodes. Raises BusyError if there is one of that name already."""
         folder, _, name = path.rpartition("/")
         scratch = f"{folder}/.{name}.{uuid.uuid4().hex}.tmp"
-        with explaining(self._address):
+        with wrap_errors(self._address):
             self._client.write(scratch, data=content, overwrite=True)
             try:
                 self._client.rename(scratch, path)
@@ -79,11 +79,11 @@ class SmallFiles:
 
     def remove(self, path: str) -> bool:
         """Delete the file, if it is there; returns whether it was."""
-        with explaining(self._address):
+        with wrap_errors(self._address):
             return bool(self._client.delete(path))
 
 
-def listing(client: Client, address: str, folder: str) -> list[tuple[str, int]]:
+def list_folder(client: Client, address: str, folder: str) -> list[tuple[str, int]]:
     """Name and length of what lies in the folder; nothing if there is no such folder."""
     try:
         return [(name, int(status["length"])) for name, status in client.list(folder, status=True)]
@@ -94,7 +94,7 @@ def listing(client: Client, address: str, folder: str) -> list[tuple[str, int]]:
 
 
 @contextmanager
-def explaining(address: str) -> Iterator[None]:
+def wrap_errors(address: str) -> Iterator[None]:
     """What the client raises within, as one of our own errors."""
     try:
         yield
@@ -103,7 +103,7 @@ def explaining(address: str) -> Iterator[None]:
 
 
 def is_missing(error: Exception) -> bool:
-    return "FileNotFoundException" in exception_name(error) or "does not exist" in str(error)
+    return "FileNotFoundException" in get_exception_name(error) or "does not exist" in str(error)
 
 
 def translate_error(address: str, error: Exception) -> OnceoverError:
@@ -112,19 +112,19 @@ def translate_error(address: str, error: Exception) -> OnceoverError:
             f"HDFS at {address} does not answer ({type(error).__name__}); start it (`onceover stack up`) or set "
             "ONCEOVER_WEBHDFS"
         )
-    if "SafeMode" in exception_name(error) or "safe mode" in str(error):
+    if "SafeMode" in get_exception_name(error) or "safe mode" in str(error):
         return UnreachableError(
             f"HDFS at {address} is in safe mode and takes no writes; wait until its DataNodes have reported, or end it "
             "with `hdfs dfsadmin -safemode leave`"
         )
-    return TerminalError(f"HDFS at {address} refused: {first_line(error)}")
+    return TerminalError(f"HDFS at {address} refused: {take_first_line(error)}")
 
 
-def exception_name(error: Exception) -> str:
+def get_exception_name(error: Exception) -> str:
     """Java's name of what was raised over there."""
     return str(getattr(error, "exception", "") or "")
 
 
-def first_line(error: Exception) -> str:
+def take_first_line(error: Exception) -> str:
     text = str(error).strip()
     return text.splitlines()[0][:200] if text else type(error).__name__

@@ -11,7 +11,7 @@ import pytest
 from onceover.config.endpoints import home
 from onceover.config.mistakes import MistakesError
 from onceover.config.pipeline_file import read_pipeline
-from onceover.config.pipelines import all_pipelines, find, names
+from onceover.config.pipelines import find, names, read_all
 from onceover.errors import ConfigurationError, UsageError
 from onceover.model.batch_plan import SHARDING
 from onceover.model.contract import Contract, Key, Measure
@@ -233,12 +233,12 @@ def test_all_pipelines_are_read_or_all_mistakes_told(tmp_path: Path) -> None:
     written(tmp_path, SMALLEST)
     written(tmp_path, SMALLEST, "returns.toml")
 
-    assert [pipeline.name for pipeline in all_pipelines(tmp_path)] == list(names(tmp_path)) == ["orders", "returns"]
+    assert [pipeline.name for pipeline in read_all(tmp_path)] == list(names(tmp_path)) == ["orders", "returns"]
 
     written(tmp_path, "x", "aaa.toml")
     written(tmp_path, "y = 1", "zzz.toml")
     with pytest.raises(MistakesError) as caught:
-        all_pipelines(tmp_path)
+        read_all(tmp_path)
     assert {mistake.file for mistake in caught.value.mistakes} == {"pipelines/aaa.toml", "pipelines/zzz.toml"}
 
 
@@ -247,7 +247,7 @@ def test_two_pipelines_do_not_share_a_consumer_group(tmp_path: Path) -> None:
     written(tmp_path, SMALLEST + '[ingest]\ngroup = "onceover-orders"\n', "returns.toml")
 
     with pytest.raises(MistakesError, match="pipeline orders keeps its offsets under the same group"):
-        all_pipelines(tmp_path)
+        read_all(tmp_path)
 
 
 def test_a_contract_comes_back_from_its_definition() -> None:
