@@ -76,7 +76,7 @@ class Plant:
 BYTES, MISMATCH = Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH
 CORRUPT, MISPLACED = Kind.CORRUPT_LINE, Kind.MISPLACED_LINE
 PLANTS = [
-    Plant(duplicated, {Kind.DUPLICATED}, "stand in raw more than once"),
+    Plant(duplicated, {Kind.DUPLICATED}, "Raw holds records more than once"),
     Plant(unaccounted_bytes, {BYTES}, "an append that never counted", {CORRUPT}),
     Plant(aggregate_mismatch, {BYTES, MISMATCH}, "do not count what was landed"),
     Plant(corrupt_line, {BYTES}, "damaged, by the CRC", {CORRUPT}),

@@ -88,7 +88,7 @@ def judge_windows(
 
 def parquet_gone(files: Files, evidence: Iterable[Evidence]) -> frozenset[datetime]:
     """The windows whose Parquet file, which stands in for their text, is not there as it was noted."""
-    needed = {one.window_start: one.stands_in for one in evidence if one.stands_in}
+    needed = {one.window_start: one.compacted for one in evidence if one.compacted}
     return frozenset(needed.keys() - files.find_parquet_files(needed).keys()) if needed else frozenset()
 
 

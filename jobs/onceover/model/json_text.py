@@ -1,4 +1,4 @@
-"""How a value becomes JSON, for `--json`, for the ledger, and from one process to another."""
+"""Values as JSON, for `--json`, for the ledger, and from one process to another."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from onceover.model.window import format_moment
 
 
 def to_plain(value: object) -> Any:
-    """The value in JSON's own types. A moment is as `written`, a mapping and a sequence hold plain values.
+    """Return the value in JSON's own types: a moment as `format_moment` writes it, a mapping or sequence of plain
+    values.
 
-    An object is what its `as_dict` says; a dataclass without one is its fields, unless its type has a text of its own.
-    Anything else is its text.
+    An object becomes its `as_dict()`; a dataclass without one its fields, unless its type defines `__str__`. Any other
+    value becomes its `str`.
     """
     if value is None or isinstance(value, bool | int | float):
         return value
@@ -35,5 +36,5 @@ def to_plain(value: object) -> Any:
 
 
 def to_json(value: object, indent: int | None = None) -> str:
-    """The value as JSON: one line, or indented by so many spaces."""
+    """Return the value as JSON: in one line, or indented by that many spaces."""
     return json.dumps(to_plain(value), indent=indent)

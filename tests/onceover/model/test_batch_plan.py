@@ -43,8 +43,8 @@ def test_plan_with_nothing_to_read_has_no_range() -> None:
 
 
 def test_first_start_is_at_earliest_and_later_ones_resume() -> None:
-    found = compute_starts({0: 7}, {0: 3, 1: 4}, {0: 3, 1: 4}, {0: 9, 1: 9})
-    assert found == {0: Start(7, 7), 1: Start(4, 4)}
+    starts = compute_starts({0: 7}, {0: 3, 1: 4}, {0: 3, 1: 4}, {0: 9, 1: 9})
+    assert starts == {0: Start(7, 7), 1: Start(4, 4)}
 
 
 def test_first_start_may_be_at_the_end() -> None:

@@ -28,10 +28,10 @@ def test_coalescing_keeps_every_offset_and_leaves_none_adjacent(pieces: list[Off
 
 @given(ranges, st.integers(0, 20))
 def test_frontier_is_the_end_of_the_unbroken_prefix(pieces: list[OffsetRange], origin: int) -> None:
-    there = offsets(pieces, P0)
+    covered = offsets(pieces, P0)
     at = compute_frontier(origin, [r for r in pieces if r.source == P0])
-    assert all(o in there for o in range(origin, at))
-    assert at not in there
+    assert all(o in covered for o in range(origin, at))
+    assert at not in covered
 
 
 @given(ranges)

@@ -91,7 +91,7 @@ def test_unaligned_window_is_refused_with_the_one_that_holds_it() -> None:
 
 
 def test_last_window_of_the_calendar_has_no_end_and_is_refused() -> None:
-    with pytest.raises(UsageError, match="after the last year"):
+    with pytest.raises(UsageError, match="after the year 9999"):
         parse_window("9999-12-31T23:55Z", 5)
 
 
