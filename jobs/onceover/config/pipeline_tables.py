@@ -1,4 +1,4 @@
-"""The tables of a pipeline's TOML: their keys and defaults, and what each value may be.
+"""The tables of a pipeline's TOML: their keys, defaults and allowed values.
 
 A field is named for its key in the file, durations with `_ms` at the end; its description is the remedy for a missing
 or wrong value. Rules across keys are validators of the later key, so that one pass finds all mistakes.
@@ -22,7 +22,7 @@ from onceover.model.contract import OPERATIONS
 from onceover.model.pipeline import NAME, NAME_RULE, OFFSET_STORES
 from onceover.model.window import DAY_MINUTES, is_window_length
 
-MAX_KEYS = 16  # with the window's start they are one index row of PostgreSQL
+MAX_KEYS = 16  # with the window's start they make one index row of PostgreSQL
 _TAKEN = frozenset(
     {"window_start", "window_end", "window_ms", "revision"}
 )  # each table or query of aggregates has them
@@ -37,28 +37,28 @@ _CONFIG = ConfigDict(extra="forbid", alias_generator=lambda name: name.removesuf
 
 
 def _wrong(what: str, remedy: str, within: str = "") -> PydanticCustomError:
-    """A mistake in a value, or at a key within it; `{key}` in the remedy becomes the value's own key."""
+    """Return the error for a value, or for a key within it; `{key}` in the remedy becomes the value's own key."""
     return PydanticCustomError("mistake", "{what}; {remedy}", {"what": what, "remedy": remedy, "within": within})
 
 
 def _require_one_of(*choices: str) -> AfterValidator:
     def check(value: str) -> str:
         if value not in choices:
-            raise _wrong(f"{value[:80]!r} is none of {', '.join(choices)}", suggest_name(value, choices))
+            raise _wrong(f"{value[:80]!r} is not one of {', '.join(choices)}", suggest_name(value, choices))
         return value
 
     return AfterValidator(check)
 
 
 def _read_duration(least: str = "0s", unless: str | None = None) -> BeforeValidator:
-    """Milliseconds of a written duration; None for the word `unless`."""
+    """Return a validator from a written duration to milliseconds; to None for the word `unless`."""
 
     def check(value: Any) -> int | None:
         if value == unless:
             return None
         length = parse_duration(value) if isinstance(value, str) else None
         if length is None:
-            raise _wrong(f"{str(value)[:80]!r} is no duration", DURATION_RULE)
+            raise _wrong(f"{str(value)[:80]!r} is not a duration", DURATION_RULE)
         if length < (parse_duration(least) or 0):
             raise _wrong(f"{value[:80]!r} is too short", f'take at least "{least}"')
         return length
@@ -74,7 +74,7 @@ def _check_window_length(minutes: int) -> int:
 
 
 def _require_json(fields: Collection[str] | None, info: ValidationInfo) -> Collection[str]:
-    form = info.data.get("format")  # absent where it is wrong itself
+    form = info.data.get("format")  # absent if its own value is wrong
     if form == "json" and fields is None:
         raise _wrong("missing, and format is json", _SCHEMA_RULE)
     if form in ("text", "binary") and fields:
@@ -115,7 +115,7 @@ def _check_measure(table: dict[str, str]) -> dict[str, str]:
 
 
 def check_offset_path(store: str, path: str) -> str | None:
-    """What is wrong with that path for that offset store, None if nothing is: stores of files alone have a path."""
+    """Return what is wrong with that path for that offset store, else None. Only stores that keep files have a path."""
     if not path:
         return "a checkpoint needs its path on HDFS" if store == "checkpoint" else None
     if store not in ("file", "hdfs", "checkpoint"):
@@ -124,14 +124,14 @@ def check_offset_path(store: str, path: str) -> str | None:
 
 
 def _parse_offset_path(path: str | None, info: ValidationInfo) -> str:
-    store = info.data.get("offset_store")  # absent where it is wrong itself
+    store = info.data.get("offset_store")  # absent if its own value is wrong
     if store and (what := check_offset_path(store, path or "")):
         raise _wrong(what, f"{_PATH_RULE.format('/checkpoints/flights')}, or leave it out")
     return path or ""
 
 
 def _flatten(values: Any, prefix: str = "") -> Any:
-    """Kafka's properties are flat; TOML reads `security.protocol = ...` as a table in a table."""
+    """Join nested names with dots: TOML reads `security.protocol = ...` as a table in a table."""
     if not isinstance(values, dict):
         return values
     flat: dict[str, Any] = {}
