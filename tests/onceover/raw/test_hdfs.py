@@ -1,4 +1,4 @@
-"""How a client logs in to HDFS. No Kerberos server is at hand: what is shown is which client is made, and with what."""
+"""A client's login to HDFS. Without a Kerberos server the tests show only which client is made, and its settings."""
 
 from __future__ import annotations
 
