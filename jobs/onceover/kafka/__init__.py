@@ -1,4 +1,4 @@
-"""All that Onceover asks of a Kafka cluster: a topic's facts, and the records of a range."""
+"""Onceover's reads of a Kafka cluster: a topic's facts, and the records of a range."""
 
 from onceover.kafka.topic import Topic, TopicFacts, derive_generation
 

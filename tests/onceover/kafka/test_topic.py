@@ -44,10 +44,10 @@ def test_open_transaction_is_beyond_the_end_under_read_committed(broker: Broker,
 
 @pytest.mark.stack
 def test_recreated_topic_is_another_generation(broker: Broker, topic: str) -> None:
-    asked = Topic(broker.address, topic, "read_committed", {})
-    before = asked.facts()
+    client = Topic(broker.address, topic, "read_committed", {})
+    before = client.facts()
     broker.recreate(topic)
-    assert asked.facts().generation != before.generation
+    assert client.facts().generation != before.generation
 
 
 @pytest.mark.stack
