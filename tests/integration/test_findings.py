@@ -136,7 +136,7 @@ def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
     lane.hdfs().delete(path)
     detection = lane.detect()
     assert [f.kind for f in detection.failed[0].findings] == [Kind.MISSING_FILE]
-    assert "are gone from the window file" in lane.explained(0)["findings"][0]["what"]
+    assert "are missing from the window file" in lane.explained(0)["findings"][0]["what"]
     (failed,) = lane.repair(detection.request_id or 0).failed
     assert "raw holds 0 of 5" in failed[1]
     assert lane.aggregates() == RIGHT, "raw that is gone never empties a window"

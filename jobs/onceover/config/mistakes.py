@@ -32,7 +32,7 @@ class MistakesError(ConfigurationError):
         super().__init__(count + " | ".join(str(mistake) for mistake in self.mistakes))
 
 
-def suggest_name(typed: str, known: Sequence[str]) -> str:
+def suggest_name(typed: str, names: Sequence[str]) -> str:
     """Return the end of a message about an unknown name: the closest registered one, or all."""
-    close = get_close_matches(typed, known, n=1)
-    return f"did you mean `{close[0]}`?" if close else f"known are {', '.join(sorted(known)) or 'none'}"
+    close = get_close_matches(typed, names, n=1)
+    return f"did you mean `{close[0]}`?" if close else f"known are {', '.join(sorted(names)) or 'none'}"

@@ -117,6 +117,6 @@ class RebuiltWindow:
 
     @property
     def duplicates(self) -> int:
-        """Lines that repeat a record that counts."""
+        """Return the number of lines that repeat a counted record."""
         counting = self.lines - self.corrupt_lines - self.misplaced_lines - self.unaccounted_lines - self.stray_lines
         return counting - self.rejected_lines - self.digest.records

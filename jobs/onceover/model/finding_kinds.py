@@ -129,7 +129,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         waits_for_batches=True,
     ),
     Kind.MISSING_FILE: Meaning(
-        what="Lines that were landed are gone from the window file.",
+        what="Lines that were landed are missing from the window file.",
         cause="the window file is shorter than what landed, or is gone",
         repair="refuses; the last certificate stays",
         first=(RESTORE,),
