@@ -62,7 +62,7 @@ def from_log(
         inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
         return framed.select(*_ID, "event_ms", "window_ms", *_halves(), *inputs)
 
-    found = [under(version, pieces, None) for version, pieces in contracts.cutovers.by_version(ranges).items()]
+    found = [under(version, pieces, None) for version, pieces in contracts.cutovers.cut_by_version(ranges).items()]
     found += [under(version, ranges, version) for version in sorted({one.version for one in releases})]
     return reduce(DataFrame.unionByName, found)
 

@@ -23,12 +23,12 @@ from onceover.explain.view import (
     verdict,
     worth_showing,
 )
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 
 def show(known: Known) -> None:
     """Print all of it: state, what is wrong, what raw holds, what was done, what is next."""
-    state, end = known.state, written(known.window.end)
+    state, end = known.state, format_moment(known.window.end)
     say(
         Text.assemble(
             (f"{known.pipeline}, window {known.window} to {end}: ", "bold"), (state, STYLES.get(state, "bold"))

@@ -18,13 +18,13 @@ from pyspark.sql import SparkSession
 from onceover.audit import store as audit_store
 from onceover.context import PipelineContext
 from onceover.errors import TerminalError
-from onceover.fault_points import CompactStep, Holding
+from onceover.fault_points import CompactStep, FaultPoint
 from onceover.ledger import compactions
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.compactions import CompactionDue
-from onceover.model.claim import Rebuilt
+from onceover.model.claim import RebuiltWindow
 from onceover.model.digest import Digest
-from onceover.model.window import to_ms, written
+from onceover.model.window import format_moment, to_ms
 from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
 from onceover.spark import parquet
@@ -64,10 +64,10 @@ class CompactRun:
         known: RegisteredPipeline,
         who: str,
         why: str,
-        holding: Holding,
+        fault_point: FaultPoint,
     ) -> None:
         self._spark, self._connection, self._known, self._files = spark, context.ledger, known, context.files
-        self._hdfs, self._who, self._why, self._holding = context.address("hdfs").rstrip("/"), who, why, holding
+        self._hdfs, self._who, self._why, self._fault_point = context.address("hdfs").rstrip("/"), who, why, fault_point
 
     def run(self, due: Sequence[CompactionDue]) -> list[Ended]:
         """Each of these windows, failing alone."""
@@ -77,7 +77,7 @@ class CompactRun:
         self._files.clear_compacting()
         for one in ended:
             if one.why:
-                log.error("window %s: %s", written(one.due.window_start), one.why)
+                log.error("window %s: %s", format_moment(one.due.window_start), one.why)
         return ended
 
     def _together(self, group: Sequence[CompactionDue]) -> list[Ended]:
@@ -92,7 +92,7 @@ class CompactRun:
                 )
             except TerminalError as error:  # it went, or its certificate did, since it was listed
                 yield Ended(one, why=str(error))
-        lengths = self._files.lengths(certified)
+        lengths = self._files.read_lengths(certified)
         paths = {start: self._hdfs + self._files.layout.window_file(start) for start, n in lengths.items() if n}
         claimed = [each.claimed for each in certified.values()]
         with (
@@ -111,7 +111,7 @@ class CompactRun:
                 return
             folder = self._hdfs + self._files.layout.compacting
             parquet.write(rebuild.records([one.window_start for one in right]), folder)
-            self._holding.reached(CompactStep.WRITTEN)
+            self._fault_point.stop_after(CompactStep.WRITTEN)
             found = parquet.read_back(self._spark, folder)
         for one in right:
             row = found.get(to_ms(one.window_start))
@@ -124,7 +124,7 @@ class CompactRun:
     def _kept(self, one: CompactionDue, source: str, length: int) -> Ended:
         def place() -> None:
             self._files.place(source, one.window_start, one.digest)
-            self._holding.reached(CompactStep.PLACED)
+            self._fault_point.stop_after(CompactStep.PLACED)
 
         if compactions.record_compaction(self._connection, self._known.name, one, length, self._who, self._why, place):
             return Ended(one, length)
@@ -135,7 +135,7 @@ def _failed(one: CompactionDue, reason: str) -> list[Ended]:
     return [Ended(one, why=f"Spark failed: {reason}")]
 
 
-def _difference(one: CompactionDue, certified: audit_store.Certified, rebuilt: Rebuilt) -> str | None:
+def _difference(one: CompactionDue, certified: audit_store.Certified, rebuilt: RebuiltWindow) -> str | None:
     """Why the window's text is not what its certificate says; None where it is."""
     reasons = prove(certified.claimed, rebuilt, rebuilt.planned_length).reasons
     if reasons:

@@ -21,4 +21,4 @@ def reject_future_range(context: PipelineContext, asked: WindowRange) -> WindowR
         return asked
     with suppress(OnceoverError):
         clock = max(clock, read_last_end(context.ledger, context.name) or clock)
-    return asked.not_after(clock)
+    return asked.require_end_by(clock)

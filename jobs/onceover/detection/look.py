@@ -17,7 +17,7 @@ from onceover.ledger import batches
 from onceover.ledger.database import Connection
 from onceover.model.finding import Evidence, Finding, is_right, judge_window
 from onceover.model.offsets import OffsetRange
-from onceover.model.raw_file import Compacted
+from onceover.model.raw_file import CompactedFile
 from onceover.model.window import WindowRange
 
 PATIENCE_SECONDS = 60.0
@@ -26,8 +26,8 @@ PATIENCE_SECONDS = 60.0
 class Files(Protocol):
     """What is asked of the files: bytes of each window file that is there, and which Parquet files are as noted."""
 
-    def lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]: ...
-    def parquet_files(self, compacted: Mapping[datetime, Compacted]) -> Mapping[datetime, str]: ...
+    def read_lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]: ...
+    def find_parquet_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ def judge_windows(
 
 def parquet_gone(files: Files, evidence: Iterable[Evidence]) -> frozenset[datetime]:
     """The windows whose Parquet file, which stands in for their text, is not there as it was noted."""
-    needed = {one.window_start: one.stands_in for one in evidence if one.stands_in}
-    return frozenset(needed.keys() - files.parquet_files(needed).keys()) if needed else frozenset()
+    needed = {one.window_start: one.compacted for one in evidence if one.compacted}
+    return frozenset(needed.keys() - files.find_parquet_files(needed).keys()) if needed else frozenset()
 
 
 def _judged(evidence: Evidence, length: int | None, parquet_is_gone: bool) -> Judgement:
@@ -104,7 +104,7 @@ def _look_once(
     # Lengths are read between the two looks at the ledger: a window whose version differs changed in between.
     flying = batches.list_in_flight(connection, pipeline)
     before = versions(connection, pipeline, start, end, every)
-    lengths = files.lengths(before)
+    lengths = files.read_lengths(before)
     seen = snapshot(connection, pipeline, start, end, every)
     steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
     gone = parquet_gone(files, steady)

@@ -15,7 +15,7 @@ from onceover.ledger.catalog import require_in_force
 from onceover.ledger.queries import count_distinct_records, count_landed_lines
 from onceover.model.finding import Finding
 from onceover.model.offsets import split
-from onceover.model.reason import kept
+from onceover.model.reason import clean_reason
 from onceover.model.window import Window, WindowRange
 from onceover.retention.expire import refuse_expired
 
@@ -131,7 +131,7 @@ def detect(
     # A scheduled detection takes over what an earlier repair has left; others ask only for what nobody asked for.
     asked_for = set() if window_range is None else set(refills.list_wanted(connection, known.name))
     # Each is read by one batch, and a batch has one contract.
-    pieces = chain.from_iterable(known.cutovers.by_version(missing).values())
+    pieces = chain.from_iterable(known.cutovers.cut_by_version(missing).values())
     again = [r for r in split(pieces, context.pipeline.ingest.max_records_per_batch) if r not in asked_for]
     request_id = None
     if again:
@@ -189,7 +189,7 @@ def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> s
         raise UsageError("force needs a range of windows: without one it would mean every window there is")
     if why is None:
         return "scheduled detection"
-    reason = kept(why)
+    reason = clean_reason(why)
     if reason is None:
         raise UsageError("the reason is empty; say why these windows are repaired")
     return reason

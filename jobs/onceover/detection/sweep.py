@@ -167,7 +167,7 @@ def find_differences(
 
 
 def _judged(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, Differing]:
-    lengths = files.lengths(window.window_start for window in windows)
+    lengths = files.read_lengths(window.window_start for window in windows)
     gone = parquet_gone(files, [window.evidence for window in windows])
     judged = (
         (w, find_differences(w, lengths.get(w.window_start), parquet_is_gone=w.window_start in gone)) for w in windows

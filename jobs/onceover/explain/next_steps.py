@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from onceover.model.finding_kinds import CERTIFY, LOOK, REPAIR, Kind, Remedy, failures
-from onceover.model.window import Window, written
+from onceover.model.window import Window, format_moment
 
 
 def next_steps(
@@ -13,7 +13,7 @@ def next_steps(
 ) -> list[Remedy]:
     """By the window's state and what is wrong with it and with its pipeline now. Never empty."""
     about_pipeline = {kind for kind in Kind if not kind.meaning.of_window}
-    names = {"pipeline": pipeline, "window": str(window), "end": written(window.end)}
+    names = {"pipeline": pipeline, "window": str(window), "end": format_moment(window.end)}
     about_window = _of_window(state, set(kinds) - about_pipeline, changing)
     return [*pipeline_steps(pipeline, kinds), *(step.fill(**names) for step in about_window)]
 

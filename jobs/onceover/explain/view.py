@@ -8,7 +8,7 @@ from typing import Any
 from onceover.explain.finding_text import counted, offset_ranges, records
 from onceover.explain.gather import Known
 from onceover.model.finding_kinds import failures
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 _MOST_LANDINGS = 20
 
@@ -116,7 +116,7 @@ def describe_certificate(known: Known) -> str:
 def places(known: Known) -> list[str]:
     """Where the window's raw and aggregates lie, one line each."""
     length = "" if known.file_length is None else f" ({known.file_length:,} bytes)"
-    select = f"SELECT * FROM {known.aggregates} WHERE window_start = '{written(known.window.start)}'"
+    select = f"SELECT * FROM {known.aggregates} WHERE window_start = '{format_moment(known.window.start)}'"
     places = [f"Raw: {known.window_file}{length}", f"Aggregates: {select}"]
     if known.parquet is not None:
         stands_in = "text of before was let go for it" if known.parquet["stands_in"] else "beside the text"
@@ -126,4 +126,4 @@ def places(known: Known) -> list[str]:
 
 def at(moment: Any) -> str:
     """A moment, to the second."""
-    return written(moment.replace(microsecond=0))
+    return format_moment(moment.replace(microsecond=0))

@@ -16,8 +16,8 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 class QuarantineFiles(Protocol):
     """What is asked of a pipeline's files: its days of quarantine with their bytes, and a day's bytes."""
 
-    def quarantine_days(self) -> dict[date, int]: ...
-    def quarantine(self, day: date) -> Iterator[bytes]: ...
+    def list_quarantine_days(self) -> dict[date, int]: ...
+    def read_quarantine(self, day: date) -> Iterator[bytes]: ...
 
 
 class Released:
@@ -63,7 +63,7 @@ def by_reason(files: QuarantineFiles, days: Mapping[date, int], gone: Released, 
         found: dict[bytes, str] = {}
         released: set[bytes] = set()
         corrupt = 0
-        for line in decode_file(_told(files.quarantine(day), day, size, say)):
+        for line in decode_file(_told(files.read_quarantine(day), day, size, say)):
             if not isinstance(line, PlacedLine):
                 corrupt += 1
             elif line.line in gone:
@@ -79,7 +79,7 @@ def first_records(
     """The first `most` wanted records of these days, each ID once, as they stand in the files."""
     seen: set[bytes] = set()
     for day in days:
-        for line in decode_file(files.quarantine(day)):
+        for line in decode_file(files.read_quarantine(day)):
             if not isinstance(line, PlacedLine) or line.line in gone or not wanted(line.line):
                 continue
             if _id(line.line) not in seen:

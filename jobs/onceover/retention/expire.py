@@ -15,8 +15,8 @@ from onceover.ledger import compactions, drivers, expiries
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import ExpiringFile
-from onceover.model.raw_file import Compacted
-from onceover.model.window import WindowRange, written
+from onceover.model.raw_file import CompactedFile
+from onceover.model.window import WindowRange, format_moment
 from onceover.raw.layout import Layout
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class ExpiringFiles(Protocol):
     def is_aside(self, path: str, number: int) -> bool: ...
     def set_aside(self, path: str, number: int) -> None: ...
     def delete_aside(self, path: str, number: int) -> None: ...
-    def parquet_files(self, compacted: Mapping[datetime, Compacted]) -> Mapping[datetime, str]: ...
+    def find_parquet_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]: ...
 
 
 def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int:
@@ -78,7 +78,7 @@ def _alone(connection: Connection, pipeline: str, files: ExpiringFiles, texts: S
     expires is none of them."""
     starts = [one.window_start for one in texts if one.window_start is not None]
     needed = compactions.list_substitutes(connection, pipeline, starts)
-    there = files.parquet_files({start: compacted for start, compacted in needed.items() if compacted})
+    there = files.find_parquet_files({start: compacted for start, compacted in needed.items() if compacted})
     return needed.keys() - there.keys()
 
 
@@ -86,8 +86,8 @@ def refuse_expired(connection: Connection, pipeline: str, asked: WindowRange | N
     """Raise UsageError for a range of which all raw is gone; of one that reaches back there, the rest can be judged."""
     if asked is not None and expiries.is_range_expired(connection, pipeline, asked.start, asked.end):
         raise UsageError(
-            f"raw of {pipeline}'s windows from {written(asked.start)} to {written(asked.end)} has expired by the "
-            "pipeline's retention: they cannot be repaired, their certificates are all there is"
+            f"raw of {pipeline}'s windows from {format_moment(asked.start)} to {format_moment(asked.end)} has expired "
+            "by the pipeline's retention: they cannot be repaired, their certificates are all there is"
         )
 
 

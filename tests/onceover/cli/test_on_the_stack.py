@@ -15,7 +15,7 @@ from tests.frozen import frozen
 
 from onceover.cli.arguments import who
 from onceover.ledger.database import HEAD
-from onceover.model.window import written
+from onceover.model.window import format_moment
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -55,7 +55,7 @@ def test_windows_are_listed_with_their_states(run: Any, states: Any) -> None:
 
 def test_windows_ahead_of_the_clock_are_listed_if_in_the_ledger(run: Any, plant: Any) -> None:
     hours = int((datetime.now(UTC) - DAY_ONE) / timedelta(hours=1)) + 30
-    ahead, end = (written(DAY_ONE + timedelta(hours=hours + n)) for n in (0, 1))
+    ahead, end = (format_moment(DAY_ONE + timedelta(hours=hours + n)) for n in (0, 1))
     for command in (["explain", plant.name, ahead], ["windows", plant.name, "--from", ahead]):
         refused = run(*command)
         assert (refused.exit_code, "in the future" in refused.stderr) == (2, True)

@@ -14,7 +14,7 @@ from onceover.context import open_pipeline
 from onceover.detection import holes
 from onceover.explain.finding_text import counted
 from onceover.model.offsets import parse_range
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 Range = Annotated[
     str,
@@ -48,5 +48,6 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
         reopened = holes.accept_loss(context, lost, windows, who(), why)
     say(
         f"{counted(len(lost), 'offset')} of {lost.source} accepted as lost; {counted(len(reopened), 'window')} from "
-        f"{written(windows.start)} to {written(windows.end)} will be judged again and say so in their certificates"
+        f"{format_moment(windows.start)} to {format_moment(windows.end)} will be judged again and say so in their "
+        "certificates"
     )

@@ -13,7 +13,7 @@ from onceover.cli.ranges import range_if_any
 from onceover.context import open_pipeline
 from onceover.detection.sweep import Swept, sweep_pipeline
 from onceover.explain.finding_text import counted
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what differs; write nothing.")]
 
@@ -71,7 +71,7 @@ def show(swept: Swept, dry_run: bool) -> None:
     differ = counted(len(swept.found), "window") if swept.found else "none"
     say(f"{counted(swept.compared, 'certified window')} compared, {differ} no longer as certified")
     if swept.found and not dry_run:
-        first = written(swept.found[0].window_start)
+        first = format_moment(swept.found[0].window_start)
         say(
             f"{counted(swept.reopened, 'window')} will be judged again by the next detection; see "
             f"`onceover explain {swept.pipeline} {first}`"
