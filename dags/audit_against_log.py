@@ -1,16 +1,16 @@
-"""Read Kafka's log again, and hold it against raw and the aggregates, window by window, as sets of records.
+"""Read Kafka's log again and compare it with raw and the aggregates, window by window, as sets of records.
 
-Triggered by hand, or by another DAG after a migration or an incident. It changes nothing. Without `from` and `to` it
-compares everything that the log still holds, quarantine too; that reads all of it, so it may take a while. With them,
+Trigger this DAG by hand, or from another DAG after a migration or an incident. The audit changes nothing. Without
+`from` and `to` it compares everything that the log still holds, quarantine included, which may take a while. With them
 it reads the offsets that those windows were landed from.
 
 ### When a task is red
 
-- `ask`: the times or the pipeline cannot be meant, or a part does not answer; the error in the log says which.
-- `audit`: either the Spark application did not end well, and its last lines stand in the log: mend what they name and
-  clear the task. Or the sides differ, and the log names windows, counts and the first IDs. Aggregates that differ alone
-  are repaired by `repair_on_call` with `force`. A record that Kafka has and raw has not is lost: keep the topic from
-  expiring, and see docs/runbook.md#a-window-looks-wrong.
+- `ask`: the times or the pipeline are invalid, or a part does not answer; the error in the log says which.
+- `audit`: either the Spark application failed: fix what the last lines of the log name, then clear the task. Or the
+  sides differ, and the log lists windows, counts and the first IDs. If only the aggregates differ, run `repair_on_call`
+  with `force`. A record that Kafka has and raw has not is lost: keep the topic from expiring, and see
+  docs/runbook.md#a-window-looks-wrong.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from onceover_airflow.retries import DEFAULT_ARGS
     params={
         "pipeline": params.one_pipeline(params.known_pipelines()),
         "from": params.optional_bound("From", "Start of the first window; empty for all."),
-        "to": params.optional_bound("To", "End of the last window, not included; empty for all."),
+        "to": params.optional_bound("To", "End of the last window, exclusive; empty for all."),
     },
     tags=["onceover", "audit"],
     doc_md=__doc__,

@@ -1,19 +1,19 @@
 """Every 5 minutes: find the windows whose aggregates are wrong, repair them from raw, confirm.
 
-Detection looks at the ledger, not at this run's own interval: event time and the clock on the wall differ. Windows with
-late records that were counted rightly are certified without Spark; where nothing failed, no Spark starts.
+Detection looks at the ledger, not at this run's own interval: event time and wall-clock time differ. Windows with
+late records that were counted correctly are certified without Spark; if no window failed, no Spark starts.
 
 ### When a task is red
 
 - `pipelines`: the folder of TOMLs cannot be read; see ONCEOVER_PIPELINES in the worker's environment.
 - `windows.detect`: a part does not answer, or the pipeline's TOML is wrong; the error in the log says which.
-  Run `onceover doctor`. The next run tries again by itself.
-- `windows.repair`: the Spark application did not end well; its last lines stand in the log. Mend what they name, then
-  clear the task: running it twice is harmless.
-- `windows.confirm`: windows are newly **blocked** after too many tries, or what was published reads differently. Run
-  `onceover explain PIPELINE WINDOW`, as the message says; when the cause is gone, trigger `repair_on_call`.
+  Run `onceover doctor`. The next run retries by itself.
+- `windows.repair`: the Spark application failed. Fix what the last lines of the log name, then clear the task: running
+  it twice is harmless.
+- `windows.confirm`: windows are newly **blocked** after too many tries, or published rows read back differently. Run
+  `onceover explain PIPELINE WINDOW`, as the message says; when the cause is fixed, trigger `repair_on_call`.
 
-One pipeline's red does not hold up the others. A blocked window does not hold up its pipeline and turns red only once.
+A red pipeline does not block the others. A blocked window does not block its pipeline and turns red only once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from onceover_airflow.task_group import repair_steps
 
 @task
 def pipelines() -> list[str]:
-    """Those that there are now: a TOML counts from the moment it is saved, not from the next parse of this file."""
+    """List the pipelines when the run starts: a new TOML counts at once, not from the next parse of this file."""
     return params.known_pipelines()
 
 

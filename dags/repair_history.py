@@ -1,22 +1,22 @@
-"""Judge every window of a day again, and repair what is not certified: for the **Backfill** form of the UI.
+"""Judge every window of a day again and repair those that are not certified: for the **Backfill** form of the UI.
 
 Choose *Trigger*, then *Backfill*, the first and the last day (both included; a day is run once it is over, so not
-today), and the pipeline. Each day is one run,
-with at most one Spark application a pipeline, and none where nothing is wrong. `force` rebuilds certified windows too.
-To judge days again that an earlier backfill has judged, choose to reprocess completed runs.
+today), and the pipeline. Each day is one run, with at most one Spark application a pipeline, and none if nothing is
+wrong. `force` rebuilds certified windows too. To repeat days of an earlier backfill, choose to reprocess completed
+runs.
 
-The daily schedule is there because Airflow offers backfills only to scheduled DAGs. Its own runs do nothing:
+The DAG has a daily schedule because Airflow offers backfills only for scheduled DAGs. The scheduled runs do nothing:
 `repair_failed_windows` already looks at every window. The pipeline is filled in only if there is just one; otherwise it
-has to be chosen. An empty choice never means all of them.
+has to be chosen. An empty choice never means all pipelines.
 
 ### When a task is red
 
-- `choose`: no pipeline was chosen, or one that is not there. Start the backfill again with one from the list.
+- `choose`: no pipeline was chosen, or an unknown one. Start the backfill again with one from the list.
 - `windows.detect`: a part does not answer, or the day lies in the future; the error in the log says which. Run
   `onceover doctor`, then clear the task.
-- `windows.repair`: the Spark application did not end well; its last lines stand in the log. Mend what they name, then
-  clear the task: running it twice is harmless.
-- `windows.confirm`: windows are newly **blocked**, or what was published reads differently. Run
+- `windows.repair`: the Spark application failed. Fix what the last lines of the log name, then clear the task: running
+  it twice is harmless.
+- `windows.confirm`: windows are newly **blocked**, or published rows read back differently. Run
   `onceover explain PIPELINE WINDOW`, as the message says.
 
 After cancelling a backfill, delete its runs and make a new one: a cleared run of a cancelled backfill stays queued.
@@ -37,10 +37,10 @@ from onceover_airflow.task_group import repair_steps
 
 @task
 def choose() -> list[str]:
-    """The pipelines this run is about."""
+    """Return the names of the pipelines that this run repairs."""
     context = get_current_context()
     if context["dag_run"].run_type == "scheduled":
-        raise AirflowSkipException("scheduled runs do nothing here; a backfill says which days and which pipeline")
+        raise AirflowSkipException("scheduled runs of repair_history do nothing; start a backfill from the UI instead")
     return params.chosen_pipelines(context["params"].get("pipeline"), params.known_pipelines())
 
 
@@ -53,7 +53,7 @@ def choose() -> list[str]:
     default_args=DEFAULT_ARGS,
     params={
         "pipeline": params.pipelines(params.known_pipelines()),
-        "reason": params.reason("Kept with each repair. Without one, the run's id is kept."),
+        "reason": params.reason("Recorded with each repair. Without a reason, the run's id is recorded."),
         "force": params.force(),
     },
     tags=["onceover", "repair", "backfill"],

@@ -1,17 +1,17 @@
 """Repair a range of windows by hand: choose the pipeline, the times and a reason, or look first with a dry run.
 
 A **dry run** writes nothing: the log of `windows.detect`, and its XCom `return_value`, list each window with its
-findings, the lines and bytes that would be read, and what would change. A real run needs a reason; it is kept in the
-ledger with who asked. `from` is the start of the first window, `to` the end of the last, not included: aligned, past,
-with a zone.
+findings, the lines and bytes that would be read, and what would change. A real run needs a reason; the ledger records
+it with the user. `from` is the start of the first window, `to` the end of the last, exclusive: aligned, in the past,
+with a time zone.
 
 ### When a task is red
 
-- `windows.detect`: the times, the pipeline or the reason cannot be meant, or a part does not answer; the error in
-  the log says which. Trigger again with what it asks for, or run `onceover doctor`.
-- `windows.repair`: the Spark application did not end well; its last lines stand in the log. Mend what they name, then
-  clear the task: running it twice is harmless.
-- `windows.confirm`: windows are newly **blocked**, or what was published reads differently. Run
+- `windows.detect`: the times, the pipeline or the reason are invalid, or a part does not answer; the error in the log
+  says which. Trigger again with correct values, or run `onceover doctor`.
+- `windows.repair`: the Spark application failed. Fix what the last lines of the log name, then clear the task: running
+  it twice is harmless.
+- `windows.confirm`: windows are newly **blocked**, or published rows read back differently. Run
   `onceover explain PIPELINE WINDOW`, as the message says.
 
 Running while `repair_failed_windows` works on the same windows is safe: one publishes, the other finds nothing to do.
@@ -35,9 +35,9 @@ from onceover_airflow.task_group import repair_steps
     params={
         "pipeline": params.one_pipeline(params.known_pipelines()),
         "from": params.window_bound("From", "Start of the first window."),
-        "to": params.window_bound("To", "End of the last window, not included."),
-        "reason": params.reason("Why. Needed unless this is a dry run; kept in the ledger."),
-        "dry_run": params.switch("Dry run", "Show what would be done, write nothing."),
+        "to": params.window_bound("To", "End of the last window, exclusive."),
+        "reason": params.reason("Why the repair is needed. Required unless this is a dry run; kept in the ledger."),
+        "dry_run": params.switch("Dry run", "List what a repair would do; write nothing."),
         "force": params.force(),
     },
     tags=["onceover", "repair", "on call"],

@@ -1,17 +1,17 @@
-"""Once a day: compare every certified window with its certificate, and have what differs judged again.
+"""Once a day: compare every certified window with its certificate, and reopen the windows that differ.
 
-Detection looks no more at a window whose certificate stands. This notices what others did to it since: a window file
-that was deleted, cut or written to, or rows of the aggregates that were changed by hand. Raw is not read.
+Detection skips certified windows. The sweep notices later changes from outside: a window file that was deleted,
+truncated or written to, or aggregate rows that were edited by hand. Raw is not read.
 
 ### When a task is red
 
 - `pipelines`: the folder of TOMLs cannot be read; see ONCEOVER_PIPELINES in the worker's environment.
-- `sweep`: certified windows no longer are what their certificates say; the log lists them. They are open again, and
-  `repair_failed_windows` rebuilds them from raw within minutes, so there is nothing to clear: find out who changes
-  them, or it comes again. Where a file is gone the repair refuses, and the window is blocked: put the file back, see
-  docs/runbook.md#a-window-looks-wrong. If the log names a part that does not answer instead, run `onceover doctor`.
+- `sweep`: certified windows no longer match their certificates; the log lists them. They are open again, and
+  `repair_failed_windows` rebuilds them from raw within minutes, so there is nothing to clear: find out what changes
+  them, or they will differ again. If a file is missing, the repair refuses and the window is blocked: restore the file,
+  see docs/runbook.md#a-window-looks-wrong. If the log names a part that does not answer, run `onceover doctor`.
 
-One pipeline's red does not hold up the others.
+A red pipeline does not block the others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from onceover_airflow.tables import with_findings
 
 @task
 def pipelines() -> list[str]:
-    """Those that there are now: a TOML counts from the moment it is saved, not from the next parse of this file."""
+    """List the pipelines when the run starts: a new TOML counts at once, not from the next parse of this file."""
     return params.known_pipelines()
 
 
@@ -46,7 +46,7 @@ def sweep_certified() -> None:
     SweepOperator.partial(
         task_id="sweep",
         map_index_template="{{ task.pipeline }}",
-        execution_timeout=timedelta(hours=2),  # it asks for the length of every file there is
+        execution_timeout=timedelta(hours=2),  # a sweep reads the length of every window file
     ).expand(pipeline=pipelines())
 
 

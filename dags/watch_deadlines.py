@@ -1,17 +1,17 @@
-"""Every 5 minutes: windows that are not certified within their pipeline's deadline turn this red, each once.
+"""Every 5 minutes: turn red for windows that are not certified within their pipeline's deadline, once for each.
 
-A deadline is `deadline = "6h"` under [repair] in a pipeline's TOML: so long after a window's last record it is to be
-certified, whatever keeps it from that: a repair that fails, a hole that holds it open, an ingest that stands still.
-Who listens to failures is told by one line in the workers' environment, `ONCEOVER_NOTIFIER=MODULE:NAME`.
+A deadline is `deadline = "6h"` under [repair] in a pipeline's TOML: a window is to be certified so long after its last
+record, whatever the obstacle: a repair that fails, a hole that keeps the window open, a stopped ingest. One line in
+the workers' environment, `ONCEOVER_NOTIFIER=MODULE:NAME`, names the notifier that failures go to.
 
 ### When a task is red
 
 - `pipelines`: the folder of TOMLs cannot be read; see ONCEOVER_PIPELINES in the worker's environment.
-- `deadline`: the windows that its log names are overdue; run the `onceover explain` that stands there, it says what is
-  wrong and what to do. There is nothing to clear: the next run is green unless further windows are overdue. If the log
-  names a part that does not answer instead, run `onceover doctor`.
+- `deadline`: the windows in the log are overdue; run the `onceover explain` from the log, which says what is wrong and
+  what to do. There is nothing to clear: the next run is green unless further windows are overdue. If the log names a
+  part that does not answer, run `onceover doctor`.
 
-One pipeline's red does not hold up the others.
+A red pipeline does not block the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from onceover_airflow.retries import DEFAULT_ARGS
 
 @task
 def pipelines() -> list[str]:
-    """Those that there are now: a TOML counts from the moment it is saved, not from the next parse of this file."""
+    """List the pipelines when the run starts: a new TOML counts at once, not from the next parse of this file."""
     return params.known_pipelines()
 
 

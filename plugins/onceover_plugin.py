@@ -1,4 +1,4 @@
-"""Registers Onceover with Airflow. The only file that Airflow loads from this folder, see .airflowignore."""
+"""Onceover's registration with Airflow, the only file that Airflow loads from this folder, see .airflowignore."""
 
 from __future__ import annotations
 

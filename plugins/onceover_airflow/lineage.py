@@ -1,8 +1,8 @@
-"""A repair's lineage in OpenLineage's own facets. Imported only when OpenLineage's provider asks for it: without that
-provider this module cannot be, and need not be.
+"""A repair's lineage in OpenLineage's own facets. Imported only when OpenLineage's provider asks for it, because the
+imports fail where that provider is not installed.
 
 The datasets are the pipeline's folder, topic and table, so that a graph has one node for each whatever was repaired;
-which files, offsets and windows a run was about stands in their `subset`.
+their `subset` names the files, offsets and windows of the run.
 """
 
 from __future__ import annotations
@@ -21,72 +21,72 @@ from onceover.observability.lineage import Lineage
 
 
 def lineage_facets(pipeline: str, request_id: int | None) -> OperatorLineage[Any, Any]:
-    """What the request has published, also where it then failed; nothing if there was none, or it published nothing."""
+    """Return what the request published, even if it failed later; empty without a request or a published window."""
     if request_id is None:
         return OperatorLineage()
     with open_pipeline(pipeline, "lineage") as context:
-        found = lineage.read_lineage(context, request_id)
-    if not found.windows:
+        published = lineage.read_lineage(context, request_id)
+    if not published.windows:
         return OperatorLineage()
-    return OperatorLineage(inputs=[_raw(found), _topic(found)], outputs=[_table(found)])
+    return OperatorLineage(inputs=[_raw(published), _topic(published)], outputs=[_table(published)])
 
 
-def _raw(found: Lineage) -> InputDataset:
+def _raw(published: Lineage) -> InputDataset:
     return InputDataset(
-        found.raw.namespace,
-        found.raw.name,
+        published.raw.namespace,
+        published.raw.name,
         inputFacets={
-            "subset": subset.InputSubsetInputDatasetFacet(subset.LocationSubsetCondition(list(found.files))),
+            "subset": subset.InputSubsetInputDatasetFacet(subset.LocationSubsetCondition(list(published.files))),
             "inputStatistics": input_statistics_input_dataset.InputStatisticsInputDatasetFacet(
-                rowCount=sum(one.lines for one in found.windows),
-                size=found.bytes,
-                fileCount=len(found.files),
+                rowCount=sum(window.lines for window in published.windows),
+                size=published.bytes,
+                fileCount=len(published.files),
             ),
         },
     )
 
 
-def _topic(found: Lineage) -> InputDataset:
+def _topic(published: Lineage) -> InputDataset:
     ranges = [
         subset.Partition(
-            identifier=one.format(),
+            identifier=offsets.format(),
             dimensions={
-                "generation": one.source.generation,
-                "kafka_partition": one.source.kafka_partition,
-                "start_offset": one.start,
-                "end_offset": one.end,
+                "generation": offsets.source.generation,
+                "kafka_partition": offsets.source.kafka_partition,
+                "start_offset": offsets.start,
+                "end_offset": offsets.end,
             },
         )
-        for one in found.offsets
+        for offsets in published.offsets
     ]
     condition = subset.PartitionSubsetCondition(ranges)
     return InputDataset(
-        found.topic.namespace,
-        found.topic.name,
+        published.topic.namespace,
+        published.topic.name,
         inputFacets={"subset": subset.InputSubsetInputDatasetFacet(condition)},
     )
 
 
-def _table(found: Lineage) -> OutputDataset:
+def _table(published: Lineage) -> OutputDataset:
     windows = [
         subset.Partition(
-            identifier=format_moment(one.window_start),
+            identifier=format_moment(window.window_start),
             dimensions={
-                "window_start": format_moment(one.window_start),
-                "window_end": format_moment(one.window_end),
-                "revision": one.revision,
+                "window_start": format_moment(window.window_start),
+                "window_end": format_moment(window.window_end),
+                "revision": window.revision,
             },
         )
-        for one in found.windows
+        for window in published.windows
     ]
     condition = subset.PartitionSubsetCondition(windows)
     return OutputDataset(
-        found.table.namespace,
-        found.table.name,
+        published.table.namespace,
+        published.table.name,
         outputFacets={
             "subset": subset.OutputSubsetOutputDatasetFacet(condition),
             "outputStatistics": output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-                rowCount=sum(one.rows for one in found.windows if one.rewritten)
+                rowCount=sum(window.rows for window in published.windows if window.rewritten)
             ),
         },
     )

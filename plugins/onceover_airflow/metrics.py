@@ -1,4 +1,4 @@
-"""What repairs came to, among Airflow's own metrics: sent where `[metrics]` of its configuration says, nowhere by
+"""Results of repairs among Airflow's own metrics: sent where `[metrics]` of its configuration says, nowhere by
 default."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def count(confirmation: Confirmation) -> None:
-    """Add one request's outcome. A task that is cleared counts again."""
+    """Add one request's results to the counters. A cleared task counts again."""
     outcome = {
         "windows_confirmed": len(confirmation.confirmed),
         "windows_revoked": len(confirmation.revoked),

@@ -1,4 +1,4 @@
-"""Who is told when a task has failed for good: one line of configuration names it."""
+"""The notifier that a task's final failure goes to, named by one line of configuration."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", re.ASCII)
 
 
 def on_failure(environment: Mapping[str, str] = os.environ) -> list[Callable[[Any], object]]:
-    """What ONCEOVER_NOTIFIER names as MODULE:NAME: an Airflow notifier, a class of one, or any function that takes a
-    task's context; nothing where it is not set. Raises ConfigurationError, a DAG's import error, if it is not there."""
+    """Load what ONCEOVER_NOTIFIER names as MODULE:NAME: an Airflow notifier, a class of one, or any function that takes
+    a task's context. Empty if the variable is not set. Raises ConfigurationError, which Airflow shows as the DAG's
+    import error, if it cannot be loaded or called."""
     named = environment.get(VARIABLE, "")
     if not named:
         return []
@@ -24,10 +25,10 @@ def on_failure(environment: Mapping[str, str] = os.environ) -> list[Callable[[An
         raise ConfigurationError(f"{VARIABLE}={named[:80]!r} is not MODULE:NAME, like my_alerts:page")
     module, _, name = named.partition(":")
     try:
-        found = getattr(import_module(module), name)
+        loaded = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise ConfigurationError(f"{VARIABLE}={named}: {error}") from error
-    made = found() if isinstance(found, type) else found
-    if not callable(made):
-        raise ConfigurationError(f"{VARIABLE}={named} is no notifier: it cannot be called")
-    return [made]
+        raise ConfigurationError(f"{VARIABLE}={named} cannot be loaded: {error}") from error
+    notifier = loaded() if isinstance(loaded, type) else loaded
+    if not callable(notifier):
+        raise ConfigurationError(f"{VARIABLE}={named} is not a notifier: it cannot be called")
+    return [notifier]

@@ -16,7 +16,7 @@ from onceover.model.reason import REASON_LENGTH
 from onceover_airflow.run_request import chosen_name
 
 EVERY = "every pipeline"
-"""A choice that has to be made: never a default. With its space it can be no pipeline's name."""
+"""The choice of all pipelines: never a default. Its space keeps it apart from every pipeline's name."""
 
 # A pattern rather than the format "date-time": Airflow checks that format only if another package is there, and with it
 # refuses a time without seconds, which is how windows are written in every table and message one would copy from.
@@ -24,12 +24,12 @@ _TIME = r"^\s*\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)\s*$"
 
 
 def known_pipelines() -> list[str]:
-    """Names only, read at every parse: a broken TOML must fail its own pipeline's tasks, not the loading of a DAG."""
+    """List the pipelines' names, at every parse: a broken TOML must fail its own pipeline's tasks, not a DAG's load."""
     return list(names())
 
 
 def one_pipeline(known: Sequence[str]) -> Param:
-    """Required; filled in only where there is no choice."""
+    """Return a required param, filled in only if there is a single pipeline."""
     schema: dict[str, Any] = {"type": "string", "title": "Pipeline", "description": "One of pipelines/*.toml."}
     if known:
         schema["enum"] = list(known)
@@ -37,7 +37,7 @@ def one_pipeline(known: Sequence[str]) -> Param:
 
 
 def pipelines(known: Sequence[str]) -> Param:
-    """For a scheduled DAG, whose params need a default: the only pipeline there is, else none, which does nothing."""
+    """Return the param of a scheduled DAG, which needs a default: the only pipeline, else None, which is refused."""
     return Param(
         known[0] if len(known) == 1 else None,
         type=["null", "string"],
@@ -48,12 +48,12 @@ def pipelines(known: Sequence[str]) -> Param:
 
 
 def chosen_pipelines(choice: object, known: Sequence[str]) -> list[str]:
-    """Which pipelines a choice means. An empty one is refused; so is a name that is not there."""
+    """Return the pipelines that a choice means. Raises UsageError for an empty choice and for an unknown name."""
     if choice == EVERY:
         return list(known)
     name = chosen_name(choice)
     if name not in known:
-        raise UsageError(f"there is no pipeline {name[:60]!r}; known are: {', '.join(known) or 'none, add a TOML'}")
+        raise UsageError(f"unknown pipeline {name[:60]!r}; choose one of: {', '.join(known) or 'none yet, add a TOML'}")
     return [name]
 
 
@@ -61,7 +61,7 @@ def window_bound(title: str, description: str) -> Param:
     return Param(
         type="string",
         title=title,
-        description=f"{description} With its zone: 2013-01-01T05:00Z.",
+        description=f"{description} With a time zone: 2013-01-01T05:00Z.",
         pattern=_TIME,
         examples=["2013-01-01T05:00Z"],
     )
@@ -72,7 +72,7 @@ def optional_bound(title: str, description: str) -> Param:
         None,
         type=["null", "string"],
         title=title,
-        description=f"{description} With its zone: 2013-01-01T05:00Z.",
+        description=f"{description} With a time zone: 2013-01-01T05:00Z.",
         pattern=_TIME,
         examples=["2013-01-01T05:00Z"],
     )

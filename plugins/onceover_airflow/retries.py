@@ -1,4 +1,4 @@
-"""Decides what Airflow tries again: what may pass by itself, never what somebody has to mend first."""
+"""The errors that Airflow retries: those that may pass by themselves, never those that need a fix first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RETRY_POLICY = ExceptionRetryPolicy(
         RetryRule(
             exception="onceover.errors.TerminalError",
             action=RetryAction.FAIL,
-            reason="fails again until somebody changes something; the message says what",
+            reason="fails again until the cause is fixed; the message names it",
         ),
     ]
 )
@@ -34,4 +34,4 @@ DEFAULT_ARGS: dict[str, Any] = {
     "execution_timeout": timedelta(minutes=30),
     "on_failure_callback": on_failure(),
 }
-"""What every task of the repair DAGs shares. Unknown errors are tried again: each step may be run twice."""
+"""The arguments of every task of Onceover's DAGs. Unknown errors are retried: each step may be run twice."""

@@ -1,4 +1,4 @@
-"""What a run was asked for: which windows, why, by force or dry. Everything from a form or a conf is checked here."""
+"""A run's request: which windows, why, by force or dry. Everything from a form or a conf is checked here."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from onceover_airflow.windows import DataInterval, parse_range
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A run's request, checked. `window_range` is None only for detection over all that the ledger knows."""
+class RunRequest:
+    """A run's request, checked. `window_range` is None only for detection over every window in the ledger."""
 
     window_range: WindowRange | None = None
     reason: str | None = None
@@ -22,8 +22,11 @@ class Asked:
     dry_run: bool = False
 
     @classmethod
-    def of_run(cls, params: Mapping[str, Any], interval: DataInterval, *, minutes: int, reason_needed: bool) -> Asked:
-        """From a run's params and data interval. Airflow has checked the form; a conf may still hold anything."""
+    def from_run(
+        cls, params: Mapping[str, Any], interval: DataInterval, *, minutes: int, reason_needed: bool
+    ) -> RunRequest:
+        """Parse a run's params and data interval. Airflow has checked the form; a conf may still hold anything. Raises
+        UsageError."""
         dry_run = _flag(params, "dry_run")
         reason = _reason(params)
         if reason_needed and reason is None and not dry_run:
@@ -32,15 +35,15 @@ class Asked:
         return cls(window_range, reason, _flag(params, "force"), dry_run)
 
     @classmethod
-    def of_form(cls, params: Mapping[str, Any]) -> Asked:
-        """From the params of a run that is about no windows: a reason, and whether it is a dry run."""
+    def from_form(cls, params: Mapping[str, Any]) -> RunRequest:
+        """Parse the params of a run without a range of windows: a reason, and whether it is a dry run."""
         return cls(reason=_reason(params), dry_run=_flag(params, "dry_run"))
 
 
 def chosen_name(value: object) -> str:
-    """A pipeline's name as it was typed; an empty choice is refused rather than taken for all of them."""
+    """Return a pipeline's name as it was typed. Raises UsageError for an empty choice, which never means all."""
     if not isinstance(value, str) or not value.strip():
-        raise UsageError("no pipeline was chosen; give 'pipeline', an empty choice never means all of them")
+        raise UsageError("no pipeline was chosen; give 'pipeline', an empty choice never means all pipelines")
     return value.strip()
 
 
@@ -56,7 +59,7 @@ def _text(params: Mapping[str, Any], name: str) -> str | None:
 def _flag(params: Mapping[str, Any], name: str) -> bool:
     value = params.get(name, False)
     if not isinstance(value, bool):  # "false" in a conf is a true string
-        raise UsageError(f"{name!r} is {type(value).__name__}, not true or false")
+        raise UsageError(f"{name!r} is a {type(value).__name__}; give true or false, without quotes")
     return value
 
 

@@ -1,4 +1,4 @@
-"""How the repair's Spark application is started from a worker: connection, environment, and what its end means."""
+"""A worker's start of a Spark application: its connection, its environment, and the meaning of its exit code."""
 
 from __future__ import annotations
 
@@ -15,29 +15,27 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from onceover.errors import ConfigurationError, OnceoverError, TerminalError, TransientError, UsageError
 from onceover.spark import class_archive
 
-"""One place: one Spark application at a time on this deployment. Whoever starts Airflow creates it."""
-
 _ADDRESSES = ("ONCEOVER_KAFKA", "ONCEOVER_WEBHDFS", "ONCEOVER_HDFS", "ONCEOVER_POSTGRES")
 
 
 def spark_connection(conn_id: str) -> Connection:
-    """The connection, or a clear failure: SparkSubmitHook takes an unknown one silently for `--master yarn`."""
+    """Return the connection. Raises ConfigurationError if unknown, as SparkSubmitHook would assume `--master yarn`."""
     try:
         return BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
         raise ConfigurationError(
-            f"Airflow has no connection {conn_id!r}, so nobody said which Spark to use; add it with "
+            f"Airflow has no connection {conn_id!r}, which names the Spark to use; add it with "
             f"`airflow connections add {conn_id} --conn-type spark --conn-host 'local[*]'`, or set "
             f"AIRFLOW_CONN_{conn_id.upper()}"
         ) from None
 
 
 def driver_environment(connection: Connection, environment: Mapping[str, str]) -> dict[str, str]:
-    """What spark-submit needs beyond the worker's own environment. Never a secret.
+    """Return the variables that spark-submit needs beyond the worker's own environment. Never a secret.
 
-    A driver on this machine inherits the worker's environment; it only has to be this very Python. On YARN and
-    Kubernetes, Airflow writes these into the command line, where anybody on the machine can read them: so addresses
-    only, and one that carries a password is refused.
+    A driver on this machine inherits the worker's environment and only has to use this very Python. On YARN and
+    Kubernetes, Airflow writes these variables into the command line, which every user of the machine can read: so they
+    are addresses only. Raises TerminalError for an address with a password.
     """
     master, deploy_mode = master_of(connection), connection.extra_dejson.get("deploy-mode")
     if master.startswith(("yarn", "k8s")):
@@ -54,7 +52,7 @@ def driver_environment(connection: Connection, environment: Mapping[str, str]) -
 
 
 def master_of(connection: Connection) -> str:
-    """The master's URL, put together as SparkSubmitHook does."""
+    """Build the master's URL as SparkSubmitHook does."""
     host = connection.host or ""
     if connection.conn_type == "spark" and host and ("://" in host or not connection.port):
         return host if not connection.port else f"{host}:{connection.port}"
@@ -62,18 +60,18 @@ def master_of(connection: Connection) -> str:
 
 
 def meaning_of_exit(code: int | None, what: str) -> OnceoverError | None:
-    """The error behind an application's exit code, so that only what may pass is tried again; None: it does not say."""
+    """Return the error behind an application's exit code, so that only transient ones are retried, None if unknown."""
     if code == TransientError.exit_code:
-        return TransientError(f"{what} met a part that is down or busy (exit {code}); its last lines stand above")
+        return TransientError(f"{what} met a part that is down or busy (exit {code}); see its last lines above")
     if code in (UsageError.exit_code, ConfigurationError.exit_code):
         return TerminalError(
-            f"{what} cannot work as configured (exit {code}); see its last lines above, mend that, then clear this task"
+            f"{what} cannot work as configured (exit {code}); fix what its last lines above name, then clear this task"
         )
     return None
 
 
 def kill_family(pid: int) -> list[int]:
-    """Kill a process and all it has started: spark-submit's JVM leaves its Python driver behind. Returns the pids."""
+    """Kill a process and its descendants, as spark-submit's JVM leaves its Python driver behind. Returns the pids."""
     try:
         parent = psutil.Process(pid)
         family = [*parent.children(recursive=True), parent]
@@ -94,7 +92,7 @@ def _without_secret(name: str, address: str) -> str:
 
     if urlsplit(address).password or (name == "ONCEOVER_POSTGRES" and carries_password(address)):
         raise TerminalError(
-            f"{name} carries a password, which would show in the command line of the cluster's submission; take it out "
+            f"{name} carries a password, which would show in the command line of the cluster's submission; remove it "
             "and give the driver a PGPASSFILE instead"
         )
     return address

@@ -1,4 +1,4 @@
-"""One of the entries in `jobs/` as a task: started by spark-submit, in the pool, and its end told in one line."""
+"""One of the entries in `jobs/` as a task: started by spark-submit, in the pool, its failure explained in one line."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from onceover_airflow.spark import driver_environment, kill_family, meaning_of_e
 
 
 class SparkJobOperator(SparkSubmitOperator):
-    """Runs `jobs/JOB.py` for a pipeline and one number that the ledger knows. Never durable: clearing the finished task
-    must run it again."""
+    """Runs `jobs/JOB.py` for a pipeline and the number of its request or audit. Never durable: clearing the finished
+    task must run it again."""
 
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "pipeline")
 
@@ -50,7 +50,7 @@ class SparkJobOperator(SparkSubmitOperator):
             if (submission := self._submission) is not None and submission.stdout is not None:
                 submission.stdout.close()  # the hook leaves the pipe open
 
-    def arguments(self, name: str, number: int) -> None:
+    def set_command(self, name: str, number: int) -> None:
         """Set the command: an argument list, never a shell line, with nothing secret in it."""
         connection = spark_connection(self._conn_id)
         self.application = str(home() / "jobs" / f"{self.job}.py")
@@ -64,10 +64,10 @@ class SparkJobOperator(SparkSubmitOperator):
         submission = self._submission
         if submission is not None and submission.poll() is None:
             killed = kill_family(submission.pid)
-            self.log.info("killed spark-submit and what it had started: %s", killed)
+            self.log.info("killed spark-submit and its child processes: %s", killed)
         super().on_kill()  # on a cluster the driver is elsewhere
 
     @property
     def _submission(self) -> Popen[str] | None:
-        """The spark-submit process, once there is one; the provider offers no other way to it."""
+        """The spark-submit process, None before its start; the provider offers no public access to it."""
         return self._hook._submit_sp if self._hook is not None else None

@@ -12,7 +12,7 @@ EVIDENCE_WIDTH = 240
 
 
 def format_table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Aligned columns in the order of the first row; numbers to the right."""
+    """Align columns in the order of the first row, numbers to the right."""
     if not rows:
         return "(none)"
     names = list(rows[0])
@@ -27,7 +27,7 @@ def format_table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def evidence_table(windows: Sequence[Mapping[str, Any]]) -> str:
-    """One line a finding: the window, the finding's kind, and its evidence as far as a line can hold it."""
+    """Write one line a finding: the window, the finding's kind, and its evidence, cut to a line."""
     return format_table(
         [
             {
@@ -42,12 +42,12 @@ def evidence_table(windows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def with_findings(document: str) -> str:
-    """Append what the findings that the DAG's logs name mean."""
+    """Append the meaning of each kind of finding to a DAG's document."""
     return f"{document}\n### What a finding means\n\n{as_markdown()}\n"
 
 
-def shortened(record: Mapping[str, object], limit: int = XCOM_ROWS) -> dict[str, Any]:
-    """The record with long lists cut, saying how many were left out. The ledger has them all, XCom is no store."""
+def shorten(record: Mapping[str, object], limit: int = XCOM_ROWS) -> dict[str, Any]:
+    """Cut long lists and add how many rows were left out. The ledger has all of them; XCom is not a store."""
     short: dict[str, Any] = {}
     for name, value in record.items():
         if isinstance(value, list) and len(value) > limit:

@@ -18,7 +18,7 @@ class Steps(Protocol):
 
 
 def repair_steps(*, scope: Scope, reason_needed: bool = False) -> Steps:
-    """Detect, repair and confirm for a pipeline. A skipped repair skips what is behind it."""
+    """Build the tasks detect, repair and confirm for a pipeline. A skipped repair skips its downstream tasks."""
 
     @task_group(group_id="windows")
     def windows(pipeline: str) -> None:

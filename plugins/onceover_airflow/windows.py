@@ -1,6 +1,6 @@
-"""Decides which windows a run is about: explicit times first, then the data interval, else a clear failure.
+"""The windows that a run is about: explicit times first, then the data interval, else a clear failure.
 
-Never from the logical date or the run id: a scheduled run's logical date is the start of its interval, a manual
+The logical date and the run id are never used: a scheduled run's logical date is the start of its interval, a manual
 run's is the end, and a run made over REST may have none.
 """
 
@@ -15,40 +15,36 @@ from onceover.model.window import WindowRange
 
 @dataclass(frozen=True, slots=True)
 class DataInterval:
-    """Airflow's `[start, end)` of a run. Both None where the run has none."""
+    """Airflow's `[start, end)` of a run. Both are None if the run has no interval."""
 
     start: datetime | None
     end: datetime | None
 
     @property
     def is_empty(self) -> bool:
-        """A cron schedule without intervals, and a manual run of an unscheduled DAG, have zero width."""
+        """True for zero width too: a cron schedule without intervals, a manual run of an unscheduled DAG."""
         return self.start is None or self.end is None or self.end <= self.start
 
 
-def parse_range(asked_from: str | None, asked_to: str | None, interval: DataInterval, *, minutes: int) -> WindowRange:
-    """Whole windows `[start, end)` in UTC, aligned. Raises UsageError for anything else.
-
-    Both explicit times or neither: half a range is a mistake, not a range to the end of time.
-    """
-    if asked_from is not None and asked_to is not None:
-        return WindowRange.parse(asked_from, asked_to, minutes)
-    if asked_from is not None or asked_to is not None:
-        missing = "from" if asked_from is None else "to"
-        raise UsageError(f"{missing!r} is missing; give both, from inclusive, to exclusive, like 2013-01-01T05:00Z")
+def parse_range(start: str | None, end: str | None, interval: DataInterval, *, minutes: int) -> WindowRange:
+    """Return whole windows `[start, end)` in UTC, aligned. Raises UsageError for any other range, also for one that
+    lacks a bound: half a range is a mistake, not a range without an end."""
+    if start is not None and end is not None:
+        return WindowRange.parse(start, end, minutes)
+    if start is not None or end is not None:
+        missing = "from" if start is None else "to"
+        raise UsageError(f"{missing!r} is missing; give 'from' (inclusive) and 'to' (exclusive) like 2013-01-01T05:00Z")
     if interval.is_empty:
         raise UsageError(
             "this run names no windows: it has neither 'from' and 'to' nor a data interval; trigger it with both "
-            "times, or as a backfill"
+            "times, or start a backfill"
         )
     return WindowRange(_utc(interval.start), _utc(interval.end), minutes)
 
 
 def _utc(moment: datetime | None) -> datetime:
-    """The moment as a plain datetime in UTC; Airflow hands out a subclass of its own."""
+    """Return the moment as a plain datetime in UTC; Airflow passes a subclass of its own."""
     if moment is None or moment.tzinfo is None:
-        raise UsageError("the data interval has a bound without a zone; trigger the run again with times in UTC")
-    there = moment.astimezone(UTC)
-    return datetime(
-        there.year, there.month, there.day, there.hour, there.minute, there.second, there.microsecond, tzinfo=UTC
-    )
+        raise UsageError("the data interval has a bound without a time zone; trigger the run again with times in UTC")
+    utc = moment.astimezone(UTC)
+    return datetime(utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second, utc.microsecond, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The DAGs run as wired, with a library and a spark-submit that only remember what they were asked."""
+"""The DAGs run as wired, with doubles of the library and of spark-submit that record their calls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TIMES = {"from": "2013-01-01T05:00Z", "to": "2013-01-01T07:00Z"}
 
 @dataclass
 class Library:
-    """Stands in for the services of detection and repair, with its own result types."""
+    """A double of the services of detection and repair that returns their own result types."""
 
     requests: dict[str, int] = field(default_factory=dict)
     blocked: tuple[tuple[str, str], ...] = ()

@@ -5,40 +5,40 @@ from __future__ import annotations
 import pytest
 
 from onceover.errors import UsageError
-from onceover_airflow.run_request import Asked, chosen_name
+from onceover_airflow.run_request import RunRequest, chosen_name
 from onceover_airflow.windows import DataInterval
 
 TIMES = {"from": "2013-01-05T05:00Z", "to": "2013-01-05T07:00Z"}
 
 
-def asked(params: dict[str, object], reason_needed: bool = True) -> Asked:
+def request(params: dict[str, object], reason_needed: bool = True) -> RunRequest:
     interval = DataInterval(None, None)
-    return Asked.of_run({**TIMES, **params}, interval, minutes=60, reason_needed=reason_needed)
+    return RunRequest.from_run({**TIMES, **params}, interval, minutes=60, reason_needed=reason_needed)
 
 
 def test_reason_is_kept_as_one_line() -> None:
-    assert asked({"reason": "  disk\n full "}).reason == "disk full"
+    assert request({"reason": "  disk\n full "}).reason == "disk full"
 
 
 @pytest.mark.parametrize("reason", [None, "", "  \n"])
 def test_real_run_needs_a_reason(reason: str | None) -> None:
     with pytest.raises(UsageError, match="needs a reason"):
-        asked({"reason": reason})
+        request({"reason": reason})
 
 
 def test_dry_run_needs_no_reason() -> None:
-    assert asked({"dry_run": True}).dry_run
+    assert request({"dry_run": True}).dry_run
 
 
 def test_backfill_needs_no_reason() -> None:
-    assert asked({}, reason_needed=False).reason is None
+    assert request({}, reason_needed=False).reason is None
 
 
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"reason": "x", "force": "false"}, "'force' is str"),
-        ({"reason": "x", "dry_run": 1}, "'dry_run' is int"),
+        ({"reason": "x", "force": "false"}, "'force' is a str"),
+        ({"reason": "x", "dry_run": 1}, "'dry_run' is a int"),
         ({"reason": "x" * 501}, "501 characters"),
         ({"reason": "a\x00b"}, "cannot be shown"),
         ({"reason": 7}, "write a sentence"),
@@ -47,7 +47,7 @@ def test_backfill_needs_no_reason() -> None:
 )
 def test_value_of_another_kind_is_refused(params: dict[str, object], said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        asked(params)
+        request(params)
 
 
 @pytest.mark.parametrize("value", [None, "", "  ", ["events"]])

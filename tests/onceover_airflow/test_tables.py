@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onceover_airflow.tables import evidence_table, format_table, shortened
+from onceover_airflow.tables import evidence_table, format_table, shorten
 
 
 def test_table_aligns_numbers_to_the_right() -> None:
@@ -29,7 +29,7 @@ def test_finding_is_a_line_with_its_evidence() -> None:
 
 
 def test_long_list_is_cut_and_says_how_much_is_missing() -> None:
-    assert shortened({"failed": list(range(5)), "judged": 9}, limit=2) == {
+    assert shorten({"failed": list(range(5)), "judged": 9}, limit=2) == {
         "failed": [0, 1],
         "failed_left_out": 3,
         "judged": 9,

@@ -1,1 +1,1 @@
-"""Airflow's tasks: each says who asked, calls one room and shows what came out."""
+"""Airflow's tasks: each passes on who asked, calls one room and logs the result."""

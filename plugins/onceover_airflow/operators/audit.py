@@ -1,4 +1,4 @@
-"""An audit against the log as tasks: asked for, carried out by Spark, and red where something differs."""
+"""The audit against the log as two tasks: one records the request, one runs Spark and turns red on a difference."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover.errors import TerminalError
-from onceover_airflow.run_request import Asked, chosen_name
+from onceover_airflow.requester import name_requester
+from onceover_airflow.run_request import RunRequest, chosen_name
 from onceover_airflow.spark_job import SparkJobOperator
-from onceover_airflow.tables import format_table, shortened
-from onceover_airflow.who import who_asked
+from onceover_airflow.tables import format_table, shorten
 from onceover_airflow.windows import DataInterval
 
 
 class AskAuditOperator(BaseOperator):
-    """Writes the audit down: of the range that the form names, or of everything that the log still holds. Returns its
-    id; skips a pipeline that has not run yet."""
+    """Records the request for an audit of the form's range, or of everything that the log still holds. Returns the
+    audit's id; skips a pipeline that has not run yet."""
 
     template_fields: Sequence[str] = ("pipeline",)
 
@@ -38,18 +38,18 @@ class AskAuditOperator(BaseOperator):
         with open_pipeline(chosen_name(self.pipeline), "audit") as opened:
             if params.get("from") or params.get("to"):
                 minutes = opened.pipeline.contract.window_minutes
-                asked = Asked.of_run(params, DataInterval(None, None), minutes=minutes, reason_needed=False)
-                if asked.window_range is not None:
-                    reject_future_range(opened, asked.window_range)
-                    start, end = asked.window_range.start, asked.window_range.end
-            audit_id = audit_service.request_audit(opened, "log", start=start, end=end, who=who_asked(run))
+                request = RunRequest.from_run(params, DataInterval(None, None), minutes=minutes, reason_needed=False)
+                if request.window_range is not None:
+                    reject_future_range(opened, request.window_range)
+                    start, end = request.window_range.start, request.window_range.end
+            audit_id = audit_service.request_audit(opened, "log", start=start, end=end, who=name_requester(run))
         if audit_id is None:
-            raise AirflowSkipException(f"pipeline {opened.name} has not run yet")
+            raise AirflowSkipException(f"pipeline {opened.name} has not run yet, so there is nothing to audit")
         return audit_id
 
 
 class AuditOperator(SparkJobOperator):
-    """Runs jobs/audit.py. Returns a short form of the result; red if the sides differ."""
+    """Runs jobs/audit.py. Returns the counts of the result; red if Kafka, raw and the aggregates differ."""
 
     template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "audit_id")
 
@@ -62,23 +62,23 @@ class AuditOperator(SparkJobOperator):
         from onceover.context import open_pipeline
 
         audit_id = int(str(self.audit_id))
-        self.arguments("audit", audit_id)
+        self.set_command("audit", audit_id)
         super().execute(context)
         with open_pipeline(chosen_name(self.pipeline), "audit") as opened:
-            found = dict(audit_service.result(opened, audit_id))
-        differing = [row for row in found["rows"] if not row["equal"]]
-        counts = {name: found[name] for name in ("windows", "differing", "offsets", "records")}
+            result = dict(audit_service.result(opened, audit_id))
+        differing = [row for row in result["rows"] if not row["equal"]]
+        counts = {name: result[name] for name in ("windows", "differing", "offsets", "records")}
         self.log.info("Kafka, raw and aggregates of %s:\n%s", self.pipeline, format_table([counts]))
         if differing:
             sides = ("window", "kafka", "raw", "raw_lines", "aggregates", "rows_differing")
             shown = [{**{side: row[side] for side in sides}, "ids": _ids(row)} for row in differing]
-            self.log.warning("what differs:\n%s", format_table(shown))
+            self.log.warning("differing windows:\n%s", format_table(shown))
             raise TerminalError(
-                f"{self.pipeline}: {found['differing']} of {found['windows']} windows differ, the first is "
-                f"{differing[0]['window']}; see all of it with SELECT result FROM onceover.audit WHERE audit_id = "
-                f"{audit_id}"
+                f"{self.pipeline}: {result['differing']} of {result['windows']} windows differ, the first is "
+                f"{differing[0]['window']}; the log lists them, and the whole result is in the ledger: SELECT result "
+                f"FROM onceover.audit WHERE audit_id = {audit_id}"
             )
-        return shortened({"pipeline": self.pipeline, "audit_id": audit_id, **counts})
+        return shorten({"pipeline": self.pipeline, "audit_id": audit_id, **counts})
 
 
 def _ids(row: dict[str, Any]) -> str:

@@ -12,8 +12,8 @@ from onceover_airflow.run_request import chosen_name
 
 
 class DeadlineOperator(BaseOperator):
-    """Red if windows of the pipeline are not certified within its deadline: once for each, so that whoever listens to
-    failures is told once."""
+    """Turns red if windows of the pipeline are not certified within its deadline: once for each window, so that the
+    notifier reports it once."""
 
     template_fields: Sequence[str] = ("pipeline",)
 
@@ -29,4 +29,4 @@ class DeadlineOperator(BaseOperator):
             name, windows = opened.name, deadlines.overdue(opened)
         if windows:
             raise TerminalError(deadlines.describe_overdue(name, windows))
-        self.log.info("%s: no window has missed its deadline since the last look", name)
+        self.log.info("%s: no further window has missed its deadline since the last check", name)

@@ -1,4 +1,4 @@
-"""The daily retention as a task: what is older than its pipeline keeps it is listed, let go, and moved away."""
+"""The daily retention as a task: files older than their pipeline's retention are listed, expired and moved away."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from airflow.sdk import BaseOperator, Context
 
 from onceover.model.json_text import to_plain
 from onceover.model.window import format_moment
-from onceover_airflow.run_request import Asked, chosen_name
+from onceover_airflow.requester import name_requester
+from onceover_airflow.run_request import RunRequest, chosen_name
 from onceover_airflow.tables import XCOM_ROWS, format_table
-from onceover_airflow.who import who_asked
 
 if TYPE_CHECKING:
     from onceover.retention.service import ExpiryDue
 
 
 class ExpireOperator(BaseOperator):
-    """Does what `onceover retention` does, and says what went. Nothing for a pipeline that keeps raw for ever, or that
-    has not run yet; a dry run only lists.
+    """Does what `onceover retention` does and logs the expired files. Skips a pipeline that keeps raw for ever or has
+    not run yet; a dry run only lists.
 
-    Green also if an ingest that runs has still to move files away: it goes on between its batches, without this.
+    Green even if a running ingest has still to move files away: ingest continues between its batches by itself.
     """
 
     template_fields: Sequence[str] = ("pipeline",)
@@ -29,7 +29,7 @@ class ExpireOperator(BaseOperator):
     def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.pipeline = pipeline
-        self._said = ""
+        self._last_progress = ""
 
     def execute(self, context: Context) -> dict[str, Any] | None:
         from onceover.context import open_pipeline
@@ -41,38 +41,38 @@ class ExpireOperator(BaseOperator):
                 self.log.info("%s keeps raw for ever: its TOML has no `retention` under [storage]", name)
                 return None
             if not opened.is_registered():
-                self.log.info("%s has not run yet", name)
+                self.log.info("%s has not run yet, so there is nothing to expire", name)
                 return None
-            asked, run = Asked.of_form(context["params"]), context["dag_run"]
-            who, why = who_asked(run), asked.reason or f"{run.dag_id}, run {run.run_id}"
+            request, run = RunRequest.from_form(context["params"]), context["dag_run"]
+            who, why = name_requester(run), request.reason or f"{run.dag_id}, run {run.run_id}"
             listed = retention_service.plan_expiry(opened)
-            what = "dry run, nothing is written" if asked.dry_run else "goes"
-            self.log.info("%s, %s, for %s, because: %s\n%s", name, what, who, why, _files(listed))
-            if asked.dry_run:
+            what = "dry run, nothing is written; would expire" if request.dry_run else "expiring"
+            self.log.info("%s: %s, for %s, because: %s\n%s", name, what, who, why, _files(listed))
+            if request.dry_run:
                 return {**to_plain(listed), "dry_run": True}
-            went = retention_service.expire(opened, listed, who, why, self._say)
-        result = {**to_plain(listed), "let_go": went.let_go, "left": went.left, "who": who, "why": why}
-        self.log.info("%s: %s files let go", name, f"{went.let_go:,}")
-        if went.left:
-            self.log.warning("the ingest that runs has %s files still to move away", f"{went.left:,}")
+            expired = retention_service.expire(opened, listed, who, why, self._log_progress)
+        result = {**to_plain(listed), "let_go": expired.let_go, "left": expired.left, "who": who, "why": why}
+        self.log.info("%s: %s files expired", name, f"{expired.let_go:,}")
+        if expired.left:
+            self.log.warning("the running ingest still has %s files to move away", f"{expired.left:,}")
         return result
 
-    def _say(self, text: str) -> None:
-        if text != self._said:  # while it waits it would say the same five times a second
-            self._said = text
+    def _log_progress(self, text: str) -> None:
+        if text != self._last_progress:  # a wait repeats its text five times a second
+            self._last_progress = text
             self.log.info("%s", text)
 
 
 def _files(listed: ExpiryDue) -> str:
     rows = [
         {
-            "raw of": format_moment(one.window_start) if one.window_start else f"quarantine {one.quarantine_day}",
-            "records": one.records,
-            "bytes": one.bytes,
-            "last landed": format_moment(one.landed_at.replace(microsecond=0)),
+            "raw of": format_moment(file.window_start) if file.window_start else f"quarantine {file.quarantine_day}",
+            "records": file.records,
+            "bytes": file.bytes,
+            "last landed": format_moment(file.landed_at.replace(microsecond=0)),
         }
-        for one in listed.files[:XCOM_ROWS]
+        for file in listed.files[:XCOM_ROWS]
     ]
     more = f"\nand {len(listed.files) - XCOM_ROWS:,} more" if len(listed.files) > XCOM_ROWS else ""
-    kept = f"\n{listed.kept_back:,} windows as old stay: not certified, blocked, or held by a repair"
+    kept = f"\n{listed.kept_back:,} windows of that age stay: not certified, blocked, or held by a repair"
     return format_table(rows) + more + (kept if listed.kept_back else "")

@@ -1,4 +1,4 @@
-"""The daily sweep as a task: it compares, has what differs judged again, and is red where something does."""
+"""The daily sweep as a task: it compares certified windows, reopens those that differ, and is red if there are any."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from airflow.sdk import BaseOperator, Context
 from onceover.errors import BusyError, TerminalError
 from onceover.model.json_text import to_plain
 from onceover_airflow.run_request import chosen_name
-from onceover_airflow.tables import evidence_table, format_table, shortened
+from onceover_airflow.tables import evidence_table, format_table, shorten
 
 
 class SweepOperator(BaseOperator):
     """Compares every certified window of a pipeline with its certificate.
 
-    Red if one differs: somebody changed what was proved. Red once only, for what differs stands no longer. It is tried
-    again if a batch in flight may explain what differs.
+    Red if a window differs: its raw file or rows were changed from outside. Red once for each, since a differing window
+    loses its certificate. Raises BusyError, to be retried, if a batch in flight may explain the difference.
     """
 
     template_fields: Sequence[str] = ("pipeline",)
@@ -31,7 +31,7 @@ class SweepOperator(BaseOperator):
         from onceover.detection import sweep
 
         with open_pipeline(chosen_name(self.pipeline), "sweep") as opened:
-            name, swept = opened.name, sweep.sweep_pipeline(opened, say=self._say)
+            name, swept = opened.name, sweep.sweep_pipeline(opened, say=self._log_progress)
         result: dict[str, Any] = to_plain(swept)
         counts = {key: value for key, value in result.items() if isinstance(value, int)}
         self.log.info("%s:\n%s", name, format_table([{**counts, "differing": len(result["differing"])}]))
@@ -40,16 +40,16 @@ class SweepOperator(BaseOperator):
             raise TerminalError(describe_differing(result))
         if swept.waiting:
             raise BusyError(
-                f"{name}: {swept.waiting} windows may differ only because of a batch that has not ended yet"
+                f"{name}: {swept.waiting} windows may differ only because a batch has not ended yet; Airflow retries"
             )
-        return shortened(result)
+        return shorten(result)
 
-    def _say(self, done: int, of: int) -> None:
-        self.log.info("compared %s of %s certified windows", f"{done:,}", f"{of:,}")
+    def _log_progress(self, done: int, total: int) -> None:
+        self.log.info("compared %s of %s certified windows", f"{done:,}", f"{total:,}")
 
 
 def describe_differing(result: dict[str, Any]) -> str:
-    """One line for whoever is on call."""
+    """Return one line for the person on call."""
     windows = [each["window"] for each in result["differing"]]
     more = f" and {len(windows) - 5} more" if len(windows) > 5 else ""
     return (

@@ -1,4 +1,4 @@
-"""The three tasks, against a library that only remembers what it was asked."""
+"""The three tasks, against a double of the library that records its calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from onceover_airflow.operators.repair import (
     DetectOperator,
     RepairOperator,
     describe_worse,
-    request_of,
+    parse_request_id,
 )
 
 pytestmark = pytest.mark.airflow
@@ -50,19 +50,19 @@ DUPLICATED = Finding(Kind.DUPLICATED, {"landings": [1, 2]})
 
 @dataclass
 class Library:
-    """Stands in for the services of detection and repair, with its own result types."""
+    """A double of the services of detection and repair that returns their own result types."""
 
     request_id: int | None = 7
     failed: tuple[tuple[str, str], ...] = ()
     revoked: tuple[tuple[str, str], ...] = ()
     newly_blocked: tuple[tuple[str, str], ...] = ()
-    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def detect(
         self, context: PipelineContext, *, who: str, why: str, window_range: WindowRange | None, force: bool
     ) -> Detection:
         pipeline = context.name
-        self.asked.append((pipeline, {"who": who, "why": why, "window_range": window_range, "force": force}))
+        self.calls.append((pipeline, {"who": who, "why": why, "window_range": window_range, "force": force}))
         failed = (FailedWindow(WINDOW, (DUPLICATED,)),) if self.request_id else ()
         return Detection(pipeline, 24, 3, failed, 0, 0, 1, (Finding(Kind.HOLE, {}),), self.request_id)
 
@@ -70,12 +70,12 @@ class Library:
         self, context: PipelineContext, *, window_range: WindowRange, force: bool
     ) -> tuple[PlannedRepair, ...]:
         pipeline = context.name
-        self.asked.append((pipeline, {"window_range": window_range, "force": force}))
+        self.calls.append((pipeline, {"window_range": window_range, "force": force}))
         return (PlannedRepair(WINDOW, (DUPLICATED,), 1200, 99000, 1150, 1100),)
 
     def confirm(self, context: PipelineContext, request_id: int) -> Confirmation:
         pipeline = context.name
-        self.asked.append((pipeline, {"request_id": request_id}))
+        self.calls.append((pipeline, {"request_id": request_id}))
         return Confirmation(pipeline, request_id, (), self.revoked, self.failed, self.newly_blocked, (), (), 0, 0)
 
 
@@ -101,7 +101,7 @@ def test_ledger_detection_names_no_range_and_who_triggered_it(library: Library) 
 
     detect("ledger").execute(context(run=scheduled))
 
-    [(pipeline, asked)] = library.asked
+    [(pipeline, asked)] = library.calls
     assert (pipeline, asked["who"], asked["window_range"]) == ("events", "scheduler", None)
     assert asked["why"] == "repair_failed_windows, run scheduled__x"
 
@@ -109,7 +109,7 @@ def test_ledger_detection_names_no_range_and_who_triggered_it(library: Library) 
 def test_backfill_judges_the_windows_of_its_day(library: Library) -> None:
     found = detect().execute(context({"force": True}))
 
-    asked = library.asked[0][1]
+    asked = library.calls[0][1]
     assert (len(asked["window_range"]), asked["force"], asked["who"]) == (24, True, "ada (backfill)")
     assert (found["request_id"], found["pipeline"]) == (7, "events")
 
@@ -120,7 +120,7 @@ def test_reason_goes_to_the_ledger_unchanged(library: Library) -> None:
 
     detect(reason_needed=True).execute(context({"reason": reason, **times}, Run(run_type="manual")))
 
-    assert library.asked[0][1]["why"] == reason
+    assert library.calls[0][1]["why"] == reason
 
 
 def test_dry_run_only_plans(library: Library) -> None:
@@ -128,7 +128,7 @@ def test_dry_run_only_plans(library: Library) -> None:
 
     found = detect(reason_needed=True).execute(context({"dry_run": True, **times}))
 
-    assert [sorted(asked) for _, asked in library.asked] == [["force", "window_range"]]
+    assert [sorted(asked) for _, asked in library.calls] == [["force", "window_range"]]
     assert found["request_id"] is None
     assert (found["plan"][0]["lines"], found["plan"][0]["change"]) == (1200, -50)
 
@@ -138,21 +138,21 @@ def test_unknown_pipeline_is_refused_before_any_library_call(library: Library, n
     with pytest.raises(UsageError):
         detect(pipeline=name).execute(context())
 
-    assert library.asked == []
+    assert library.calls == []
 
 
 def test_repair_of_nothing_starts_no_spark(project: Path) -> None:
     repair = RepairOperator(task_id="repair", pipeline="events", detection={"request_id": None})
 
-    with pytest.raises(AirflowSkipException, match="no Spark was started"):
+    with pytest.raises(AirflowSkipException, match="no Spark application was started"):
         repair.execute(context())
 
 
 def test_missing_detection_is_an_error_and_not_an_empty_one() -> None:
     nothing: tuple[object, ...] = (None, "", {})
-    for lost in nothing:
+    for value in nothing:
         with pytest.raises(TerminalError, match="clear it together"):
-            request_of(lost)
+            parse_request_id(value)
 
 
 def test_confirmation_without_a_request_is_skipped(library: Library) -> None:
@@ -169,7 +169,7 @@ def test_failed_window_that_will_be_retried_is_not_red(library: Library) -> None
 
     confirm().execute(context())
 
-    assert library.asked == [("events", {"request_id": 7})]
+    assert library.calls == [("events", {"request_id": 7})]
 
 
 @pytest.mark.parametrize("trouble", ["newly_blocked", "revoked"])

@@ -1,4 +1,4 @@
-"""The task of daily retention, against a library that only remembers what it was asked."""
+"""The task of daily retention, against a double of the library that records its calls."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ FILES = (
 
 @dataclass
 class Library:
-    """Stands in for the two calls of onceover.retention.service, and remembers them."""
+    """A double of onceover.retention.service that records its calls."""
 
     has_run: bool = True
     left: int = 0
     files: tuple[ExpiringFile, ...] = FILES
-    asked: list[dict[str, Any]] = field(default_factory=list)
+    calls: list[dict[str, Any]] = field(default_factory=list)
 
     def plan_expiry(self, context: PipelineContext) -> ExpiryDue:
         return ExpiryDue(context.name, context.pipeline.storage.retention_ms or 0, self.files, 3)
 
     def expire(self, context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: Say) -> LetGo:
-        self.asked.append({"pipeline": context.name, "files": listed.files, "who": who, "why": why})
+        self.calls.append({"pipeline": context.name, "files": listed.files, "who": who, "why": why})
         for _ in range(3):
             say("7 files left")
         return LetGo(len(listed.files), self.left)
@@ -76,39 +76,39 @@ def test_due_windows_expire_for_the_scheduler_and_are_logged(
     result = run()
 
     why = "expire_raw, run scheduled__2013-03-01"
-    assert library.asked == [{"pipeline": "events", "files": FILES, "who": "scheduler", "why": why}]
+    assert library.calls == [{"pipeline": "events", "files": FILES, "who": "scheduler", "why": why}]
     assert result == {
         "pipeline": "events", "older_than_ms": 30 * 86_400_000, "windows": 1, "compacted": 0, "quarantine_days": 1,
         "bytes": 99_300, "records": 1_202, "kept_back": 3, "let_go": 2, "left": 0, "who": "scheduler", "why": why,
     }  # fmt: skip
-    said = "".join(capfd.readouterr())
-    assert f"for scheduler, because: {why}" in said
-    assert "2013-01-01T05:00Z        1,200  99,000  2013-02-01T07:30:01Z" in said
-    assert "quarantine 2013-01-01" in said
-    assert "3 windows as old stay" in said
-    assert said.count("7 files left") == 1
+    logged = "".join(capfd.readouterr())
+    assert f"for scheduler, because: {why}" in logged
+    assert "2013-01-01T05:00Z        1,200  99,000  2013-02-01T07:30:01Z" in logged
+    assert "quarantine 2013-01-01" in logged
+    assert "3 windows of that age stay" in logged
+    assert logged.count("7 files left") == 1
 
 
 def test_manual_run_keeps_its_reason_and_its_user(library: Library) -> None:
     run(params={"reason": " room for\nthe new cluster "}, by=Run(run_type="manual", triggering_user_name="ada"))
 
-    assert [(asked["who"], asked["why"]) for asked in library.asked] == [("ada", "room for the new cluster")]
+    assert [(call["who"], call["why"]) for call in library.calls] == [("ada", "room for the new cluster")]
 
 
 def test_dry_run_only_lists(library: Library, capfd: pytest.CaptureFixture[str]) -> None:
     result = run(params={"dry_run": True})
 
-    assert library.asked == []
+    assert library.calls == []
     assert result is not None
     assert (result["dry_run"], result["windows"]) == (True, 1)
     assert "dry run, nothing is written" in "".join(capfd.readouterr())
 
 
 def test_malformed_dry_run_is_refused_before_anything_expires(library: Library) -> None:
-    with pytest.raises(UsageError, match="'dry_run' is str"):
+    with pytest.raises(UsageError, match="'dry_run' is a str"):
         run(params={"dry_run": "false"})
 
-    assert library.asked == []
+    assert library.calls == []
 
 
 def test_retention_with_nothing_due_is_green(library: Library) -> None:
@@ -129,16 +129,16 @@ def test_windows_left_for_an_ingest_to_move_are_logged_not_red(
 
     assert result is not None
     assert result["left"] == 1_234
-    assert "the ingest that runs has 1,234 files still to move away" in "".join(capfd.readouterr())
+    assert "the running ingest still has 1,234 files to move away" in "".join(capfd.readouterr())
 
 
 def test_pipeline_that_keeps_raw_for_ever_is_left_alone(library: Library) -> None:
     assert run("orders") is None
-    assert library.asked == []
+    assert library.calls == []
 
 
 def test_pipeline_that_has_not_run_yet_is_left_alone(library: Library) -> None:
     library.has_run = False
 
     assert run() is None
-    assert library.asked == []
+    assert library.calls == []

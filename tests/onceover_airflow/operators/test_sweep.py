@@ -1,4 +1,4 @@
-"""The sweep's task, against a library that only remembers what it was asked."""
+"""The sweep's task, against a double of the library that records its calls."""
 
 from __future__ import annotations
 

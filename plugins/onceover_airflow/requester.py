@@ -1,4 +1,4 @@
-"""Who asked for a run, as the ledger keeps it."""
+"""The name of a run's requester, as the ledger keeps it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ class _Run(Protocol):
     def triggering_user_name(self) -> str | None: ...
 
 
-def who_asked(run: _Run) -> str:
-    """`scheduler`, a user, or a user with the way in. Clearing a task keeps the first asker: Airflow has no other."""
+def name_requester(run: _Run) -> str:
+    """Return `scheduler`, a user, or a user with the run's type. Clearing a task keeps the first user: Airflow records
+    no other."""
     kind = str(getattr(run.run_type, "value", run.run_type))
     if kind == "scheduled":
         return "scheduler"

@@ -1,4 +1,4 @@
-"""Who asked for a run."""
+"""The requester of a run, as the ledger keeps the name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from onceover_airflow.who import who_asked
+from onceover_airflow.requester import name_requester
 
 
 @dataclass(frozen=True)
@@ -25,5 +25,5 @@ class Run:
         (Run("operator_triggered", None), "unknown user (operator triggered)"),
     ],
 )
-def test_asker_is_known_for_each_way_in(run: Run, who: str) -> None:
-    assert who_asked(run) == who
+def test_requester_is_named_for_each_run_type(run: Run, who: str) -> None:
+    assert name_requester(run) == who
