@@ -1,1 +1,1 @@
-"""The demo: a month of real flights through the whole loop, crashes included, held against an independent oracle."""
+"""The demo: a month of real flights through the whole loop, crashes included, compared with an independent oracle."""

@@ -1,4 +1,4 @@
-"""`make demo`: exit 0 only if every number is right."""
+"""The entry of `make demo`: exit 0 only if every number is right."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ from rich.table import Table
 
 from onceover.errors import OnceoverError
 from onceover_demo.place import own_stack, print_early_end
-from onceover_demo.story import Story, Told, write_report
+from onceover_demo.story import DemoResult, Story, write_report
 from onceover_local.stack import Stack
 
 
 def main() -> int:
-    """Tell the story in `.local/demo`, a place of its own."""
+    """Run the demo in `.local/demo`, a folder of its own."""
     console, place = Console(), None
     try:
         with own_stack("demo", console) as stack:
             place = stack.local
-            told = _tell(console, stack)
+            result = _run(console, stack)
     except OnceoverError as error:
         print_early_end(console, "demo", error, place)
         return error.exit_code
-    show(console, told)
+    show(console, result)
     console.print(f"report: {stack.local / 'report.json'}", highlight=False, soft_wrap=True)
-    return 0 if told.is_right else 1
+    return 0 if result.is_right else 1
 
 
-def _tell(console: Console, stack: Stack) -> Told:
-    """The story, and its report, whether or not it comes to its end."""
+def _run(console: Console, stack: Stack) -> DemoResult:
+    """Run every chapter, and write the report even if a chapter fails."""
     started = time.monotonic()
     story = Story(console, stack)
-    end = "the story was told to its end"
-    story.told.checks[end] = False
+    end = "every chapter was run"
+    story.result.checks[end] = False
     try:
-        story.tell()
-        story.told.checks[end] = True
+        story.run()
+        story.result.checks[end] = True
     finally:
-        story.told.seconds["all"] = round(time.monotonic() - started, 1)
-        write_report(story.told, stack.local / "report.json")
-    return story.told
+        story.result.seconds["all"] = round(time.monotonic() - started, 1)
+        write_report(story.result, stack.local / "report.json")
+    return story.result
 
 
-def show(console: Console, told: Told) -> None:
-    """Before and after, the findings, the times and the checks."""
-    table = Table(title="January 2013, held against the oracle", title_justify="left")
+def show(console: Console, result: DemoResult) -> None:
+    """Print the numbers before and after the repair, the findings, the times and the checks."""
+    table = Table(title="January 2013, compared with the oracle", title_justify="left")
     for column in ("", "before repair", "after"):
         table.add_column(column, justify="left" if not column else "right")
     labels = {
@@ -56,18 +56,18 @@ def show(console: Console, told: Told) -> None:
         "surplus_flights": "flights counted too many",
     }
     for name, label in labels.items():
-        table.add_row(label, f"{told.before.get(name, 0):,}", f"{told.after[name]:,}")
+        table.add_row(label, f"{result.before.get(name, 0):,}", f"{result.after[name]:,}")
     table.add_section()
-    table.add_row("windows", "", f"{sum(told.states.values()):,}")
-    for state, number in told.states.items():
+    table.add_row("windows", "", f"{sum(result.states.values()):,}")
+    for state, number in result.states.items():
         table.add_row(f"  {state}", "", f"{number:,}")
-    for kind, (ever, now) in told.findings.items():
+    for kind, (ever, now) in result.findings.items():
         table.add_row(f"  with finding: {kind}", f"{ever:,}", f"{now:,}")
-    table.add_row("duplicates removed", "", f"{told.confirmation.get('duplicates', 0):,}")
-    table.add_row("records that arrived late", f"{told.ingest.get('late', 0):,}", "")
+    table.add_row("duplicates removed", "", f"{result.confirmation.get('duplicates', 0):,}")
+    table.add_row("records that arrived late", f"{result.ingest.get('late', 0):,}", "")
     console.print(table)
-    console.print("seconds: " + ", ".join(f"{name} {seconds}" for name, seconds in told.seconds.items()))
-    for check, right in told.checks.items():
+    console.print("seconds: " + ", ".join(f"{name} {seconds}" for name, seconds in result.seconds.items()))
+    for check, right in result.checks.items():
         console.print(f"{'[green]yes[/]' if right else '[red]NO [/]'} {check}")
 
 

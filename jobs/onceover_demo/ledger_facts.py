@@ -1,4 +1,4 @@
-"""What the story reads from PostgreSQL with SQL of its own, as any reader would: aggregates and a few totals."""
+"""The demo's own queries in PostgreSQL, as any reader would run them: aggregates and a few totals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onceover_demo.oracle import Key, Row
 
 
 def aggregates(postgres: str) -> dict[Key, Row]:
-    """The aggregates as a reader sees them."""
+    """Return the aggregates as a reader sees them."""
     query = (
         "SELECT extract(epoch FROM window_start)::bigint, origin, carrier, flights, delay_sum, delay_max "
         "FROM aggregates.flights"
@@ -21,7 +21,7 @@ def aggregates(postgres: str) -> dict[Key, Row]:
 
 
 def totals(postgres: str) -> Mapping[str, int]:
-    """Batches, landings, lines and late records, as the ledger counts them."""
+    """Return the ledger's counts of batches, landings, lines and late records."""
     query = """
         SELECT (SELECT count(*) FROM onceover.batch WHERE state = 'landed' AND pipeline = 'flights'),
           (SELECT count(*) FROM onceover.batch WHERE state = 'superseded' AND pipeline = 'flights'),
@@ -36,15 +36,15 @@ def totals(postgres: str) -> Mapping[str, int]:
     return dict(zip(names, map(int, row or (0,) * len(names)), strict=True))
 
 
-def everything_closed(postgres: str) -> bool:
-    """Whether the watermark has closed every window: all was read, and it has been quiet for `idle_after`."""
+def is_every_window_closed(postgres: str) -> bool:
+    """Return whether the watermark has closed every window: all was read, and ingest was idle for `idle_after`."""
     with psycopg.connect(postgres) as connection:
         row = connection.execute("SELECT every_window_closed FROM onceover.pipeline WHERE name = 'flights'").fetchone()
     return bool(row and row[0])
 
 
 def windows_by_state(postgres: str) -> Mapping[str, int]:
-    """How many windows are certified on which basis, and how many are not."""
+    """Count the windows that are certified, by basis, and those that are not."""
     query = """
         SELECT CASE WHEN c.version = w.version THEN 'certified from ' || c.basis ELSE 'not certified' END, count(*)
         FROM onceover."window" w LEFT JOIN onceover.certificate c USING (certificate_id)
@@ -54,7 +54,7 @@ def windows_by_state(postgres: str) -> Mapping[str, int]:
 
 
 def certificates_and_rows(postgres: str) -> tuple[str, str]:
-    """Fingerprints of all certificates and of all aggregates with their physical versions: any write changes them."""
+    """Return fingerprints of all certificates and of all aggregates with their row versions: any write changes them."""
     with psycopg.connect(postgres) as connection:
         row = connection.execute(
             """
@@ -65,7 +65,7 @@ def certificates_and_rows(postgres: str) -> tuple[str, str]:
 
 
 def findings(postgres: str) -> Mapping[str, tuple[int, int]]:
-    """How many windows ever had which finding, and how many have it now."""
+    """Count, by kind of finding, the windows that ever had it and those that have it now."""
     query = """
         SELECT kind, count(DISTINCT window_start), count(DISTINCT window_start) FILTER (WHERE resolved_at IS NULL)
         FROM onceover.finding
@@ -75,7 +75,7 @@ def findings(postgres: str) -> Mapping[str, tuple[int, int]]:
 
 
 def late_without_spark(postgres: str) -> int:
-    """How many windows with late records were certified on the ledger's word alone."""
+    """Count the windows with late records that were certified from the ledger alone."""
     query = """
         SELECT count(DISTINCT window_start) FROM onceover.finding
         WHERE pipeline = 'flights' AND kind = %s AND resolution = 'certified from the ledger'"""

@@ -1,4 +1,4 @@
-"""What the aggregates must be, from the CSV alone: its own arithmetic, none of the pipeline's code or SQL."""
+"""The expected aggregates, computed from the CSV alone, without any of the pipeline's code or SQL."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ _OFFSET_HOURS = 5
 
 
 def expected(rows: Iterable[Mapping[str, str]]) -> dict[Key, Row]:
-    """Flights, sum of delays and worst delay of January's flown flights by scheduled hour in UTC, origin, carrier."""
-    found: dict[Key, Row] = {}
+    """Compute flights, sum of delays and worst delay of January's flown flights by scheduled hour in UTC, origin and
+    carrier."""
+    aggregates: dict[Key, Row] = {}
     for row in rows:
         if row["month"] != "1" or row["dep_delay"] in ("", "NA"):
             continue
         hour = (_FIRST_OF_JANUARY + int(row["day"]) - 1) * 24 + int(row["sched_dep_time"]) // 100 + _OFFSET_HOURS
         delay = int(float(row["dep_delay"]))
         key = (hour * 3600, row["origin"], row["carrier"])
-        flights, total, worst = found.get(key, (0, 0, delay))
-        found[key] = (flights + 1, total + delay, max(worst, delay))
-    return found
+        flights, total, worst = aggregates.get(key, (0, 0, delay))
+        aggregates[key] = (flights + 1, total + delay, max(worst, delay))
+    return aggregates
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where the aggregates and the oracle differ."""
+    """The difference between the aggregates and the oracle."""
 
     wrong_windows: frozenset[int]
     wrong_rows: int
@@ -42,7 +43,7 @@ class Difference:
 
 
 def compare(aggregates: Mapping[Key, Row], oracle: Mapping[Key, Row]) -> Difference:
-    """Every window and key of either side."""
+    """Compare every window and key of either side."""
     wrong = [key for key in aggregates.keys() | oracle.keys() if aggregates.get(key) != oracle.get(key)]
     none = (0, 0, 0)
     return Difference(

@@ -1,4 +1,4 @@
-"""A folder and a stack of a demo's own: cleared before, stopped after, one demo in it at a time."""
+"""A demo's own folder and stack: cleared before, stopped after, with one demo in it at a time."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from rich.console import Console
 
 from onceover.config.endpoints import home
 from onceover.errors import BusyError, OnceoverError, TerminalError, TransientError, UsageError
-from onceover_demo.supervised import end_left_behind
+from onceover_demo.supervised import kill_orphans
 from onceover_local.stack import Stack, surroundings
 from onceover_local.stack.files import write_whole
 from onceover_local.stack.place import Say
 
 
 def print_early_end(console: Console, what: str, error: OnceoverError, place: Path | None) -> None:
-    """What failed, and how to go on; `place` is the folder of the stack, if one was started."""
+    """Print the failure and what to do next; `place` is the folder of the stack, if one was started."""
     console.print(f"The {what} ended early: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
     if place is not None:
         console.print(
-            f"All that it started is stopped. Each server's log is in {place / 'log'}. "
-            "When the cause is gone, run the same command again: it starts from nothing.",
+            f"Every process that it started is stopped. Each server's log is in {place / 'log'}. "
+            "Fix the cause and run the same command again: it starts from nothing.",
             markup=False,
             highlight=False,
             soft_wrap=True,
@@ -33,16 +33,16 @@ def print_early_end(console: Console, what: str, error: OnceoverError, place: Pa
 
 
 def print_part(console: Console) -> Say:
-    """Prints what the stack says of its parts."""
+    """Return a function that prints the stack's progress, a line a part."""
     return lambda part, what: console.print(f"  {part:10} {what}", markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
 def own_stack(name: str, console: Console) -> Iterator[Stack]:
-    """The stack of `.local/NAME`, empty and down; down again at the end. What `make up` started is left alone.
+    """Yield the stack of `.local/NAME`, empty and down, and stop it at the end. `make up`'s stack is left alone.
 
-    Raises BusyError while another demo runs there, UsageError if the folder is nobody's that we know; any other error
-    of the demo as an OnceoverError.
+    Raises BusyError while another demo runs there, UsageError if no demo has made the folder, and any other error of
+    the demo as an OnceoverError.
     """
     place = Path(os.environ.get("ONCEOVER_LOCAL") or home() / ".local") / name
     os.environ["ONCEOVER_LOCAL"] = str(place)
@@ -59,19 +59,19 @@ def own_stack(name: str, console: Console) -> Iterator[Stack]:
         except BlockingIOError:
             raise BusyError(f"another demo is running in {place}; wait for its end, or set ONCEOVER_LOCAL") from None
         stack = Stack(place)
-        end_left_behind(place)  # of an earlier demo that was killed
+        kill_orphans(place)  # of an earlier demo that was killed
         stack.remove()
         try:
             yield stack
         except OnceoverError:
             raise
         except KeyboardInterrupt:
-            raise TransientError("somebody pressed Ctrl-C") from None
+            raise TransientError("interrupted by Ctrl-C") from None
         except Exception as error:
             log = place / "log" / "traceback.log"
             write_whole(log, traceback.format_exc())
-            said = " ".join(f"{type(error).__name__}: {error}".split())
-            raise TerminalError(f"{said} (the traceback is in {log})") from error
+            summary = " ".join(f"{type(error).__name__}: {error}".split())
+            raise TerminalError(f"{summary} (the traceback is in {log})") from error
         finally:
             with console.status("stopping what was started ..."):
                 stack.down()

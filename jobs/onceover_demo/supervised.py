@@ -18,8 +18,8 @@ from onceover.errors import TransientError
 from onceover.fault_points import STOP_AFTER, AnyStep
 
 
-def end_left_behind(local: Path) -> None:
-    """Kill ingest processes, held ones too, that a demo in that folder started and could not end."""
+def kill_orphans(local: Path) -> None:
+    """Kill ingest processes, held ones too, that an earlier demo in that folder left behind."""
     for process in psutil.process_iter(["cmdline"]):
         if not any(word.endswith("jobs/ingest.py") for word in process.info["cmdline"] or ()):
             continue
@@ -31,7 +31,7 @@ def end_left_behind(local: Path) -> None:
 
 
 class Running(Protocol):
-    """What is needed of a process; subprocess.Popen is one."""
+    """A process that was started; subprocess.Popen is one."""
 
     @property
     def pid(self) -> int: ...
@@ -43,7 +43,7 @@ Launch = Callable[[str, Sequence[str], Mapping[str, str], Path], Running]
 
 
 def launch_job(script: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Running:
-    """`jobs/SCRIPT` with these arguments as a process group of its own, its output appended to a log file."""
+    """Start `jobs/SCRIPT` with these arguments in a process group of its own, its output appended to a log file."""
     with log.open("ab") as output:
         return subprocess.Popen(
             [sys.executable, str(home() / "jobs" / script), *arguments],
@@ -63,7 +63,7 @@ class SupervisedJob:
         self._process: Running | None = None
 
     def start(self, stop_after: AnyStep | None = None, count: int = 1) -> None:
-        """Start it; with `stop_after` it will hold still when it has reached that step so many times."""
+        """Start the process; with `stop_after` it stops itself when it has reached that step `count` times."""
         environment = {STOP_AFTER: f"{stop_after}:{count}" if stop_after else ""}
         self._log.parent.mkdir(parents=True, exist_ok=True)
         self._process = self._launch(self._name, self._arguments, environment, self._log)
@@ -75,18 +75,19 @@ class SupervisedJob:
         return self._process.pid
 
     def wait_until_held(self, seconds: float, tick: Callable[[], None] = lambda: None) -> None:
-        """Until it has stopped itself at the step. Raises TransientError, with its last words, if it ended instead."""
+        """Wait until the process has stopped itself at the step. Raises TransientError, with the last line of its log,
+        if it ended instead."""
         deadline = time.monotonic() + seconds
         while psutil.Process(self.pid).status() != psutil.STATUS_STOPPED:
             if self._process is not None and self._process.poll() is not None:
-                raise TransientError(f"{self._name} ended with {self._process.poll()}: {self.last_words()}")
+                raise TransientError(f"{self._name} ended with {self._process.poll()}: {self.read_last_line()}")
             if time.monotonic() > deadline:
-                raise TransientError(f"{self._name} did not reach its step in {seconds:.0f} s: {self.last_words()}")
+                raise TransientError(f"{self._name} did not reach its step in {seconds:.0f} s: {self.read_last_line()}")
             tick()
             time.sleep(0.1)
 
     def kill(self) -> None:
-        """SIGKILL to the process group: driver, JVM and Python workers, as a machine's failure would have it."""
+        """Send SIGKILL to the process group: driver, JVM and Python workers, as in a machine's failure."""
         os.killpg(self.pid, signal.SIGKILL)
         if self._process is not None:
             self._process.wait(30)
@@ -95,26 +96,26 @@ class SupervisedJob:
         os.kill(self.pid, signal.SIGCONT)
 
     def stop(self, seconds: float = 60) -> int:
-        """SIGTERM, and its exit code: it finishes its batch first."""
+        """Send SIGTERM and return the exit code; the process finishes its batch first."""
         if self._process is None:
             raise TransientError(f"{self._name} was not started")
         os.kill(self.pid, signal.SIGTERM)
         return self._process.wait(seconds)
 
     def wait(self, seconds: float) -> int:
-        """Its exit code, once it ends by itself."""
+        """Wait until the process ends by itself, and return its exit code."""
         if self._process is None:
             raise TransientError(f"{self._name} was not started")
         return self._process.wait(seconds)
 
     def close(self) -> None:
-        """Leave nothing behind, whatever state it is in."""
+        """Kill the process if it still runs."""
         if self._process is not None and self._process.poll() is None:
             self.kill()
 
-    def last_words(self) -> str:
-        lines = self.everything_said().strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
+    def read_last_line(self) -> str:
+        lines = self.read_log().strip().splitlines()
+        return lines[-1] if lines else "its log is empty"
 
-    def everything_said(self) -> str:
+    def read_log(self) -> str:
         return self._log.read_text(errors="replace") if self._log.exists() else ""

@@ -1,7 +1,7 @@
-"""Runs the entries of `jobs/` as processes of their own on a Spark that is warm already, for kills by the dozen.
+"""Processes of the entries in `jobs/` on a Spark that is warm already, for kills by the dozen.
 
-The Spark is `warm_server`'s. All processes share one gateway to the JVM: only one may be working at a time, others held
-still. What a kill of the JVM besides leaves behind is the same, for it keeps nothing of the protocol.
+The Spark is `warm_server`'s. All processes share one gateway to the JVM: only one may work at a time, the others are
+stopped. Killing the JVM too would make no difference, for it keeps no state of the protocol.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from onceover.errors import TransientError
 QUICKLY = "--conf spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
 """Ten records need no optimizing compiler."""
 _AS_LARGE_ONES_ARE = "--conf spark.sql.codegen.wholeStage=true"
-"""What is killed here is compiled by Spark however small it is."""
+"""Small jobs are compiled by Spark as large ones are, so that a kill hits the same code."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class WarmJob:
 
 
 class WarmJobs:
-    """The side that starts and kills."""
+    """The client of `warm_server`, which starts processes and reads their exit codes."""
 
     def __init__(self, log: Path) -> None:
         with log.open("ab") as stderr:
@@ -69,21 +69,21 @@ class WarmJobs:
         self._read()
 
     def launch(self, script: str, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> WarmJob:
-        """A new process that runs that script; for `SupervisedJob`."""
-        asked = {"script": script, "arguments": list(arguments), "environment": dict(environment), "log": str(log)}
-        return WarmJob(int(self._ask(asked)), self)
+        """Start a process that runs the script; for `SupervisedJob`."""
+        request = {"script": script, "arguments": list(arguments), "environment": dict(environment), "log": str(log)}
+        return WarmJob(int(self._request(request)), self)
 
     def reap(self, pid: int) -> int:
-        """The exit code of a process that has ended, negative for a signal."""
-        return int(self._ask({"reap": pid}))
+        """Return the exit code of a process that has ended, negative for a signal."""
+        return int(self._request({"reap": pid}))
 
     def close(self) -> None:
         self._process.communicate(timeout=60)
 
-    def _ask(self, what: Mapping[str, Any]) -> str:
+    def _request(self, request: Mapping[str, Any]) -> str:
         stdin = self._process.stdin
         if stdin is not None:
-            stdin.write(json.dumps(what) + "\n")
+            stdin.write(json.dumps(request) + "\n")
             stdin.flush()
         return self._read()
 
@@ -91,5 +91,5 @@ class WarmJobs:
         stdout = self._process.stdout
         answer = stdout.readline().strip() if stdout is not None else ""
         if not answer:
-            raise TransientError("the warm Spark process has ended; its last words are in its log")
+            raise TransientError("the warm Spark process has ended; see the end of its log")
         return answer

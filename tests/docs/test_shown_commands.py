@@ -12,7 +12,7 @@ from tests.docs.shell import LINES, is_shell
 from tests.docs.steps import ELSEWHERE, JOBS, LOOKS
 
 from onceover_demo.__main__ import show
-from onceover_demo.story import Told
+from onceover_demo.story import DemoResult
 
 
 def test_every_shown_command_is_run_here_or_elsewhere() -> None:
@@ -36,7 +36,7 @@ def test_demo_table_is_shown_as_the_demo_prints_it() -> None:
     (table,) = [block for block in read("docs/development.md").blocks if block[0].startswith("January 2013")]
     checks = [line.removeprefix("yes ") for line in table if line.startswith("yes ")]
     printed = io.StringIO()
-    numbers = Told(
+    numbers = DemoResult(
         ingest={"late": 7},
         before={"wrong_windows": 65, "wrong_rows": 976, "largest_error": 15, "surplus_flights": 2_500},
         after={"wrong_windows": 0, "wrong_rows": 0, "largest_error": 0, "surplus_flights": 0},

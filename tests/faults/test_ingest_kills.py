@@ -129,7 +129,7 @@ def test_paused_driver_that_was_replaced_changes_nothing(lanes: Lanes, jobs: Job
     before = everything(lane)
     paused.resume()
     assert paused.wait(60) != 0
-    assert "taken over" in paused.everything_said()
+    assert "taken over" in paused.read_log()
     assert everything(lane) == before
     detection = lane.detect()
     assert len(lane.repair(detection.request_id or 0).confirmed) == 2
@@ -146,8 +146,8 @@ def test_second_driver_is_refused_while_the_first_lives(lanes: Lanes, jobs: Jobs
     wait_for(closed(lane), 120, "the first driver to be at work")
     second.start()
     assert second.wait(120) == 75
-    assert "log4j" not in second.everything_said(), "it is refused before Spark starts, whose first word that is"
-    assert "has a driver already" in second.last_words()
+    assert "log4j" not in second.read_log(), "it is refused before Spark starts, whose first word that is"
+    assert "has a driver already" in second.read_last_line()
     assert first.stop() == 0
 
 

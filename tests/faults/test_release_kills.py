@@ -35,7 +35,7 @@ def test_killed_release_resumes_at_its_step(lanes: Callable[..., Lane], jobs: Jo
 
     again = jobs(*arguments)
     again.start()
-    assert again.wait(120) == 0, again.last_words()
+    assert again.wait(120) == 0, again.read_last_line()
     assert quarantined(lane) == (4, 12)
     detection = lane.detect()
     if detection.request_id:

@@ -42,7 +42,7 @@ def test_killed_repair_is_finished_and_a_paused_one_is_void(lanes: Lanes, jobs: 
     before = everything(lane)
     paused.resume()
     assert paused.wait(60) == 0
-    assert "3 changed meanwhile" in paused.last_words()
+    assert "3 changed meanwhile" in paused.read_last_line()
     assert everything(lane) == before
     assert lane.detect().judged == 0
 

@@ -99,7 +99,7 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
     as_a_zip()
     ingest = jobs("ingest.py", "--pipeline", lane.name)
     ingest.start()
-    until(ingest, lambda: "nothing to read | lag 0:0 1:0 | idle, every window closed" in ingest.everything_said())
+    until(ingest, lambda: "nothing to read | lag 0:0 1:0 | idle, every window closed" in ingest.read_log())
     assert ingest.stop() == 0
     assert ids(lane) == lane.log().keys()
 
@@ -109,7 +109,7 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
     assert len(detection.failed) == WINDOWS
     repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(detection.request_id))
     repair.start()
-    assert repair.wait(PATIENCE) == 0, repair.everything_said()
+    assert repair.wait(PATIENCE) == 0, repair.read_log()
     with lane.opened() as context:
         confirmation = repair_service.confirm(context, detection.request_id or 0)
     assert len(confirmation.confirmed) == WINDOWS
@@ -145,7 +145,7 @@ def until(job: SupervisedJob, so: Callable[[], bool]) -> None:
     try:
         wait_for(so, PATIENCE, "ingest to get there")
     except TransientError as error:
-        raise AssertionError(job.everything_said()) from error
+        raise AssertionError(job.read_log()) from error
 
 
 def batches(lane: Lane, step: str) -> int:

@@ -1,1 +1,1 @@
-"""What an offset store decides: the experiments that tell the ways to commit apart, on the real broker."""
+"""Experiments on the real broker that show what each way to commit offsets loses and repeats."""

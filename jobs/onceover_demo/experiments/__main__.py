@@ -1,6 +1,7 @@
-"""`make experiments`: what each way to keep offsets does to a job that is stopped or killed, beside what was published.
+"""The entry of `make experiments`: what each way to keep offsets loses and repeats when a job is stopped or killed,
+beside the published numbers.
 
-Exit 0 only if every count is what it must be. `.local/experiments/report.json` has them all.
+Exit 0 only if every count is as expected. `.local/experiments/report.json` has all of them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ Task = Callable[[stores.Make], Row]
 
 
 def main() -> int:
-    """Run them in `.local/experiments`, a place of its own."""
+    """Run the experiments in `.local/experiments`, a folder of their own."""
     console, rows, place, ended = Console(), list[Row](), None, False
     try:
         with own_stack("experiments", console) as stack:
@@ -73,54 +74,54 @@ def _run(console: Console, stack: Stack) -> Iterator[Row]:
     stack.up({*GROUPS, "zookeeper", "hbase"} - {"airflow"}, say=print_part(console))
     upgrade_schema(address("postgres"))
     console.rule("[bold]1. enable.auto.commit=true, stopped after 10 s", align="left")
-    one = auto_commit.run()
-    yield Row("1 auto-commit", "100,006 records, 2 s, 50/s", one.outcome.lost, one.outcome.repeated, "records missing",
-              one.right, f"CURRENT-OFFSET {one.current_offset:,}, LOG-END-OFFSET {one.log_end_offset:,}, "
-              f"processed {one.outcome.processed:,}")  # fmt: skip
+    auto = auto_commit.run()
+    yield Row("1 auto-commit", "100,006 records, 2 s, 50/s", auto.outcome.lost, auto.outcome.repeated,
+              "records missing", auto.right, f"CURRENT-OFFSET {auto.current_offset:,}, LOG-END-OFFSET "
+              f"{auto.log_end_offset:,}, processed {auto.outcome.processed:,}")  # fmt: skip
     console.rule("[bold]2. committed when the next batch starts, one kill", align="left")
     for interval, rate in late_commit.SETTINGS:
-        two = late_commit.run(interval, rate)
-        yield Row("2 commit late", f"{interval:g} s, {rate}/s", two.outcome.lost, two.outcome.repeated,
-                  f"{two.predicted:,} repeated", two.right, "4 x interval x rate")  # fmt: skip
+        late = late_commit.run(interval, rate)
+        yield Row("2 commit late", f"{interval:g} s, {rate}/s", late.outcome.lost, late.outcome.repeated,
+                  f"{late.predicted:,} repeated", late.right, "4 x interval x rate")  # fmt: skip
     console.rule("[bold]3. SEO: an offset file after each batch; 4. ours: SIGKILL at every step", align="left")
-    yield from _side_by_side(stack, [*_every_store(), *_seo()])
+    yield from _run_in_lanes(stack, [*_every_store(), *_seo()])
 
 
 def _seo() -> Iterator[Task]:
     for interval, rate in stores.SETTINGS:
 
         def stopped(make: stores.Make, interval: float = interval, rate: int = rate) -> Row:
-            found = stores.stop_politely(make, interval, rate)
-            return Row("3 SEO, stopped", f"{interval:g} s, {rate:,}/s", found.outcome.lost, found.outcome.repeated,
-                       "0 lost, 0 repeated", found.right, f"stopped with {found.left:,} left")  # fmt: skip
+            result = stores.stop_politely(make, interval, rate)
+            return Row("3 SEO, stopped", f"{interval:g} s, {rate:,}/s", result.outcome.lost, result.outcome.repeated,
+                       "0 lost, 0 repeated", result.right, f"stopped with {result.left:,} left")  # fmt: skip
 
         yield stopped
 
     def killed(make: stores.Make) -> Row:
-        found = stores.kill_between_batch_and_file(make)
-        right = found.right and found.findings == {Kind.DUPLICATED}
-        return _of_killed("3 SEO, killed", "after the batch, before the file", found, "that batch repeats", right)
+        result = stores.kill_between_batch_and_file(make)
+        right = result.right and result.findings == {Kind.DUPLICATED}
+        return _make_row("3 SEO, killed", "after the batch, before the file", result, "that batch repeats", right)
 
     yield killed
 
 
 def _every_store() -> Iterator[Task]:
-    """The two that are killed 20 times over come first, so that the lanes end together."""
+    """Yield a task for each store, first the two that are killed 20 times over, so that the lanes end together."""
     for store, times in [
         *((s, 20) for s in TWENTY),
         *((s, 1) for s in sorted(set(OFFSET_STORES) - {"none", *TWENTY})),
     ]:
 
         def killed(make: stores.Make, store: str = store, times: int = times) -> Row:
-            found = stores.kill_at(make, store, tuple(Step) * times)
+            result = stores.kill_at(make, store, tuple(Step) * times)
             setting = f"{store}, each step " + ("once" if times == 1 else f"{times} times")
-            return _of_killed("4 ours", setting, found, "-", found.right)
+            return _make_row("4 ours", setting, result, "-", result.right)
 
         yield killed
 
 
-def _side_by_side(stack: Stack, tasks: Sequence[Task]) -> Iterator[Row]:
-    """Two lanes, each with a warm Spark of its own: most of a kill's time is waiting for the dead driver's lease."""
+def _run_in_lanes(stack: Stack, tasks: Sequence[Task]) -> Iterator[Row]:
+    """Run in two lanes with a warm Spark each, as a kill mostly waits for the dead driver's lease."""
     folder, log = stack.local / "pipelines", stack.local / "log"
     folder.mkdir(exist_ok=True)
     os.environ["ONCEOVER_PIPELINES"] = str(folder)
@@ -146,10 +147,10 @@ def _side_by_side(stack: Stack, tasks: Sequence[Task]) -> Iterator[Row]:
         del os.environ["ONCEOVER_PIPELINES"]
 
 
-def _of_killed(experiment: str, setting: str, killed: stores.Killed, published: str, right: bool) -> Row:
-    found = ", ".join(sorted(killed.findings)) or "nothing"
+def _make_row(experiment: str, setting: str, killed: stores.KillResult, published: str, right: bool) -> Row:
+    findings = ", ".join(sorted(killed.findings)) or "nothing"
     after = "0 repeated after the repair" if killed.repaired else "WRONG after the repair"
-    note = f"{killed.kills} kills, {killed.predicted:,} repeated predicted; found: {found}; {after}"
+    note = f"{killed.kills} kills, {killed.predicted:,} repeated predicted; found: {findings}; {after}"
     return Row(experiment, setting, killed.raw.lost, killed.raw.repeated, published, right, note)
 
 

@@ -1,7 +1,7 @@
 """The second experiment: each batch's offsets are committed asynchronously, when the next batch starts.
 
-`python -m onceover_demo.experiments.late_commit` is one such consumer: killed after a batch, before the next one, it
-repeats exactly that batch.
+`python -m onceover_demo.experiments.late_commit` is one such consumer. A consumer that is killed after a batch, before
+the next one, repeats exactly that batch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import psutil
 from confluent_kafka import Consumer, TopicPartition
 
 from onceover.config.endpoints import address
-from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Seen, create, number_in, produce, seen
+from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Outcome, count_outcome, create, parse_number, produce
 from onceover_local.stack.process import wait_for
 
 SETTINGS = ((1.0, 50), (2.0, 50), (2.0, 100), (4.0, 50), (5.0, 100))
@@ -28,12 +28,12 @@ BATCHES_BEFORE_THE_KILL = 3
 
 
 @dataclass(frozen=True, slots=True)
-class LateCommitted:
-    """One setting: interval in seconds, rate in records per second and Kafka partition."""
+class LateCommitResult:
+    """The result of one setting: interval in seconds, rate in records per second and Kafka partition."""
 
     interval: float
     rate: int
-    outcome: Seen
+    outcome: Outcome
 
     @property
     def predicted(self) -> int:
@@ -45,8 +45,8 @@ class LateCommitted:
         return self.outcome.repeated == self.predicted and self.outcome.lost == 0
 
 
-def run(interval: float, rate: int, records: int = 100_000) -> LateCommitted:
-    """One kill after some batches, then a second process reads the rest."""
+def run(interval: float, rate: int, records: int = 100_000) -> LateCommitResult:
+    """Kill a consumer after some batches, then read the rest with a second process."""
     topic = create("late_commit")
     produce(topic, range(records))
     with tempfile.TemporaryDirectory(prefix="onceover-experiment-") as folder:
@@ -61,7 +61,7 @@ def run(interval: float, rate: int, records: int = 100_000) -> LateCommitted:
         first.wait()
         if code := _start(topic, log, 0.0, records, 0).wait():
             raise RuntimeError(f"the second consumer ended with {code}")
-        return LateCommitted(interval, rate, seen(map(int, log.read_text().split()), records))
+        return LateCommitResult(interval, rate, count_outcome(map(int, log.read_text().split()), records))
 
 
 def _start(topic: str, log: Path, interval: float, most: int, hold_after: int) -> subprocess.Popen[bytes]:
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("log", type=Path)
     parser.add_argument("interval", type=float)
     parser.add_argument("most", type=int, help="records of one Kafka partition in one batch")
-    parser.add_argument("hold_after", type=int, help="batches after which to hold still, to be killed; 0 is never")
+    parser.add_argument("hold_after", type=int, help="batches after which to stop, to be killed; 0 is never")
     chosen = parser.parse_args(arguments)
     sources = [TopicPartition(chosen.topic, p) for p in range(KAFKA_PARTITIONS)]
     answered: list[object] = []
@@ -95,7 +95,7 @@ def main(arguments: list[str]) -> None:
     with chosen.log.open("a") as log:
         while any(at[p] < ends[p] for p in at):
             started, committing = time.monotonic(), len(answered)
-            if batches:  # of the batch before
+            if batches:  # the previous batch's offsets
                 consumer.commit(offsets=[TopicPartition(chosen.topic, p, o) for p, o in at.items()], asynchronous=True)
             until = {p: min(at[p] + chosen.most, ends[p]) for p in at}
             while any(at[p] < until[p] for p in at):
@@ -104,7 +104,7 @@ def main(arguments: list[str]) -> None:
                     continue
                 p, offset = message.partition() or 0, message.offset() or 0
                 if offset < until[p]:
-                    log.write(f"{number_in(message)}\n")
+                    log.write(f"{parse_number(message)}\n")
                     at[p] = offset + 1
                 else:  # of the next batch: fetched too early, and read again by it
                     consumer.pause([TopicPartition(chosen.topic, p)])

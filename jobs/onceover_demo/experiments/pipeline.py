@@ -1,4 +1,4 @@
-"""A pipeline of ours over such a topic: ingested by real processes that are killed, its raw counted line by line."""
+"""A pipeline over an experiment's topic: ingested by real processes that are killed, its raw counted line by line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from onceover.kafka import Topic
 from onceover.model.window import WindowRange, from_ms
 from onceover.raw.hdfs import SmallFiles
 from onceover.repair import service as repair_service
-from onceover_demo.experiments.topic import KAFKA_PARTITIONS, NOON_MS, Seen, create, seen
+from onceover_demo.experiments.topic import KAFKA_PARTITIONS, NOON_MS, Outcome, count_outcome, create
 from onceover_demo.supervised import Launch, SupervisedJob, launch_job
 
 PATIENCE_SECONDS = 600.0
@@ -49,7 +49,7 @@ max_records_per_batch = {most}
 
 @dataclass(slots=True)
 class Trial:
-    """One pipeline. `most` is what a batch may read, `interval` seconds lie between two."""
+    """One pipeline. `most` is how many records a batch may read, `interval` the seconds between two batches."""
 
     pipelines: Path
     log: Path
@@ -70,26 +70,26 @@ class Trial:
         self.job = SupervisedJob("ingest.py", ["--pipeline", self.name], self.log / f"{self.name}.log", self.launch)
 
     def kill_after(self, step: Step, count: int = 1) -> None:
-        """One run of ingest that is killed whole when it has reached that step so often."""
+        """Run ingest, and kill its process group when it has reached that step `count` times."""
         self.job.start(stop_after=step, count=count)
         self.job.wait_until_held(PATIENCE_SECONDS)
         self.job.kill()
 
     def drain(self) -> None:
-        """One run of ingest that reads all there is, closes every window, and is stopped politely."""
+        """Run ingest until it has read everything and closed every window, then stop it with SIGTERM."""
         self._run_until(self._is_drained)
 
     def stop_after_batches(self, batches: int) -> None:
-        """One run of ingest that is stopped politely after so many batches."""
+        """Run ingest for so many batches, then stop it with SIGTERM."""
         already = self._landed_batches()
         self._run_until(lambda: self._landed_batches() >= already + batches)
 
-    def in_raw(self) -> Seen:
-        """What the window files hold, read as bytes: no ID and no ledger is asked."""
-        return seen(self._numbers(), self.produced)
+    def count_raw(self) -> Outcome:
+        """Count the numbers in the window files, read as bytes, without any ID or the ledger."""
+        return count_outcome(self._numbers(), self.produced)
 
-    def in_aggregates(self) -> tuple[int, int]:
-        """Records and their sum, as a reader sees them."""
+    def count_aggregates(self) -> tuple[int, int]:
+        """Return the number of records and their sum, as a reader sees them."""
         with open_ledger("experiments") as ledger:
             row = ledger.execute(
                 f"SELECT coalesce(sum(records), 0)::bigint AS n, coalesce(sum(total), 0)::bigint AS t "
@@ -98,22 +98,24 @@ class Trial:
         return (row["n"], row["t"]) if row else (0, 0)
 
     def repair(self) -> detection_service.Detection:
-        """Detect, rebuild what is wrong, confirm; what was found."""
+        """Detect, rebuild the failed windows and confirm. Returns the detection."""
         start = from_ms(NOON_MS)
         window_range = WindowRange(start, start + timedelta(minutes=10), 5)
         with open_pipeline(self.name, "experiments") as context:
-            found = detection_service.detect(context, who="experiment", why="an experiment", window_range=window_range)
-            if found.request_id is not None:
-                arguments = ["--pipeline", self.name, "--request", str(found.request_id)]
+            detection = detection_service.detect(
+                context, who="experiment", why="an experiment", window_range=window_range
+            )
+            if detection.request_id is not None:
+                arguments = ["--pipeline", self.name, "--request", str(detection.request_id)]
                 job = SupervisedJob("repair.py", arguments, self.log / f"{self.name}.log", self.launch)
                 job.start()
                 if code := job.wait(PATIENCE_SECONDS):
-                    raise TransientError(f"the repair of {self.name} ended with {code}: {job.last_words()}")
-                repair_service.confirm(context, found.request_id)
-        return found
+                    raise TransientError(f"the repair of {self.name} ended with {code}: {job.read_last_line()}")
+                repair_service.confirm(context, detection.request_id)
+        return detection
 
-    def lag(self) -> int:
-        """Offsets that no batch has landed yet."""
+    def read_lag(self) -> int:
+        """Count the offsets that no batch has landed yet."""
         with open_pipeline(self.name, "experiments") as context:
             isolation = context.pipeline.ingest.isolation
             with closing(Topic(context.address("kafka"), self.name, isolation, {})) as topic:
@@ -130,8 +132,8 @@ class Trial:
         folder = f"/onceover/raw/{self.name}/2026-03-01"
         for name in files.names(folder):
             for line in (files.read(f"{folder}/{name}") or b"").split(b"\n"):
-                if found := _LINE.search(line):
-                    yield int(found[1])
+                if match := _LINE.search(line):
+                    yield int(match[1])
 
     def _landed_batches(self) -> int:
         with open_ledger("experiments") as ledger:
@@ -145,14 +147,14 @@ class Trial:
             row = ledger.execute(
                 "SELECT every_window_closed AS closed FROM onceover.pipeline WHERE name = %s", [self.name]
             ).fetchone()
-        return bool(row and row["closed"]) and self.lag() == 0
+        return bool(row and row["closed"]) and self.read_lag() == 0
 
     def _run_until(self, done: Callable[[], bool]) -> None:
         self.job.start()
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not done():
             if time.monotonic() > deadline:
-                raise TransientError(f"{self.name} did not get there: {self.job.last_words()}")
+                raise TransientError(f"{self.name} was not done in time; its log ends: {self.job.read_last_line()}")
             time.sleep(0.1)
         if code := self.job.stop(PATIENCE_SECONDS):
-            raise TransientError(f"{self.name} ended with {code}: {self.job.last_words()}")
+            raise TransientError(f"{self.name} ended with {code}: {self.job.read_last_line()}")

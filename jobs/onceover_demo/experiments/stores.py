@@ -1,4 +1,4 @@
-"""The third and the fourth experiment: our pipeline over each offset store, stopped politely and killed."""
+"""The third and the fourth experiment: Onceover's pipeline over each offset store, stopped by SIGTERM and killed."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 from onceover.fault_points import Step
 from onceover_demo.experiments.pipeline import Trial
-from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Seen, produce
+from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Outcome, produce
 
 Make = Callable[..., Trial]
-"""A Trial from its store and settings."""
+"""A function that makes a Trial from its store and settings."""
 
 SETTINGS = ((1.0, 1000), (1.0, 2000), (2.0, 1500), (2.0, 2500), (4.0, 2000))
-EACH = 40  # records that a killed run finds
+EACH = 40  # new records before each kill
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
-    """One setting of the third experiment, stopped politely when so many records were `left`, and started again."""
+class StopResult:
+    """The result of one setting of the third experiment: stopped when so many records were `left`, then restarted."""
 
     interval: float
     rate: int
     left: int
-    outcome: Seen
+    outcome: Outcome
 
     @property
     def right(self) -> bool:
@@ -31,23 +31,23 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
-class Killed:
-    """A pipeline whose processes were killed so often: what raw then held, what was found, what the repair left.
+class KillResult:
+    """The result of a number of kills: the lines in raw, the findings, and the aggregates after the repair.
 
-    `raw` counts lines, so records that stand there twice are `repeated`; `predicted` is how many that must be.
+    `raw` counts lines, so records with two lines are `repeated`; `predicted` is the expected number of those.
     `repaired` is whether the aggregates hold each record once.
     """
 
     store: str
     kills: int
     predicted: int
-    raw: Seen
+    raw: Outcome
     findings: frozenset[str]
     repaired: bool
 
     @property
     def right(self) -> bool:
-        """Nothing is lost, what is repeated was found, and the repair removed it."""
+        """Whether nothing is lost, and all repeated records were found and removed by the repair."""
         return (
             self.raw.lost == 0
             and self.raw.repeated == self.predicted
@@ -56,38 +56,38 @@ class Killed:
         )
 
 
-def stop_politely(make: Make, interval: float, rate: int, records: int = 100_000) -> Stopped:
-    """SEO: offsets in a local file, written after each batch; a graceful stop after two batches, then the rest."""
+def stop_politely(make: Make, interval: float, rate: int, records: int = 100_000) -> StopResult:
+    """Run SEO's way, with offsets in a local file written after each batch: stop gracefully, then read the rest."""
     trial = make("file", interval=interval, most=int(KAFKA_PARTITIONS * interval * rate))
     trial.produced = produce(trial.name, range(records))
     trial.stop_after_batches(1)
-    left = trial.lag()
+    left = trial.read_lag()
     trial.drain()
-    return Stopped(interval, rate, left, trial.in_raw())
+    return StopResult(interval, rate, left, trial.count_raw())
 
 
-def kill_between_batch_and_file(make: Make, most: int = 4_000, records: int = 100_000) -> Killed:
-    """SEO's extreme case: killed after the second batch and before its offset file. Exactly that batch repeats."""
+def kill_between_batch_and_file(make: Make, most: int = 4_000, records: int = 100_000) -> KillResult:
+    """Run SEO's extreme case: a kill after the second batch, before its offset file. Exactly that batch repeats."""
     trial = make("file", most=most)
     trial.produced = produce(trial.name, range(records))
     trial.kill_after(Step.LANDED, count=2)
     return _end(trial, 1, most)
 
 
-def kill_at(make: Make, store: str, steps: Sequence[Step] = tuple(Step)) -> Killed:
-    """Killed once at each of these steps, with new records before each; then drained, judged and repaired."""
+def kill_at(make: Make, store: str, steps: Sequence[Step] = tuple(Step)) -> KillResult:
+    """Kill ingest once at each of these steps, with new records before each; then drain, judge and repair."""
     trial = make(store, interval=0.2)
     for step in steps:
         first = trial.produced
         trial.produced += produce(trial.name, range(first, first + EACH))
         trial.kill_after(step)
-    return _end(trial, len(steps), predicted(store, steps))
+    return _end(trial, len(steps), predict_repeated(store, steps))
 
 
-def predicted(store: str, steps: Sequence[Step]) -> int:
-    """How many lines raw holds too many after kills at these steps: what was appended and is read again is there twice.
+def predict_repeated(store: str, steps: Sequence[Step]) -> int:
+    """Predict the surplus lines in raw after kills at these steps: records that were appended and are read again.
 
-    A batch reads all there is: what the killed ones before it have left, and the new records.
+    A batch reads everything that waits: the records that killed batches have left, and the new ones.
     """
     waiting = repeated = 0
     for step in steps:
@@ -100,10 +100,10 @@ def predicted(store: str, steps: Sequence[Step]) -> int:
     return repeated
 
 
-def _end(trial: Trial, kills: int, repeated: int) -> Killed:
+def _end(trial: Trial, kills: int, repeated: int) -> KillResult:
     trial.drain()
-    raw = trial.in_raw()
-    found = trial.repair()
-    kinds = {str(f.kind) for failed in found.failed for f in failed.findings}
+    raw = trial.count_raw()
+    detection = trial.repair()
+    kinds = {str(f.kind) for failed in detection.failed for f in failed.findings}
     right = (trial.produced, trial.produced * (trial.produced - 1) // 2)
-    return Killed(trial.store, kills, repeated, raw, frozenset(kinds), trial.in_aggregates() == right)
+    return KillResult(trial.store, kills, repeated, raw, frozenset(kinds), trial.count_aggregates() == right)

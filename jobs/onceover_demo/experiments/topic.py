@@ -1,4 +1,4 @@
-"""A topic of numbered records, and counting what became of them without any help of the pipeline's."""
+"""A topic of numbered records, and a count of their outcome without the pipeline's help."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPREAD_MS = 600_000
 
 
 def create(prefix: str) -> str:
-    """A new topic of 4 Kafka partitions; its name."""
+    """Create a topic of 4 Kafka partitions and return its name."""
     name = f"{prefix}_{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": address("kafka")})
     config = {"retention.ms": "-1"}
@@ -29,7 +29,7 @@ def create(prefix: str) -> str:
 
 
 def produce(topic: str, numbers: Iterable[int]) -> int:
-    """One record a number, in turn over the Kafka partitions, of ten minutes of event time; returns how many."""
+    """Send one record a number, in turn over Kafka partitions, within ten minutes of event time; return how many."""
     producer = Producer({"bootstrap.servers": address("kafka"), "linger.ms": 20})
     count = 0
     for n in numbers:
@@ -42,22 +42,22 @@ def produce(topic: str, numbers: Iterable[int]) -> int:
     return count
 
 
-def number_in(message: Any) -> int:
-    """The number of a record that a consumer was given."""
-    found: int = json.loads(message.value())["n"]
-    return found
+def parse_number(message: Any) -> int:
+    """Return the number of a consumed record."""
+    number: int = json.loads(message.value())["n"]
+    return number
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """How often records were processed: `lost` never, `repeated` once too often, each further time counts again."""
+class Outcome:
+    """Counts of processed records: `lost` were never processed, `repeated` counts each time beyond the first."""
 
     processed: int
     lost: int
     repeated: int
 
 
-def seen(processed: Iterable[int], produced: int) -> Seen:
-    """Of the numbers that were processed, out of those from 0 on that were produced."""
+def count_outcome(processed: Iterable[int], produced: int) -> Outcome:
+    """Count the outcome of the numbers from 0 to `produced`, exclusive, of which some were processed."""
     times = Counter(processed)
-    return Seen(times.total(), produced - len(times), times.total() - len(times))
+    return Outcome(times.total(), produced - len(times), times.total() - len(times))
