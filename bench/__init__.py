@@ -1,1 +1,1 @@
-"""HOW FAST: each peer side by side, in one run, correctness first."""
+"""Benchmarks: each beside a peer in one run, correctness first."""

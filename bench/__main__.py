@@ -1,4 +1,4 @@
-"""`make bench` runs all, `make bench NAME=x` one; BENCH=quick shortens. A stack of its own is started and stopped."""
+"""The entry of `make bench`: runs all benchmarks, or one with NAME=x, on a stack of its own; BENCH=quick shortens."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
 def main(names: list[str]) -> int:
     unknown = [name for name in names if name not in BENCHES]
     if unknown:
-        print(f"there is no benchmark {unknown[0]}; there are {', '.join(BENCHES)}", file=sys.stderr)
+        print(f"unknown benchmark {unknown[0]}; choose one of: {', '.join(BENCHES)}", file=sys.stderr)
         return 2
     surroundings.leave()
     place = results() / "stack"

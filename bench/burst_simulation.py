@@ -1,4 +1,4 @@
-"""Batches under a load that comes and goes, simulated to the millisecond: nothing here depends on the machine.
+"""Batches under a varying load, simulated to the millisecond, independent of the machine.
 
 A batch is submitted every interval and waits in a FIFO queue; it takes its records from the log when it is submitted,
 and its processing takes time in proportion to them, give or take seeded noise, and what every batch takes.
@@ -39,7 +39,7 @@ class FixedLimit(NoControl):
 @dataclass(slots=True)
 class SparksEstimator:
     """DStreams' back-pressure: the PID estimate, made when a batch is done and used from the next submission on. Before
-    the second one is done it says nothing, and Spark reads without a limit unless it is given one."""
+    the second batch is done there is no estimate, and Spark reads without a limit unless one is configured."""
 
     first: float = float("inf")
     estimator: PidEstimator = field(default_factory=lambda: PidEstimator(INTERVAL_MS, least=100))
@@ -50,8 +50,8 @@ class SparksEstimator:
 
     def ended(self, timing: Timing) -> None:
         ended = timing.ended_ms or 0.0
-        found = self.estimator.compute(ended, timing.elements, ended - timing.started_ms, timing.delay_ms)
-        self.rate = found if found is not None else self.rate
+        rate = self.estimator.compute(ended, timing.elements, ended - timing.started_ms, timing.delay_ms)
+        self.rate = rate if rate is not None else self.rate
 
 
 @dataclass(slots=True)
@@ -76,8 +76,8 @@ def simulate(
     seed: int = 1,
     overhead_ms: int = 0,
 ) -> Outcome:
-    """`capacity` is what can be processed at that ms, in records a second; `noise` the share by which a batch's work
-    varies; `overhead_ms` what a batch takes besides, however small it is."""
+    """Simulate batches. `capacity` is in records a second at that ms, `noise` is the share by which a batch's work
+    varies, and `overhead_ms` is the fixed time of a batch of any size."""
     chance, outcome = random.Random(seed), Outcome()
     produced = 0.0
     taken = 0
@@ -111,7 +111,7 @@ def simulate(
 
 
 def batches_until_read(backlog: Sequence[int], most: int, *, fair: bool) -> int:
-    """How many batches of at most that many offsets it takes to read what each Kafka partition has."""
+    """Count the batches of at most `most` offsets that read each Kafka partition's backlog."""
     at, end, batches = dict.fromkeys(range(len(backlog)), 0), dict(enumerate(backlog)), 0
     while at != end:
         at.update({r.source.kafka_partition: r.end for r in plan_ranges("00000000", at, end, most, fair=fair)})

@@ -1,4 +1,4 @@
-"""Bursts that are larger than what can be processed: how long batches wait, by who decides what a batch may hold.
+"""Bursts above the capacity: how long batches wait, by the rule that limits a batch.
 
 A producer writes to a real topic for the first half of every 10 s. Batches are submitted every second by the driver's
 own `Submissions`, read by a client and worked on for a time in proportion to their records. The load is scaled to what
@@ -43,7 +43,7 @@ _BLOCK = b"x" * 32_768  # hashed once a record, without Python's lock
 
 @dataclass(slots=True)
 class Measured:
-    """Delays in ms, one a batch; what was processed; and how it went."""
+    """Delays in ms, one a batch; the number of processed records; and the course over time."""
 
     delays: list[float] = field(default_factory=list)
     largest_queue: int = 0
@@ -53,7 +53,7 @@ class Measured:
 
 
 def run() -> tuple[list[Row], list[str]]:
-    """Rows for `bench.table.show`, and what is worth saying beside them."""
+    """Return rows for `bench.table.show`, and notes to print below them."""
     quick = os.environ.get("BENCH") == "quick"
     seconds, times = (30, 1) if quick else (120, 5)
     capacity = _capacity()
@@ -63,12 +63,12 @@ def run() -> tuple[list[Row], list[str]]:
         "fixed limit": lambda: FixedLimit(capacity),
         "no control": NoControl,
     }
-    found: dict[str, list[Measured]] = {name: [] for name in paces}
+    measured: dict[str, list[Measured]] = {name: [] for name in paces}
     for turn in range(times):
         for name, make in paces.items():
             print(f"  bursts {turn + 1}/{times}: {name}, {seconds} s", flush=True)
-            found[name].append(_measure(make(), capacity / SPARE, seconds))
-    plot({name: runs[-1].course for name, runs in found.items()}, "bursts")
+            measured[name].append(_measure(make(), capacity / SPARE, seconds))
+    plot({name: runs[-1].course for name, runs in measured.items()}, "bursts")
     rows = []
     for what, of, unit in (
         ("mean delay", lambda m: mean(m.delays), "ms"),
@@ -77,7 +77,7 @@ def run() -> tuple[list[Row], list[str]]:
         ("largest queue", lambda m: m.largest_queue, "batches"),
         ("processed", lambda m: m.processed / m.seconds, "records/s"),
     ):
-        middle = {name: float(median(map(of, runs))) for name, runs in found.items()}
+        middle = {name: float(median(map(of, runs))) for name, runs in measured.items()}
         for peer in list(paces)[1:]:
             ratio = middle["ours"] / middle[peer] if middle[peer] else nan
             goal, met = "reported", True
@@ -91,13 +91,13 @@ def run() -> tuple[list[Row], list[str]]:
     rows.append(Row(of_shares, fair, plain, "plain shares", "", fair / plain, "reported", True, True, 1))
     return rows, [
         f"{capacity:,.0f} records/s can be processed; mean load {capacity / SPARE:,.0f}/s; {seconds} s each",
-        "each offset that was processed was the next one, or this would have ended; bursts.png and bursts.csv show how",
+        "each processed offset was checked to be the next one; bursts.png and bursts.csv show the course over time",
     ]
 
 
 def _measure(pace: Pace, load: float, seconds: int) -> Measured:
-    """Every record is processed once, in order, or this raises."""
-    stop, found = threading.Event(), Measured()
+    """Process records and measure the delays. Raises AssertionError unless every record is processed once, in order."""
+    stop, measured = threading.Event(), Measured()
     with _topic() as (name, topic, consumer):
         # A process of its own: within this one it would take the interpreter from the work that is measured.
         producer = multiprocessing.get_context("spawn").Process(
@@ -114,19 +114,19 @@ def _measure(pace: Pace, load: float, seconds: int) -> Measured:
                     end = submitted.ranges[0].end
                     _process(consumer, at, end)
                     at = end
-                found.delays.append(waited * 1000)
-                found.largest_queue = max(found.largest_queue, submissions.waiting)
-                found.course.append(
+                measured.delays.append(waited * 1000)
+                measured.largest_queue = max(measured.largest_queue, submissions.waiting)
+                measured.course.append(
                     Moment(time.monotonic() - begun, submitted.rate or nan, topic.facts().end[0] - at, waited * 1000)
                 )
             submissions.wait(stop)
-        found.processed, found.seconds = at, time.monotonic() - begun
+        measured.processed, measured.seconds = at, time.monotonic() - begun
         producer.join()
-    return found
+    return measured
 
 
 def _capacity() -> float:
-    """Records a second that are read and worked on, nothing else to do."""
+    """Measure the records a second that are read and worked on without any wait."""
     with _topic() as (name, _, consumer):
         _produce(name, 20_000, 1, bursts=False)
         _process(consumer, 0, 2_000)
@@ -140,10 +140,10 @@ def _process(consumer: Consumer, start: int, end: int) -> None:
     while at < end:
         messages = consumer.consume(min(500, end - at), timeout=10)
         if not messages:
-            raise TimeoutError(f"offset {at} did not come")
+            raise TimeoutError(f"offset {at} did not arrive in time")
         for message in messages:
             if message.offset() != at:
-                raise AssertionError(f"offset {message.offset()} came where {at} is due")
+                raise AssertionError(f"offset {message.offset()} arrived instead of {at}")
             hashlib.sha256(_BLOCK).digest()
             at += 1
 

@@ -64,7 +64,7 @@ Said = tuple[dict[datetime, Digest], list[str]]
 
 
 def run() -> tuple[list[Row], list[str]]:
-    """Rows for `bench.table.show`, and what is worth saying beside them."""
+    """Return rows for `bench.table.show`, and notes to print below them."""
     folder = results() / "pipelines"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{NAME}.toml").write_text(TOML)
@@ -128,7 +128,7 @@ def _compared(
 
 
 def _ingested(spark: SparkSession, context: PipelineContext) -> RegisteredPipeline:
-    """Everything landed, and every window closed."""
+    """Land everything and close every window."""
     pipeline, ledger = context.pipeline, context.ledger
     with open_source(context) as (topic, offsets):
         known = register_pipeline(ledger, pipeline, check_contract(spark, pipeline.contract))

@@ -1,8 +1,8 @@
 """Detection on a year of windows, and on a month of real window files beside a scan of all raw with DuckDB.
 
-Ours reads the ledger, and the lengths of files whose windows are not certified. The peer reads every line of every file
-and finds which IDs stand twice, which lines are of another window, and where there are more or fewer lines than the
-aggregates count: what can be known without a ledger. Its files lie on the local disk; fetching them is told apart.
+Onceover reads the ledger, and the lengths of files whose windows are not certified. The peer reads every line of every
+file and finds repeated IDs, lines of another window, and windows with more or fewer lines than the aggregates count:
+all that is detectable without a ledger. Its files are on the local disk; the time to fetch them is reported separately.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OF_PIPELINE = {Kind.UNFINISHED_BATCH, Kind.HOLE}
 
 
 def run() -> tuple[list[Row], list[str]]:
-    """Rows for `bench.table.show`, and what is worth saying beside them."""
+    """Return rows for `bench.table.show`, and notes to print below them."""
     with connect(address("postgres"), "onceover bench") as connection:
         month, month_notes = _month(connection)
         year, year_notes = _year(connection)
@@ -132,27 +132,27 @@ def _month(connection: Connection) -> tuple[Row, list[str]]:
 
 
 def _is_exact(ledger: LargeLedger, seen: Look) -> bool:
-    """Exactly what is planted, and nothing about any other window."""
-    found = {j.evidence.window_start: frozenset(f.kind for f in j.findings) for j in seen.judgements if j.findings}
-    return found == ledger.expected() and {f.kind for f in seen.findings} == _OF_PIPELINE
+    """Return whether exactly the planted findings were made, and none about any other window."""
+    by_window = {j.evidence.window_start: frozenset(f.kind for f in j.findings) for j in seen.judgements if j.findings}
+    return by_window == ledger.expected() and {f.kind for f in seen.findings} == _OF_PIPELINE
 
 
 def _as_a_scan_says(seen: Look) -> dict[datetime, str]:
-    """Our findings in the words of a scan, as far as it can see them."""
-    told = {}
+    """Translate Onceover's findings into a scan's words, as far as a scan can see them."""
+    verdicts = {}
     for judged in seen.judgements:
         evidence = {f.kind: f.evidence for f in judged.findings}
         if judged.evidence.overlaps or (judged.file_length or 0) > judged.evidence.expected_length:
-            told[judged.evidence.window_start] = "surplus"
+            verdicts[judged.evidence.window_start] = "surplus"
         elif Kind.MISSING_FILE in evidence or evidence.get(Kind.AGGREGATE_MISMATCH, {}).get("difference", "") == 3:
-            told[judged.evidence.window_start] = "missing"
-    return told
+            verdicts[judged.evidence.window_start] = "missing"
+    return verdicts
 
 
 def _against_goal(work: str, seconds: list[float], correct: bool) -> Row:
-    found = middle(seconds)
-    return Row(work, found, GOAL_SECONDS, "the goal", "s", found / GOAL_SECONDS, f"{GOAL_SECONDS:.0f} s",
-               found < GOAL_SECONDS, correct, len(seconds))  # fmt: skip
+    median = middle(seconds)
+    return Row(work, median, GOAL_SECONDS, "the goal", "s", median / GOAL_SECONDS, f"{GOAL_SECONDS:.0f} s",
+               median < GOAL_SECONDS, correct, len(seconds))  # fmt: skip
 
 
 def _each(seconds: list[float]) -> str:

@@ -1,7 +1,7 @@
 """One million records of 200 bytes from Kafka into window files on HDFS, beside Spark's own writer on the same reader.
 
-Ours reads, interprets, frames with ID, CRC and digest, and appends one file a window. The peer writes the same values
-as text, partitioned by window, with none of that: what a plain Spark job would do.
+Onceover reads, interprets, frames with ID, CRC and digest, and appends one file a window. The peer writes the same
+values as text, partitioned by window, without any of these, as a plain Spark job would.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ CONTRACT = Contract(
 
 
 def run() -> tuple[list[Row], list[str]]:
-    """Rows for `bench.table.show`, and what is worth saying beside them."""
+    """Return rows for `bench.table.show`, and notes to print below them."""
     _produce()
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--master local[2] --driver-memory 4g pyspark-shell")
     spark = build("bench ingest")

@@ -33,7 +33,7 @@ _TABLES = ("batch", "batch_range", "landing", "landing_part", "certificate", "wi
 Planted = Literal[
     "duplicated", "duplicated since", "unaccounted bytes", "unproved", "gone", "shorter", "late", "digest", "count"
 ]
-"""What is planted: `duplicated` and `unproved` in windows that were never certified, the rest in such as were."""
+"""The planted findings: `duplicated` and `unproved` in windows never certified, the rest in certified ones."""
 
 SHOWS: dict[Planted, frozenset[Kind]] = {
     "duplicated": frozenset({Kind.DUPLICATED}),
@@ -49,7 +49,7 @@ SHOWS: dict[Planted, frozenset[Kind]] = {
 
 
 class Lengths:
-    """Stands in for HDFS's listings: the window files' lengths, and how many were asked for."""
+    """A double of HDFS's listings: the window files' lengths, and how many were requested."""
 
     def __init__(self, windows: int) -> None:
         whole = MINUTES * (OWN_BYTES + BEFORE_BYTES)
@@ -68,7 +68,7 @@ class Lengths:
 
 @dataclass(slots=True)
 class LargeLedger:
-    """What was built: `planted` are the windows with what each must show; nothing else may show anything."""
+    """A built ledger: `planted` are the windows with the findings that each must have; other windows must have none."""
 
     known: RegisteredPipeline
     files: Lengths
@@ -85,12 +85,12 @@ def start_of(window: int) -> datetime:
 
 
 def generation(name: str) -> str:
-    """Each pipeline reads a topic of its own."""
+    """Return the generation of a pipeline's topic, its own."""
     return f"{zlib.crc32(name.encode()):08x}"
 
 
 def pipeline(name: str) -> Pipeline:
-    """A pipeline that was never run; its TOML need not exist."""
+    """Return a pipeline that was never run and needs no TOML."""
     contract = Contract(name, MINUTES, "json", "at BIGINT, kind STRING", ("at",), "value.at", "quarantine",
                         (Key("kind", "value.kind"),), (Measure("events", "count", "*"),), None, None)  # fmt: skip
     ingest = IngestPolicy(0, 1, 1, 1000, "kafka", "", name, "read_committed", "earliest")
@@ -100,7 +100,7 @@ def pipeline(name: str) -> Pipeline:
 def build(
     connection: Connection, name: str, windows: int, *, certified: bool = True, rows: bool = False
 ) -> LargeLedger:
-    """All windows closed; certified unless told otherwise; with `rows`, one row a window stands in the aggregates."""
+    """Build a ledger with every window closed and, by default, certified; `rows` adds an aggregate row a window."""
     columns = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
     known = register_pipeline(connection, pipeline(name), columns)
     batches = windows * MINUTES
@@ -116,7 +116,7 @@ def build(
     with connection.transaction(), _checked_at_the_end(connection):
         for statement in _STATEMENTS:
             connection.execute(statement, values)
-        _look_at_tables(connection)
+        _analyze_tables(connection)
         if rows:
             connection.execute(
                 sql.SQL(
@@ -127,7 +127,7 @@ def build(
             )
         if certified:
             _certify(connection, known, values, rows)
-            _look_at_tables(connection)
+            _analyze_tables(connection)
     for table in _TABLES:
         connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier("onceover", table)))
     return LargeLedger(known, Lengths(windows), windows, 2 * batches - MINUTES)
@@ -135,7 +135,7 @@ def build(
 
 @contextmanager
 def uncertified(connection: Connection, ledger: LargeLedger, starts: Sequence[datetime]) -> Iterator[None]:
-    """Inside it these windows are as after their first landings: closed, never judged."""
+    """Make these windows closed and never judged, as after their first landings, until the context ends."""
     name = ledger.known.name
     rows = connection.execute(
         'SELECT window_start, certificate_id FROM onceover."window" WHERE pipeline = %s AND window_start = ANY(%s)',
@@ -154,7 +154,7 @@ def uncertified(connection: Connection, ledger: LargeLedger, starts: Sequence[da
 
 
 def drop(connection: Connection, ledger: LargeLedger) -> None:
-    """Take all of it away again."""
+    """Delete the ledger's rows and tables."""
     name = ledger.known.name
     with connection.transaction(), _checked_at_the_end(connection):
         of = "(SELECT {0}_id FROM onceover.{0} WHERE pipeline = %s)"
@@ -221,8 +221,8 @@ _STATEMENTS = (
 )
 
 
-def _look_at_tables(connection: Connection) -> None:
-    """Autovacuum has looked at real tables long before they are this large."""
+def _analyze_tables(connection: Connection) -> None:
+    """Analyze the tables, as autovacuum has done with real ones long before they are this large."""
     for table in _TABLES:
         connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier("onceover", table)))
 
@@ -260,7 +260,7 @@ def _certify(connection: Connection, known: RegisteredPipeline, values: dict[str
 
 @contextmanager
 def _checked_at_the_end(connection: Connection) -> Iterator[None]:
-    """Foreign keys checked once for all rows instead of once a row: for what is written here in one piece."""
+    """Check foreign keys once for all rows instead of once a row, as everything is written in one transaction."""
     keys = connection.execute(
         "SELECT conrelid::regclass::text AS holder, conname, pg_get_constraintdef(oid) AS definition "
         "FROM pg_constraint WHERE contype = 'f' AND connamespace = 'onceover'::regnamespace "

@@ -1,4 +1,4 @@
-"""The window files behind a large ledger, line for line, on HDFS; and the verdict of whoever reads all of them."""
+"""The window files behind a large ledger, line for line, on HDFS; and the verdict of a scan of all lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BATCH = OWN + BEFORE  # offsets of a batch in each Kafka partition
 
 
 def write(client: InsecureClient, layout: Layout, ledger: LargeLedger) -> int:
-    """Write every window's file as ingest would have left it, with what is planted; returns how many lines."""
+    """Write every window's file as ingest would have left it, with the planted failures. Returns how many lines."""
 
     def one(window: int) -> int:
         content = _content(ledger, window)
@@ -38,7 +38,7 @@ def write(client: InsecureClient, layout: Layout, ledger: LargeLedger) -> int:
 
 
 def fetch(client: InsecureClient, layout: Layout, folder: Path) -> None:
-    """Every window file from HDFS to a local folder of the same shape."""
+    """Copy every window file from HDFS to a local folder of the same shape."""
     shutil.rmtree(folder, ignore_errors=True)
     root = f"{layout.raw_root}/{layout.pipeline}"
 
@@ -56,8 +56,8 @@ def fetch(client: InsecureClient, layout: Layout, folder: Path) -> None:
 
 
 def scan(connection: Connection, ledger: LargeLedger, folder: Path) -> dict[datetime, str]:
-    """What reading all lines tells of each window that is wrong: `surplus` where an ID stands twice or there are more
-    lines than the aggregates count, `missing` where there are fewer, `misplaced` where a line is of another window."""
+    """Read all lines and judge each wrong window: `surplus` if an ID is repeated or there are more lines than the
+    aggregates count, `missing` if there are fewer, `misplaced` if a line is of another window."""
     rows = connection.execute(
         'SELECT window_start, records FROM onceover."window" WHERE pipeline = %s', [ledger.known.name]
     ).fetchall()
@@ -65,7 +65,7 @@ def scan(connection: Connection, ledger: LargeLedger, folder: Path) -> dict[date
     with duckdb.connect() as duck:
         duck.execute("SET threads = 2")
         duck.register("counted", counted)
-        found = duck.execute(
+        verdicts = duck.execute(
             rf"""
             WITH lines AS (
               SELECT substr(line, 1, 34) AS id, substr(line, 45, 13)::BIGINT AS event_ms,
@@ -84,7 +84,7 @@ def scan(connection: Connection, ledger: LargeLedger, folder: Path) -> dict[date
             FROM counted LEFT JOIN windows USING (start_ms) WHERE verdict IS NOT NULL
             """
         ).fetchall()
-    return {from_ms(start_ms): verdict for start_ms, verdict in found}
+    return {from_ms(start_ms): verdict for start_ms, verdict in verdicts}
 
 
 def _content(ledger: LargeLedger, window: int) -> bytes | None:
@@ -110,7 +110,7 @@ def _content(ledger: LargeLedger, window: int) -> bytes | None:
 
 
 def _frame(name: str, start: datetime, first: int, records: int) -> bytes:
-    """One append: that many records of each Kafka partition."""
+    """Frame one append: that many records of each Kafka partition."""
     lines = (line.encode(record) for record in _records(name, start, first, records))
     return b"\n" + b"".join(text + b"\n" for text in lines)
 

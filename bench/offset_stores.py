@@ -48,7 +48,7 @@ Call = Callable[[Mapping[int, int]], object]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A store of ours, and the same by its client alone."""
+    """One of Onceover's stores, and the same work by its client alone."""
 
     name: str
     ours: OffsetStore
@@ -58,7 +58,7 @@ class Pair:
 
 
 def run() -> tuple[list[Row], list[str]]:
-    """Rows for `bench.table.show`, and what is worth saying beside them."""
+    """Return rows for `bench.table.show`, and notes to print below them."""
     Stack(local_folder()).up(["zookeeper", "hbase"])
     times = 30 if os.environ.get("BENCH") == "quick" else 300
     rows: list[Row] = []
@@ -71,7 +71,7 @@ def run() -> tuple[list[Row], list[str]]:
 
 
 def _empty_batches(connection: Connection, pair: Pair, times: int) -> float:
-    """Batches a second that read 64 offsets which hold nothing: every step of the ledger, and the offsets kept."""
+    """Measure batches a second of 64 offsets without records: every step of the ledger, and the saved offsets."""
     name = f"bench_{uuid.uuid4().hex[:8]}"
     connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1)", [name])
     epoch = drivers.acquire(connection, name, "bench")
@@ -97,11 +97,11 @@ def _compare(pair: Pair, times: int) -> Iterator[Row]:
         offsets = dict.fromkeys(PARTITIONS, 1_000_000 + n)
         took["save"].append(_timed(lambda o=offsets: pair.ours.save(o, "bench"))[0])  # type: ignore[misc]
         took["peer save"].append(_timed(lambda o=offsets: pair.save(o))[0])  # type: ignore[misc]
-        seconds, found = _timed(lambda: pair.ours.load(PARTITIONS))
+        seconds, loaded = _timed(lambda: pair.ours.load(PARTITIONS))
         took["load"].append(seconds)
         seconds, peers = _timed(pair.load)
         took["peer load"].append(seconds)
-        correct = correct and dict(found.offsets) == offsets == dict(peers)
+        correct = correct and dict(loaded.offsets) == offsets == dict(peers)
     warm = {what: sorted(seconds[5:]) for what, seconds in took.items()}
     for what in ("save", "load"):
         for name, at in (("p50", statistics.median), ("p99", _p99)):
@@ -112,8 +112,8 @@ def _compare(pair: Pair, times: int) -> Iterator[Row]:
 
 def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
     started = time.perf_counter()
-    found = call()
-    return time.perf_counter() - started, found
+    result = call()
+    return time.perf_counter() - started, result
 
 
 def _p99(ordered: list[float]) -> float:

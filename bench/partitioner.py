@@ -22,7 +22,7 @@ EVEN = 0.05
 
 
 def run() -> tuple[list[Row], list[str]]:
-    """Rows for `bench.table.show`, and what is worth saying beside them."""
+    """Return rows for `bench.table.show`, and notes to print below them."""
     keys = sorted({flight.tailnum.encode() for flight in january()})
     sent = [keys[n % len(keys)] for n in range(RECORDS)]
     expected = Counter(md5_partition(key, PARTITIONS) for key in sent)

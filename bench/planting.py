@@ -13,7 +13,7 @@ _UNCERTIFIED: tuple[Planted, ...] = ("duplicated", "unproved")
 
 
 def plant(connection: Connection, ledger: LargeLedger, failures: int, seed: int) -> None:
-    """Plant that many failures, every kind as often, and an unfinished batch and a hole of the pipeline."""
+    """Plant that many failures, each kind equally often, and an unfinished batch and a hole of the pipeline."""
     places = random.Random(seed).sample(range(1, ledger.windows // 4 - 1), failures)
     kinds = tuple(SHOWS)
     ledger.planted = {start_of(4 * place): kinds[n % len(kinds)] for n, place in enumerate(places)}
@@ -68,19 +68,19 @@ def _touch(connection: Connection, name: str, starts: Iterable[datetime]) -> Non
 
 
 def _land_again(connection: Connection, ledger: LargeLedger, start: datetime) -> None:
-    """A replay of the window's first batch in full, of which only the part in this window is of interest."""
+    """Replay the window's first batch; only its part in this window matters."""
     _land(connection, ledger, start, "SELECT start_offset, end_offset FROM onceover.batch_range r "
           "WHERE r.batch_id = first.batch_id AND r.kafka_partition = 0", late=False)  # fmt: skip
 
 
 def _land_late(connection: Connection, ledger: LargeLedger, start: datetime) -> None:
-    """Records that nobody had read before."""
+    """Land records that were never read before."""
     _land(connection, ledger, start, "SELECT frontier, frontier + 20 FROM onceover.kafka_partition k "
           "WHERE k.pipeline = first.pipeline AND k.kafka_partition = 0", late=True)  # fmt: skip
 
 
 def _land(connection: Connection, ledger: LargeLedger, start: datetime, offsets: str, late: bool) -> None:
-    """One more batch and landing, counted as it should be: the control row and the file grow with it."""
+    """Add a batch and a landing, counted correctly: the control row and the file's length grow with it."""
     connection.execute(
         f"""
         WITH first AS (

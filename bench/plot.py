@@ -1,4 +1,4 @@
-"""How a benchmark went, as a picture and as the numbers behind it."""
+"""A benchmark's course over time, as a picture and as the numbers behind it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from matplotlib import pyplot
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The end of one batch: when, what it was allowed, how many records lay behind it, how many ms it had waited."""
+    """The end of one batch: its time, its limit, the records still waiting, and its delay in ms."""
 
     seconds: float
     rate: float
@@ -26,7 +26,7 @@ class Moment:
 
 
 def plot(courses: Mapping[str, Sequence[Moment]], name: str) -> None:
-    """Writes `NAME.png` and `NAME.csv` beside the other results: rate, backlog and delay over time, a line a peer."""
+    """Write `NAME.png` and `NAME.csv` beside the other results: rate, backlog and delay over time, a line a peer."""
     results().mkdir(parents=True, exist_ok=True)
     with (results() / f"{name}.csv").open("w", newline="") as file:
         writer = csv.writer(file)

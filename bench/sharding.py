@@ -38,7 +38,7 @@ REPARTITION = 0.71
 
 
 def run() -> tuple[list[Row], list[str]]:
-    """Rows for `bench.table.show`, and what is worth saying beside them."""
+    """Return rows for `bench.table.show`, and notes to print below them."""
     quick = os.environ.get("BENCH") == "quick"
     times, records = (1, RECORDS // 4) if quick else (5, RECORDS)
     os.environ.setdefault("PYSPARK_SUBMIT_ARGS", "--master local[2] --driver-memory 2g pyspark-shell")
@@ -55,7 +55,7 @@ def _compare(spark: SparkSession, work: str, sizes: list[int], times: int) -> li
     name, source, ranges = _filled(sizes)
     cores = spark.sparkContext.defaultParallelism
     took: dict[str, list[float]] = {name: [] for name in ("none", "lcm", "backlog", "repartition")}
-    found: set[tuple[int, int]] = set()
+    results: set[tuple[int, int]] = set()
     for n in range(times + 1):
         for rule in took:
             started = time.monotonic()
@@ -68,13 +68,13 @@ def _compare(spark: SparkSession, work: str, sizes: list[int], times: int) -> li
             (of_all,) = read.select(F.sum(F.crc32(value)).alias("s"), F.count("offset").alias("n")).collect()
             if n:
                 took[rule].append(time.monotonic() - started)
-            found.add((of_all.s, of_all.n))
+            results.add((of_all.s, of_all.n))
     admin = _admin()  # its futures end with it, so it is kept
     admin.delete_topics([name])[name].result(30)
     middle = {rule: median(each) for rule, each in took.items()}
     best = min(middle, key=lambda rule: middle[rule])
 
-    correct = len(found) == 1 and all(records == sum(sizes) for _, records in found)
+    correct = len(results) == 1 and all(records == sum(sizes) for _, records in results)
 
     def row(rule: str, peer: str, most: float | None) -> Row:
         ratio, goal = middle[rule] / middle[peer], "reported" if most is None else f"<= {most}"

@@ -1,4 +1,4 @@
-"""What every benchmark hands in, prints and writes: rows of ours beside a peer, medians of alternating runs."""
+"""The table of a benchmark: rows of Onceover beside a peer, medians of alternating runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Row:
 
 
 def alternate(ours: Callable[[], float], peer: Callable[[], float], runs: int) -> tuple[list[float], list[float]]:
-    """Both in turn, ours first, so that a machine whose speed drifts treats them alike; one of each to warm up."""
+    """Run both in turn, ours first, so that a drifting machine treats them alike, after one run of each to warm up."""
     ours()
     peer()
     pairs = [(ours(), peer()) for _ in range(runs)]
@@ -40,12 +40,12 @@ def alternate(ours: Callable[[], float], peer: Callable[[], float], runs: int) -
 
 
 def runs() -> int:
-    """How often each is run: once with BENCH=quick."""
+    """Return how often each is run: once with BENCH=quick."""
     return 1 if os.environ.get("BENCH") == "quick" else 5
 
 
 def results() -> Path:
-    """The folder of what benchmarks found."""
+    """Return the folder of the results."""
     return home() / ".local" / "bench"
 
 
