@@ -1,4 +1,4 @@
-# Two commands matter: `make demo` and `make test`. `make` alone says what the rest do.
+# Two commands matter: `make demo` and `make test`. `make` alone lists all.
 .DEFAULT_GOAL := help
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -13,16 +13,16 @@ export LC_ALL := C.UTF-8
 
 .PHONY: help setup demo demo-faults experiments test test-quick test-pipelines test-airflow test-faults test-rare-pipelines test-rare-parts check fix up down bench
 
-help: ## Say what there is
+help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## Make .venv from the lock files (the others do it themselves; nothing to do when they have not changed)
+setup: ## Make .venv from the lock files if they have changed (the other targets do so themselves)
 	@requirements/install
 
 demo: setup ## Replay real flights, crash, detect, repair, prove: the whole story, ending in a table
 	@$(BIN)/python -m onceover_demo
 
-demo-faults: setup ## Offsets that ran ahead, a topic created anew: lost, found, read again, proved
+demo-faults: setup ## Offsets that ran ahead, a recreated topic: records lost, found, read again, proved
 	@$(BIN)/python -m onceover_demo.faults
 
 experiments: setup ## What each way to keep offsets loses and repeats, on the real broker; half an hour
@@ -47,8 +47,8 @@ test-pipelines: # one session, so that its tests share one stack and one Spark
 	@$(PYTEST) -q -m "stack and not airflow and not rare"
 	@$(SAY_SECONDS)
 
-test-airflow: # Airflow waits more than it works, so the other lane has company
-	@$(PYTEST) -q -m "airflow and not stack and not rare" # a process of its own: it has another home and another Airflow
+test-airflow: # Airflow waits more than it works, so it shares the cores with the other lane
+	@$(PYTEST) -q -m "airflow and not stack and not rare" # a process of its own, with another home and another Airflow
 	@$(PYTEST) -q -m "spark and not stack and not rare"
 	@$(PYTEST) -q -m "airflow and stack and not rare"
 	@$(SAY_SECONDS)
@@ -72,10 +72,10 @@ check: setup ## Format, lint, types, import arrows: reads only
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache >.local/imports.txt || { cat .local/imports.txt; exit 1; }
 
-fix: setup ## Mend what format and lint can mend by themselves
+fix: setup ## Fix what ruff can fix by itself
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format .
 
-bench: setup ## Measure: all, or one with NAME=x; BENCH=quick shortens
+bench: setup ## Run all benchmarks, or one with NAME=x; BENCH=quick shortens them
 	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --require-hashes --no-deps -r requirements/bench.txt
 	@$(BIN)/python -m bench $(NAME)

@@ -158,7 +158,7 @@ def test_folder_that_cannot_be_written_to_is_refused(machine: Machine) -> None:
 
 def test_root_that_may_not_become_another_user_is_refused(machine: Machine) -> None:
     machine.has("setpriv", "echo 'setpriv: setresuid failed: Invalid argument' >&2; exit 1")
-    assert machine.problem().startswith("root may not become another user here, as which PostgreSQL must run")
+    assert machine.problem().startswith("root may not switch to another user here, and PostgreSQL must run as one")
 
 
 def test_home_that_cannot_be_written_to_is_refused(machine: Machine) -> None:
