@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    """Say where the time went: the ten files that took longest, and how much of it started servers and sessions."""
+    """Report the ten files that took longest, and how much of the time started servers and sessions."""
     all_of: defaultdict[str, float] = defaultdict(float)
     preparing: defaultdict[str, float] = defaultdict(float)
     for reports in terminalreporter.stats.values():

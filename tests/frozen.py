@@ -1,4 +1,4 @@
-"""A server held still, as a machine that hangs holds it: its connections stay open, and nothing is answered."""
+"""A frozen server, as on a machine that hangs: its connections stay open, and it does not answer."""
 
 from __future__ import annotations
 

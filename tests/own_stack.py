@@ -40,7 +40,7 @@ def embedded(*more: str, cluster: bool = False) -> Iterator[Stack]:
 
 @contextmanager
 def folder_of_this_session() -> Iterator[Path]:
-    """A folder under `.local/test` that this session holds a lock on. What sessions that were killed left is ended."""
+    """A folder under `.local/test` that this session holds a lock on. Processes of killed sessions are ended."""
     root = ROOT / ".local" / "test"
     root.mkdir(parents=True, exist_ok=True)
     with (root / "lock").open("a") as alone:

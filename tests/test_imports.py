@@ -20,7 +20,7 @@ ALLOWED = {
 
 
 def imported_in_functions(source: str) -> Iterator[str]:
-    """The innermost function around each import that is in one."""
+    """Yield the innermost function around each import that is inside a function."""
 
     def walk(node: ast.AST, function: str | None) -> Iterator[str]:
         for child in ast.iter_child_nodes(node):

@@ -55,11 +55,11 @@ class Page:
 
     @property
     def mentioned(self) -> list[str]:
-        """What stands between backquotes in a sentence or a table."""
+        """The texts between backquotes in sentences and tables."""
         return _INLINE.findall(_INDENTED.sub("", _FENCE.sub("", self.text)))
 
     def section(self, heading: str) -> str:
-        """From that heading to the next one of its level or above. Raises ValueError if there is none."""
+        """Return the text from that heading to the next one of its level or above. Raises ValueError if there is none."""
         found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,2}} |\Z)", self.text, re.MULTILINE | re.DOTALL)
         if found is None:
             raise ValueError(f"{self.path} has no section {heading!r}")
@@ -74,12 +74,12 @@ def read(path: str) -> Page:
 
 
 def anchor(heading: str) -> str:
-    """As GitHub makes them."""
+    """Return the anchor that GitHub makes of a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def rows(section: str) -> list[list[str]]:
-    """The cells of a section's tables, without headers and rules."""
+    """Return the cells of a section's tables, without headers and rules."""
     tables = re.findall(r"(?:^\|.*\|\n)+", section + "\n", re.MULTILINE)
     return [
         [cell.strip() for cell in line.strip("|").split("|")] for table in tables for line in table.splitlines()[2:]
@@ -87,7 +87,7 @@ def rows(section: str) -> list[list[str]]:
 
 
 def commands(lines: list[str]) -> Iterator[list[str]]:
-    """The arguments of each `onceover` among those lines, after what a shell would take away."""
+    """Yield the arguments of each `onceover` in the lines, as a shell would pass them."""
     for line in lines:
         if _COMMAND.match(line):
             words = shlex.split(line, comments=True)
@@ -95,7 +95,7 @@ def commands(lines: list[str]) -> Iterator[list[str]]:
 
 
 def kept_files() -> list[str]:
-    """What git keeps here; a user's own files are no business of the tests."""
+    """List the files that git tracks, without a user's own files."""
     listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True)
     return [name for name in listed.rstrip("\0").split("\0") if (ROOT / name).is_file()]
 

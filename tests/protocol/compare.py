@@ -1,4 +1,4 @@
-"""The ledger held against the model after an action: everything that both know of."""
+"""A comparison of the ledger with the model after an action, in everything that both hold."""
 
 from __future__ import annotations
 

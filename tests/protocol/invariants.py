@@ -76,7 +76,7 @@ def blocked_is_left_alone_until_asked_for_by_name(
 def _unsettled(scenario: Scenario, settled: Settled) -> str | None:
     state = settled.state
     if not settled.at_rest:
-        return "ingest, detection and repair never come to rest"
+        return "ingest, detection and repair never rest"
     if max(settled.repairs) > MOST_REPAIRS:
         return f"the windows took {settled.repairs} repairs"
     has_hole, shut = bool(facts.holes(state)), facts.closed(scenario, state)

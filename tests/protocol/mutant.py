@@ -6,12 +6,12 @@ from enum import Enum, auto
 
 
 class Mutant(Enum):
-    """Each says what is done instead."""
+    """The broken rules, each named for its wrong behaviour."""
 
     PUBLISH_AT_ANY_VERSION = auto()  # the version under the lock is taken for the claimed one
     CERTIFY_AT_ANY_VERSION = auto()  # the same, of a detection that was slow
     CONTROL_ROW_APART = auto()  # step 4 adds the rows in one transaction, the control row in the next
-    BYTES_OF_ALL_LANDINGS = auto()  # a file is held against every landing ever, not against those since the certificate
+    BYTES_OF_ALL_LANDINGS = auto()  # a file is compared with every landing ever, not with those since the certificate
     OFFSETS_FIRST = auto()  # the offsets are committed before anything is appended
     PUBLISH_IN_TWO = auto()  # delete in one transaction, insert and certify in the next
     ALL_BYTES_COUNT = auto()  # a repair counts every line there is, landed or not

@@ -1,4 +1,4 @@
-"""`requirements/check` on machines that lack something; they are made of a PATH with stand-ins."""
+"""`requirements/check` on machines that lack something; a machine is a PATH with doubles of programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LINUX = 'case $1 in -sm) echo "Linux x86_64" ;; esac'
 
 
 class Machine:
-    """A machine with a clone, on which everything is as it should be until a test changes it."""
+    """A machine with a clone that passes every check until a test changes it."""
 
     def __init__(self, folder: Path) -> None:
         self.clone, self.path = folder / "clone", folder / "bin"
@@ -36,7 +36,7 @@ class Machine:
         self.has("python3.11", _PYTHON.format("ran"))
 
     def has(self, program: str, script: str, folder: Path | None = None) -> None:
-        """A program on PATH that does that."""
+        """Put a program with this script on PATH."""
         file = (folder or self.path) / program
         file.parent.mkdir(parents=True, exist_ok=True)
         file.unlink(missing_ok=True)
@@ -47,7 +47,7 @@ class Machine:
         (self.path / program).unlink()
 
     def check(self, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run it there."""
+        """Run the check on the machine."""
         return subprocess.run(
             [self.clone / "requirements" / "check"],
             env={"PATH": str(self.path), "HOME": str(self.clone), **environment},
@@ -57,7 +57,7 @@ class Machine:
         )
 
     def problem(self, **environment: str) -> str:
-        """The one problem that it names, and its remedy, on one line."""
+        """Return the only problem that the check names, with its remedy, on one line."""
         done = self.check(**environment)
         assert (done.returncode, done.stdout) == (1, "")
         assert "nothing was downloaded; 1 of the things" in done.stderr
