@@ -59,7 +59,7 @@ class Page:
         return _INLINE.findall(_INDENTED.sub("", _FENCE.sub("", self.text)))
 
     def section(self, heading: str) -> str:
-        """Return the text from that heading to the next one of its level or above. Raises ValueError if there is none."""
+        """Return the text from a heading to the next of its level or above. Raises ValueError without the heading."""
         found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#{{1,2}} |\Z)", self.text, re.MULTILINE | re.DOTALL)
         if found is None:
             raise ValueError(f"{self.path} has no section {heading!r}")

@@ -9,12 +9,12 @@ from onceover.fault_points import Step
 
 
 def canonical(scenario: Scenario, state: State) -> State:
-    """The representative of all states that the same futures follow."""
+    """Return the representative of all states with the same futures."""
     return _versions_ranked(_numbered(_forgotten(scenario, state)))
 
 
 def _forgotten(scenario: Scenario, state: State) -> State:
-    """Drivers and repairs that can only be refused, and offsets that are never read again."""
+    """Drop drivers and repairs that can only be refused, and offsets that are never read again."""
     drivers = [
         Driver(d.epoch) if d.step in (Step.OFFSETS_COMMITTED, Step.COMMITTED) and _is_last(scenario, d) else d
         for d in state.drivers
@@ -60,7 +60,7 @@ def _order(driver: Driver) -> tuple[int, str, int, bool, tuple[Landing, ...]]:
 
 
 def _numbered(state: State) -> State:
-    """Invisible batches are dropped; batches and landings are numbered by their contents, not by time."""
+    """Drop invisible batches, and number batches and landings by their contents, not by time."""
     used = {d.batch for d in state.drivers} | {x.batch for x in state.landings}
     keep = [n for n, b in enumerate(state.batches) if n in used or b.state != "superseded"]
     if len(keep) > 1:
@@ -95,7 +95,7 @@ def _numbered(state: State) -> State:
 
 
 def _versions_ranked(state: State) -> State:
-    """Versions are only ever compared with each other; 0 stays what it means."""
+    """Rank the versions, which are only compared with each other; 0 keeps its meaning."""
     version, certificates = list(state.version), list(state.certificates)
     repairs: list[Repair] = list(state.repairs)
     looks = list(state.looks)

@@ -29,7 +29,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """How many states were seen, whether those are all there are, and the first violation."""
+    """The number of states that were seen, whether they are all, and the first violation."""
 
     states: int
     is_complete: bool
@@ -40,7 +40,7 @@ Parents = dict[State, tuple[State, Action] | None]
 
 
 def explore(scenario: Scenario, invariants: Sequence[Invariant] = ALL) -> Exploration:
-    """Every state that can be reached, until an invariant breaks."""
+    """Visit every reachable state until an invariant breaks."""
     memory: dict[State, Settled] = {}
     parents: Parents = {}
     for state in _reached(scenario, parents):
@@ -52,7 +52,7 @@ def explore(scenario: Scenario, invariants: Sequence[Invariant] = ALL) -> Explor
 
 
 def shortest(scenario: Scenario, goal: Callable[[State], bool]) -> list[tuple[Action, State]]:
-    """The fewest actions that lead to a state like that, in states that remember everything; LookupError if none."""
+    """Find the fewest actions that lead to such a state, in states that remember everything. Raises LookupError."""
     parents: Parents = {}
     for state in _reached(scenario, parents):
         if goal(state):
@@ -67,7 +67,7 @@ def shortest(scenario: Scenario, goal: Callable[[State], bool]) -> list[tuple[Ac
 
 
 def _reached(scenario: Scenario, parents: Parents) -> Iterator[State]:
-    """All states, nearest first; `parents` fills up with how each was reached."""
+    """Yield all states, nearest first; `parents` receives the action that led to each."""
     start = canonical(scenario, scenario.start())
     parents[start] = None
     queue = deque([start])
@@ -86,7 +86,7 @@ def _reached(scenario: Scenario, parents: Parents) -> Iterator[State]:
 
 
 def _path(parents: Parents, state: State) -> list[tuple[Action, State]]:
-    """The actions that led to a state, each with what it led to."""
+    """Return the actions that led to a state, each with its resulting state."""
     taken: list[tuple[Action, State]] = []
     while step := parents[state]:
         before, action = step
@@ -96,7 +96,7 @@ def _path(parents: Parents, state: State) -> list[tuple[Action, State]]:
 
 
 def _to(scenario: Scenario, now: State, following: State) -> list[tuple[Action, State]]:
-    """The action that leads on, after those that change nothing observable."""
+    """Return the next action, after those that change nothing observable."""
     choices = [(action, after, canonical(scenario, after)) for action, after in moves(scenario, now)]
     for action, after, reached in choices:
         if reached == following:
@@ -124,7 +124,7 @@ MISFORTUNES = frozenset(
 
 
 def walk(scenario: Scenario, seed: int, most: int = 200) -> Iterator[tuple[Action, State]]:
-    """One random walk: each action with the state after it, until nothing can happen or `most` is reached."""
+    """Walk at random: yield each action with the state after it, until nothing can happen or `most` is reached."""
     chance = random.Random(seed)
     state = scenario.start()
     for _ in range(most):
@@ -140,7 +140,7 @@ def walk(scenario: Scenario, seed: int, most: int = 200) -> Iterator[tuple[Actio
 
 
 def walked(scenario: Scenario, seeds: Sequence[int], invariants: Sequence[Invariant] = ALL) -> Violation | None:
-    """The first violation on these walks, with all that led to it."""
+    """Return the first violation on these walks, with all actions before it."""
     memory: dict[State, Settled] = {}
     for seed in seeds:
         trace: list[str] = []

@@ -25,7 +25,7 @@ Spans = tuple[Span, ...]
 
 
 class Progress(NamedTuple):
-    """The accounted records and frontiers of the landed batches' ranges."""
+    """Return the accounted records and frontiers of the landed batches' ranges."""
 
     accounted: frozenset[int]
     frontiers: tuple[int, ...]
@@ -49,7 +49,7 @@ def as_span(piece: OffsetRange) -> Span:
 
 @cache
 def digest(counts: Counts) -> Digest:
-    """A digest that tells any two multisets apart: one hexadecimal digit a record."""
+    """Compute a digest that differs for any two multisets: one hexadecimal digit a record."""
     return Digest(sum(counts), sum(n * 16**r for r, n in enumerate(counts)))
 
 
@@ -60,7 +60,7 @@ def digest_of(scenario: Scenario, records: Iterable[int]) -> Digest:
 
 @cache
 def landed(batches: tuple[Batch, ...]) -> Spans:
-    """The ranges of all batches that count."""
+    """Return the ranges of all batches that count."""
     return tuple(span for batch in batches if batch.state == "landed" for span in batch.spans)
 
 
@@ -80,7 +80,7 @@ def progress(scenario: Scenario, state: State) -> Progress:
 
 @cache
 def _holes(spans: Spans, reach: tuple[int, ...]) -> Spans:
-    """The missing offsets below each reach."""
+    """Return the missing offsets below each reach."""
     ends = [OffsetRange(source(p), end, end + 1) for p, end in enumerate(reach)]
     origins = {source(p): 0 for p in range(len(reach))}
     return tuple(map(as_span, offsets.compute_holes(origins, [*map(as_range, spans), *ends])))
@@ -92,7 +92,7 @@ def holes(state: State) -> Spans:
 
 @cache
 def closed_at(scenario: Scenario, frontiers: tuple[int, ...], reach: tuple[int, ...]) -> tuple[bool, ...]:
-    """Which windows the watermark has closed. Event times are the windows' starts, lateness and idle time none."""
+    """List the windows that are closed. Event times are the windows' starts; lateness and idle time are zero."""
     known = []
     for log, frontier, end in zip(scenario.logs, frontiers, reach, strict=True):
         seen = [w for w in log[:frontier] if w is not None]
@@ -103,7 +103,7 @@ def closed_at(scenario: Scenario, frontiers: tuple[int, ...], reach: tuple[int, 
 
 
 def closed(scenario: Scenario, state: State) -> tuple[bool, ...]:
-    """Closed, and known to the ledger."""
+    """Return which windows are closed and in the ledger."""
     shut = closed_at(scenario, progress(scenario, state).frontiers, state.reach)
     return tuple([c and v > 0 for c, v in zip(shut, state.version, strict=True)])
 
@@ -118,7 +118,7 @@ Placed = tuple[int, int, tuple[int, ...], Spans]  # a landing: its number, first
 
 @cache
 def placed(landings: tuple[Landing, ...], batches: tuple[Batch, ...], window: int) -> tuple[Placed, ...]:
-    """The landings in the window's file that count: those of landed batches."""
+    """Return the landings in the window's file that count: those of landed batches."""
     return tuple(
         (n, x.byte_start, x.records, batches[x.batch].spans)
         for n, x in enumerate(landings)
@@ -131,7 +131,7 @@ def landing_set(state: State, window: int) -> tuple[int, ...]:
 
 
 def evidence(scenario: Scenario, state: State, window: int) -> Evidence:
-    """The ledger's snapshot of the window."""
+    """Return the ledger's snapshot of the window."""
     certificate, control = state.certificates[window], state.control[window]
     return _evidence(scenario, state.landings, state.batches, certificate, control, window)
 
@@ -178,7 +178,7 @@ def _evidence(
 
 
 def _overlap(scenario: Scenario, one: Placed, other: Placed) -> bool:
-    """Whether the batches' ranges overlap in a Kafka partition that both landings hold records of."""
+    """Return whether the batches' ranges overlap in a Kafka partition that both landings hold records of."""
     return any(
         a.kafka_partition == b.kafka_partition and a.start < b.end and b.start < a.end
         for a in one[3]
@@ -188,7 +188,7 @@ def _overlap(scenario: Scenario, one: Placed, other: Placed) -> bool:
 
 
 def findings(scenario: Scenario, state: State, window: int) -> tuple[Finding, ...]:
-    """The product's own judgement about the window."""
+    """Return the product's own judgement about the window."""
     certificate, control, length = state.certificates[window], state.control[window], len(state.raw[window])
     return _judged(scenario, state.landings, state.batches, certificate, control, window, length)
 
@@ -207,12 +207,12 @@ def _judged(
 
 
 def is_clean(scenario: Scenario, state: State, window: int) -> bool:
-    """Whether the ledger alone would certify it."""
+    """Return whether the ledger alone would certify the window."""
     return is_right(findings(scenario, state, window))
 
 
 def certificate_from_ledger(scenario: Scenario, state: State, window: int) -> Certificate:
-    """The certificate that detection records for a window that it judged clean."""
+    """Return the certificate that detection records for a window that it judged clean."""
     seen = evidence(scenario, state, window)
     certificate = state.certificates[window]
     counts = list(certificate.counts if certificate else scenario.nothing)
@@ -224,13 +224,13 @@ def certificate_from_ledger(scenario: Scenario, state: State, window: int) -> Ce
 
 
 def right(scenario: Scenario, state: State, window: int) -> Counts:
-    """The right aggregates of the window: each accounted record of it once."""
+    """Return the right aggregates of the window: each accounted record once."""
     accounted = progress(scenario, state).accounted
     return tuple(int(w == window and r in accounted) for r, w in enumerate(scenario.window_of))
 
 
 def claimed_of(scenario: Scenario, state: State, repair: Repair) -> ClaimedWindow:
-    """The claim as the product's repair holds it."""
+    """Return the claim as the product's repair holds it."""
     there = placed(state.landings, state.batches, repair.window)
     landings = tuple([x for x in there if x[0] in repair.landing_set])
     return _claimed(scenario, repair._replace(accounted=frozenset(), frozen=None, halfway=False), landings)
@@ -256,7 +256,7 @@ def _claimed(scenario: Scenario, repair: Repair, landings: tuple[Placed, ...]) -
 def rebuilt_of(
     scenario: Scenario, claimed: ClaimedWindow, accounted: frozenset[int], lines: tuple[int, ...]
 ) -> RebuiltWindow:
-    """Spark's result for these lines: deduplicated, and only those that lie in the claimed landings' ranges."""
+    """Compute Spark's result for these lines: deduplicated, and only those in the claimed landings' ranges."""
     pieces = [(piece, set(scenario.records((as_span(piece),)))) for piece in elementary_ranges(claimed.landings)]
     held = set(lines) - {TORN}
     counted = [(piece, held & inside) for piece, inside in pieces if held & inside]
@@ -275,7 +275,7 @@ def rebuilt_of(
 
 
 def rebuilt_counts(scenario: Scenario, state: State, repair: Repair) -> tuple[Counts, tuple[str, ...]]:
-    """The counts that a repair would publish, and the reasons why it may not (the product's own verdict)."""
+    """Return the counts that a repair would publish, and the reasons against it (the product's own verdict)."""
     lines = state.raw[repair.window][: repair.frozen]
     claimed = claimed_of(scenario, state, repair)
     return _rebuilt_counts(scenario, claimed, repair.accounted, lines)

@@ -18,7 +18,7 @@ OFFSETS_FIRST = (Step.BEGUN, Step.OFFSETS_COMMITTED, Step.APPENDED, Step.INCREME
 
 
 def driver_moves(scenario: Scenario, state: State, at: int) -> Iterator[Move]:
-    """Everything that may happen to one driver next."""
+    """Yield everything that may happen to one driver next."""
     driver = state.drivers[at]
     yield from _steps(scenario, state, at)
     if state.left.faults:
@@ -87,7 +87,7 @@ def _turn(scenario: Scenario, state: State, at: int) -> Iterator[Move]:
 
 @cache
 def _choices(scenario: Scenario, stored: tuple[int, ...]) -> tuple[tuple[Span, ...], ...]:
-    """The ranges that the product's own plan would read next, for each size of a batch."""
+    """Yield the ranges that the product's own plan would read next, for each size of a batch."""
     starts, ends = dict(enumerate(stored)), {p: len(log) for p, log in enumerate(scenario.logs)}
     plans = (tuple(map(as_span, plan_ranges(GENERATION, starts, ends, most))) for most in scenario.batch_sizes)
     return tuple(spans for spans in dict.fromkeys(plans) if spans)
@@ -102,7 +102,7 @@ def _begun(state: State, at: int, spans: tuple[Span, ...], *, refill: bool) -> M
 
 @cache
 def delivered(scenario: Scenario, batch: Batch) -> dict[int, tuple[int, ...]]:
-    """The records that a batch reads, by the file they belong in."""
+    """Return the records that a batch reads, by their file."""
     records = scenario.records(batch.spans)
     if batch.refill and scenario.has(Mutant.REFILL_STATES_MORE):
         records = records[:1]
@@ -123,7 +123,7 @@ def _appended(scenario: Scenario, state: State, at: int) -> State:
 
 
 def _torn(scenario: Scenario, state: State, at: int) -> Iterator[Move]:
-    """One file's append ends early or in an unknown outcome; files before it are whole, files after it untouched."""
+    """End one file's append early or in an unknown outcome; files before it are whole, files after it untouched."""
     driver = state.drivers[at]
     raw = state.raw
     for file, records in delivered(scenario, state.batches[driver.batch]).items():
@@ -192,7 +192,7 @@ def _committed(state: State, at: int) -> State:
 
 
 def taken_over(scenario: Scenario, state: State) -> Move:
-    """A new driver: what older epochs began and did not land can never count."""
+    """Start a new driver: batches that older epochs began and did not land can never count."""
     lost = ("begun", "landed") if scenario.has(Mutant.LANDED_SUPERSEDED) else ("begun",)
     after = state._replace(
         epoch=state.epoch + 1,

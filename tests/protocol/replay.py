@@ -80,7 +80,7 @@ class Replay:
         return drivers.Epoch(self.name, number)
 
     def register(self, state: State) -> None:
-        """As a plan does: where reading goes on, and where the log ends."""
+        """Register the Kafka partitions as a plan does: the start of reading and the end of the log."""
         frontiers.register_kafka_partitions(
             self.connection,
             self.epoch(state.epoch),
@@ -90,7 +90,7 @@ class Replay:
         )
 
     def watermark(self, state: State) -> None:
-        """As every turn's report does."""
+        """Close windows as every turn's report does."""
         no_time = facts.WINDOW - facts.WINDOW
         frontiers.advance_watermark(self.connection, self.epoch(state.epoch), GENERATION, no_time, no_time)
 

@@ -15,7 +15,7 @@ MOST_REPAIRS = 2  # of one window; a second one only if a late record came in be
 
 
 class Settled(NamedTuple):
-    """Where it ended, how many repairs each window took, and whether nothing was left to do."""
+    """The final state, the number of repairs of each window, and whether nothing was left to do."""
 
     state: State
     repairs: tuple[int, ...]
@@ -23,7 +23,7 @@ class Settled(NamedTuple):
 
 
 def settle(scenario: Scenario, state: State, memory: dict[State, Settled], *, by_name: bool = False) -> Settled:
-    """Run on without faults. Blocked windows are left alone unless they are asked for by name."""
+    """Run on without faults. Blocked windows are left alone unless their repair is requested by name."""
     return _run(scenario, _without_faults(scenario, state, by_name), memory)
 
 
@@ -59,7 +59,7 @@ def _run(scenario: Scenario, state: State, memory: dict[State, Settled]) -> Sett
 
 
 def _next(scenario: Scenario, state: State) -> tuple[State | None, int | None]:
-    """The next state, None at rest, and the window that was repaired, if one was."""
+    """Return the next state, None at rest, and the repaired window, if any."""
     after = _driven(scenario, state) or _detected(scenario, state)
     if after is None:
         window = _failed(scenario, state)
@@ -69,7 +69,7 @@ def _next(scenario: Scenario, state: State) -> tuple[State | None, int | None]:
 
 
 def _driven(scenario: Scenario, state: State) -> State | None:
-    """The driver goes on as far as it can, with the largest batches it may take."""
+    """Run the driver as far as possible, with the largest batches that it may take."""
     *_, last = [(None, None), *driver_moves(scenario, state, 0)]
     return last[1]
 
@@ -84,7 +84,7 @@ def _detected(scenario: Scenario, state: State) -> State | None:
 
 
 def _failed(scenario: Scenario, state: State) -> int | None:
-    """The first window that needs a repair; what a batch in flight may cause counts only once it has ended."""
+    """Return the first window that needs a repair; a batch in flight counts only after its end."""
     in_flight = any(batch.state == "begun" for batch in state.batches)
     for window in _judged(scenario, state):
         found = facts.findings(scenario, state, window)
@@ -100,7 +100,7 @@ def forced(scenario: Scenario, state: State, window: int) -> State:
 
 
 def repaired(scenario: Scenario, state: State, window: int) -> State:
-    """One repair from claim to publication, without interruption."""
+    """Run one repair from claim to publication, without interruption."""
     _, state = freeze(claim(scenario, state, window)[1], 0)
     while state.repairs:
         (_, state), *_ = publish(scenario, state, 0)

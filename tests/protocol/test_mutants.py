@@ -1,4 +1,4 @@
-"""Each rule of the protocol carries weight: left out or turned round, an invariant breaks, and this one."""
+"""Every rule of the protocol is needed: without it, or reversed, a known invariant breaks."""
 
 from __future__ import annotations
 

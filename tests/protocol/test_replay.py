@@ -1,4 +1,4 @@
-"""Traces of the model on the real ledger: after each action both say the same."""
+"""Traces of the model on the real ledger: after each action both are equal."""
 
 from __future__ import annotations
 
