@@ -15,7 +15,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
-from onceover.audit.result import Apart, Side, WindowAudit
+from onceover.audit.result import Difference, Side, WindowAudit
 from onceover.model.claim import Release
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, HALVES, Digest
@@ -36,7 +36,7 @@ _RAW = "kafka_partition INT, offset BIGINT, r_window BIGINT, lines BIGINT, conte
 )
 
 
-def from_log(
+def read_log(
     spark: SparkSession,
     source: KafkaSource,
     ranges: Sequence[OffsetRange],
@@ -60,14 +60,14 @@ def from_log(
             .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
         )
         inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
-        return framed.select(*_ID, "event_ms", "window_ms", *_halves(), *inputs)
+        return framed.select(*_ID, "event_ms", "window_ms", *_digest_halves(), *inputs)
 
     found = [under(version, pieces, None) for version, pieces in contracts.cutovers.by_version(ranges).items()]
     found += [under(version, ranges, version) for version in sorted({one.version for one in releases})]
     return reduce(DataFrame.unionByName, found)
 
 
-def from_raw(
+def read_raw(
     spark: SparkSession,
     places: Sequence[tuple[int, str]],
     compacted: Mapping[int, str],
@@ -97,7 +97,7 @@ def from_raw(
     return (
         read.transform(looked_up(((r, 1) for r in ranges), "is_wanted"))
         .where(F.col("is_wanted").isNotNull() & (of_line == F.col("r_window")))
-        .select(*_ID, "r_window", *_halves())
+        .select(*_ID, "r_window", *_digest_halves())
         .groupBy(*_ID)
         .agg(
             F.min("r_window").alias("r_window"),
@@ -132,11 +132,11 @@ class Comparison:
             .where(F.col("r_window").isNotNull() | asked)
             .withColumn(
                 "apart",
-                F.when(F.col("r_window").isNull(), Apart.NOT_IN_RAW)
-                .when(F.col("k_window").isNull(), Apart.NOT_IN_LOG)
-                .when(F.col("contents") > 1, Apart.SEVERAL)
-                .when(~(same[0] & same[1] & same[2] & same[3]), Apart.OTHER_CONTENT)
-                .when(F.col("k_window") != F.col("r_window"), Apart.OTHER_WINDOW),
+                F.when(F.col("r_window").isNull(), Difference.NOT_IN_RAW)
+                .when(F.col("k_window").isNull(), Difference.NOT_IN_LOG)
+                .when(F.col("contents") > 1, Difference.SEVERAL)
+                .when(~(same[0] & same[1] & same[2] & same[3]), Difference.OTHER_CONTENT)
+                .when(F.col("k_window") != F.col("r_window"), Difference.OTHER_WINDOW),
             )
             .persist(StorageLevel.MEMORY_AND_DISK)
         )
@@ -150,10 +150,10 @@ class Comparison:
         log, raw = self._side("k"), self._side("r")
         for key in sorted({*log, *raw}):
             log_side, raw_side = log.get(key, Side(EMPTY, 0)), raw.get(key, Side(EMPTY, 0))
-            found[_start(key)] = WindowAudit(_start(key), log_side, raw_side)
+            found[_parse_window(key)] = WindowAudit(_parse_window(key), log_side, raw_side)
         for row in self._apart():
             ids = tuple(self._id(at) for at in row.ids)
-            found[_start(row.window_ms)].apart[Apart(row.apart)] = (row.n, ids)
+            found[_parse_window(row.window_ms)].differences[Difference(row.apart)] = (row.n, ids)
         return found
 
     def _side(self, side: str) -> dict[int, Side]:
@@ -191,9 +191,9 @@ class Comparison:
         return encode_id(KafkaPartition(self.generation, at.kafka_partition), at.offset).decode()
 
 
-def _halves() -> list[Column]:
+def _digest_halves() -> list[Column]:
     return list(lines.digest_halves(F.col("id"), F.col("content")))
 
 
-def _start(window_ms: int) -> datetime | None:
+def _parse_window(window_ms: int) -> datetime | None:
     return None if window_ms == QUARANTINE else from_ms(window_ms)

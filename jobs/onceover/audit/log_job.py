@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from onceover.audit import store as audit_store
-from onceover.audit.comparison import Comparison, from_log, from_raw
-from onceover.audit.result import Apart, WindowAudit
+from onceover.audit.comparison import Comparison, read_log, read_raw
+from onceover.audit.result import Difference, WindowAudit
 from onceover.context import PipelineContext
 from onceover.kafka.topic import Topic
 from onceover.ledger.catalog import Registered
@@ -45,13 +45,13 @@ def audit_log(
     before = audit_store.read_windows(connection, known.name, audit.start, audit.end)
     ranges = [
         OffsetRange(KafkaPartition(facts.generation, p), max(start, facts.earliest[p]), min(end, facts.end[p]))
-        for p, (start, end) in audit_store.read_for(
+        for p, (start, end) in audit_store.read_offset_bounds(
             connection, known.name, facts.generation, audit.start, audit.end
         ).items()
         if max(start, facts.earliest[p]) < min(end, facts.end[p])
     ]
     if not ranges:
-        return _result([], ranges, compacted, 0)
+        return _build_result([], ranges, compacted, 0)
     source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
     root, lengths = context.address("hdfs").rstrip("/"), files.lengths(before)
     places = [(to_ms(start), root + files.layout.window_file(start)) for start in lengths]
@@ -63,11 +63,11 @@ def audit_log(
         one for one in releases_of(connection, known.name) if one.ranges[0].source.generation == facts.generation
     ]
     shards = sharded("backlog", ranges, spark.sparkContext.defaultParallelism)
-    log = from_log(spark, source, shards, known.contracts, released).persist()
+    log = read_log(spark, source, shards, known.contracts, released).persist()
     stage = f"audit:{audit.audit_id}"
     bounds = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
     try:
-        raw = from_raw(spark, places, parquet, ranges, known.contract.window_minutes, released)
+        raw = read_raw(spark, places, parquet, ranges, known.contract.window_minutes, released)
         with (
             compiled_for(spark, sum(lengths.values()) + sum(one.bytes for one in let_go.values())),
             closing(Comparison(log, raw, facts.generation, *bounds)) as compared,
@@ -77,10 +77,10 @@ def audit_log(
             for gone_window in gone_windows & windows.keys():  # of what has expired, raw has nothing to compare
                 del windows[gone_window]
             if gone_days and None in windows:  # nor of days of quarantine: what is not there may have been in one
-                windows[None].apart.pop(Apart.NOT_IN_RAW, None)
+                windows[None].differences.pop(Difference.NOT_IN_RAW, None)
             counted = log.where("window_ms IS NOT NULL").transform(aggregate(known.contract))
             known.table.stage(connection, stage, copy_lines(counted, known.columns.names))
-        gone = audit_store.reaching_back(connection, known.name, facts.generation, facts.earliest)
+        gone = audit_store.find_windows_before_log(connection, known.name, facts.generation, facts.earliest)
         _compare_aggregates(connection, known, stage, before, gone, windows, compacted)
     finally:
         log.unpersist()
@@ -90,7 +90,7 @@ def audit_log(
     for start, one in windows.items():
         if start is not None and start in before and before[start].version != after[start].version:
             one.not_compared, one.counted, one.rows = "it changed during the audit", None, None
-    return _result(list(windows.values()), ranges, compacted, sum(w.log.digest.records for w in windows.values()))
+    return _build_result(list(windows.values()), ranges, compacted, sum(w.log.digest.records for w in windows.values()))
 
 
 def _compare_aggregates(
@@ -105,8 +105,8 @@ def _compare_aggregates(
     """Add the third side to each window that it can be held against."""
     whole: list[datetime] = []
     for start, one in windows.items():
-        if compacted and Apart.NOT_IN_LOG in one.apart:
-            one.apart[Apart.COMPACTED] = one.apart.pop(Apart.NOT_IN_LOG)
+        if compacted and Difference.NOT_IN_LOG in one.differences:
+            one.differences[Difference.COMPACTED] = one.differences.pop(Difference.NOT_IN_LOG)
             one.not_compared = "Kafka has compacted records of it away"
         elif start is None:
             one.not_compared = "what is in quarantine is not counted"
@@ -122,7 +122,9 @@ def _compare_aggregates(
         windows[start].counted = before[start].control if start in before else None
 
 
-def _result(windows: list[WindowAudit], ranges: list[OffsetRange], compacted: bool, delivered: int) -> dict[str, Any]:
+def _build_result(
+    windows: list[WindowAudit], ranges: list[OffsetRange], compacted: bool, delivered: int
+) -> dict[str, Any]:
     differing = [w for w in windows if not w.is_equal]
     return {
         "equal": not differing,

@@ -10,7 +10,7 @@ from typing import Any
 from onceover.model.digest import Digest
 
 
-class Apart(StrEnum):
+class Difference(StrEnum):
     """How one ID can differ between Kafka's log and raw."""
 
     NOT_IN_RAW = "in Kafka, not in raw"
@@ -41,12 +41,12 @@ class WindowAudit:
     counted: Digest | None = None
     rows: tuple[int, list[str]] | None = None
     not_compared: str | None = None
-    apart: dict[Apart, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
+    differences: dict[Difference, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
 
     @property
     def is_equal(self) -> bool:
         """Whether all sides that could be compared hold the same set."""
-        if any(kind is not Apart.COMPACTED for kind in self.apart):
+        if any(kind is not Difference.COMPACTED for kind in self.differences):
             return False
         return self.not_compared is not None or (
             self.counted in (None, self.log.digest) and (self.rows is None or not self.rows[0])
@@ -64,5 +64,5 @@ class WindowAudit:
             "rows_differing": None if self.rows is None else self.rows[0],
             "rows": [] if self.rows is None else self.rows[1],
             "not_compared": self.not_compared,
-            "ids": {str(kind): {"count": n, "first": list(ids)} for kind, (n, ids) in self.apart.items()},
+            "ids": {str(kind): {"count": n, "first": list(ids)} for kind, (n, ids) in self.differences.items()},
         }

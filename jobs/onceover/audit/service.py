@@ -20,11 +20,11 @@ def request_audit(
         return None
     known = context.require_same_contract()
     if kind == "window" and start is not None:
-        audit_store.certified(context.ledger, known.name, start)
+        audit_store.read_certificate(context.ledger, known.name, start)
     return audit_store.record_request(context.ledger, known.name, kind, start, end, who)
 
 
-def result(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:
+def require_result(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:
     """What came out of it; TransientError if nothing has yet."""
     _, found = audit_store.read_audit(context.ledger, context.name, audit_id)
     if found is None:

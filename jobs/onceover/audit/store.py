@@ -48,7 +48,7 @@ class AuditedWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class Certified:
+class StoredCertificate:
     """A certificate with what it takes to recompute it."""
 
     claimed: Claimed
@@ -83,7 +83,7 @@ def read_audit(connection: Connection, pipeline: str, audit_id: int) -> tuple[Au
     return Audit(audit_id, pipeline, row["kind"], row["window_start"], row["window_end"]), row["result"]
 
 
-def finish(connection: Connection, audit_id: int, result: Mapping[str, Any]) -> None:
+def record_result(connection: Connection, audit_id: int, result: Mapping[str, Any]) -> None:
     """Keep what came out; an audit that is run again replaces it."""
     connection.execute(
         "UPDATE onceover.audit SET result = %s, finished_at = clock_timestamp() WHERE audit_id = %s",
@@ -122,7 +122,7 @@ def read_windows(
     }
 
 
-def read_for(
+def read_offset_bounds(
     connection: Connection, pipeline: str, generation: str, start: datetime | None, end: datetime | None
 ) -> dict[int, tuple[int, int]]:
     """By Kafka partition of that generation, from the first to beyond the last offset that is to be compared: all that
@@ -145,7 +145,7 @@ def read_for(
     return {row["kafka_partition"]: (row["start_offset"], row["end_offset"]) for row in rows}
 
 
-def reaching_back(
+def find_windows_before_log(
     connection: Connection, pipeline: str, generation: str, earliest: Mapping[int, int]
 ) -> frozenset[datetime]:
     """Windows that hold records of batches which began before the log's start now, or of another generation."""
@@ -172,7 +172,7 @@ def reaching_back(
     return frozenset(row["window_start"] for row in rows)
 
 
-def certified(connection: Connection, pipeline: str, window_start: datetime) -> Certified:
+def read_certificate(connection: Connection, pipeline: str, window_start: datetime) -> StoredCertificate:
     """The window's certificate; TerminalError if it has none, or none any more."""
     row = connection.execute(
         f"""
@@ -194,7 +194,7 @@ def certified(connection: Connection, pipeline: str, window_start: datetime) -> 
             f"raw of window {window_start:%Y-%m-%dT%H:%MZ} of {pipeline} has expired by its retention: nothing is left "
             "to verify its certificate with"
         )
-    return Certified(
+    return StoredCertificate(
         claimed=Claimed(
             repair_id=0,
             window_start=window_start,

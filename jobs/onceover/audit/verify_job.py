@@ -34,7 +34,7 @@ def verify_window(
     connection, files, start = context.ledger, context.files, audit.start
     if start is None:
         raise ValueError(f"audit {audit.audit_id} names no window")
-    certified = audit_store.certified(connection, known.name, start)
+    certified = audit_store.read_certificate(connection, known.name, start)
     compacted, root = certified.claimed.compacted, context.address("hdfs").rstrip("/")
     length = files.lengths([start]).get(start, 0)
     path = {start: root + files.layout.window_file(start)} if length else {}
@@ -60,10 +60,10 @@ def verify_window(
     finally:
         if not connection.broken:
             known.table.unstage(connection, stage)
-    return _compared(certified, length, raw)
+    return _build_result(certified, length, raw)
 
 
-def _compared(certified: audit_store.Certified, length: int, raw: _Raw | str) -> dict[str, Any]:
+def _build_result(certified: audit_store.StoredCertificate, length: int, raw: _Raw | str) -> dict[str, Any]:
     """What differs; `raw` may be why it could not be read."""
     rebuilt, apart = (None, (0, [])) if isinstance(raw, str) else raw
     differences: list[str] = []
@@ -87,17 +87,17 @@ def _compared(certified: audit_store.Certified, length: int, raw: _Raw | str) ->
         "differences": differences,
         "stands": certified.stands,
         "basis": certified.basis,
-        "certificate": _side(certified.digest),
+        "certificate": _describe_side(certified.digest),
         "raw": {
-            **_side(rebuilt.digest if rebuilt else None),
+            **_describe_side(rebuilt.digest if rebuilt else None),
             "lines": rebuilt.lines if rebuilt else None,
             "duplicates": rebuilt.duplicates if rebuilt else None,
         },
-        "aggregates": {**_side(certified.control), "rows_differing": apart[0]},
+        "aggregates": {**_describe_side(certified.control), "rows_differing": apart[0]},
     }
 
 
-def _side(digest: Digest | None) -> dict[str, Any]:
+def _describe_side(digest: Digest | None) -> dict[str, Any]:
     if digest is None:
         return {"records": None, "digest": None}
     return {"records": digest.records, "digest": str(digest).partition("records ")[2]}

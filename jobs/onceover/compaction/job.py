@@ -37,7 +37,7 @@ BYTES_AT_ONCE = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CompactionResult:
     """How it ended for one window: the bytes of its Parquet file, or why there is none."""
 
     due: CompactionDue
@@ -63,29 +63,29 @@ class CompactRun:
         self._spark, self._connection, self._known, self._files = spark, context.ledger, known, context.files
         self._hdfs, self._who, self._why, self._holding = context.address("hdfs").rstrip("/"), who, why, holding
 
-    def run(self, due: Sequence[CompactionDue]) -> list[Ended]:
+    def run(self, due: Sequence[CompactionDue]) -> list[CompactionResult]:
         """Each of these windows, failing alone."""
-        ended: list[Ended] = []
-        for group in _groups(due):
-            ended += chain.from_iterable(in_halves(group, self._together, _failed))
+        ended: list[CompactionResult] = []
+        for group in _group_by_size(due):
+            ended += chain.from_iterable(in_halves(group, self._compact_group, _report_failure))
         self._files.clear_compacting()
         for one in ended:
             if one.why:
                 log.error("window %s: %s", written(one.due.window_start), one.why)
         return ended
 
-    def _together(self, group: Sequence[CompactionDue]) -> list[Ended]:
-        return list(self._each(group))
+    def _compact_group(self, group: Sequence[CompactionDue]) -> list[CompactionResult]:
+        return list(self._compact(group))
 
-    def _each(self, group: Sequence[CompactionDue]) -> Iterator[Ended]:
-        certified: dict[datetime, audit_store.Certified] = {}
+    def _compact(self, group: Sequence[CompactionDue]) -> Iterator[CompactionResult]:
+        certified: dict[datetime, audit_store.StoredCertificate] = {}
         for one in group:
             try:
-                certified[one.window_start] = audit_store.certified(
+                certified[one.window_start] = audit_store.read_certificate(
                     self._connection, self._known.name, one.window_start
                 )
             except TerminalError as error:  # it went, or its certificate did, since it was listed
-                yield Ended(one, why=str(error))
+                yield CompactionResult(one, why=str(error))
         lengths = self._files.lengths(certified)
         paths = {start: self._hdfs + self._files.layout.window_file(start) for start, n in lengths.items() if n}
         claimed = [each.claimed for each in certified.values()]
@@ -96,11 +96,11 @@ class CompactRun:
             rebuilt = rebuild.results()
             right: list[CompactionDue] = []
             for one in (one for one in group if one.window_start in certified):
-                why = _difference(one, certified[one.window_start], rebuilt[one.window_start])
+                why = _find_difference(one, certified[one.window_start], rebuilt[one.window_start])
                 if why is None:
                     right.append(one)
                 else:
-                    yield Ended(one, why=why)
+                    yield CompactionResult(one, why=why)
             if not right:
                 return
             folder = self._hdfs + self._files.layout.compacting
@@ -111,25 +111,27 @@ class CompactRun:
             row = found.get(to_ms(one.window_start))
             held = Digest() if row is None else Digest(row.records, row.high1, row.low1, row.high2, row.low2)
             if row is None or not row.is_one or held != one.digest:
-                yield Ended(one, why=f"what was written reads back as {held}, not as {one.digest}; compact it again")
+                yield CompactionResult(
+                    one, why=f"what was written reads back as {held}, not as {one.digest}; compact it again"
+                )
             else:
-                yield self._kept(one, row.path.removeprefix(self._hdfs), row.bytes)
+                yield self._keep(one, row.path.removeprefix(self._hdfs), row.bytes)
 
-    def _kept(self, one: CompactionDue, source: str, length: int) -> Ended:
+    def _keep(self, one: CompactionDue, source: str, length: int) -> CompactionResult:
         def place() -> None:
             self._files.place(source, one.window_start, one.digest)
             self._holding.reached(CompactStep.PLACED)
 
         if compactions.keep(self._connection, self._known.name, one, length, self._who, self._why, place):
-            return Ended(one, length)
-        return Ended(one, why="it changed meanwhile, or a repair holds it; compact it again")
+            return CompactionResult(one, length)
+        return CompactionResult(one, why="it changed meanwhile, or a repair holds it; compact it again")
 
 
-def _failed(one: CompactionDue, reason: str) -> list[Ended]:
-    return [Ended(one, why=f"Spark failed: {reason}")]
+def _report_failure(one: CompactionDue, reason: str) -> list[CompactionResult]:
+    return [CompactionResult(one, why=f"Spark failed: {reason}")]
 
 
-def _difference(one: CompactionDue, certified: audit_store.Certified, rebuilt: Rebuilt) -> str | None:
+def _find_difference(one: CompactionDue, certified: audit_store.StoredCertificate, rebuilt: Rebuilt) -> str | None:
     """Why the window's text is not what its certificate says; None where it is."""
     reasons = prove(certified.claimed, rebuilt, rebuilt.planned_length).reasons
     if reasons:
@@ -140,7 +142,7 @@ def _difference(one: CompactionDue, certified: audit_store.Certified, rebuilt: R
     return None
 
 
-def _groups(due: Sequence[CompactionDue]) -> Iterator[list[CompactionDue]]:
+def _group_by_size(due: Sequence[CompactionDue]) -> Iterator[list[CompactionDue]]:
     """In order, as many at once as their text allows."""
     group: list[CompactionDue] = []
     for one in due:

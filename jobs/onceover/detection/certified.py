@@ -74,7 +74,7 @@ def list_certified(
         )
 
 
-def standing_of(connection: Connection, known: Registered, starts: Iterable[datetime]) -> list[CertifiedWindow]:
+def read_certified(connection: Connection, known: Registered, starts: Iterable[datetime]) -> list[CertifiedWindow]:
     """Those of these windows whose certificate still stands, in one snapshot."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -83,25 +83,25 @@ def standing_of(connection: Connection, known: Registered, starts: Iterable[date
         )
 
 
-def versions_standing(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> dict[datetime, int]:
+def read_certified_versions(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> dict[datetime, int]:
     """The versions of those of these windows whose certificate stands."""
     rows = connection.execute(
-        f"SELECT w.window_start, w.version {_STANDING} AND w.window_start = ANY(%(starts)s)",
+        f"SELECT w.window_start, w.version {_CERTIFIED} AND w.window_start = ANY(%(starts)s)",
         {"pipeline": pipeline, "starts": sorted(starts)},
     )
     return {row["window_start"]: row["version"] for row in rows}
 
 
-def how_many(connection: Connection, pipeline: str, start: datetime | None, end: datetime | None) -> int:
+def count_certified(connection: Connection, pipeline: str, start: datetime | None, end: datetime | None) -> int:
     """How many windows of the range stand."""
     row = connection.execute(
-        f"SELECT count(*) AS standing {_STANDING} AND {_WITHIN}",
+        f"SELECT count(*) AS standing {_CERTIFIED} AND {_WITHIN}",
         {"pipeline": pipeline, "start": start, "end": end},
     ).fetchone()
     return int(row["standing"]) if row else 0
 
 
-def have_judged_again(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> None:
+def raise_versions(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> None:
     """Give them a new version: the next detection judges these windows. Their rows are locked by the caller."""
     connection.execute(
         'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
@@ -109,7 +109,7 @@ def have_judged_again(connection: Connection, pipeline: str, starts: Iterable[da
     )
 
 
-_STANDING = """
+_CERTIFIED = """
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
   LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
   WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL"""
@@ -123,7 +123,7 @@ def _read(connection: Connection, known: Registered, which: str, values: Mapping
         SELECT w.window_start, w.window_end, w.version, w.certificate_id, w.records, w.high1, w.low1, w.high2, w.low2,
           {FROZEN} AS frozen_length, c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2,
           c.low2 AS c_low2, c.aggregate_rows, c.aggregate_hash, c.contract_version, {COMPACTED_COLUMNS}
-        {_STANDING} AND {which}
+        {_CERTIFIED} AND {which}
         """,
         {"pipeline": known.name, **values},
     ).fetchall()

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onceover.context import PipelineContext
-from onceover.detection.overdue import Overdue, tell_overdue
+from onceover.detection.overdue import OverdueWindow, report_overdue
 from onceover.model.window import written
 
 _MOST_NAMED = 5
 
 
-def overdue(context: PipelineContext) -> list[Overdue]:
+def list_overdue(context: PipelineContext) -> list[OverdueWindow]:
     """Windows that have missed the pipeline's deadline since this was asked last; none where it has no deadline, or has
     not run yet."""
     deadline_ms = context.pipeline.repair.deadline_ms
     if deadline_ms is None or not context.is_registered():
         return []
-    return tell_overdue(context.ledger, context.name, deadline_ms)
+    return report_overdue(context.ledger, context.name, deadline_ms)
 
 
-def describe_overdue(pipeline_name: str, windows: Sequence[Overdue]) -> str:
+def describe_overdue(pipeline_name: str, windows: Sequence[OverdueWindow]) -> str:
     """One line for whoever is on call: which windows, what is wrong with them, and the command that shows it."""
     named = "; ".join(
         f"{written(one.window_start)} is {one.state} ({one.blocked_why or ', '.join(one.findings) or 'not judged'})"

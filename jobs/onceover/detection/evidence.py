@@ -22,7 +22,7 @@ from onceover.model.offsets import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class EvidenceSnapshot:
     """One consistent look: evidence of every closed window that is not certified (or of all, where asked for)."""
 
     evidence: tuple[Evidence, ...]
@@ -96,7 +96,7 @@ ORDER BY c.window_start
 """
 
 
-def versions(
+def read_versions(
     connection: Connection, pipeline: str, start: datetime | None, end: datetime | None, every: bool
 ) -> dict[datetime, int]:
     """Version of each closed window that a snapshot over the same range would judge, in their order; compared with the
@@ -108,21 +108,24 @@ def versions(
     return {row["window_start"]: row["version"] for row in rows}
 
 
-def snapshot(
+def read_evidence(
     connection: Connection, pipeline: str, start: datetime | None, end: datetime | None, every: bool
-) -> Snapshot:
+) -> EvidenceSnapshot:
     """Read it all in one repeatable-read transaction; `every` includes windows whose certificate stands."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        starts = list(versions(connection, pipeline, start, end, every))
+        starts = list(read_versions(connection, pipeline, start, end, every))
         rows = connection.execute(_EVIDENCE, {"pipeline": pipeline, "starts": starts}).fetchall()
-        return Snapshot(
-            evidence=tuple(map(_evidence, rows)),
+        return EvidenceSnapshot(
+            evidence=tuple(map(_build_evidence, rows)),
             accounted=tuple(accounted(connection, pipeline)),
             in_flight=in_flight(connection, pipeline),
-            findings=(*_unfinished(connection, pipeline), *_of_kafka_partitions(connection, pipeline)),
+            findings=(
+                *_find_unfinished_batches(connection, pipeline),
+                *_find_incomplete_partitions(connection, pipeline),
+            ),
             blocked=frozenset(row["window_start"] for row in rows if row["blocked_at"]),
-            claimed=_claimed(connection, pipeline),
+            claimed=_read_claims(connection, pipeline),
             open_windows=open_windows(connection, pipeline),
         )
 
@@ -174,7 +177,7 @@ def certify_from_ledger(
     return done
 
 
-def _evidence(row: Mapping[str, object]) -> Evidence:
+def _build_evidence(row: Mapping[str, object]) -> Evidence:
     values: dict[str, object] = dict(row)
     has_certificate = bool(values["has_certificate"])
     return Evidence(
@@ -206,7 +209,7 @@ def _moment(value: object) -> datetime:
     return value
 
 
-def _claimed(connection: Connection, pipeline: str) -> dict[datetime, str]:
+def _read_claims(connection: Connection, pipeline: str) -> dict[datetime, str]:
     rows = connection.execute(
         'SELECT window_start, claimed_by FROM onceover."window" '
         "WHERE pipeline = %s AND claimed_until >= clock_timestamp()",
@@ -215,7 +218,7 @@ def _claimed(connection: Connection, pipeline: str) -> dict[datetime, str]:
     return {row["window_start"]: row["claimed_by"] for row in rows}
 
 
-def _unfinished(connection: Connection, pipeline: str) -> list[Finding]:
+def _find_unfinished_batches(connection: Connection, pipeline: str) -> list[Finding]:
     row = connection.execute(
         """
         SELECT coalesce(array_agg(b.batch_id ORDER BY b.batch_id), '{}') AS batches
@@ -228,7 +231,7 @@ def _unfinished(connection: Connection, pipeline: str) -> list[Finding]:
     return [Finding(Kind.UNFINISHED_BATCH, {"batches": batches})] if batches else []
 
 
-def _of_kafka_partitions(connection: Connection, pipeline: str) -> list[Finding]:
+def _find_incomplete_partitions(connection: Connection, pipeline: str) -> list[Finding]:
     rows = connection.execute(
         """
         SELECT generation, kafka_partition, frontier, reach, end_offset, truncated_from FROM onceover.kafka_partition

@@ -53,13 +53,13 @@ def explain_holes(
         gaps = probe_holes(context)
     except OnceoverError as error:
         return (*others, *(Finding(f.kind, {**f.evidence, "not_asked": str(error)}) for f in unexplained)), ()
-    lost = finding(context.ledger, context.name, gaps)
+    lost = build_hole_finding(context.ledger, context.name, gaps)
     # What lies in the log and is empty is accounted for by having been read.
     again = coalesce(gap.offsets for gap in gaps if gap.reason is not Reason.EXPIRED)
     return ((*others, lost) if lost else others), again
 
 
-def finding(connection: Connection, name: str, gaps: Sequence[Gap]) -> Finding | None:
+def build_hole_finding(connection: Connection, name: str, gaps: Sequence[Gap]) -> Finding | None:
     """The losses among the gaps, each with the windows that its neighbours were landed in."""
     rows = []
     for gap in gaps:

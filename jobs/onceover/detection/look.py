@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
-from onceover.detection.evidence import snapshot, versions
+from onceover.detection.evidence import read_evidence, read_versions
 from onceover.ledger import batches
 from onceover.ledger.database import Connection
 from onceover.model.finding import Evidence, Finding, is_right, judge_window
@@ -43,7 +43,7 @@ class Judgement:
         return is_right(self.findings)
 
     @property
-    def waits(self) -> bool:
+    def may_change(self) -> bool:
         return any(finding.kind.meaning.waits_for_batches for finding in self.findings)
 
 
@@ -71,28 +71,28 @@ def judge_windows(
 ) -> Look:
     """Judge the closed windows of the range (all without one) that are not certified, or `every` one of them."""
     first = _look_once(connection, pipeline, files, window_range, every)
-    if not first.in_flight or not any(j.waits for j in first.judgements):
+    if not first.in_flight or not any(j.may_change for j in first.judgements):
         return first
     deadline = time.monotonic() + patience
     while batches.in_flight(connection, pipeline) & first.in_flight:
         if time.monotonic() > deadline:
-            kept = tuple(j for j in first.judgements if not j.waits)
+            kept = tuple(j for j in first.judgements if not j.may_change)
             return replace(first, judgements=kept, changing=first.changing + len(first.judgements) - len(kept))
         time.sleep(0.2)
     second = _look_once(connection, pipeline, files, window_range, every)
-    suspects = {j.evidence.window_start for j in first.judgements if j.waits}
+    suspects = {j.evidence.window_start for j in first.judgements if j.may_change}
     # What shows only now may be due to a batch that was not in flight at first: it waits for the next detection.
-    kept = tuple(j for j in second.judgements if not j.waits or j.evidence.window_start in suspects)
+    kept = tuple(j for j in second.judgements if not j.may_change or j.evidence.window_start in suspects)
     return replace(second, judgements=kept, changing=second.changing + len(second.judgements) - len(kept))
 
 
-def parquet_gone(files: Files, evidence: Iterable[Evidence]) -> frozenset[datetime]:
+def find_missing_parquet(files: Files, evidence: Iterable[Evidence]) -> frozenset[datetime]:
     """The windows whose Parquet file, which stands in for their text, is not there as it was noted."""
     needed = {one.window_start: one.stands_in for one in evidence if one.stands_in}
     return frozenset(needed.keys() - files.parquet_files(needed).keys()) if needed else frozenset()
 
 
-def _judged(evidence: Evidence, length: int | None, parquet_is_gone: bool) -> Judgement:
+def _judge(evidence: Evidence, length: int | None, parquet_is_gone: bool) -> Judgement:
     return Judgement(evidence, length, judge_window(evidence, length, parquet_is_gone=parquet_is_gone))
 
 
@@ -103,12 +103,12 @@ def _look_once(
     end = window_range.end if window_range else None
     # Lengths are read between the two looks at the ledger: a window whose version differs changed in between.
     flying = batches.in_flight(connection, pipeline)
-    before = versions(connection, pipeline, start, end, every)
+    before = read_versions(connection, pipeline, start, end, every)
     lengths = files.lengths(before)
-    seen = snapshot(connection, pipeline, start, end, every)
+    seen = read_evidence(connection, pipeline, start, end, every)
     steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
-    gone = parquet_gone(files, steady)
-    judgements = tuple(_judged(e, lengths.get(e.window_start), e.window_start in gone) for e in steady)
+    gone = find_missing_parquet(files, steady)
+    judgements = tuple(_judge(e, lengths.get(e.window_start), e.window_start in gone) for e in steady)
     return Look(
         judgements=judgements,
         changing=len(seen.evidence) - len(steady),

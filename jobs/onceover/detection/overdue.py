@@ -10,7 +10,7 @@ from onceover.ledger.queries import STATE
 
 
 @dataclass(frozen=True, slots=True)
-class Overdue:
+class OverdueWindow:
     """A window, where it stands, and what is known to be wrong with it."""
 
     window_start: datetime
@@ -19,7 +19,7 @@ class Overdue:
     blocked_why: str | None
 
 
-def tell_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> list[Overdue]:
+def report_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> list[OverdueWindow]:
     """Windows that nobody was told of yet, whose certificate does not stand though their last record came longer ago
     than the deadline; open ones too, for something may keep them open. They count as told from here on, until they are
     certified."""
@@ -50,4 +50,4 @@ def tell_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> lis
             """,
             {"pipeline": pipeline, "seconds": deadline_ms / 1000},
         ).fetchall()
-    return [Overdue(r["window_start"], r["state"], tuple(r["findings"]), r["blocked_why"]) for r in rows]
+    return [OverdueWindow(r["window_start"], r["state"], tuple(r["findings"]), r["blocked_why"]) for r in rows]

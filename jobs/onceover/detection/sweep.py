@@ -14,13 +14,13 @@ from datetime import datetime
 from onceover.context import PipelineContext
 from onceover.detection.certified import (
     CertifiedWindow,
-    have_judged_again,
-    how_many,
+    count_certified,
     list_certified,
-    standing_of,
-    versions_standing,
+    raise_versions,
+    read_certified,
+    read_certified_versions,
 )
-from onceover.detection.look import Files, parquet_gone
+from onceover.detection.look import Files, find_missing_parquet
 from onceover.ledger.batches import in_flight
 from onceover.ledger.catalog import Registered
 from onceover.ledger.certificates import revoke
@@ -38,7 +38,7 @@ Say = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Differing:
+class DifferingWindow:
     """A window that no longer is what its certificate says, and in what."""
 
     window: CertifiedWindow
@@ -54,13 +54,13 @@ class Differing:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """What one sweep looked at. `reopened` is how many of the differing windows will be judged again; those that
     changed meanwhile are judged anyway. `waiting` windows may differ only because a batch is landing in them."""
 
     pipeline: str
     compared: int
-    found: tuple[Differing, ...]
+    differing: tuple[DifferingWindow, ...]
     waiting: int
     reopened: int = 0
 
@@ -68,7 +68,7 @@ class Swept:
         return {
             "pipeline": self.pipeline,
             "compared": self.compared,
-            "differing": [{"window": each.window_start, "findings": each.findings} for each in self.found],
+            "differing": [{"window": each.window_start, "findings": each.findings} for each in self.differing],
             "waiting": self.waiting,
             "reopened": self.reopened,
         }
@@ -80,17 +80,17 @@ def sweep_pipeline(
     *,
     write: bool = True,
     say: Say = lambda done, of: None,
-) -> Swept:
+) -> SweepResult:
     """Sweep a pipeline's certified windows, of the range or all, and have what differs judged again if `write`.
 
     A pipeline that never ran has none.
     """
     if not context.is_registered():
-        return Swept(context.name, 0, (), 0)
+        return SweepResult(context.name, 0, (), 0)
     known = context.require_same_contract()
     swept = sweep_windows(context.ledger, known, context.files, window_range, say=say)
-    reopened = reopen(context.ledger, known.name, swept.found) if write else []
-    return Swept(swept.pipeline, swept.compared, swept.found, swept.waiting, len(reopened))
+    reopened = reopen(context.ledger, known.name, swept.differing) if write else []
+    return SweepResult(swept.pipeline, swept.compared, swept.differing, swept.waiting, len(reopened))
 
 
 def sweep_windows(
@@ -100,36 +100,36 @@ def sweep_windows(
     window_range: WindowRange | None,
     patience: float = PATIENCE_SECONDS,
     say: Say = lambda done, of: None,
-) -> Swept:
+) -> SweepResult:
     """Compare every window whose certificate stands. What a batch in flight may explain counts only if it is still
     there, at the same version, once that batch has ended."""
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
-    whole = how_many(connection, known.name, start, end)
+    whole = count_certified(connection, known.name, start, end)
     flying = in_flight(connection, known.name)
-    first: dict[datetime, Differing] = {}
+    first: dict[datetime, DifferingWindow] = {}
     compared = 0
     while windows := list_certified(connection, known, start, end, _AT_ONCE):
-        first |= _judged(windows, files)
+        first |= _compare(windows, files)
         compared += len(windows)
         start = windows[-1].window_end
         say(compared, whole)
     # A batch that was begun since may have appended to a file whose window does not show it yet.
     flying |= in_flight(connection, known.name)
     if not first:
-        return Swept(known.name, compared, (), 0)
+        return SweepResult(known.name, compared, (), 0)
     deadline = time.monotonic() + patience
     while flying & in_flight(connection, known.name):
         if time.monotonic() > deadline:
             kept = tuple(each for each in first.values() if each.rows_differ)
-            return Swept(known.name, compared, kept, len(first) - len(kept))
+            return SweepResult(known.name, compared, kept, len(first) - len(kept))
         time.sleep(0.2)
-    second = _judged(standing_of(connection, known, first), files)
+    second = _compare(read_certified(connection, known, first), files)
     steady = (each for start, each in second.items() if each.window.version == first[start].window.version)
-    return Swept(known.name, compared, tuple(steady), 0)
+    return SweepResult(known.name, compared, tuple(steady), 0)
 
 
-def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) -> list[datetime]:
+def reopen(connection: Connection, pipeline: str, found: Iterable[DifferingWindow]) -> list[datetime]:
     """Have the next detection judge these windows, in one transaction; returns those that still stood as they were.
 
     Where the rows themselves differ the certificate is revoked: detection compares the control row with the ledger, and
@@ -140,14 +140,14 @@ def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) ->
         return []
     with connection.transaction():
         lock_windows(connection, pipeline, sorted(wanted))
-        now = versions_standing(connection, pipeline, wanted)
+        now = read_certified_versions(connection, pipeline, wanted)
         same = [each for start, each in sorted(wanted.items()) if now.get(start) == each.window.version]
         for each in same:
             for finding in each.findings:
                 note_finding(connection, pipeline, each.window_start, finding)
             if each.rows_differ:
                 revoke(connection, pipeline, each.window.certificate_id, "the aggregates were changed under it")
-        have_judged_again(connection, pipeline, [each.window_start for each in same if not each.rows_differ])
+        raise_versions(connection, pipeline, [each.window_start for each in same if not each.rows_differ])
     return [each.window_start for each in same]
 
 
@@ -166,10 +166,10 @@ def find_differences(
     return tuple(found.values())
 
 
-def _judged(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, Differing]:
+def _compare(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, DifferingWindow]:
     lengths = files.lengths(window.window_start for window in windows)
-    gone = parquet_gone(files, [window.evidence for window in windows])
+    gone = find_missing_parquet(files, [window.evidence for window in windows])
     judged = (
         (w, find_differences(w, lengths.get(w.window_start), parquet_is_gone=w.window_start in gone)) for w in windows
     )
-    return {w.window_start: Differing(w, findings) for w, findings in judged if findings}
+    return {w.window_start: DifferingWindow(w, findings) for w, findings in judged if findings}

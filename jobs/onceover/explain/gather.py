@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from onceover.context import PipelineContext
-from onceover.detection.evidence import snapshot
+from onceover.detection.evidence import read_evidence
 from onceover.detection.look import judge_windows
 from onceover.errors import OnceoverError, TerminalError
-from onceover.explain.next_steps import next_steps
+from onceover.explain.next_steps import list_next_steps
 from onceover.ledger import compactions, queries
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind, Remedy
@@ -21,7 +21,7 @@ _BY_SCAN = frozenset(kind for kind in Kind if kind.meaning.by_scan)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class WindowFacts:
     """One window: the ledger's rows about it, and what they and the file's length mean now.
 
     `judged` is None where nobody can say: the window is open, a batch is landing in it, or HDFS did not answer, and
@@ -61,10 +61,10 @@ class Known:
     @property
     def steps(self) -> list[Remedy]:
         kinds = [str(row["kind"]) for row in self.findings] + [str(f.kind) for f in self.of_pipeline]
-        return next_steps(self.pipeline, self.window, self.state, kinds, self.changing)
+        return list_next_steps(self.pipeline, self.window, self.state, kinds, self.changing)
 
 
-def gather(context: PipelineContext, window: Window) -> Known:
+def gather(context: PipelineContext, window: Window) -> WindowFacts:
     """Ask the ledger and HDFS. Raises TerminalError for a window that nothing was ever landed in."""
     known = context.registered()
     rows: Mapping[str, Any] = queries.explain(context.ledger, known.name, window.start)
@@ -76,7 +76,7 @@ def gather(context: PipelineContext, window: Window) -> Known:
     judged, not_judged, length, changing, of_pipeline = _judge(context, window)
     if rows["window"]["state"] == "expired":
         not_judged = "its raw has expired by the pipeline's retention"
-    return Known(
+    return WindowFacts(
         pipeline=known.name,
         window=window,
         rows=rows,
@@ -88,12 +88,12 @@ def gather(context: PipelineContext, window: Window) -> Known:
         watermark=known.watermark,
         every_window_closed=known.every_window_closed,
         window_file=context.layout.window_file(window.start),
-        parquet=_parquet(context, window),
+        parquet=_read_parquet(context, window),
         aggregates=f"aggregates.{known.name}",
     )
 
 
-def _parquet(context: PipelineContext, window: Window) -> Mapping[str, Any] | None:
+def _read_parquet(context: PipelineContext, window: Window) -> Mapping[str, Any] | None:
     """The file that the window was compacted to last, with its bytes, and whether its text was let go for it."""
     compacted, stands_in = compactions.of_window(context.ledger, context.name, window.start)
     if compacted is None:
@@ -111,7 +111,7 @@ def _judge(
         seen = judge_windows(context.ledger, context.name, context.files, only, every=True, patience=0.0)
     except OnceoverError as error:
         # The ledger alone is worth telling; if it is the ledger that failed, this raises again.
-        found = snapshot(context.ledger, context.name, window.start, window.end, True).findings
+        found = read_evidence(context.ledger, context.name, window.start, window.end, True).findings
         return None, str(error), None, False, found
     for judgement in seen.judgements:
         return judgement.findings, None, judgement.file_length, False, seen.findings

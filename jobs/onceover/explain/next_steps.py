@@ -8,23 +8,23 @@ from onceover.model.finding_kinds import CERTIFY, LOOK, REPAIR, Kind, Remedy, fa
 from onceover.model.window import Window, written
 
 
-def next_steps(
+def list_next_steps(
     pipeline: str, window: Window, state: str, kinds: Collection[str], changing: bool = False
 ) -> list[Remedy]:
     """By the window's state and what is wrong with it and with its pipeline now. Never empty."""
     about_pipeline = {kind for kind in Kind if not kind.meaning.of_window}
     names = {"pipeline": pipeline, "window": str(window), "end": written(window.end)}
-    about_window = _of_window(state, set(kinds) - about_pipeline, changing)
-    return [*pipeline_steps(pipeline, kinds), *(step.fill(**names) for step in about_window)]
+    about_window = _list_window_steps(state, set(kinds) - about_pipeline, changing)
+    return [*list_pipeline_steps(pipeline, kinds), *(step.fill(**names) for step in about_window)]
 
 
-def pipeline_steps(pipeline: str, kinds: Collection[str]) -> list[Remedy]:
+def list_pipeline_steps(pipeline: str, kinds: Collection[str]) -> list[Remedy]:
     """What ends those of the findings that are about the whole pipeline."""
     there = [kind.meaning for kind in Kind if kind in kinds and not kind.meaning.of_window]
     return [step.fill(pipeline=pipeline) for meaning in there for step in meaning.remedy]
 
 
-def _of_window(state: str, kinds: Collection[str], changing: bool) -> list[Remedy]:
+def _list_window_steps(state: str, kinds: Collection[str], changing: bool) -> list[Remedy]:
     if state == "repairing":
         return [Remedy("A repair holds it now. Look again in a minute; a repair that died loses its hold by then.")]
     if state == "expired":

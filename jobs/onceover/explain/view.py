@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceover.explain.finding_text import counted, offset_ranges, records
-from onceover.explain.gather import Known
+from onceover.explain.finding_text import format_records, parse_offset_ranges, pluralize
+from onceover.explain.gather import WindowFacts
 from onceover.model.finding_kinds import failures
 from onceover.model.window import written
 
@@ -23,7 +23,7 @@ _VERDICTS = {
 }
 
 
-def verdict(known: Known) -> str:
+def describe_verdict(known: WindowFacts) -> str:
     """The window's state in a sentence."""
     if known.state == "closed" and failures(row["kind"] for row in known.findings):
         return "It has closed, and is wrong; detection has not written that down yet."
@@ -36,25 +36,27 @@ def verdict(known: Known) -> str:
 
 def describe_loss(row: Mapping[str, Any]) -> str:
     """An accepted loss that the window may have had a part in."""
-    (lost,) = offset_ranges([(row["generation"], row["kafka_partition"], row["start_offset"], row["end_offset"])])
+    (lost,) = parse_offset_ranges([(row["generation"], row["kafka_partition"], row["start_offset"], row["end_offset"])])
     return (
-        f"{lost}, {counted(row['end_offset'] - row['start_offset'], 'offset')} that Kafka holds no more; their records "
-        f'may have belonged here. Accepted by {row["who"]} at {at(row["created_at"])} ("{row["why"]}").'
+        f"{lost}, {pluralize(row['end_offset'] - row['start_offset'], 'offset')} that Kafka holds no more; their records "
+        f'may have belonged here. Accepted by {row["who"]} at {format_moment(row["created_at"])} ("{row["why"]}").'
     )
 
 
-def marks(row: Mapping[str, Any]) -> str:
+def describe_marks(row: Mapping[str, Any]) -> str:
     """What is particular about a landing, to stand before its offset ranges."""
     return ("late, " if row["late"] else "") + ("" if row["proved"] else "unproved, ")
 
 
-def released(row: Mapping[str, Any]) -> str | None:
+def describe_release(row: Mapping[str, Any]) -> str | None:
     """By whom and why a landing was released from quarantine; None if it was read from Kafka."""
     who = row["released"]
     return who and f'released from quarantine by {who["who"]} ("{who["why"]}")'
 
 
-def worth_showing(rows: Sequence[Mapping[str, Any]], findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def select_landings(
+    rows: Sequence[Mapping[str, Any]], findings: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
     """All, if they fit a page; else those that findings name, then the newest, in their own order."""
     named = {
         number
@@ -71,49 +73,47 @@ def describe_repair(row: Mapping[str, Any]) -> str:
     state = row["state"]
     text = f'Repair {row["repair_id"]}, asked for by {row["who"]} ("{row["why"]}"): {state}'
     if row["finished_at"] or row["started_at"]:
-        text += f" at {at(row['finished_at'] or row['started_at'])}"
+        text += f" at {format_moment(row['finished_at'] or row['started_at'])}"
     if row["reason"]:
         text += f", {row['reason']}"
     text += "."
     if row["lines_read"] is not None:
-        text += (
-            f" It read {counted(row['lines_read'], 'line')}, {counted(row['duplicates'] or 0, 'duplicate')} among them."
-        )
+        text += f" It read {pluralize(row['lines_read'], 'line')}, {pluralize(row['duplicates'] or 0, 'duplicate')} among them."
     if row["before"] and row["after"]:
         before, after = row["before"], row["after"]
         same = (
             "" if before["revision"] != after["revision"] else "; the rows were right already and stayed as they were"
         )
         text += (
-            f" Before: {records(before['control']['records'])} counted (revision {before['revision']}); "
-            f"after: {records(after['control']['records'])} (revision {after['revision']}){same}."
+            f" Before: {format_records(before['control']['records'])} counted (revision {before['revision']}); "
+            f"after: {format_records(after['control']['records'])} (revision {after['revision']}){same}."
         )
     return text
 
 
-def describe_certificate(known: Known) -> str:
+def describe_certificate(known: WindowFacts) -> str:
     """The last certificate, and whether it stands."""
     rows = known.rows["certificates"]
     if not rows:
         return "None yet."
     last, version = rows[-1], known.rows["window"]["version"]
     if last["revoked_at"]:
-        stands = f"revoked at {at(last['revoked_at'])}: {last['revoked_why']}"
+        stands = f"revoked at {format_moment(last['revoked_at'])}: {last['revoked_why']}"
     elif last["version"] != version:
         stands = f"it no longer stands: the window is at version {version} since"
     else:
         stands = "it stands"
     text = (
-        f"Certificate {last['certificate_id']} of {at(last['created_at'])}, from {last['basis']}, by {last['who']} "
-        f'("{last["why"]}"): {stands}. It covers {counted(last["records"], "record")} of '
-        f"{counted(len(last['landing_set']), 'landing')} in {last['frozen_length']:,} bytes, at version "
+        f"Certificate {last['certificate_id']} of {format_moment(last['created_at'])}, from {last['basis']}, by {last['who']} "
+        f'("{last["why"]}"): {stands}. It covers {pluralize(last["records"], "record")} of '
+        f"{pluralize(len(last['landing_set']), 'landing')} in {last['frozen_length']:,} bytes, at version "
         f"{last['version']}, contract {last['contract_version']}, {last['verdict']}."
     )
-    earlier = f" {counted(len(rows) - 1, 'earlier one')}." if len(rows) > 1 else ""
+    earlier = f" {pluralize(len(rows) - 1, 'earlier one')}." if len(rows) > 1 else ""
     return text + earlier
 
 
-def places(known: Known) -> list[str]:
+def list_places(known: WindowFacts) -> list[str]:
     """Where the window's raw and aggregates lie, one line each."""
     length = "" if known.file_length is None else f" ({known.file_length:,} bytes)"
     select = f"SELECT * FROM {known.aggregates} WHERE window_start = '{written(known.window.start)}'"
@@ -124,6 +124,6 @@ def places(known: Known) -> list[str]:
     return places
 
 
-def at(moment: Any) -> str:
+def format_moment(moment: Any) -> str:
     """A moment, to the second."""
     return written(moment.replace(microsecond=0))

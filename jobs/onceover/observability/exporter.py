@@ -15,7 +15,7 @@ from onceover.context import open_ledger
 from onceover.errors import OnceoverError, TransientError
 from onceover.ledger.database import DatabaseError
 from onceover.observability import snapshot
-from onceover.observability.metrics import exposed, up_metric
+from onceover.observability.metrics import build_metrics, build_up_metric
 
 HOST: Final = "127.0.0.1"
 
@@ -35,10 +35,10 @@ class LedgerCollector(Collector):
             if str(error) != str(self.problem):
                 self._say(str(error))
             self.problem = error
-            yield up_metric(False)
+            yield build_up_metric(False)
             return
         self.problem = None
-        yield from exposed(found)
+        yield from build_metrics(found)
 
     def _read(self) -> tuple[snapshot.Signals, ...]:
         try:
@@ -48,7 +48,7 @@ class LedgerCollector(Collector):
             raise TransientError(f"the ledger could not be read for its metrics: {error}") from error
 
 
-def registry(collector: LedgerCollector) -> CollectorRegistry:
+def create_registry(collector: LedgerCollector) -> CollectorRegistry:
     """One of its own: the global one would add this process's memory and garbage."""
     own = CollectorRegistry()
     own.register(collector)
@@ -56,10 +56,10 @@ def registry(collector: LedgerCollector) -> CollectorRegistry:
 
 
 @contextmanager
-def serving(collector: LedgerCollector, port: int) -> Iterator[str]:
+def serve_metrics(collector: LedgerCollector, port: int) -> Iterator[str]:
     """Answer scrapes within, a thread each; the address comes back. Port 0 is any free one."""
     try:
-        server, thread = start_http_server(port, HOST, registry(collector))
+        server, thread = start_http_server(port, HOST, create_registry(collector))
     except OSError as error:
         raise TransientError(
             f"port {port} on {HOST} cannot be had ({error.strerror}); stop what listens there, or name another with "

@@ -12,7 +12,7 @@ from onceover.ledger import compactions
 from onceover.ledger.database import whereabouts
 from onceover.model.offsets import OffsetRange
 from onceover.observability import lineage_store
-from onceover.observability.lineage_store import Published
+from onceover.observability.lineage_store import PublishedWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Lineage:
     raw: DatasetName
     topic: DatasetName
     table: DatasetName
-    windows: tuple[Published, ...]
+    windows: tuple[PublishedWindow, ...]
     files: tuple[str, ...]
     bytes: int
     offsets: tuple[OffsetRange, ...]
@@ -42,7 +42,7 @@ def read_lineage(context: PipelineContext, request_id: int) -> Lineage:
     """The lineage of a repair request, read back from the ledger; of one that is not there it is empty."""
     name, layout = context.name, context.layout
     host, port, database = whereabouts(context.ledger)
-    windows, offsets = lineage_store.of_request(context.ledger, name, request_id)
+    windows, offsets = lineage_store.read_published(context.ledger, name, request_id)
     standing_in = compactions.standing_in(context.ledger, name, [one.window_start for one in windows])
     parquet = {start: compacted for start, compacted in standing_in.items() if compacted}
     files: list[str] = []
@@ -51,8 +51,8 @@ def read_lineage(context: PipelineContext, request_id: int) -> Lineage:
         files += [layout.parquet_file(one.window_start, compacted.digest)] if compacted else []
         files += [layout.window_file(one.window_start)] if one.bytes or not compacted else []
     return Lineage(
-        raw=on_hdfs(context.address("hdfs"), f"{layout.raw_root}/{name}"),
-        topic=on_kafka(context.address("kafka"), context.pipeline.contract.topic),
+        raw=name_hdfs_path(context.address("hdfs"), f"{layout.raw_root}/{name}"),
+        topic=name_topic(context.address("kafka"), context.pipeline.contract.topic),
         table=DatasetName(f"postgres://{host}:{port}", f"{database}.aggregates.{name}"),
         windows=windows,
         files=tuple(files),
@@ -61,13 +61,13 @@ def read_lineage(context: PipelineContext, request_id: int) -> Lineage:
     )
 
 
-def on_hdfs(address: str, path: str) -> DatasetName:
+def name_hdfs_path(address: str, path: str) -> DatasetName:
     """A path by its file system's address: a NameNode's, or a name service's, which has no port."""
     place = urlsplit(address)
     return DatasetName(f"{place.scheme}://{place.netloc}", path)
 
 
-def on_kafka(servers: str, topic: str) -> DatasetName:
+def name_topic(servers: str, topic: str) -> DatasetName:
     """A topic by the first bootstrap server: a list of them has to begin with the same one everywhere."""
     first = servers.split(",")[0].strip()
     return DatasetName(f"kafka://{first.rpartition('://')[2]}", topic)

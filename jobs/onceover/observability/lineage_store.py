@@ -10,7 +10,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedWindow:
     """One window as a repair published it: `lines` and `bytes` read, `rows` of the aggregates, and the revision that
     they are. `rewritten` is false where the rows already were what raw says."""
 
@@ -29,9 +29,9 @@ _CERTIFICATES = """
     AND r.request_id = %(request)s AND r.pipeline = %(pipeline)s AND r.state IN ('published', 'confirmed', 'revoked')"""
 
 
-def of_request(
+def read_published(
     connection: Connection, pipeline: str, request_id: int
-) -> tuple[tuple[Published, ...], tuple[OffsetRange, ...]]:
+) -> tuple[tuple[PublishedWindow, ...], tuple[OffsetRange, ...]]:
     """The windows that the request has published until now, in order, and the offset ranges of the batches whose
     landings they stand on, joined where they touch: records of other windows lie between theirs. One snapshot."""
     request = {"pipeline": pipeline, "request": request_id}
@@ -59,7 +59,7 @@ def of_request(
             """,
             request,
         ).fetchall()
-    return tuple(Published(**row) for row in windows), coalesce(
+    return tuple(PublishedWindow(**row) for row in windows), coalesce(
         OffsetRange(KafkaPartition(row["generation"], row["kafka_partition"]), row["start_offset"], row["end_offset"])
         for row in ranges
     )

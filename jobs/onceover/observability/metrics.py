@@ -23,7 +23,7 @@ Values = Mapping[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class MetricDeclaration:
     """One metric. It is a counter if its name says so, else a gauge."""
 
     name: str
@@ -60,97 +60,97 @@ UP: Final = "onceover_up"
 UP_HELP: Final = "1 if the ledger answered this scrape, 0 if it did not; then nothing else is there."
 
 METRICS: Final = (
-    Declared(
+    MetricDeclaration(
         "onceover_driver_state",
         "1 for the state the driver is in: alive, stopped (it was told to), dead (its heartbeat ran out).",
         lambda s: {state: float(s.driver is state) for state in DriverState},
         "state",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_records_landed_total",
         "Records landed, in window files or in quarantine. One that landed again counts again.",
         _each(lambda p: p.landed),
         "kafka_partition",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_records_quarantined_total",
         "Records landed in quarantine.",
         _each(lambda p: p.quarantined),
         "kafka_partition",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_batches_total",
         "Batches that landed, and those that were superseded: failed attempts, and what a dead driver had begun.",
         lambda s: {"landed": s.landed, "superseded": s.superseded},
         "state",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_lag_offsets",
         "Offsets not read yet, as the driver last saw the log's end.",
         _each(lambda p: p.lag),
         "kafka_partition",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_largest_event_timestamp_seconds",
         "Largest event time of the unbroken prefix that was read.",
         _each(lambda p: _moment(p.largest_event_time)),
         "kafka_partition",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_watermark_timestamp_seconds",
         "The watermark: windows that end before it are closed.",
         _one(lambda s: _moment(s.watermark)),
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_last_batch_scheduling_delay_seconds",
         "From the submission of the last batch that landed to its start.",
         _last(lambda b: b.scheduling_delay),
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_last_batch_processing_seconds",
         "From the start of the last batch that landed to its landing.",
         _last(lambda b: b.processing),
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_last_batch_landed_timestamp_seconds",
         "When the last batch landed.",
         _last(lambda b: b.landed_at.timestamp()),
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_windows",
         "Windows by where they stand, as `onceover windows` lists them.",
         lambda s: {state: s.windows.get(state, 0) for state in WindowState},
         "state",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_overdue_windows",
         "Windows that have been closed for long and are neither certified nor blocked.",
         _one(lambda s: s.overdue),
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_open_findings",
         "Findings that are not resolved.",
         lambda s: {kind: s.findings.get(kind, 0) for kind in Kind},
         "kind",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_hole_offsets",
         "Offsets that were skipped and whose records are lost (Kafka still has them) or expired (it has not).",
         lambda s: {reason: s.holes.get(reason, 0) for reason in Reason if reason.is_loss},
         "reason",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_repaired_records_total",
         "Records that near-real-time aggregates counted too many or too few, by the windows repaired since.",
         lambda s: {"too many": s.too_many, "too few": s.too_few},
         "error",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_log_until_timestamp_seconds",
         "Until when Kafka holds every record of the windows that are not certified.",
         _one(lambda s: s.log_until),
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_log_retention_seconds",
         "How long Kafka keeps records of the topic; not there if for ever, or if nobody knows.",
         _one(lambda s: s.log_retention),
@@ -158,10 +158,10 @@ METRICS: Final = (
 )
 
 
-def exposed(signals: Iterable[Signals]) -> Iterator[Metric]:
+def build_metrics(signals: Iterable[Signals]) -> Iterator[Metric]:
     """All metrics of these pipelines."""
     known = tuple(signals)
-    yield up_metric(True)
+    yield build_up_metric(True)
     for each in METRICS:
         make = CounterMetricFamily if each.is_counter else GaugeMetricFamily
         family = make(each.name, each.help, labels=each.labels)
@@ -172,5 +172,5 @@ def exposed(signals: Iterable[Signals]) -> Iterator[Metric]:
         yield family
 
 
-def up_metric(answered: bool) -> Metric:
+def build_up_metric(answered: bool) -> Metric:
     return GaugeMetricFamily(UP, UP_HELP, value=float(answered))

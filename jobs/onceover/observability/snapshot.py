@@ -84,7 +84,7 @@ def read_signals(connection: Connection, overdue_after: timedelta) -> tuple[Sign
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         connection.execute(f"SET LOCAL statement_timeout = '{MOST_SECONDS}s'")
         rows = connection.execute(_PIPELINES).fetchall()
-        return tuple(_signals(connection, row, overdue_after) for row in rows)
+        return tuple(_read_pipeline(connection, row, overdue_after) for row in rows)
 
 
 _PIPELINES = """
@@ -165,7 +165,7 @@ FROM onceover.repair WHERE pipeline = %s AND overcount <> 0 AND state <> 'restor
 """
 
 
-def _signals(connection: Connection, row: Mapping[str, Any], overdue_after: timedelta) -> Signals:
+def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after: timedelta) -> Signals:
     name: str = row["name"]
     key = {"pipeline": name, "after": overdue_after}
     last_before = connection.execute(_LAST_BEFORE, key).fetchone()
@@ -191,7 +191,7 @@ def _signals(connection: Connection, row: Mapping[str, Any], overdue_after: time
         windows={WindowState(each["state"]): each["windows"] for each in windows},
         overdue=sum(each["overdue"] for each in windows),
         log_retention=row["log_retention"],
-        log_until=_log_until(connection, name, row["log_retention"]),
+        log_until=_compute_log_until(connection, name, row["log_retention"]),
         findings={Kind(each["kind"]): each["found"] for each in connection.execute(_FINDINGS, [name])},
         holes={Reason(each["reason"]): each["missing"] for each in connection.execute(_HOLES, [name, Kind.HOLE])},
         too_many=repaired["too_many"],
@@ -199,7 +199,7 @@ def _signals(connection: Connection, row: Mapping[str, Any], overdue_after: time
     )
 
 
-def _log_until(connection: Connection, name: str, log_retention: float | None) -> float | None:
+def _compute_log_until(connection: Connection, name: str, log_retention: float | None) -> float | None:
     """Until when Kafka holds every record of the uncertified windows."""
     if log_retention is None:
         return None

@@ -20,7 +20,7 @@ class QuarantineFiles(Protocol):
     def quarantine(self, day: date) -> Iterator[bytes]: ...
 
 
-class Released:
+class ReleasedIds:
     """IDs that were released: what is asked of them is whether one is among them."""
 
     def __init__(self, ranges: Iterable[OffsetRange]) -> None:
@@ -56,25 +56,27 @@ class DayReasons:
         return sum(self.reasons.values())
 
 
-def by_reason(files: QuarantineFiles, days: Mapping[date, int], gone: Released, say: Say) -> Iterator[DayReasons]:
+def count_by_reason(
+    files: QuarantineFiles, days: Mapping[date, int], gone: ReleasedIds, say: Say
+) -> Iterator[DayReasons]:
     """Each day's records by reason, in the order of days. A record counts once in a day, by its ID, however often a
     batch was read again."""
     for day, size in days.items():
         found: dict[bytes, str] = {}
         released: set[bytes] = set()
         corrupt = 0
-        for line in decode_file(_told(files.quarantine(day), day, size, say)):
+        for line in decode_file(_report_progress(files.quarantine(day), day, size, say)):
             if not isinstance(line, PlacedLine):
                 corrupt += 1
             elif line.line in gone:
-                released.add(_id(line.line))
+                released.add(_encode_id(line.line))
             else:
-                found[_id(line.line)] = line.line.reason or ""
+                found[_encode_id(line.line)] = line.line.reason or ""
         yield DayReasons(day, size, dict(Counter(found.values()).most_common()), corrupt, len(released))
 
 
-def first_records(
-    files: QuarantineFiles, days: Mapping[date, int], gone: Released, wanted: Callable[[Line], bool], most: int
+def read_first_records(
+    files: QuarantineFiles, days: Mapping[date, int], gone: ReleasedIds, wanted: Callable[[Line], bool], most: int
 ) -> Iterator[Line]:
     """The first `most` wanted records of these days, each ID once, as they stand in the files."""
     seen: set[bytes] = set()
@@ -82,18 +84,18 @@ def first_records(
         for line in decode_file(files.quarantine(day)):
             if not isinstance(line, PlacedLine) or line.line in gone or not wanted(line.line):
                 continue
-            if _id(line.line) not in seen:
+            if _encode_id(line.line) not in seen:
                 if len(seen) == most:
                     return
-                seen.add(_id(line.line))
+                seen.add(_encode_id(line.line))
                 yield line.line
 
 
-def _id(line: Line) -> bytes:
+def _encode_id(line: Line) -> bytes:
     return encode_id(line.record.source, line.record.offset)
 
 
-def _told(chunks: Iterator[bytes], day: date, size: int, say: Say) -> Iterator[bytes]:
+def _report_progress(chunks: Iterator[bytes], day: date, size: int, say: Say) -> Iterator[bytes]:
     done = 0
     for chunk in chunks:
         done += len(chunk)

@@ -44,7 +44,7 @@ _ID = ("generation", "kafka_partition", "offset")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReleasePlan:
     """What a look at the quarantine found: records that have a place now, by their windows and as IDs, and how many
     have none, by why."""
 
@@ -61,23 +61,23 @@ class ReleaseRun:
         self._hdfs, self._most = context.address("hdfs").rstrip("/"), context.pipeline.ingest.max_records_per_batch
         self._judged: DataFrame | None = None
 
-    def look(self, days: Iterable[date], reason: str | None) -> Found:
+    def plan(self, days: Iterable[date], reason: str | None) -> ReleasePlan:
         """Judge what stands in these days' files, where a `reason` is given what was quarantined for one that contains
         it, and was not released before."""
         paths = [(QUARANTINE, self._hdfs + self._context.layout.quarantine_file(day)) for day in days]
         if not paths:
-            return Found({}, (), {})
+            return ReleasePlan({}, (), {})
         with attempt():
             self._judged = self._judge(text_files.read_text(self._spark, paths), reason).persist(StorageLevel.DISK_ONLY)
             counts = self._judged.groupBy("why", "window_ms").count().collect()  # one row a reason or window
             windows = {from_ms(row.window_ms): row["count"] for row in counts if row.why is None}
             left = {row.why: row["count"] for row in counts if row.why is not None}
-            return Found(dict(sorted(windows.items())), self._ids(self._judged), dict(sorted(left.items())))
+            return ReleasePlan(dict(sorted(windows.items())), self._ids(self._judged), dict(sorted(left.items())))
 
     def carry_out(self, epoch: Epoch, ids: Sequence[OffsetRange], who: str, why: str, holding: Holding) -> int:
         """Land these IDs that `look` found, some at a time; returns how many batches that were. What has landed when
         this is killed stays landed."""
-        chunks = list(_chunks(ids, self._most))
+        chunks = list(_split_ids(ids, self._most))
         for chunk in chunks:
             batch_id = batches.begin(self._connection, epoch, self._known.contract_version, (), None)
             holding.reached(Step.BEGUN)
@@ -98,7 +98,7 @@ class ReleaseRun:
 
         today, leases = datetime.now(UTC).date(), Leases(self._spark, self._hdfs)
         webhdfs, layout = self._context.address("webhdfs"), self._context.layout
-        return MicroBatch(self._spark, self._known, records, _hulls(chunk), webhdfs, layout, today, leases)
+        return MicroBatch(self._spark, self._known, records, _span_partitions(chunk), webhdfs, layout, today, leases)
 
     def close(self) -> None:
         if self._judged is not None:
@@ -155,7 +155,7 @@ class ReleaseRun:
         )
 
 
-def _chunks(ids: Iterable[OffsetRange], most: int) -> Iterator[list[OffsetRange]]:
+def _split_ids(ids: Iterable[OffsetRange], most: int) -> Iterator[list[OffsetRange]]:
     """In order, of one generation each, `most` IDs at most."""
     for _, of_it in groupby(split(ids, most), key=lambda piece: piece.source.generation):
         chunk: list[OffsetRange] = []
@@ -169,7 +169,7 @@ def _chunks(ids: Iterable[OffsetRange], most: int) -> Iterator[list[OffsetRange]
         yield chunk
 
 
-def _hulls(chunk: Iterable[OffsetRange]) -> list[OffsetRange]:
+def _span_partitions(chunk: Iterable[OffsetRange]) -> list[OffsetRange]:
     """By Kafka partition, from the first to the last of the IDs."""
     found: dict[KafkaPartition, OffsetRange] = {}
     for piece in chunk:  # in order

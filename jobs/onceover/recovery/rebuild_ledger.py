@@ -28,7 +28,7 @@ _WHO = "onceover ledger rebuild"
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
+class RebuiltLedger:
     """What was written, and which offsets raw does not hold."""
 
     batches: int
@@ -36,10 +36,10 @@ class Anew:
     windows: int
     records: int
     holes: tuple[OffsetRange, ...]
-    beyond_reading: int  # offsets that neither raw holds nor the log
+    unreadable: int  # offsets that neither raw holds nor the log
 
 
-def require_nothing_known(connection: Connection, pipeline: str) -> None:
+def require_no_batches(connection: Connection, pipeline: str) -> None:
     """Raise UsageError for a pipeline that the ledger knows batches of: what it says of them is worth more."""
     row = connection.execute(
         "SELECT count(*) AS n FROM onceover.batch WHERE pipeline = %s AND state = 'landed'", [pipeline]
@@ -51,7 +51,7 @@ def require_nothing_known(connection: Connection, pipeline: str) -> None:
         )
 
 
-def write_anew(
+def write_ledger(
     connection: Connection,
     epoch: Epoch,
     known: Registered,
@@ -60,7 +60,7 @@ def write_anew(
     released: Sequence[Run],
     topic_ids: Mapping[str, str],
     origins: Mapping[KafkaPartition, int],
-) -> Anew:
+) -> RebuiltLedger:
     """All of it in one transaction, as the pipeline's driver.
 
     `runs` are in order, those that were `released` from quarantine too; `topic_ids` are of generations that are known;
@@ -70,11 +70,11 @@ def write_anew(
     by_source = {source: list(of_it) for source, of_it in groupby(runs, key=lambda run: run.offsets.source)}
     rounds = [[run for run in several if run is not None] for several in zip_longest(*by_source.values())]
     together_released = [list(of_it) for _, of_it in groupby(released, key=lambda run: run.offsets.source.generation)]
-    landings = _landings(files, [*rounds, *together_released])
+    landings = _build_landings(files, [*rounds, *together_released])
     starts = sorted({landing.window_start for of_batch in landings for landing in of_batch if landing.window_start})
     minutes = known.contract.window_minutes
     with connection.transaction():
-        require_nothing_known(connection, known.name)
+        require_no_batches(connection, known.name)
         connection.cursor().executemany(
             """
             INSERT INTO onceover."window" (pipeline, window_start, window_end, records, high1, low1, high2, low2)
@@ -98,23 +98,23 @@ def write_anew(
             batches.committed(connection, epoch, batch_id)
         for together, of_batch in zip(together_released, landings[len(rounds) :], strict=True):
             batch_id = batches.begin(connection, epoch, known.contract_version, (), None)
-            whole = _by_source(together)
+            whole = _sum_released(together)
             ids = [run.offsets for run in together]
             releases.land_release(
                 connection, epoch, batch_id, whole, of_batch, ids, _WHO, "it stands in raw as released"
             )
             batches.committed(connection, epoch, batch_id)
-        return Anew(
+        return RebuiltLedger(
             batches=len(rounds) + len(together_released),
             landings=sum(map(len, landings)),
             windows=len(starts),
             records=sum(run.digest.records for run in runs),
             holes=tuple(frontiers.read_holes(connection, known.name)),
-            beyond_reading=sum(len(run.offsets) - run.digest.records for run in runs),
+            unreadable=sum(len(run.offsets) - run.digest.records for run in runs),
         )
 
 
-def _by_source(runs: Sequence[Run]) -> list[RangeRead]:
+def _sum_released(runs: Sequence[Run]) -> list[RangeRead]:
     """What was released of each Kafka partition, from its first ID to its last."""
     found: dict[KafkaPartition, RangeRead] = {}
     for run in runs:  # in order
@@ -125,7 +125,7 @@ def _by_source(runs: Sequence[Run]) -> list[RangeRead]:
     return list(found.values())
 
 
-def _landings(files: Sequence[RawFile], rounds: Sequence[Sequence[Run]]) -> list[list[Landing]]:
+def _build_landings(files: Sequence[RawFile], rounds: Sequence[Sequence[Run]]) -> list[list[Landing]]:
     """For each batch, its landing in each file. Nobody knows any more which append wrote which line: a file's bytes are
     dealt out to its landings, so that together they are the file."""
     parts: list[dict[int, dict[KafkaPartition, Digest]]] = []

@@ -58,7 +58,7 @@ def scan(
             F.min(F.when(quarantined, F.col("one"))).alias("read"),
             F.min(F.when(~quarantined, F.col("one"))).alias("filed"),
         )
-        .select(*_SOURCE, "offset", F.explode(_once_or_twice()))
+        .select(*_SOURCE, "offset", F.explode(_split_read_and_released()))
         .select(*_SOURCE, "offset", "col.released", "col.one.*")
     )
     begins = F.broadcast(
@@ -98,11 +98,11 @@ def scan(
     found: dict[bool, list[Run]] = {False: [], True: []}
     for (released, generation, kafka_partition, number), held in sorted(by_run.items()):
         source = KafkaPartition(generation, kafka_partition)
-        found[released].append(_run(source, held, logs.get(source, 0) if number == _BEFORE_THE_LOG else 0))
+        found[released].append(_build_run(source, held, logs.get(source, 0) if number == _BEFORE_THE_LOG else 0))
     return found[False], found[True]
 
 
-def _once_or_twice() -> Column:
+def _split_read_and_released() -> Column:
     """What was read of an ID, and what was released, each as `one` with whether it was `released`."""
     read = F.struct(F.lit(False).alias("released"), F.coalesce("read", "filed").alias("one"))
     released = F.struct(F.lit(True).alias("released"), F.col("filed").alias("one"))
@@ -110,7 +110,7 @@ def _once_or_twice() -> Column:
     return F.when(both, F.array(read, released)).otherwise(F.array(read))
 
 
-def _run(source: KafkaPartition, rows: Sequence[Row], reaches: int) -> Run:
+def _build_run(source: KafkaPartition, rows: Sequence[Row], reaches: int) -> Run:
     """`reaches` is where the log begins, for what lies before it: what is missing up to there ends no run either."""
     newest = max((row.max_event_ms for row in rows if row.max_event_ms is not None), default=None)
     oldest = min((row.oldest_ms for row in rows if row.oldest_ms is not None), default=None)

@@ -42,9 +42,9 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
     Text for which a Parquet file stands in stays where it is, or aside, while that file is not there as it was noted.
     """
     going = expiries.list_files_to_move(connection, epoch.pipeline, MOST_AT_ONCE)
-    alone = _alone(connection, epoch.pipeline, files, going)
+    alone = _find_sole_copies(connection, epoch.pipeline, files, going)
     for one in going:
-        path = path_of(files.layout, one)
+        path = locate_file(files.layout, one)
         if not files.is_aside(path, one.expiry_id):  # else a driver died before it could note that
             if one.window_start in alone:
                 log.warning("%s stays: its Parquet file is not there any more; compact it again", path)
@@ -57,9 +57,9 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
         expiries.moved(connection, epoch, one.expiry_id)
     gone = 0
     aside = expiries.moved_a_day_ago(connection, epoch.pipeline, MOST_AT_ONCE)
-    alone = _alone(connection, epoch.pipeline, files, aside)
+    alone = _find_sole_copies(connection, epoch.pipeline, files, aside)
     for one in aside:
-        path = path_of(files.layout, one)
+        path = locate_file(files.layout, one)
         if one.window_start in alone:
             log.warning(
                 "%s is not deleted: the Parquet file of its window is not there; put that back, `onceover explain` "
@@ -73,7 +73,9 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
     return len(going) + gone
 
 
-def _alone(connection: Connection, pipeline: str, files: ExpiringFiles, texts: Sequence[Expiring]) -> set[datetime]:
+def _find_sole_copies(
+    connection: Connection, pipeline: str, files: ExpiringFiles, texts: Sequence[Expiring]
+) -> set[datetime]:
     """Windows whose text is all there is of them, for the Parquet file that is to stand in for it is not there. What
     expires is none of them."""
     starts = [one.window_start for one in texts if one.window_start is not None]
@@ -91,7 +93,7 @@ def refuse_expired(connection: Connection, pipeline: str, asked: WindowRange | N
         )
 
 
-def path_of(layout: Layout, one: Expiring) -> str:
+def locate_file(layout: Layout, one: Expiring) -> str:
     """Where the file lies, or lay."""
     if one.window_start is not None:
         return layout.window_file(one.window_start)

@@ -64,10 +64,10 @@ class ExpiryDue:
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
+class ExpiryResult:
     """How many files were let go, and how many an ingest that runs has still to move away."""
 
-    let_go: int
+    expired: int
     left: int
 
 
@@ -82,14 +82,16 @@ def plan_expiry(context: PipelineContext) -> ExpiryDue:
     return ExpiryDue(context.name, keeps, files, expiries.kept_back(context.ledger, context.name, keeps))
 
 
-def expire(context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: Say = lambda text: None) -> LetGo:
+def expire(
+    context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: Say = lambda text: None
+) -> ExpiryResult:
     """Let go what was listed, each file only if it still is as it was listed, and have it moved away, with what earlier
     calls have left. Killed anywhere, or called by two at once, the next call goes on."""
     gone = expiries.mark_expired(context.ledger, context.name, listed.files, who, why)
-    return LetGo(gone, _carried_out(context, who, say))
+    return ExpiryResult(gone, _wait_for_driver(context, who, say))
 
 
-def _carried_out(context: PipelineContext, who: str, say: Say) -> int:
+def _wait_for_driver(context: PipelineContext, who: str, say: Say) -> int:
     """Have it done by the driver: the ingest that runs, or this process. Returns how many files are left."""
     connection, name = context.ledger, context.name
     deadline = time.monotonic() + PATIENCE_SECONDS

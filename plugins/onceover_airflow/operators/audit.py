@@ -65,7 +65,7 @@ class AuditOperator(SparkJobOperator):
         self.arguments("audit", audit_id)
         super().execute(context)
         with open_pipeline(chosen_name(self.pipeline), "audit") as opened:
-            found = dict(audit_service.result(opened, audit_id))
+            found = dict(audit_service.require_result(opened, audit_id))
         differing = [row for row in found["rows"] if not row["equal"]]
         counts = {name: found[name] for name in ("windows", "differing", "offsets", "records")}
         self.log.info("Kafka, raw and aggregates of %s:\n%s", self.pipeline, format_table([counts]))

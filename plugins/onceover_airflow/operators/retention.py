@@ -51,8 +51,8 @@ class ExpireOperator(BaseOperator):
             if asked.dry_run:
                 return {**plain(listed), "dry_run": True}
             went = retention_service.expire(opened, listed, who, why, self._say)
-        result = {**plain(listed), "let_go": went.let_go, "left": went.left, "who": who, "why": why}
-        self.log.info("%s: %s files let go", name, f"{went.let_go:,}")
+        result = {**plain(listed), "let_go": went.expired, "left": went.left, "who": who, "why": why}
+        self.log.info("%s: %s files let go", name, f"{went.expired:,}")
         if went.left:
             self.log.warning("the ingest that runs has %s files still to move away", f"{went.left:,}")
         return result

@@ -122,7 +122,7 @@ def test_first_day_of_windows_is_judged_and_right(connection: Connection, ledger
 def test_ledger_without_uncertified_windows_has_nothing_to_judge(connection: Connection, ledger: LargeLedger) -> None:
     before, after = large_ledger.START, min(ledger.planted)
 
-    seen = evidence.snapshot(connection, ledger.known.name, before, after, False)
+    seen = evidence.read_evidence(connection, ledger.known.name, before, after, False)
 
     assert seen.evidence == ()
 

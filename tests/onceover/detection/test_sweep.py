@@ -10,7 +10,7 @@ from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
 
 from onceover.detection.look import judge_windows
-from onceover.detection.sweep import Swept, reopen, sweep_windows
+from onceover.detection.sweep import SweepResult, reopen, sweep_windows
 from onceover.ledger.database import Connection
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange
@@ -31,12 +31,12 @@ def change_rows(connection: Connection, window: int, change: str) -> None:
     connection.execute(f"{change} WHERE window_start = %s", [start_of(window)])
 
 
-def swept(connection: Connection, ledger: LargeLedger, only: WindowRange | None = None) -> Swept:
+def swept(connection: Connection, ledger: LargeLedger, only: WindowRange | None = None) -> SweepResult:
     return sweep_windows(connection, ledger.known, ledger.files, only, patience=0.0)
 
 
-def kinds(of: Swept) -> dict[datetime, set[Kind]]:
-    return {each.window_start: {f.kind for f in each.findings} for each in of.found}
+def kinds(of: SweepResult) -> dict[datetime, set[Kind]]:
+    return {each.window_start: {f.kind for f in each.findings} for each in of.differing}
 
 
 def detected(connection: Connection, ledger: LargeLedger) -> dict[datetime, set[Kind]]:
@@ -71,7 +71,7 @@ def damage(connection: Connection, ledger: LargeLedger) -> dict[datetime, set[Ki
 def test_untouched_windows_are_all_compared_and_none_differs(connection: Connection, ledger: LargeLedger) -> None:
     done = swept(connection, ledger)
 
-    assert (done.compared, done.found, done.waiting) == (WINDOWS, (), 0)
+    assert (done.compared, done.differing, done.waiting) == (WINDOWS, (), 0)
 
 
 def test_sweep_finds_each_changed_window_that_detection_misses(connection: Connection, ledger: LargeLedger) -> None:
@@ -85,18 +85,18 @@ def test_sweep_finds_each_changed_window_that_detection_misses(connection: Conne
 def test_sweeps_finding_is_judged_by_the_next_detection(connection: Connection, ledger: LargeLedger) -> None:
     expected = damage(connection, ledger)
 
-    reopened = reopen(connection, ledger.known.name, swept(connection, ledger).found)
+    reopened = reopen(connection, ledger.known.name, swept(connection, ledger).differing)
 
     assert reopened == sorted(expected)
     assert detected(connection, ledger) == expected
-    assert swept(connection, ledger).found == (), "they stand no longer: nobody is told twice"
+    assert swept(connection, ledger).differing == (), "they stand no longer: nobody is told twice"
     noted = connection.execute("SELECT count(*) AS n FROM onceover.finding WHERE pipeline = 'swept'").fetchone()
     assert noted == {"n": len(expected)}
 
 
 def test_window_changed_since_it_was_swept_is_left_alone(connection: Connection, ledger: LargeLedger) -> None:
     damage(connection, ledger)
-    found = swept(connection, ledger).found
+    found = swept(connection, ledger).differing
     connection.execute(
         'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
         ["swept", start_of(9)],
@@ -119,7 +119,7 @@ def test_rows_of_a_window_without_records_are_found_by_detection(connection: Con
     )
     del ledger.files.held[start]
 
-    reopen(connection, ledger.known.name, swept(connection, ledger).found)
+    reopen(connection, ledger.known.name, swept(connection, ledger).differing)
 
     assert detected(connection, ledger) == {start: {Kind.AGGREGATE_MISMATCH}}
 
@@ -161,4 +161,4 @@ def test_window_landed_during_the_sweep_is_no_finding(connection: Connection, le
 
     done = sweep_windows(connection, ledger.known, Landing(WINDOWS), None, patience=0.0)
 
-    assert done.found == ()
+    assert done.differing == ()

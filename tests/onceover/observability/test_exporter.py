@@ -18,7 +18,7 @@ from onceover.errors import TransientError
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
 from onceover.model.contract import Column, Columns
-from onceover.observability.exporter import LedgerCollector, serving
+from onceover.observability.exporter import LedgerCollector, serve_metrics
 from onceover.observability.metrics import METRICS, UP
 
 HOUR = timedelta(hours=1)
@@ -49,7 +49,7 @@ def said() -> list[str]:
 
 @pytest.fixture
 def where(said: list[str]) -> Iterator[str]:
-    with serving(LedgerCollector(HOUR, said.append), port=0) as found:
+    with serve_metrics(LedgerCollector(HOUR, said.append), port=0) as found:
         yield found
 
 
@@ -118,6 +118,6 @@ def test_taken_port_is_reported_with_its_remedy() -> None:
         port = other.getsockname()[1]
         with (
             pytest.raises(TransientError, match=f"port {port} on 127.0.0.1 cannot be had .*--port"),
-            serving(LedgerCollector(HOUR, print), port),
+            serve_metrics(LedgerCollector(HOUR, print), port),
         ):
             pass

@@ -13,7 +13,7 @@ from tests.signals import FLIGHTS, NOON
 
 from onceover.ledger.queries import WindowState
 from onceover.model.finding_kinds import Kind
-from onceover.observability.metrics import METRICS, UP, exposed
+from onceover.observability.metrics import METRICS, UP, build_metrics
 from onceover.observability.snapshot import Signals
 
 NOBODY_KNOWS = replace(FLIGHTS, pipeline="new", watermark=None, last_batch=None, kafka_partitions={}, windows={},
@@ -25,7 +25,7 @@ def scraped(*signals: Signals) -> dict[tuple[str, ...], float]:
 
     class Made(Collector):
         def collect(self) -> list[Metric]:
-            return list(exposed(signals))
+            return list(build_metrics(signals))
 
     registry = CollectorRegistry()
     registry.register(Made())

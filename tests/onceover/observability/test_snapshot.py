@@ -11,7 +11,7 @@ import pytest
 from bench.large_ledger import pipeline
 from psycopg.types.json import Jsonb
 
-from onceover.detection.holes import finding
+from onceover.detection.holes import build_hole_finding
 from onceover.ledger import batches, drivers, frontiers, repair_requests
 from onceover.ledger.aggregates import NOTHING
 from onceover.ledger.catalog import keep_log_retention, register_pipeline
@@ -255,7 +255,7 @@ def test_log_is_needed_until_an_uncertified_windows_first_record(written: Writte
 def test_open_findings_are_counted_and_holes_by_their_offsets(written: Written) -> None:
     gaps = [Gap(OffsetRange(ZERO, 10, 30), Reason.EXPIRED), Gap(OffsetRange(ZERO, 30, 35), Reason.LOST),
             Gap(OffsetRange(ONE, 0, 7), Reason.EXPIRED)]  # fmt: skip
-    hole = finding(written.connection, written.name, gaps)
+    hole = build_hole_finding(written.connection, written.name, gaps)
     assert hole is not None
     record_findings(written.connection, written.name, None, [hole])
     for minute in (0, 5):

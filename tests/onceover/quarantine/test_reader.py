@@ -7,7 +7,7 @@ from datetime import date
 
 from onceover.model.line import Line, Record, encode, frame
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.quarantine.reader import DayReasons, Released, by_reason, first_records
+from onceover.quarantine.reader import DayReasons, ReleasedIds, count_by_reason, read_first_records
 
 FIRST, SECOND = date(2026, 3, 1), date(2026, 3, 2)
 
@@ -40,12 +40,12 @@ HELD = Held(
 )
 
 
-NONE = Released(())
+NONE = ReleasedIds(())
 
 
 def test_record_counts_once_by_reason_and_torn_lines_apart() -> None:
     progress: list[tuple[date, int, int]] = []
-    found = list(by_reason(HELD, HELD.quarantine_days(), NONE, lambda *said: progress.append(said)))
+    found = list(count_by_reason(HELD, HELD.quarantine_days(), NONE, lambda *said: progress.append(said)))
     sizes = HELD.quarantine_days()
     assert found == [
         DayReasons(FIRST, sizes[FIRST], {"not JSON": 3, "beyond horizon": 1}, 1),
@@ -53,20 +53,23 @@ def test_record_counts_once_by_reason_and_torn_lines_apart() -> None:
     ]
     assert [each.records for each in found] == [4, 1]
     assert (FIRST, sizes[FIRST], sizes[FIRST]) in progress
-    assert list(by_reason(HELD, {}, NONE, lambda *said: None)) == []
+    assert list(count_by_reason(HELD, {}, NONE, lambda *said: None)) == []
 
 
 def test_limit_gives_the_first_records_each_once() -> None:
     days = HELD.quarantine_days()
-    shown = [line.record.offset for line in first_records(HELD, days, NONE, lambda line: True, 100)]
+    shown = [line.record.offset for line in read_first_records(HELD, days, NONE, lambda line: True, 100)]
     assert shown == [1, 2, 3, 4, 9]
-    assert [x.record.offset for x in first_records(HELD, days, NONE, lambda x: x.reason == "not JSON", 2)] == [1, 3]
+    assert [x.record.offset for x in read_first_records(HELD, days, NONE, lambda x: x.reason == "not JSON", 2)] == [
+        1,
+        3,
+    ]
 
 
 def test_released_records_are_counted_apart_and_not_shown() -> None:
     here, elsewhere = KafkaPartition("0badcafe", 0), KafkaPartition("ffffffff", 0)
-    gone = Released([OffsetRange(here, 2, 4), OffsetRange(here, 9, 10), OffsetRange(elsewhere, 1, 2)])
+    gone = ReleasedIds([OffsetRange(here, 2, 4), OffsetRange(here, 9, 10), OffsetRange(elsewhere, 1, 2)])
     days = HELD.quarantine_days()
-    found = list(by_reason(HELD, days, gone, lambda *said: None))
+    found = list(count_by_reason(HELD, days, gone, lambda *said: None))
     assert [(each.reasons, each.released) for each in found] == [({"not JSON": 2}, 2), ({}, 1)]
-    assert [line.record.offset for line in first_records(HELD, days, gone, lambda line: True, 100)] == [1, 4]
+    assert [line.record.offset for line in read_first_records(HELD, days, gone, lambda line: True, 100)] == [1, 4]
