@@ -1,4 +1,4 @@
-"""Windows whose certificate stands: what it states beside what the ledger and the aggregates hold now."""
+"""Windows with a valid certificate: its statement, and what the ledger and the aggregates hold now."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from onceover.model.raw_file import Compacted
 
 @dataclass(frozen=True, slots=True)
 class CertifiedWindow:
-    """One window at the version it was certified at. `stated` are the rows that readers were promised, None where an
-    early certificate tells nothing about them; `rows` are those that stand there now."""
+    """A window at its certified version. `stated` fingerprints the certified rows (None: an early certificate, which
+    states none), `rows` the rows in the table now."""
 
     window_start: datetime
     window_end: datetime
@@ -39,7 +39,7 @@ class CertifiedWindow:
 
     @property
     def evidence(self) -> Evidence:
-        """The same as detection judges by: nothing has landed since the certificate."""
+        """The evidence that detection would judge: nothing has landed since the certificate."""
         return Evidence(
             window_start=self.window_start,
             window_end=self.window_end,
@@ -62,8 +62,10 @@ class CertifiedWindow:
 def list_certified(
     connection: Connection, known: Registered, start: datetime | None, end: datetime | None, most: int
 ) -> list[CertifiedWindow]:
-    """The first windows of a range (without a bound where None), at most that many, in their order and in one snapshot:
-    whatever ingest and repair do to rows shows in the version too."""
+    """Return the first `most` windows from `start` to before `end` (None: unbounded), in order and in one snapshot.
+
+    Ingest and repair change rows and version together, so that an unchanged version means untouched rows.
+    """
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         return _read(
@@ -75,7 +77,7 @@ def list_certified(
 
 
 def read_certified(connection: Connection, known: Registered, starts: Iterable[datetime]) -> list[CertifiedWindow]:
-    """Those of these windows whose certificate still stands, in one snapshot."""
+    """Return those of these windows whose certificate is still valid, in one snapshot."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         return _read(
@@ -84,7 +86,7 @@ def read_certified(connection: Connection, known: Registered, starts: Iterable[d
 
 
 def read_certified_versions(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> dict[datetime, int]:
-    """The versions of those of these windows whose certificate stands."""
+    """Return the versions of those of these windows whose certificate is still valid."""
     rows = connection.execute(
         f"SELECT w.window_start, w.version {_CERTIFIED} AND w.window_start = ANY(%(starts)s)",
         {"pipeline": pipeline, "starts": sorted(starts)},
@@ -93,16 +95,16 @@ def read_certified_versions(connection: Connection, pipeline: str, starts: Itera
 
 
 def count_certified(connection: Connection, pipeline: str, start: datetime | None, end: datetime | None) -> int:
-    """How many windows of the range stand."""
+    """Count the windows of the range whose certificate is valid."""
     row = connection.execute(
-        f"SELECT count(*) AS standing {_CERTIFIED} AND {_WITHIN}",
+        f"SELECT count(*) AS windows {_CERTIFIED} AND {_WITHIN}",
         {"pipeline": pipeline, "start": start, "end": end},
     ).fetchone()
-    return int(row["standing"]) if row else 0
+    return int(row["windows"]) if row else 0
 
 
 def raise_versions(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> None:
-    """Give them a new version: the next detection judges these windows. Their rows are locked by the caller."""
+    """Give these windows a new version, so that the next detection judges them. The caller holds their row locks."""
     connection.execute(
         'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
         [pipeline, sorted(starts)],
@@ -127,10 +129,10 @@ def _read(connection: Connection, known: Registered, which: str, values: Mapping
         """,
         {"pipeline": known.name, **values},
     ).fetchall()
-    found: dict[datetime, Fingerprint] = {}
-    for version in {row["contract_version"] for row in rows}:  # it speaks of the columns that there were
+    fingerprints: dict[datetime, Fingerprint] = {}
+    for version in {row["contract_version"] for row in rows}:  # a certificate states the columns of its contract
         starts = [row["window_start"] for row in rows if row["contract_version"] == version]
-        found |= known.at(version).table.fingerprints(connection, starts)
+        fingerprints |= known.at(version).table.fingerprints(connection, starts)
     return [
         CertifiedWindow(
             window_start=row["window_start"],
@@ -141,7 +143,7 @@ def _read(connection: Connection, known: Registered, which: str, values: Mapping
             certified=read_digest(row, "c_"),
             control=count_of(row),
             stated=None if row["aggregate_hash"] is None else Fingerprint(row["aggregate_rows"], row["aggregate_hash"]),
-            rows=found[row["window_start"]],
+            rows=fingerprints[row["window_start"]],
             stands_in=compacted_of(row),
         )
         for row in rows

@@ -1,4 +1,4 @@
-"""What the ledger says about windows, in one snapshot, and certificates that stand on the ledger alone."""
+"""Evidence of the ledger about windows, in one snapshot, and certificates based on the ledger alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from onceover.model.offsets import OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class EvidenceSnapshot:
-    """One consistent look: evidence of every closed window that is not certified (or of all, where asked for)."""
+    """One consistent view: evidence of each closed window that is not certified, or of all closed ones on request."""
 
     evidence: tuple[Evidence, ...]
     accounted: tuple[OffsetRange, ...]
@@ -42,8 +42,8 @@ _CHOSEN = """
     AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
     AND (%(all)s OR c.version IS DISTINCT FROM w.version)"""
 
-# The windows come by name and not by what chose them: nobody could tell the planner how few are left of a year of
-# certified ones, and it would read every landing there is.
+# Selects windows by start, not by the condition of _CHOSEN: the planner cannot know how few of a year's windows are
+# uncertified, and would read every landing.
 _EVIDENCE = f"""
 WITH chosen AS (
   SELECT w.*, c.version AS certificate_version, coalesce(c.landing_set, '{{}}') AS landing_set,
@@ -99,8 +99,8 @@ ORDER BY c.window_start
 def read_versions(
     connection: Connection, pipeline: str, start: datetime | None, end: datetime | None, every: bool
 ) -> dict[datetime, int]:
-    """Version of each closed window that a snapshot over the same range would judge, in their order; compared with the
-    snapshot's, it tells which windows changed in between."""
+    """Return the version of each closed window that `read_evidence` would read with these arguments, in order: a window
+    whose version differs in the evidence changed in between."""
     rows = connection.execute(
         f"SELECT w.window_start, w.version {_CHOSEN} ORDER BY w.window_start",
         {"pipeline": pipeline, "start": start, "end": end, "all": every},
@@ -111,7 +111,7 @@ def read_versions(
 def read_evidence(
     connection: Connection, pipeline: str, start: datetime | None, end: datetime | None, every: bool
 ) -> EvidenceSnapshot:
-    """Read it all in one repeatable-read transaction; `every` includes windows whose certificate stands."""
+    """Read the evidence in one repeatable-read transaction; `every` includes windows whose certificate is valid."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         starts = list(read_versions(connection, pipeline, start, end, every))
@@ -138,13 +138,14 @@ def certify_from_ledger(
     who: str,
     why: str,
 ) -> list[datetime]:
-    """Certify windows on the ledger's word, each only if its version is still the one it was judged at.
+    """Certify windows from the ledger, each only if its version is still the one it was judged at.
 
-    One transaction; returns the windows certified. Those that changed meanwhile are judged again next time, all of them
-    if the pipeline was migrated. What the tables hold of them is stated too, so that a later change by hand shows.
+    One transaction; returns the windows certified. The next detection judges those that changed meanwhile, which is all
+    of them if the pipeline's contract changed. Certificates state the rows in the table too, so that a sweep detects
+    later changes by hand.
     """
     judged = {evidence.window_start: (evidence, findings) for evidence, findings in right}
-    done: list[datetime] = []
+    certified: list[datetime] = []
     with connection.transaction():
         rows = connection.execute(
             """
@@ -155,7 +156,7 @@ def certify_from_ledger(
             [known.name, known.contract_version, sorted(judged)],
         ).fetchall()
         same = [row["window_start"] for row in rows if row["version"] == judged[row["window_start"]][0].version]
-        standing = known.table.fingerprints(connection, same)
+        fingerprints = known.table.fingerprints(connection, same)
         for start in same:
             evidence, findings = judged[start]
             stated = Certificate(
@@ -166,15 +167,15 @@ def certify_from_ledger(
                 accounted=ranges,
                 frozen_length=evidence.expected_length,
                 digest=evidence.expected,
-                aggregates=standing[start],
+                aggregates=fingerprints[start],
                 who=who,
                 why=why,
             )
             certify(connection, known, stated)
             record_findings(connection, known.name, evidence.window_start, findings)
             resolve_findings(connection, known.name, evidence.window_start, "certified from the ledger")
-            done.append(evidence.window_start)
-    return done
+            certified.append(evidence.window_start)
+    return certified
 
 
 def _build_evidence(row: Mapping[str, object]) -> Evidence:

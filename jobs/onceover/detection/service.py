@@ -1,4 +1,4 @@
-"""What Airflow and the command line ask of detection: judge windows, request their repair, or only plan it."""
+"""Detection for Airflow and the command line: judge windows and request their repair, or only plan it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from onceover.retention.expire import refuse_expired
 
 @dataclass(frozen=True, slots=True)
 class FailedWindow:
-    """A window with its findings."""
+    """A failed window with its findings."""
 
     window: Window
     findings: tuple[Finding, ...]
@@ -37,8 +37,8 @@ class FailedWindow:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """What one detection judged. `waiting` windows are changing or claimed right now and are judged again next time;
-    `refills` are offset ranges that the repair has read again."""
+    """The result of one detection. `waiting` counts windows that are changing or claimed now, and that the next
+    detection judges; `refills` are the offset ranges that the requested repair reads again."""
 
     pipeline: str
     judged: int
@@ -68,8 +68,8 @@ class Detection:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRepair:
-    """One row of a dry run. `counted` is what the aggregates count now (None: somebody changed them, nobody knows);
-    `distinct` what raw should hold, as far as the ledger alone can tell (None: only reading raw will)."""
+    """One window of a dry run. `counted` are the records in the aggregates (None: unknown, as rows were changed by
+    hand), `distinct` the records in raw by the ledger (None: unknown without reading raw)."""
 
     window: Window
     findings: tuple[Finding, ...]
@@ -80,7 +80,7 @@ class PlannedRepair:
 
     @property
     def change(self) -> int | None:
-        """By how many records the aggregates would change, as far as that is known before."""
+        """The records by which the repair would change the aggregates; None if unknown before it."""
         return None if self.distinct is None or self.counted is None else self.distinct - self.counted
 
     def as_dict(self) -> dict[str, object]:
@@ -104,13 +104,14 @@ def detect(
 ) -> Detection:
     """Judge closed windows that are not certified; certify the right ones from the ledger, request repair of the rest.
 
-    With a range, only its windows, blocked ones too (a person or a backfill asked for them); with `force`, those whose
-    certificate stands as well. Windows that another repair holds are left to it. `request_id` is None if there is
-    nothing to repair, and then no Spark need start.
+    With a range, judges only its windows, blocked ones too (a person or a backfill requested them); with `force`,
+    certified ones as well. Leaves windows that another repair holds to it. `request_id` is None if nothing is to be
+    repaired; Spark need not start then. Raises UsageError for an empty reason, `force` without a range, or an expired
+    range.
     """
     reason = _reason(why, window_range, force)
     if window_range is None and not context.is_registered():
-        # A schedule looks at every pipeline there is; one that was only just written is no failure.
+        # A schedule runs for every pipeline; one that has not run yet is not a failure.
         return Detection(context.name, 0, 0, (), 0, 0, 0, (), None)
     known, connection = context.require_same_contract(), context.ledger
     refuse_expired(connection, known.name, window_range)
@@ -128,14 +129,14 @@ def detect(
     ledger_findings.record_findings(connection, known.name, None, of_pipeline)
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
     free = {start: findings for start, findings in failed.items() if start not in judged.claimed}
-    # A scheduled detection takes over what an earlier repair has left; others ask only for what nobody asked for.
-    asked_for = set() if window_range is None else set(refills.list_wanted(connection, known.name))
-    # Each is read by one batch, and a batch has one contract.
+    # A scheduled detection takes over refills that an earlier repair left; others skip refills already requested.
+    requested = set() if window_range is None else set(refills.list_wanted(connection, known.name))
+    # One batch reads each refill, and a batch has one contract.
     pieces = chain.from_iterable(known.cutovers.by_version(missing).values())
-    again = [r for r in split(pieces, context.pipeline.ingest.max_records_per_batch) if r not in asked_for]
+    again = [r for r in split(pieces, context.pipeline.ingest.max_records_per_batch) if r not in requested]
     request_id = None
     if again:
-        require_in_force(connection, known)  # else they are cut where the contract of before was
+        require_in_force(connection, known)  # else the refills were cut at an earlier contract's cutovers
     if free or again:
         request_id = repair_requests.request(
             connection, known.name, who, reason, free, unblock=window_range is not None
@@ -161,12 +162,12 @@ def detect(
 def plan_repair(
     context: PipelineContext, *, window_range: WindowRange, force: bool = False
 ) -> tuple[PlannedRepair, ...]:
-    """What `detect` with the same range would have repaired: windows, reasons, lines, bytes, change. Writes nothing."""
+    """Return the windows whose repair `detect` with the same range would request. Writes nothing."""
     known, connection = context.require_same_contract(), context.ledger
     refuse_expired(connection, known.name, window_range)
     judged = judge_windows(connection, known.name, context.files, window_range, force)
-    wanted = [j for j in judged.judgements if not j.is_right or force]
-    starts = [j.evidence.window_start for j in wanted]
+    failed = [j for j in judged.judgements if not j.is_right or force]
+    starts = [j.evidence.window_start for j in failed]
     lines, distinct = landed_lines(connection, known.name, starts), distinct_records(connection, known.name, starts)
     return tuple(
         PlannedRepair(
@@ -177,13 +178,13 @@ def plan_repair(
             counted=j.evidence.control.records if j.evidence.control is not None else None,
             distinct=distinct.get(j.evidence.window_start),
         )
-        for j in wanted
+        for j in failed
     )
 
 
 def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> str:
     if force and window_range is None:
-        raise UsageError("force needs a range of windows: without one it would mean every window there is")
+        raise UsageError("force needs a range of windows: without one it would select every window; name the range")
     if why is None:
         return "scheduled detection"
     reason = kept(why)

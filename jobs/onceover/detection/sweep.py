@@ -1,7 +1,7 @@
-"""The sweep: whether what was certified is still there. Detection looks no more at a window whose certificate stands;
-this does, slowly: file lengths, control rows, and the rows that readers query, beside what each certificate states.
+"""The sweep: compares certified windows, which detection skips, with their certificates: file lengths, control rows,
+and the rows that readers query.
 
-It changes nothing by itself. What it finds is handed to `reopen`, and the next detection judges and repairs it.
+A sweep changes nothing. `reopen` takes the windows that differ, and the next detection judges and repairs them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange
 
 PATIENCE_SECONDS = 60.0
-_AT_ONCE = 2016  # windows between two looks at the ledger; a week of those of 5 minutes
+_AT_ONCE = 2016  # windows of one query; a week of those of 5 minutes
 
 Say = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class DifferingWindow:
-    """A window that no longer is what its certificate says, and in what."""
+    """A window that differs from its certificate, with the findings."""
 
     window: CertifiedWindow
     findings: tuple[Finding, ...]
@@ -55,8 +55,9 @@ class DifferingWindow:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """What one sweep looked at. `reopened` is how many of the differing windows will be judged again; those that
-    changed meanwhile are judged anyway. `waiting` windows may differ only because a batch is landing in them."""
+    """The result of one sweep. `reopened` counts the differing windows that detection will judge again because of it;
+    those that changed meanwhile it judges anyway. `waiting` counts windows that differ perhaps only because a batch is
+    landing in them."""
 
     pipeline: str
     compared: int
@@ -81,10 +82,8 @@ def sweep_pipeline(
     write: bool = True,
     say: Say = lambda done, of: None,
 ) -> SweepResult:
-    """Sweep a pipeline's certified windows, of the range or all, and have what differs judged again if `write`.
-
-    A pipeline that never ran has none.
-    """
+    """Sweep a pipeline's certified windows, of the range or all, and reopen those that differ if `write`. Compares none
+    for a pipeline that has not run yet. Calls `say` with the windows compared so far and their total."""
     if not context.is_registered():
         return SweepResult(context.name, 0, (), 0)
     known = context.require_same_contract()
@@ -101,8 +100,8 @@ def sweep_windows(
     patience: float = PATIENCE_SECONDS,
     say: Say = lambda done, of: None,
 ) -> SweepResult:
-    """Compare every window whose certificate stands. What a batch in flight may explain counts only if it is still
-    there, at the same version, once that batch has ended."""
+    """Compare each window whose certificate is valid. A difference that a batch in flight may explain counts only if it
+    persists, at the same version, after that batch has ended; waits for that at most `patience` seconds."""
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
     whole = count_certified(connection, known.name, start, end)
@@ -114,7 +113,7 @@ def sweep_windows(
         compared += len(windows)
         start = windows[-1].window_end
         say(compared, whole)
-    # A batch that was begun since may have appended to a file whose window does not show it yet.
+    # A batch that began since may have appended to a file before the ledger shows it.
     flying |= in_flight(connection, known.name)
     if not first:
         return SweepResult(known.name, compared, (), 0)
@@ -129,19 +128,18 @@ def sweep_windows(
     return SweepResult(known.name, compared, tuple(steady), 0)
 
 
-def reopen(connection: Connection, pipeline: str, found: Iterable[DifferingWindow]) -> list[datetime]:
-    """Have the next detection judge these windows, in one transaction; returns those that still stood as they were.
+def reopen(connection: Connection, pipeline: str, differing: Iterable[DifferingWindow]) -> list[datetime]:
+    """Have the next detection judge these windows, in one transaction; return those unchanged since the sweep.
 
-    Where the rows themselves differ the certificate is revoked: detection compares the control row with the ledger, and
-    only a repair looks at rows.
+    Revokes the certificate where rows differ: detection compares only the control row, and only a repair reads rows.
     """
-    wanted = {each.window_start: each for each in found}
-    if not wanted:
+    by_start = {each.window_start: each for each in differing}
+    if not by_start:
         return []
     with connection.transaction():
-        lock_windows(connection, pipeline, sorted(wanted))
-        now = read_certified_versions(connection, pipeline, wanted)
-        same = [each for start, each in sorted(wanted.items()) if now.get(start) == each.window.version]
+        lock_windows(connection, pipeline, sorted(by_start))
+        now = read_certified_versions(connection, pipeline, by_start)
+        same = [each for start, each in sorted(by_start.items()) if now.get(start) == each.window.version]
         for each in same:
             for finding in each.findings:
                 note_finding(connection, pipeline, each.window_start, finding)
@@ -154,16 +152,16 @@ def reopen(connection: Connection, pipeline: str, found: Iterable[DifferingWindo
 def find_differences(
     window: CertifiedWindow, file_length: int | None, *, parquet_is_gone: bool = False
 ) -> tuple[Finding, ...]:
-    """What is no longer as the certificate states, at most one finding of a kind."""
+    """Return the differences from the certificate, at most one finding of a kind."""
     judged = judge_window(window.evidence, file_length, parquet_is_gone=parquet_is_gone)
-    found = {finding.kind: finding for finding in judged}
+    findings = {finding.kind: finding for finding in judged}
     if window.rows_differ and window.stated is not None:
-        told = {"certified_rows": window.stated.rows, "rows": window.rows.rows, "difference": "rows"}
-        mismatch = found.get(Kind.AGGREGATE_MISMATCH)
-        found[Kind.AGGREGATE_MISMATCH] = Finding(
-            Kind.AGGREGATE_MISMATCH, {**(mismatch.evidence if mismatch else {}), **told}
+        rows = {"certified_rows": window.stated.rows, "rows": window.rows.rows, "difference": "rows"}
+        mismatch = findings.get(Kind.AGGREGATE_MISMATCH)
+        findings[Kind.AGGREGATE_MISMATCH] = Finding(
+            Kind.AGGREGATE_MISMATCH, {**(mismatch.evidence if mismatch else {}), **rows}
         )
-    return tuple(found.values())
+    return tuple(findings.values())
 
 
 def _compare(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, DifferingWindow]:

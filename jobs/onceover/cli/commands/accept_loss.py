@@ -48,5 +48,6 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
         reopened = holes.accept_loss(context, lost, windows, who(), why)
     say(
         f"{pluralize(len(lost), 'offset')} of {lost.source} accepted as lost; "
-        f"{pluralize(len(reopened), 'window')} from {written(windows.start)} to {written(windows.end)} will be judged again and say so in their certificates"
+        f"{pluralize(len(reopened), 'window')} from {written(windows.start)} to "
+        f"{written(windows.end)} will be judged again and say so in their certificates"
     )
