@@ -65,7 +65,7 @@ def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> 
     assert [certificate(lane, start) for start in (NOON, FIVE_PAST)] == was
     assert lane.compact() == []
     assert expire_text(lane) == 0
-    assert "text of before was let go for it" in lane.text(0)
+    assert "the text before it has expired" in lane.text(0)
 
 
 @pytest.mark.rare

@@ -1,4 +1,4 @@
-"""Findings in sentences for somebody on call: what is wrong, and how it is known. Values in, text out."""
+"""Findings in sentences for the person on call: the fault, and the evidence for it. Values in, text out."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ _MOST_PAIRS = 3
 
 @dataclass(frozen=True, slots=True)
 class FindingText:
-    """One finding: what is wrong, and how it is known."""
+    """A finding in words: `what` is wrong, and `how` detection or a repair knows."""
 
     what: str
     how: str
 
 
 def describe_finding(kind: str, evidence: Mapping[str, Any], landings: Sequence[Mapping[str, Any]] = ()) -> FindingText:
-    """A finding with its evidence; `landings` are the window's, with the offset ranges of their batches."""
+    """Describe a finding; `landings` are the window's, with the offset ranges of their batches."""
     if kind not in list(Kind):
         return FindingText(kind, _format_evidence(evidence))
     try:
         return _describe(Kind(kind), evidence, landings)
     except (KeyError, TypeError, ValueError):
-        # A finding of another version may hold other evidence; somebody on call is still to see it.
+        # A finding of another version may hold other evidence; the person on call must still see it.
         return FindingText(kind, _format_evidence(evidence))
 
 
 def pluralize(number: int, noun: str) -> str:
-    """`1 record`, `2 records`."""
+    """Return `1 record` or `2 records`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def format_records(number: int | None) -> str:
-    """How many records something counts, where that is known."""
+    """Return a number of records in words, also an unknown one."""
     return "an unknown number of records" if number is None else pluralize(number, "record")
 
 
 def format_list(numbers: Iterable[object], noun: str, most: int = 8) -> str:
-    """`landing 3`, `landings 3, 4 and 9`, cut where it would fill a page."""
+    """Return `landing 3` or `landings 3, 4 and 9`, with at most `most` of them named."""
     shown = [str(number) for number in numbers]
     left = len(shown) - most
     if left > 0:
@@ -55,7 +55,7 @@ def format_list(numbers: Iterable[object], noun: str, most: int = 8) -> str:
 
 
 def parse_offset_ranges(values: Iterable[Sequence[Any]] | None) -> tuple[OffsetRange, ...]:
-    """As the ledger keeps them: [generation, kafka_partition, start, end]."""
+    """Parse the ledger's offset ranges, each [generation, kafka_partition, start, end]."""
     return tuple(OffsetRange(KafkaPartition(g, int(p)), int(a), int(b)) for g, p, a, b in values or ())
 
 
@@ -68,33 +68,33 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
         case Kind.UNACCOUNTED_BYTES:
             how = _describe_unaccounted(evidence)
         case Kind.MISSING_FILE if evidence.get("parquet"):
-            what = "The Parquet file that stands in for the window's text is gone, or has another length."
-            how = f"It had {evidence['expected_length']:,} bytes; put it back where it says below."
+            what = "The Parquet file that replaces the window's text is missing, or has another length."
+            how = f"It had {evidence['expected_length']:,} bytes; put it back at the path shown below."
         case Kind.MISSING_FILE:
             length = evidence["file_length"]
-            there = "there is no window file" if length is None else f"the window file has only {length:,}"
-            how = f"The ledger accounts for {evidence['expected_length']:,} bytes; {there}."
+            file = "there is no window file" if length is None else f"the window file has only {length:,}"
+            how = f"The ledger accounts for {evidence['expected_length']:,} bytes; {file}."
         case Kind.AGGREGATE_MISMATCH:
             return _describe_mismatch(evidence)
         case Kind.LATE:
             what = _agree_in_number(what, evidence["records"], "record")
             from_landings = f" ({format_list(evidence['landings'], 'landing')})" if evidence["landings"] else ""
-            how = f"They were landed when the watermark had already passed the window's end{from_landings}."
+            how = f"They landed after the watermark had passed the window's end{from_landings}."
         case Kind.UNFINISHED_BATCH:
             batches = format_list(evidence["batches"], "batch").replace("batchs", "batches").capitalize()
-            how = f"{batches}: begun, neither landed nor superseded, and the epoch is dead."
+            how = f"{batches}: begun, neither landed nor superseded, and their driver is dead."
         case Kind.HOLE:
             return _describe_hole(evidence)
         case Kind.TRUNCATED:
             cut = "; ".join(
                 f"{g}-{p}: it ends at {end:,}, {at:,} was stored" for g, p, end, at in evidence["end_and_stored"]
             )
-            how = f"{cut}. Reading goes on at the log's end; this is over once the log reaches the stored offset again."
+            how = f"{cut}. Reading goes on at the log's end; this ends once the log reaches the stored offset again."
         case Kind.MISPLACED_LINE:
             what = _agree_in_number(what, evidence["lines"], "line")
             how = (
-                f"{_SCAN} They count for nothing: lines of another window's records, or what a release appended that "
-                "was killed before it landed."
+                f"{_SCAN} They are not counted: they are lines of another window, or of a release that was killed "
+                "before it landed."
             )
         case Kind.CORRUPT_LINE:
             what, how = _agree_in_number(what, evidence["lines"], "line"), _SCAN
@@ -110,8 +110,8 @@ _SCAN = "A repair read every line of the window file and counted them."
 
 def _list_suspects(evidence: Mapping[str, Any]) -> str:
     shown = [
-        f"{one['id']}: " + " or ".join(f"{c['hash']} (event time {c['event_time']})" for c in one["contents"])
-        for one in evidence.get("suspects", ())
+        f"{record['id']}: " + " or ".join(f"{c['hash']} (event time {c['event_time']})" for c in record["contents"])
+        for record in evidence.get("suspects", ())
     ]
     return " ".join([_SCAN, *(f"{text}." for text in shown[:_MOST_PAIRS])])
 
@@ -133,15 +133,15 @@ def _describe_unaccounted(evidence: Mapping[str, Any]) -> str:
 def _describe_hole(evidence: Mapping[str, Any]) -> FindingText:
     if "gaps" not in evidence:
         behind = "; ".join(f"{g}-{p}: frontier {a:,}, reach {b:,}" for g, p, a, b in evidence["frontier_and_reach"])
-        asked = f" The broker was not asked: {evidence['not_asked']}." if "not_asked" in evidence else ""
-        what = "Offsets were skipped: nothing is known of the records between frontier and reach."
-        return FindingText(what, f"{behind}.{asked}")
+        unread = f" The broker could not be read: {evidence['not_asked']}." if "not_asked" in evidence else ""
+        what = "Offsets were skipped: the records between frontier and reach are unknown."
+        return FindingText(what, f"{behind}.{unread}")
     return FindingText(Kind.HOLE.meaning.what, "; ".join(map(_describe_gap, evidence["gaps"])) + ".")
 
 
 def _describe_gap(gap: Mapping[str, Any]) -> str:
     (offsets,) = parse_offset_ranges([gap["offsets"]])
-    says = {"lost": "Kafka still has them, the next repair reads them again", "expired": "Kafka has them no more"}
+    says = {"lost": "Kafka still has them, the next repair reads them again", "expired": "Kafka no longer has them"}
     likely = f"; likely of {format_list(gap['likely_windows'], 'window')}" if gap["likely_windows"] else ""
     return f"{offsets} {gap['reason']}: {says.get(gap['reason'], '')}{likely}"
 
@@ -150,17 +150,15 @@ def _describe_mismatch(evidence: Mapping[str, Any]) -> FindingText:
     difference = evidence["difference"]
     changed = "Rows of the aggregates were changed after they were certified."
     if difference == "rows":
-        stated, there = pluralize(evidence["certified_rows"], "row"), pluralize(evidence["rows"], "row")
-        return FindingText(
-            changed, f"The certificate stated {stated}, and those that stand there are not the same: {there}."
-        )
+        stated, present = pluralize(evidence["certified_rows"], "row"), pluralize(evidence["rows"], "row")
+        return FindingText(changed, f"The certificate states {stated}; the aggregates hold other rows: {present}.")
     if difference == "unknown":
         held = pluralize(evidence["landed"], "record")
-        return FindingText(changed, f"So nobody knows what they count; the landings hold {held}.")
+        return FindingText(changed, f"How many records they count is unknown; the landings hold {held}.")
     what = Kind.AGGREGATE_MISMATCH.meaning.what
     how = f"They count {pluralize(evidence['counted'], 'record')}, the landings hold {evidence['landed']:,}"
     if difference == "digest":
-        return FindingText(what, f"{how}: as many, but not the same ones, for the digests differ.")
+        return FindingText(what, f"{how}: as many, but not the same ones: the digests differ.")
     return FindingText(
         what, f"{how}: {pluralize(abs(difference), 'record')} too {'many' if difference > 0 else 'few'}."
     )

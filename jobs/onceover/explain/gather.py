@@ -1,4 +1,4 @@
-"""All that is known of one window, gathered from the ledger and the window file's length."""
+"""Facts about one window, gathered from the ledger and the length of the window file."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ _BY_SCAN = frozenset(kind for kind in Kind if kind.meaning.by_scan)
 
 @dataclass(frozen=True, slots=True)
 class WindowFacts:
-    """One window: the ledger's rows about it, and what they and the file's length mean now.
+    """A window: the ledger's rows about it, and the findings that follow from them and the file's length now.
 
-    `judged` is None where nobody can say: the window is open, a batch is landing in it, or HDFS did not answer, and
-    then `not_judged` says why.
+    `judged` is None if the window is open, a batch is landing in it, or HDFS does not answer; `not_judged` says which.
     """
 
     pipeline: str
@@ -48,14 +47,14 @@ class WindowFacts:
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
-        """What is wrong now: as just judged, else what the ledger has open."""
+        """The present findings: as just judged, else the ledger's open ones."""
         noted = [row for row in self.rows["findings"] if row["resolved_at"] is None]
         if self.judged is None:
             return noted
         seen = {row["kind"]: row for row in noted}
         fresh = [{**seen.get(f.kind, {}), "kind": str(f.kind), "evidence": dict(f.evidence)} for f in self.judged]
         judged = {f.kind for f in self.judged}
-        # What only a scan can see is not judged from lengths; it stands until a repair ends it.
+        # Lengths show no finding of a scan: such a finding stays open until a repair resolves it.
         return fresh + [row for row in noted if row["kind"] not in judged and row["kind"] in _BY_SCAN]
 
     @property
@@ -65,13 +64,13 @@ class WindowFacts:
 
 
 def gather(context: PipelineContext, window: Window) -> WindowFacts:
-    """Ask the ledger and HDFS. Raises TerminalError for a window that nothing was ever landed in."""
+    """Read the ledger and HDFS. Raises TerminalError for a window without any landing."""
     known = context.registered()
     rows: Mapping[str, Any] = queries.explain(context.ledger, known.name, window.start)
     if rows["window"] is None:
         raise TerminalError(
-            f"nothing is known of window {window} of {known.name}: no record with an event time in it was ever read; "
-            f"see what there is with `onceover windows {known.name}`, and how far ingest is with `onceover doctor`"
+            f"window {window} of {known.name} is unknown: no record with an event time in it was ever read; list the "
+            f"known windows with `onceover windows {known.name}`, and see how far ingest is with `onceover doctor`"
         )
     judged, not_judged, length, changing, of_pipeline = _judge(context, window)
     if rows["window"]["state"] == "expired":
@@ -94,7 +93,7 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
 
 
 def _read_parquet(context: PipelineContext, window: Window) -> Mapping[str, Any] | None:
-    """The file that the window was compacted to last, with its bytes, and whether its text was let go for it."""
+    """Return the window's last Parquet file, its bytes, and whether its text has expired in favour of that file."""
     compacted, stands_in = compactions.of_window(context.ledger, context.name, window.start)
     if compacted is None:
         return None
@@ -110,9 +109,9 @@ def _judge(
         context.files.lengths([])
         seen = judge_windows(context.ledger, context.name, context.files, only, every=True, patience=0.0)
     except OnceoverError as error:
-        # The ledger alone is worth telling; if it is the ledger that failed, this raises again.
-        found = read_evidence(context.ledger, context.name, window.start, window.end, True).findings
-        return None, str(error), None, False, found
+        # The ledger alone is worth reporting; if the ledger itself failed, this raises again.
+        findings = read_evidence(context.ledger, context.name, window.start, window.end, True).findings
+        return None, str(error), None, False, findings
     for judgement in seen.judgements:
         return judgement.findings, None, judgement.file_length, False, seen.findings
     why = "a batch is landing in it right now" if seen.changing else "it is still open"

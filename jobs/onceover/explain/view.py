@@ -1,4 +1,4 @@
-"""What is known of a window, in words: its verdict, losses, repairs, certificate, and where it is."""
+"""A window in words: its verdict, losses, repairs, certificate, and the places of its data."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from onceover.model.window import written
 _MOST_LANDINGS = 20
 
 _VERDICTS = {
-    "open": "It is open: records may still come.",
+    "open": "It is open: records may still arrive.",
     "closed": "It has closed and is not certified yet.",
     "failed": "Its aggregates are wrong, or cannot be trusted.",
     "repairing": "A repair holds it right now.",
-    "blocked": "Schedules leave it alone until a person asks for it.",
+    "blocked": "Schedules leave it alone until a person requests its repair.",
     "certified": "It is certified: each record is counted exactly once.",
-    "expired": "Its raw has expired by the pipeline's retention: what came to it since is counted at least once.",
+    "expired": "Its raw has expired by the pipeline's retention: records landed since are counted at least once.",
 }
 
 
 def describe_verdict(known: WindowFacts) -> str:
-    """The window's state in a sentence."""
+    """Describe the window's state in a sentence."""
     if known.state == "closed" and failures(row["kind"] for row in known.findings):
-        return "It has closed, and is wrong; detection has not written that down yet."
+        return "It has closed, and is wrong; detection has not recorded that yet."
     if known.state == "certified" and known.rows["losses"]:
         return (
             "It is certified but for a loss that was accepted: each record that was not lost is counted exactly once."
@@ -35,29 +35,30 @@ def describe_verdict(known: WindowFacts) -> str:
 
 
 def describe_loss(row: Mapping[str, Any]) -> str:
-    """An accepted loss that the window may have had a part in."""
+    """Describe an accepted loss that may have held records of the window."""
     (lost,) = parse_offset_ranges([(row["generation"], row["kafka_partition"], row["start_offset"], row["end_offset"])])
     return (
-        f"{lost}, {pluralize(row['end_offset'] - row['start_offset'], 'offset')} that Kafka holds no more; their records "
-        f'may have belonged here. Accepted by {row["who"]} at {format_moment(row["created_at"])} ("{row["why"]}").'
+        f"{lost}, {pluralize(row['end_offset'] - row['start_offset'], 'offset')} that Kafka no longer holds; "
+        f"their records may have belonged here. Accepted by {row['who']} at "
+        f'{format_moment(row["created_at"])} ("{row["why"]}").'
     )
 
 
 def describe_marks(row: Mapping[str, Any]) -> str:
-    """What is particular about a landing, to stand before its offset ranges."""
+    """Return the marks of a landing, for display before its offset ranges."""
     return ("late, " if row["late"] else "") + ("" if row["proved"] else "unproved, ")
 
 
 def describe_release(row: Mapping[str, Any]) -> str | None:
-    """By whom and why a landing was released from quarantine; None if it was read from Kafka."""
-    who = row["released"]
-    return who and f'released from quarantine by {who["who"]} ("{who["why"]}")'
+    """Describe by whom and why a landing was released from quarantine; None if it was read from Kafka."""
+    release = row["released"]
+    return release and f'released from quarantine by {release["who"]} ("{release["why"]}")'
 
 
 def select_landings(
     rows: Sequence[Mapping[str, Any]], findings: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """All, if they fit a page; else those that findings name, then the newest, in their own order."""
+    """Return the landings that fit a page, in order: those that findings name first, then the newest."""
     named = {
         number
         for finding in findings
@@ -69,16 +70,17 @@ def select_landings(
 
 
 def describe_repair(row: Mapping[str, Any]) -> str:
-    """A repair or a restoration: who asked for it, what it read and what it changed."""
+    """Describe a repair or a restoration: by whom it was requested, its reads and its changes."""
     state = row["state"]
-    text = f'Repair {row["repair_id"]}, asked for by {row["who"]} ("{row["why"]}"): {state}'
+    text = f'Repair {row["repair_id"]}, requested by {row["who"]} ("{row["why"]}"): {state}'
     if row["finished_at"] or row["started_at"]:
         text += f" at {format_moment(row['finished_at'] or row['started_at'])}"
     if row["reason"]:
         text += f", {row['reason']}"
     text += "."
     if row["lines_read"] is not None:
-        text += f" It read {pluralize(row['lines_read'], 'line')}, {pluralize(row['duplicates'] or 0, 'duplicate')} among them."
+        duplicates = pluralize(row["duplicates"] or 0, "duplicate")
+        text += f" It read {pluralize(row['lines_read'], 'line')}, {duplicates} among them."
     if row["before"] and row["after"]:
         before, after = row["before"], row["after"]
         same = (
@@ -92,20 +94,20 @@ def describe_repair(row: Mapping[str, Any]) -> str:
 
 
 def describe_certificate(known: WindowFacts) -> str:
-    """The last certificate, and whether it stands."""
+    """Describe the last certificate, and whether it is valid."""
     rows = known.rows["certificates"]
     if not rows:
         return "None yet."
     last, version = rows[-1], known.rows["window"]["version"]
     if last["revoked_at"]:
-        stands = f"revoked at {format_moment(last['revoked_at'])}: {last['revoked_why']}"
+        validity = f"revoked at {format_moment(last['revoked_at'])}: {last['revoked_why']}"
     elif last["version"] != version:
-        stands = f"it no longer stands: the window is at version {version} since"
+        validity = f"no longer valid: the window is at version {version} since"
     else:
-        stands = "it stands"
+        validity = "valid"
     text = (
-        f"Certificate {last['certificate_id']} of {format_moment(last['created_at'])}, from {last['basis']}, by {last['who']} "
-        f'("{last["why"]}"): {stands}. It covers {pluralize(last["records"], "record")} of '
+        f"Certificate {last['certificate_id']} of {format_moment(last['created_at'])}, from {last['basis']}, by "
+        f'{last["who"]} ("{last["why"]}"): {validity}. It covers {pluralize(last["records"], "record")} of '
         f"{pluralize(len(last['landing_set']), 'landing')} in {last['frozen_length']:,} bytes, at version "
         f"{last['version']}, contract {last['contract_version']}, {last['verdict']}."
     )
@@ -114,16 +116,16 @@ def describe_certificate(known: WindowFacts) -> str:
 
 
 def list_places(known: WindowFacts) -> list[str]:
-    """Where the window's raw and aggregates lie, one line each."""
+    """List the places of the window's raw, Parquet file and aggregates, one line each."""
     length = "" if known.file_length is None else f" ({known.file_length:,} bytes)"
     select = f"SELECT * FROM {known.aggregates} WHERE window_start = '{written(known.window.start)}'"
     places = [f"Raw: {known.window_file}{length}", f"Aggregates: {select}"]
     if known.parquet is not None:
-        stands_in = "text of before was let go for it" if known.parquet["stands_in"] else "beside the text"
+        stands_in = "the text before it has expired" if known.parquet["stands_in"] else "beside the text"
         places.insert(1, f"Parquet: {known.parquet['path']} ({known.parquet['bytes']:,} bytes), {stands_in}")
     return places
 
 
 def format_moment(moment: Any) -> str:
-    """A moment, to the second."""
+    """Format a moment, to the second."""
     return written(moment.replace(microsecond=0))
