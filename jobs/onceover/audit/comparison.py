@@ -1,7 +1,7 @@
-"""Kafka's log, raw and the aggregates held against each other as sets, window by window.
+"""Comparison of Kafka's log and raw as sets of records, window by window.
 
-Each side is read by itself: the log through the reader and the contract, raw through its lines, the aggregates from
-the database. One join by ID tells which records differ.
+Each side is read by itself: the log through the reader and the contract, raw through its lines. One join by ID finds
+the records that differ.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ def read_log(
     contracts: Contracts,
     releases: Sequence[Release] = (),
 ) -> DataFrame:
-    """What Kafka delivers of the ranges, as the contract of each ID sees it: ID, `window_ms` (null: quarantine), the
-    digest's halves, and what the newest contract counts. Where IDs were released, the log is read twice."""
+    """Read the ranges from Kafka, each ID by its own contract: ID, `window_ms` (null: quarantine), the digest's halves,
+    and the newest contract's keys and measures. Reads the log twice if IDs were released."""
     length, generation = contracts.newest.window_minutes * 60_000, ranges[0].source.generation
-    taken = looked_up(((r, one.version) for one in releases for r in one.ranges), "released_version")
+    released_by = looked_up(((r, rel.version) for rel in releases for r in rel.ranges), "released_version")
 
     def under(version: int, pieces: Sequence[OffsetRange], released: int | None) -> DataFrame:
         records = read_ranges(spark, source, pieces)
         if releases:
             same = F.col("released_version").eqNullSafe(F.lit(released))
-            records = records.withColumn("generation", F.lit(generation)).transform(taken).where(same)
+            records = records.withColumn("generation", F.lit(generation)).transform(released_by).where(same)
         framed = (
             records.transform(interpret(contracts.versions[version - 1]))
             .transform(with_measures_of(contracts.newest))
@@ -62,9 +62,9 @@ def read_log(
         inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
         return framed.select(*_ID, "event_ms", "window_ms", *_digest_halves(), *inputs)
 
-    found = [under(version, pieces, None) for version, pieces in contracts.cutovers.by_version(ranges).items()]
-    found += [under(version, ranges, version) for version in sorted({one.version for one in releases})]
-    return reduce(DataFrame.unionByName, found)
+    parts = [under(version, pieces, None) for version, pieces in contracts.cutovers.by_version(ranges).items()]
+    parts += [under(version, ranges, version) for version in sorted({release.version for release in releases})]
+    return reduce(DataFrame.unionByName, parts)
 
 
 def read_raw(
@@ -75,25 +75,27 @@ def read_raw(
     window_minutes: int,
     releases: Sequence[Release] = (),
 ) -> DataFrame:
-    """One row for each ID that the files hold within the ranges, damaged and misplaced lines left out: its window (the
-    least if several), how many lines, how many different contents, and the least halves. What was released is looked
-    for in windows only.
+    """Return one row for each ID of the ranges that the files hold, damaged and misplaced lines left out: its window
+    (the least if several), the numbers of lines and of different contents, and the least halves. Released IDs are read
+    from windows only.
 
-    `places` are windows, or QUARANTINE, with the paths of their files, `compacted` those with the paths of their
+    `places` are windows (or QUARANTINE) with the paths of their files, `compacted` windows with the paths of their
     Parquet files; a window may have both.
     """
     length = F.lit(window_minutes * 60_000)
     of_line = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE))
     needed = ("window_ms", "generation", *_ID, "event_ms", "id", "content")
-    found = [text_files.read_text(spark, places).where("intact").select(*needed)] if places else []
+    parts = [text_files.read_text(spark, places).where("intact").select(*needed)] if places else []
     if compacted:
-        found.append(parquet.read_parquet(spark, compacted).select(*needed))
-    if not found:
+        parts.append(parquet.read_parquet(spark, compacted).select(*needed))
+    if not parts:
         return spark.createDataFrame([], _RAW)
-    read = reduce(DataFrame.unionByName, found).withColumnRenamed("window_ms", "r_window")
+    read = reduce(DataFrame.unionByName, parts).withColumnRenamed("window_ms", "r_window")
     if releases:
-        gone = F.col("is_released").isNotNull() & (F.col("r_window") == QUARANTINE)
-        read = read.transform(looked_up(((r, 1) for one in releases for r in one.ranges), "is_released")).where(~gone)
+        leftover = F.col("is_released").isNotNull() & (F.col("r_window") == QUARANTINE)
+        read = read.transform(looked_up(((r, 1) for rel in releases for r in rel.ranges), "is_released")).where(
+            ~leftover
+        )
     return (
         read.transform(looked_up(((r, 1) for r in ranges), "is_wanted"))
         .where(F.col("is_wanted").isNotNull() & (of_line == F.col("r_window")))
@@ -110,9 +112,9 @@ def read_raw(
 
 @dataclass(slots=True)
 class Comparison:
-    """The log joined with raw by ID, kept until `close`: `log` is what `from_log` gives, `raw` what `from_raw` gives.
+    """The log joined with raw by ID, kept until `close`: `log` is from `read_log`, `raw` from `read_raw`.
 
-    Of the log only windows in `[low, high)` are wanted, in ms; without bounds all of them, and quarantine.
+    Of the log, compares only windows in `[low, high)`, in ms; without bounds all windows, and quarantine.
     """
 
     log: DataFrame
@@ -125,11 +127,11 @@ class Comparison:
     def __post_init__(self) -> None:
         k = self.log.select(*_ID, F.coalesce("window_ms", F.lit(QUARANTINE)).alias("k_window"),
                             *(F.col(h).alias(f"k_{h}") for h in HALVES))  # fmt: skip
-        asked = F.lit(True) if self.low is None else F.col("k_window").between(self.low, F.lit(self.high) - 1)
+        in_range = F.lit(True) if self.low is None else F.col("k_window").between(self.low, F.lit(self.high) - 1)
         same = [F.col(f"k_{h}") == F.col(f"r_{h}") for h in HALVES]
         self._joined = (
             k.join(self.raw, [*_ID], "full_outer")
-            .where(F.col("r_window").isNotNull() | asked)
+            .where(F.col("r_window").isNotNull() | in_range)
             .withColumn(
                 "apart",
                 F.when(F.col("r_window").isNull(), Difference.NOT_IN_RAW)
@@ -145,16 +147,16 @@ class Comparison:
         self._joined.unpersist()
 
     def windows(self) -> dict[datetime | None, WindowAudit]:
-        """Every window that either side knows; None is quarantine."""
-        found: dict[datetime | None, WindowAudit] = {}
+        """Return every window that either side holds; None is quarantine."""
+        audits: dict[datetime | None, WindowAudit] = {}
         log, raw = self._side("k"), self._side("r")
         for key in sorted({*log, *raw}):
             log_side, raw_side = log.get(key, Side(EMPTY, 0)), raw.get(key, Side(EMPTY, 0))
-            found[_parse_window(key)] = WindowAudit(_parse_window(key), log_side, raw_side)
+            audits[_parse_window(key)] = WindowAudit(_parse_window(key), log_side, raw_side)
         for row in self._apart():
             ids = tuple(self._id(at) for at in row.ids)
-            found[_parse_window(row.window_ms)].differences[Difference(row.apart)] = (row.n, ids)
-        return found
+            audits[_parse_window(row.window_ms)].differences[Difference(row.apart)] = (row.n, ids)
+        return audits
 
     def _side(self, side: str) -> dict[int, Side]:
         rows = (
@@ -174,7 +176,7 @@ class Comparison:
         }  # fmt: skip
 
     def _apart(self) -> list[Row]:
-        """Per window and kind, how many IDs differ, and the first of them."""
+        """Return by window and kind the number of IDs that differ, and the first of them."""
         places = F.array_distinct(F.array_compact(F.array("k_window", "r_window")))
         each = self._joined.where("apart IS NOT NULL").select("apart", *_ID, F.explode(places).alias("window_ms"))
         by_kind = Window.partitionBy("window_ms", "apart")
@@ -184,7 +186,7 @@ class Comparison:
             .where(F.col("place") <= MOST_IDS)
             .groupBy("window_ms", "apart")
             .agg(F.max("n").alias("n"), F.sort_array(F.collect_list(F.struct(*_ID))).alias("ids"))
-            .collect()  # at most that many IDs a window and kind
+            .collect()  # at most MOST_IDS IDs a window and kind
         )
 
     def _id(self, at: Row) -> str:

@@ -1,4 +1,4 @@
-"""Kafka's log read again and held against raw and the aggregates, window by window."""
+"""The audit of a log: Kafka's log compared with raw and the aggregates, window by window."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from onceover.spark.source import KafkaSource
 from onceover.spark.text_files import QUARANTINE
 
 MOST_ROWS = 20
-MOST_WINDOWS = 5_000  # kept one by one; of more windows only those that differ are
+MOST_WINDOWS = 5_000  # in a result; of more windows, only those that differ
 
 
 def audit_log(
     spark: SparkSession, context: PipelineContext, known: Registered, audit: audit_store.Audit
 ) -> dict[str, Any]:
-    """A three-way comparison of the windows of the audit's range, of all windows and quarantine without one.
+    """Compare Kafka's log, raw and aggregates of the audit's range; without a range, of all windows and quarantine.
 
-    What the log no longer holds (expired offsets, earlier generations) is left out and said. Changes nothing.
+    Leaves out what the log no longer holds (expired offsets, earlier generations); the result says so. Changes nothing.
     """
     connection, files, kafka = context.ledger, context.files, context.address("kafka")
     pipeline, policy = context.pipeline, context.pipeline.ingest
@@ -55,12 +55,14 @@ def audit_log(
     source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
     root, lengths = context.address("hdfs").rstrip("/"), files.lengths(before)
     places = [(to_ms(start), root + files.layout.window_file(start)) for start in lengths]
-    let_go = {start: one.compacted for start, one in before.items() if one.compacted}
-    parquet = {to_ms(start): root + path for start, path in files.parquet_files(let_go).items()}
+    in_parquet = {start: window.compacted for start, window in before.items() if window.compacted}
+    parquet = {to_ms(start): root + path for start, path in files.parquet_files(in_parquet).items()}
     if audit.start is None:
         places += [(QUARANTINE, root + path) for path in files.quarantine_files()]
     released = [
-        one for one in releases_of(connection, known.name) if one.ranges[0].source.generation == facts.generation
+        release
+        for release in releases_of(connection, known.name)
+        if release.ranges[0].source.generation == facts.generation
     ]
     shards = sharded("backlog", ranges, spark.sparkContext.defaultParallelism)
     log = read_log(spark, source, shards, known.contracts, released).persist()
@@ -69,27 +71,27 @@ def audit_log(
     try:
         raw = read_raw(spark, places, parquet, ranges, known.contract.window_minutes, released)
         with (
-            compiled_for(spark, sum(lengths.values()) + sum(one.bytes for one in let_go.values())),
+            compiled_for(spark, sum(lengths.values()) + sum(file.bytes for file in in_parquet.values())),
             closing(Comparison(log, raw, facts.generation, *bounds)) as compared,
         ):
             windows = compared.windows()
-            gone_windows, gone_days = expired(connection, known.name)
-            for gone_window in gone_windows & windows.keys():  # of what has expired, raw has nothing to compare
-                del windows[gone_window]
-            if gone_days and None in windows:  # nor of days of quarantine: what is not there may have been in one
+            expired_windows, expired_days = expired(connection, known.name)
+            for expired_window in expired_windows & windows.keys():  # no raw is left to compare
+                del windows[expired_window]
+            if expired_days and None in windows:  # an expired day of quarantine may have held the missing IDs
                 windows[None].differences.pop(Difference.NOT_IN_RAW, None)
             counted = log.where("window_ms IS NOT NULL").transform(aggregate(known.contract))
             known.table.stage(connection, stage, copy_lines(counted, known.columns.names))
-        gone = audit_store.find_windows_before_log(connection, known.name, facts.generation, facts.earliest)
-        _compare_aggregates(connection, known, stage, before, gone, windows, compacted)
+        incomplete = audit_store.find_windows_before_log(connection, known.name, facts.generation, facts.earliest)
+        _compare_aggregates(connection, known, stage, before, incomplete, windows, compacted)
     finally:
         log.unpersist()
         if not connection.broken:
             known.table.unstage(connection, stage)
     after = audit_store.read_windows(connection, known.name, audit.start, audit.end)
-    for start, one in windows.items():
+    for start, window in windows.items():
         if start is not None and start in before and before[start].version != after[start].version:
-            one.not_compared, one.counted, one.rows = "it changed during the audit", None, None
+            window.not_compared, window.counted, window.rows = "it changed during the audit", None, None
     return _build_result(list(windows.values()), ranges, compacted, sum(w.log.digest.records for w in windows.values()))
 
 
@@ -98,27 +100,27 @@ def _compare_aggregates(
     known: Registered,
     stage: str,
     before: dict[datetime, audit_store.AuditedWindow],
-    gone: frozenset[datetime],
+    incomplete: frozenset[datetime],
     windows: dict[datetime | None, WindowAudit],
     compacted: bool,
 ) -> None:
-    """Add the third side to each window that it can be held against."""
+    """Add the aggregates to each window that the log holds whole."""
     whole: list[datetime] = []
-    for start, one in windows.items():
-        if compacted and Difference.NOT_IN_LOG in one.differences:
-            one.differences[Difference.COMPACTED] = one.differences.pop(Difference.NOT_IN_LOG)
-            one.not_compared = "Kafka has compacted records of it away"
+    for start, window in windows.items():
+        if compacted and Difference.NOT_IN_LOG in window.differences:
+            window.differences[Difference.COMPACTED] = window.differences.pop(Difference.NOT_IN_LOG)
+            window.not_compared = "Kafka has compacted some of its records away"
         elif start is None:
-            one.not_compared = "what is in quarantine is not counted"
-        elif start in gone:
-            one.not_compared = "the log no longer holds all of it"
+            window.not_compared = "records in quarantine are not counted"
+        elif start in incomplete:
+            window.not_compared = "the log no longer holds all of it"
         elif start in before and before[start].is_open:
-            one.not_compared = "it is open"
+            window.not_compared = "it is open"
         else:
             whole.append(start)
-    apart = known.table.differences(connection, stage, whole, MOST_ROWS)
+    differing = known.table.differences(connection, stage, whole, MOST_ROWS)
     for start in whole:
-        windows[start].rows = apart.get(start, (0, []))
+        windows[start].rows = differing.get(start, (0, []))
         windows[start].counted = before[start].control if start in before else None
 
 

@@ -1,4 +1,4 @@
-"""An audit against the log, as values: three sides of a window, what differs, and the sentence that follows."""
+"""Results of an audit of the log: the three sides of a window, and their differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onceover.model.digest import Digest
 
 
 class Difference(StrEnum):
-    """How one ID can differ between Kafka's log and raw."""
+    """A way in which an ID differs between Kafka's log and raw."""
 
     NOT_IN_RAW = "in Kafka, not in raw"
     NOT_IN_LOG = "in raw, not in Kafka"
@@ -23,7 +23,7 @@ class Difference(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The distinct records that one side holds of a window, and in how many lines."""
+    """The distinct records of a window on one side, and the number of their lines."""
 
     digest: Digest
     lines: int
@@ -31,9 +31,10 @@ class Side:
 
 @dataclass(slots=True)
 class WindowAudit:
-    """One window, None for quarantine. `counted` is what its aggregates count, `rows` how many of their rows differ
-    from what Kafka's records make, with the first ones. Both are None where `not_compared` says why: the log no longer
-    holds all of the window, it is open, or it changed during the audit; `counted` also where nobody knows it."""
+    """A window, or quarantine if `start` is None. `counted` are the records its aggregates count, `rows` the number of
+    their rows that differ from Kafka's records, and the first of them. Both are None if `not_compared` says why:
+    the log no longer holds all of the window, it is open, or it changed during the audit. `counted` is also None if
+    unknown."""
 
     start: datetime | None
     log: Side
@@ -45,7 +46,7 @@ class WindowAudit:
 
     @property
     def is_equal(self) -> bool:
-        """Whether all sides that could be compared hold the same set."""
+        """Whether all sides that were compared hold the same set."""
         if any(kind is not Difference.COMPACTED for kind in self.differences):
             return False
         return self.not_compared is not None or (
