@@ -1,7 +1,7 @@
-"""Records that were quarantined, parsed again by the contract in force, and landed where that has a place for them.
+"""Release of quarantined records: parsed again by the contract in force, and landed in the windows that it gives them.
 
 quarantine lines -> one an ID, of landed batches, not released before -> interpreted -> batch by batch: appended,
-counted, landed. What still has no place stays where it is.
+counted, landed. Records that still have no window stay in quarantine.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ _ID = ("generation", "kafka_partition", "offset")
 
 @dataclass(frozen=True, slots=True)
 class ReleasePlan:
-    """What a look at the quarantine found: records that have a place now, by their windows and as IDs, and how many
-    have none, by why."""
+    """The records to release, by window and as IDs, and the number of those `left` in quarantine, by reason."""
 
     windows: dict[datetime, int]
     ids: tuple[OffsetRange, ...]
@@ -54,7 +53,7 @@ class ReleasePlan:
 
 
 class ReleaseRun:
-    """One release, on one Spark session. `look` first; `carry_out` is for the pipeline's driver; then `close`."""
+    """A release on one Spark session: `plan`, then `carry_out` as the pipeline's driver, then `close`."""
 
     def __init__(self, spark: SparkSession, context: PipelineContext, known: Registered) -> None:
         self._spark, self._connection, self._known, self._context = spark, context.ledger, known, context
@@ -62,8 +61,8 @@ class ReleaseRun:
         self._judged: DataFrame | None = None
 
     def plan(self, days: Iterable[date], reason: str | None) -> ReleasePlan:
-        """Judge what stands in these days' files, where a `reason` is given what was quarantined for one that contains
-        it, and was not released before."""
+        """Judge the records in these days' files that were not released before; with a `reason`, only those quarantined
+        for a reason that contains it."""
         paths = [(QUARANTINE, self._hdfs + self._context.layout.quarantine_file(day)) for day in days]
         if not paths:
             return ReleasePlan({}, (), {})
@@ -75,8 +74,8 @@ class ReleaseRun:
             return ReleasePlan(dict(sorted(windows.items())), self._ids(self._judged), dict(sorted(left.items())))
 
     def carry_out(self, epoch: Epoch, ids: Sequence[OffsetRange], who: str, why: str, holding: Holding) -> int:
-        """Land these IDs that `look` found, some at a time; returns how many batches that were. What has landed when
-        this is killed stays landed."""
+        """Land these IDs of the plan in batches; return the number of batches. If killed, batches that have landed
+        remain."""
         chunks = list(_split_ids(ids, self._most))
         for chunk in chunks:
             batch_id = batches.begin(self._connection, epoch, self._known.contract_version, (), None)
@@ -92,7 +91,7 @@ class ReleaseRun:
     def _work(self, chunk: Sequence[OffsetRange]) -> MicroBatch:
         def records() -> DataFrame:
             if self._judged is None:
-                raise ValueError("look first")
+                raise ValueError("plan the release first")
             chosen = self._judged.transform(looked_up(((r, 1) for r in chunk), "is_chosen"))
             return chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD)
 
@@ -106,14 +105,14 @@ class ReleaseRun:
                 self._judged.unpersist()
 
     def _judge(self, read: DataFrame, reason: str | None) -> DataFrame:
-        """A row an ID: its record, and its `window_ms` or `why` it has none."""
+        """Return a row an ID: its record, and its `window_ms` or `why` it has none."""
         known, length = self._known, self._known.contract.window_minutes * 60_000
         chosen = F.lit(True) if reason is None else F.contains("quarantined_for", F.lit(reason))
-        before = ((r, 1) for one in releases.releases_of(self._connection, known.name) for r in one.ranges)
+        before = ((r, 1) for rel in releases.releases_of(self._connection, known.name) for r in rel.ranges)
         landed = ((r, 1) for r in accounted(self._connection, known.name))
-        gone_windows, _ = expired(self._connection, known.name)
-        gone = self._spark.createDataFrame(
-            [(int(start.timestamp() * 1000), True) for start in gone_windows], "window_ms bigint, is_gone boolean"
+        expired_windows, _ = expired(self._connection, known.name)
+        expired_starts = self._spark.createDataFrame(
+            [(int(start.timestamp() * 1000), True) for start in expired_windows], "window_ms bigint, is_expired boolean"
         )
         record = [F.first(name).alias(name) for name in _OF_RECORD if name not in _ID]
         window_ms = F.col("event_ms") - F.pmod("event_ms", F.lit(length))
@@ -128,20 +127,20 @@ class ReleaseRun:
             .agg(F.count_distinct("content").alias("contents"), *record)
             .transform(interpret(known.contract))
             .withColumn("window_ms", window_ms)
-            .join(F.broadcast(gone), "window_ms", "left")
+            .join(F.broadcast(expired_starts), "window_ms", "left")
             .withColumn(
                 "why",
                 F.when(F.col("is_landed").isNull(), UNACCOUNTED)
                 .when(F.col("contents") > 1, CONFLICT)
                 .when(F.col("reason").isNotNull(), F.col("reason"))
-                .when(F.col("is_gone"), EXPIRED),
+                .when(F.col("is_expired"), EXPIRED),
             )
             .withColumn("window_ms", F.when(F.col("why").isNull(), F.col("window_ms")))
             .select("generation", *_OF_RECORD, "window_ms", "why")
         )  # fmt: skip
 
     def _ids(self, judged: DataFrame) -> tuple[OffsetRange, ...]:
-        """Those that have a place, as the fewest ranges that hold them and nothing else."""
+        """Return the IDs to release, as the fewest ranges that hold only them."""
         in_order = Window.partitionBy("generation", "kafka_partition").orderBy("offset")
         rows = (
             judged.where("why IS NULL")
@@ -156,11 +155,11 @@ class ReleaseRun:
 
 
 def _split_ids(ids: Iterable[OffsetRange], most: int) -> Iterator[list[OffsetRange]]:
-    """In order, of one generation each, `most` IDs at most."""
-    for _, of_it in groupby(split(ids, most), key=lambda piece: piece.source.generation):
+    """Yield the IDs in order, in chunks of one generation and at most `most` IDs."""
+    for _, pieces in groupby(split(ids, most), key=lambda piece: piece.source.generation):
         chunk: list[OffsetRange] = []
         room = most
-        for piece in of_it:
+        for piece in pieces:
             if len(piece) > room:
                 yield chunk
                 chunk, room = [], most
@@ -170,8 +169,8 @@ def _split_ids(ids: Iterable[OffsetRange], most: int) -> Iterator[list[OffsetRan
 
 
 def _span_partitions(chunk: Iterable[OffsetRange]) -> list[OffsetRange]:
-    """By Kafka partition, from the first to the last of the IDs."""
-    found: dict[KafkaPartition, OffsetRange] = {}
+    """Return for each Kafka partition the range from its first ID to its last."""
+    hulls: dict[KafkaPartition, OffsetRange] = {}
     for piece in chunk:  # in order
-        found[piece.source] = OffsetRange(piece.source, found.get(piece.source, piece).start, piece.end)
-    return list(found.values())
+        hulls[piece.source] = OffsetRange(piece.source, hulls.get(piece.source, piece).start, piece.end)
+    return list(hulls.values())

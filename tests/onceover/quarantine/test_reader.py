@@ -1,4 +1,4 @@
-"""Quarantine's contents by day and reason, beside any leftovers of a writer that died."""
+"""Contents of quarantine by day and reason, also beside torn lines of a writer that died."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def quarantined(offset: int, reason: str, value: bytes = b"{") -> bytes:
     return encode(Line(Record(KafkaPartition("0badcafe", 0), offset, 0, None, (), value), None, reason))
 
 
-class Held:
-    """Days of quarantine, their bytes handed out in small pieces."""
+class QuarantineDays:
+    """Days of quarantine, read in small pieces."""
 
     def __init__(self, days: dict[date, bytes]) -> None:
         self._days = days
@@ -30,7 +30,7 @@ class Held:
         return (content[at : at + 100] for at in range(0, len(content), 100))
 
 
-HELD = Held(
+HELD = QuarantineDays(
     {
         FIRST: frame([quarantined(1, "not JSON"), quarantined(2, "beyond horizon"), quarantined(3, "not JSON")])
         + frame([quarantined(3, "not JSON")])[:-20]
@@ -45,15 +45,15 @@ NONE = ReleasedIds(())
 
 def test_record_counts_once_by_reason_and_torn_lines_apart() -> None:
     progress: list[tuple[date, int, int]] = []
-    found = list(count_by_reason(HELD, HELD.quarantine_days(), NONE, lambda *said: progress.append(said)))
+    contents = list(count_by_reason(HELD, HELD.quarantine_days(), NONE, lambda *report: progress.append(report)))
     sizes = HELD.quarantine_days()
-    assert found == [
+    assert contents == [
         DayReasons(FIRST, sizes[FIRST], {"not JSON": 3, "beyond horizon": 1}, 1),
         DayReasons(SECOND, sizes[SECOND], {"beyond skew": 1}, 0),
     ]
-    assert [each.records for each in found] == [4, 1]
+    assert [each.records for each in contents] == [4, 1]
     assert (FIRST, sizes[FIRST], sizes[FIRST]) in progress
-    assert list(count_by_reason(HELD, {}, NONE, lambda *said: None)) == []
+    assert list(count_by_reason(HELD, {}, NONE, lambda *report: None)) == []
 
 
 def test_limit_gives_the_first_records_each_once() -> None:
@@ -68,8 +68,8 @@ def test_limit_gives_the_first_records_each_once() -> None:
 
 def test_released_records_are_counted_apart_and_not_shown() -> None:
     here, elsewhere = KafkaPartition("0badcafe", 0), KafkaPartition("ffffffff", 0)
-    gone = ReleasedIds([OffsetRange(here, 2, 4), OffsetRange(here, 9, 10), OffsetRange(elsewhere, 1, 2)])
+    released = ReleasedIds([OffsetRange(here, 2, 4), OffsetRange(here, 9, 10), OffsetRange(elsewhere, 1, 2)])
     days = HELD.quarantine_days()
-    found = list(count_by_reason(HELD, days, gone, lambda *said: None))
-    assert [(each.reasons, each.released) for each in found] == [({"not JSON": 2}, 2), ({}, 1)]
-    assert [line.record.offset for line in read_first_records(HELD, days, gone, lambda line: True, 100)] == [1, 4]
+    contents = list(count_by_reason(HELD, days, released, lambda *report: None))
+    assert [(each.reasons, each.released) for each in contents] == [({"not JSON": 2}, 2), ({}, 1)]
+    assert [line.record.offset for line in read_first_records(HELD, days, released, lambda line: True, 100)] == [1, 4]
