@@ -1,4 +1,4 @@
-"""Serves the metrics on loopback. Each scrape reads the ledger anew: nothing is kept that a crash could lose."""
+"""Exporter of the metrics on loopback. Each scrape reads the ledger, so that a crash loses no state."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ HOST: Final = "127.0.0.1"
 
 
 class LedgerCollector(Collector):
-    """All metrics as the ledger has them now; `onceover_up` 0 alone where it does not answer. `problem` is why, and is
-    told to `say` once, not at each scrape."""
+    """A collector of all metrics from the ledger; of `onceover_up` 0 alone if the ledger does not answer. `problem` is
+    that error, reported to `say` once, not at each scrape."""
 
     def __init__(self, overdue_after: timedelta, say: Callable[[str], None]) -> None:
         self._overdue_after, self._say = overdue_after, say
@@ -30,7 +30,7 @@ class LedgerCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         try:
-            found = self._read()
+            signals = self._read()
         except OnceoverError as error:
             if str(error) != str(self.problem):
                 self._say(str(error))
@@ -38,7 +38,7 @@ class LedgerCollector(Collector):
             yield build_up_metric(False)
             return
         self.problem = None
-        yield from build_metrics(found)
+        yield from build_metrics(signals)
 
     def _read(self) -> tuple[snapshot.Signals, ...]:
         try:
@@ -49,7 +49,7 @@ class LedgerCollector(Collector):
 
 
 def create_registry(collector: LedgerCollector) -> CollectorRegistry:
-    """One of its own: the global one would add this process's memory and garbage."""
+    """Return a registry with only this collector: the global one would add metrics of this process."""
     own = CollectorRegistry()
     own.register(collector)
     return own
@@ -57,13 +57,16 @@ def create_registry(collector: LedgerCollector) -> CollectorRegistry:
 
 @contextmanager
 def serve_metrics(collector: LedgerCollector, port: int) -> Iterator[str]:
-    """Answer scrapes within, a thread each; the address comes back. Port 0 is any free one."""
+    """Serve scrapes while entered, each in a thread; yield the URL. Port 0 is any free port.
+
+    Raises TransientError if the port is taken.
+    """
     try:
         server, thread = start_http_server(port, HOST, create_registry(collector))
     except OSError as error:
         raise TransientError(
-            f"port {port} on {HOST} cannot be had ({error.strerror}); stop what listens there, or name another with "
-            "--port"
+            f"port {port} on {HOST} is not available ({error.strerror}); stop the process that listens there, or "
+            "choose another port with --port"
         ) from error
     try:
         yield f"http://{HOST}:{server.server_port}/metrics"
