@@ -32,7 +32,7 @@ MOST_WINDOWS = 5_000  # in a result; of more windows, only those that differ
 
 
 def audit_log(
-    spark: SparkSession, context: PipelineContext, known: Registered, audit: audit_store.Audit
+    spark: SparkSession, context: PipelineContext, registered: Registered, audit: audit_store.Audit
 ) -> dict[str, Any]:
     """Compare Kafka's log, raw and aggregates of the audit's range; without a range, of all windows and quarantine.
 
@@ -42,11 +42,11 @@ def audit_log(
     pipeline, policy = context.pipeline, context.pipeline.ingest
     with closing(Topic(kafka, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
         facts, compacted = topic.facts(), topic.policy().compacted
-    before = audit_store.read_windows(connection, known.name, audit.start, audit.end)
+    before = audit_store.read_windows(connection, registered.name, audit.start, audit.end)
     ranges = [
         OffsetRange(KafkaPartition(facts.generation, p), max(start, facts.earliest[p]), min(end, facts.end[p]))
         for p, (start, end) in audit_store.read_offset_bounds(
-            connection, known.name, facts.generation, audit.start, audit.end
+            connection, registered.name, facts.generation, audit.start, audit.end
         ).items()
         if max(start, facts.earliest[p]) < min(end, facts.end[p])
     ]
@@ -61,34 +61,34 @@ def audit_log(
         places += [(QUARANTINE, root + path) for path in files.quarantine_files()]
     released = [
         release
-        for release in releases_of(connection, known.name)
+        for release in releases_of(connection, registered.name)
         if release.ranges[0].source.generation == facts.generation
     ]
     shards = sharded("backlog", ranges, spark.sparkContext.defaultParallelism)
-    log = read_log(spark, source, shards, known.contracts, released).persist()
+    log = read_log(spark, source, shards, registered.contracts, released).persist()
     stage = f"audit:{audit.audit_id}"
     bounds = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
     try:
-        raw = read_raw(spark, places, parquet, ranges, known.contract.window_minutes, released)
+        raw = read_raw(spark, places, parquet, ranges, registered.contract.window_minutes, released)
         with (
             compiled_for(spark, sum(lengths.values()) + sum(file.bytes for file in in_parquet.values())),
             closing(Comparison(log, raw, facts.generation, *bounds)) as compared,
         ):
             windows = compared.windows()
-            expired_windows, expired_days = expired(connection, known.name)
+            expired_windows, expired_days = expired(connection, registered.name)
             for expired_window in expired_windows & windows.keys():  # no raw is left to compare
                 del windows[expired_window]
             if expired_days and None in windows:  # an expired day of quarantine may have held the missing IDs
                 windows[None].differences.pop(Difference.NOT_IN_RAW, None)
-            counted = log.where("window_ms IS NOT NULL").transform(aggregate(known.contract))
-            known.table.stage(connection, stage, copy_lines(counted, known.columns.names))
-        incomplete = audit_store.find_windows_before_log(connection, known.name, facts.generation, facts.earliest)
-        _compare_aggregates(connection, known, stage, before, incomplete, windows, compacted)
+            counted = log.where("window_ms IS NOT NULL").transform(aggregate(registered.contract))
+            registered.table.stage(connection, stage, copy_lines(counted, registered.columns.names))
+        incomplete = audit_store.find_windows_before_log(connection, registered.name, facts.generation, facts.earliest)
+        _compare_aggregates(connection, registered, stage, before, incomplete, windows, compacted)
     finally:
         log.unpersist()
         if not connection.broken:
-            known.table.unstage(connection, stage)
-    after = audit_store.read_windows(connection, known.name, audit.start, audit.end)
+            registered.table.unstage(connection, stage)
+    after = audit_store.read_windows(connection, registered.name, audit.start, audit.end)
     for start, window in windows.items():
         if start is not None and start in before and before[start].version != after[start].version:
             window.not_compared, window.counted, window.rows = "it changed during the audit", None, None
@@ -97,7 +97,7 @@ def audit_log(
 
 def _compare_aggregates(
     connection: Connection,
-    known: Registered,
+    registered: Registered,
     stage: str,
     before: dict[datetime, audit_store.AuditedWindow],
     incomplete: frozenset[datetime],
@@ -118,7 +118,7 @@ def _compare_aggregates(
             window.not_compared = "it is open"
         else:
             whole.append(start)
-    differing = known.table.differences(connection, stage, whole, MOST_ROWS)
+    differing = registered.table.differences(connection, stage, whole, MOST_ROWS)
     for start in whole:
         windows[start].rows = differing.get(start, (0, []))
         windows[start].counted = before[start].control if start in before else None

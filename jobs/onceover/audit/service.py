@@ -18,10 +18,10 @@ def request_audit(
     pipeline that has not run yet. Raises TerminalError for a window without a certificate, before Spark starts."""
     if kind == "log" and start is None and not context.is_registered():
         return None
-    known = context.require_same_contract()
+    registered = context.require_same_contract()
     if kind == "window" and start is not None:
-        audit_store.read_certificate(context.ledger, known.name, start)
-    return audit_store.record_request(context.ledger, known.name, kind, start, end, who)
+        audit_store.read_certificate(context.ledger, registered.name, start)
+    return audit_store.record_request(context.ledger, registered.name, kind, start, end, who)
 
 
 def require_result(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ _Raw = tuple[Rebuilt, tuple[int, list[str]]]  # with the number of rows that dif
 
 
 def verify_window(
-    spark: SparkSession, context: PipelineContext, known: Registered, audit: audit_store.Audit
+    spark: SparkSession, context: PipelineContext, registered: Registered, audit: audit_store.Audit
 ) -> dict[str, Any]:
     """Compare raw and the aggregates with the window's certificate; `differences` of the result list what differs.
 
@@ -34,7 +34,7 @@ def verify_window(
     connection, files, start = context.ledger, context.files, audit.start
     if start is None:
         raise ValueError(f"audit {audit.audit_id} names no window")
-    certified = audit_store.read_certificate(connection, known.name, start)
+    certified = audit_store.read_certificate(connection, registered.name, start)
     compacted, root = certified.claimed.compacted, context.address("hdfs").rstrip("/")
     length = files.lengths([start]).get(start, 0)
     path = {start: root + files.layout.window_file(start)} if length else {}
@@ -45,14 +45,14 @@ def verify_window(
     def rebuild_claimed(claimed: Sequence[Claimed]) -> _Raw | str:
         with (
             compiled_for(spark, length + (compacted.bytes if compacted else 0)),
-            closing(Rebuild(spark, known.contracts, claimed, certified.accounted, path, parquet)) as rebuild,
+            closing(Rebuild(spark, registered.contracts, claimed, certified.accounted, path, parquet)) as rebuild,
         ):
             rebuilt = rebuild.results()[start]
             aggregated = rebuild.aggregated()
-            known.table.stage(
-                connection, stage, iter(()) if aggregated is None else copy_lines(aggregated, known.columns.names)
+            registered.table.stage(
+                connection, stage, iter(()) if aggregated is None else copy_lines(aggregated, registered.columns.names)
             )
-            return rebuilt, known.table.differences(connection, stage, [start], MOST_ROWS).get(start, (0, []))
+            return rebuilt, registered.table.differences(connection, stage, [start], MOST_ROWS).get(start, (0, []))
 
     def fail(_: Claimed, reason: str) -> _Raw | str:
         return reason
@@ -61,7 +61,7 @@ def verify_window(
         (raw,) = in_halves([certified.claimed], rebuild_claimed, fail)
     finally:
         if not connection.broken:
-            known.table.unstage(connection, stage)
+            registered.table.unstage(connection, stage)
     return _build_result(certified, length, raw)
 
 

@@ -58,9 +58,15 @@ class CompactRun:
     """A run on one Spark session, by the only process that compacts this pipeline."""
 
     def __init__(
-        self, spark: SparkSession, context: PipelineContext, known: Registered, who: str, why: str, holding: Holding
+        self,
+        spark: SparkSession,
+        context: PipelineContext,
+        registered: Registered,
+        who: str,
+        why: str,
+        holding: Holding,
     ) -> None:
-        self._spark, self._connection, self._known, self._files = spark, context.ledger, known, context.files
+        self._spark, self._connection, self._registered, self._files = spark, context.ledger, registered, context.files
         self._hdfs, self._who, self._why, self._holding = context.address("hdfs").rstrip("/"), who, why, holding
 
     def run(self, due: Sequence[CompactionDue]) -> list[CompactionResult]:
@@ -82,7 +88,7 @@ class CompactRun:
         for due in group:
             try:
                 certified[due.window_start] = audit_store.read_certificate(
-                    self._connection, self._known.name, due.window_start
+                    self._connection, self._registered.name, due.window_start
                 )
             except TerminalError as error:  # the window or its certificate expired since it was listed
                 yield CompactionResult(due, why=str(error))
@@ -91,7 +97,7 @@ class CompactRun:
         claimed = [each.claimed for each in certified.values()]
         with (
             compiled_for(self._spark, sum(lengths.values())),
-            closing(Rebuild(self._spark, self._known.contracts, claimed, (), paths, whole=True)) as rebuild,
+            closing(Rebuild(self._spark, self._registered.contracts, claimed, (), paths, whole=True)) as rebuild,
         ):
             rebuilt = rebuild.results()
             right: list[CompactionDue] = []
@@ -122,7 +128,7 @@ class CompactRun:
             self._files.place(source, due.window_start, due.digest)
             self._holding.reached(CompactStep.PLACED)
 
-        if compactions.keep(self._connection, self._known.name, due, length, self._who, self._why, place):
+        if compactions.keep(self._connection, self._registered.name, due, length, self._who, self._why, place):
             return CompactionResult(due, length)
         return CompactionResult(due, why="it changed meanwhile, or a repair holds it; compact the window again")
 

@@ -60,7 +60,7 @@ class CertifiedWindow:
 
 
 def list_certified(
-    connection: Connection, known: Registered, start: datetime | None, end: datetime | None, most: int
+    connection: Connection, registered: Registered, start: datetime | None, end: datetime | None, most: int
 ) -> list[CertifiedWindow]:
     """Return the first `most` windows from `start` to before `end` (None: unbounded), in order and in one snapshot.
 
@@ -70,18 +70,21 @@ def list_certified(
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         return _read(
             connection,
-            known,
+            registered,
             f"{_WITHIN} ORDER BY w.window_start LIMIT %(most)s",
             {"start": start, "end": end, "most": most},
         )
 
 
-def read_certified(connection: Connection, known: Registered, starts: Iterable[datetime]) -> list[CertifiedWindow]:
+def read_certified(connection: Connection, registered: Registered, starts: Iterable[datetime]) -> list[CertifiedWindow]:
     """Return those of these windows whose certificate is still valid, in one snapshot."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         return _read(
-            connection, known, "w.window_start = ANY(%(starts)s) ORDER BY w.window_start", {"starts": sorted(starts)}
+            connection,
+            registered,
+            "w.window_start = ANY(%(starts)s) ORDER BY w.window_start",
+            {"starts": sorted(starts)},
         )
 
 
@@ -119,7 +122,9 @@ _WITHIN = """(%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
   AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)"""
 
 
-def _read(connection: Connection, known: Registered, which: str, values: Mapping[str, object]) -> list[CertifiedWindow]:
+def _read(
+    connection: Connection, registered: Registered, which: str, values: Mapping[str, object]
+) -> list[CertifiedWindow]:
     rows = connection.execute(
         f"""
         SELECT w.window_start, w.window_end, w.version, w.certificate_id, w.records, w.high1, w.low1, w.high2, w.low2,
@@ -127,12 +132,12 @@ def _read(connection: Connection, known: Registered, which: str, values: Mapping
           c.low2 AS c_low2, c.aggregate_rows, c.aggregate_hash, c.contract_version, {COMPACTED_COLUMNS}
         {_CERTIFIED} AND {which}
         """,
-        {"pipeline": known.name, **values},
+        {"pipeline": registered.name, **values},
     ).fetchall()
     fingerprints: dict[datetime, Fingerprint] = {}
     for version in {row["contract_version"] for row in rows}:  # a certificate states the columns of its contract
         starts = [row["window_start"] for row in rows if row["contract_version"] == version]
-        fingerprints |= known.at(version).table.fingerprints(connection, starts)
+        fingerprints |= registered.at(version).table.fingerprints(connection, starts)
     return [
         CertifiedWindow(
             window_start=row["window_start"],

@@ -132,7 +132,7 @@ def read_evidence(
 
 def certify_from_ledger(
     connection: Connection,
-    known: Registered,
+    registered: Registered,
     right: Iterable[tuple[Evidence, Sequence[Finding]]],
     ranges: Sequence[OffsetRange],
     who: str,
@@ -153,10 +153,10 @@ def certify_from_ledger(
             WHERE p.name = %s AND p.contract_version = %s AND w.window_start = ANY(%s)
             ORDER BY w.window_start FOR UPDATE OF w
             """,
-            [known.name, known.contract_version, sorted(judged)],
+            [registered.name, registered.contract_version, sorted(judged)],
         ).fetchall()
         same = [row["window_start"] for row in rows if row["version"] == judged[row["window_start"]][0].version]
-        fingerprints = known.table.fingerprints(connection, same)
+        fingerprints = registered.table.fingerprints(connection, same)
         for start in same:
             evidence, findings = judged[start]
             stated = Certificate(
@@ -171,9 +171,9 @@ def certify_from_ledger(
                 who=who,
                 why=why,
             )
-            certify(connection, known, stated)
-            record_findings(connection, known.name, evidence.window_start, findings)
-            resolve_findings(connection, known.name, evidence.window_start, "certified from the ledger")
+            certify(connection, registered, stated)
+            record_findings(connection, registered.name, evidence.window_start, findings)
+            resolve_findings(connection, registered.name, evidence.window_start, "certified from the ledger")
             certified.append(evidence.window_start)
     return certified
 

@@ -105,18 +105,18 @@ def _look_once(
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
     # Lengths are read between two reads of the ledger: a window whose version differs changed in between.
-    flying = batches.in_flight(connection, pipeline)
+    in_flight = batches.in_flight(connection, pipeline)
     before = read_versions(connection, pipeline, start, end, every)
     lengths = files.lengths(before)
     seen = read_evidence(connection, pipeline, start, end, every)
     steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
-    gone = find_missing_parquet(files, steady)
-    judgements = tuple(_judge(e, lengths.get(e.window_start), e.window_start in gone) for e in steady)
+    missing = find_missing_parquet(files, steady)
+    judgements = tuple(_judge(e, lengths.get(e.window_start), e.window_start in missing) for e in steady)
     return Look(
         judgements=judgements,
         changing=len(seen.evidence) - len(steady),
         accounted=seen.accounted,
-        in_flight=flying | seen.in_flight,
+        in_flight=in_flight | seen.in_flight,
         findings=seen.findings,
         blocked=seen.blocked,
         claimed=seen.claimed,

@@ -113,41 +113,41 @@ def detect(
     if window_range is None and not context.is_registered():
         # A schedule runs for every pipeline; one that has not run yet is not a failure.
         return Detection(context.name, 0, 0, (), 0, 0, 0, (), None)
-    known, connection = context.require_same_contract(), context.ledger
-    refuse_expired(connection, known.name, window_range)
-    judged = judge_windows(connection, known.name, context.files, window_range, force)
+    registered, connection = context.require_same_contract(), context.ledger
+    refuse_expired(connection, registered.name, window_range)
+    judged = judge_windows(connection, registered.name, context.files, window_range, force)
     keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]
     certified = evidence.certify_from_ledger(
         connection,
-        known,
+        registered,
         [(j.evidence, j.findings) for j in keep if j.is_right and not j.evidence.is_certified],
         judged.accounted,
         who,
         reason,
     )
     of_pipeline, missing = holes.explain_holes(context, judged.findings)
-    ledger_findings.record_findings(connection, known.name, None, of_pipeline)
+    ledger_findings.record_findings(connection, registered.name, None, of_pipeline)
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
     free = {start: findings for start, findings in failed.items() if start not in judged.claimed}
     # A scheduled detection takes over refills that an earlier repair left; others skip refills already requested.
-    requested = set() if window_range is None else set(refills.list_wanted(connection, known.name))
+    requested = set() if window_range is None else set(refills.list_wanted(connection, registered.name))
     # One batch reads each refill, and a batch has one contract.
-    pieces = chain.from_iterable(known.cutovers.by_version(missing).values())
+    pieces = chain.from_iterable(registered.cutovers.by_version(missing).values())
     again = [r for r in split(pieces, context.pipeline.ingest.max_records_per_batch) if r not in requested]
     request_id = None
     if again:
-        require_in_force(connection, known)  # else the refills were cut at an earlier contract's cutovers
+        require_in_force(connection, registered)  # else the refills were cut at an earlier contract's cutovers
     if free or again:
         request_id = repair_requests.request(
-            connection, known.name, who, reason, free, unblock=window_range is not None
+            connection, registered.name, who, reason, free, unblock=window_range is not None
         )
-        refills.want(connection, known.name, request_id, again)
+        refills.want(connection, registered.name, request_id, again)
     return Detection(
-        pipeline=known.name,
+        pipeline=registered.name,
         judged=len(judged.judgements),
         certified=len(certified),
         failed=tuple(
-            FailedWindow(Window.at(start, known.contract.window_minutes), findings)
+            FailedWindow(Window.at(start, registered.contract.window_minutes), findings)
             for start, findings in sorted(failed.items())
         ),
         waiting=judged.changing + len(failed) - len(free),
@@ -163,15 +163,18 @@ def plan_repair(
     context: PipelineContext, *, window_range: WindowRange, force: bool = False
 ) -> tuple[PlannedRepair, ...]:
     """Return the windows whose repair `detect` with the same range would request. Writes nothing."""
-    known, connection = context.require_same_contract(), context.ledger
-    refuse_expired(connection, known.name, window_range)
-    judged = judge_windows(connection, known.name, context.files, window_range, force)
+    registered, connection = context.require_same_contract(), context.ledger
+    refuse_expired(connection, registered.name, window_range)
+    judged = judge_windows(connection, registered.name, context.files, window_range, force)
     failed = [j for j in judged.judgements if not j.is_right or force]
     starts = [j.evidence.window_start for j in failed]
-    lines, distinct = landed_lines(connection, known.name, starts), distinct_records(connection, known.name, starts)
+    lines, distinct = (
+        landed_lines(connection, registered.name, starts),
+        distinct_records(connection, registered.name, starts),
+    )
     return tuple(
         PlannedRepair(
-            window=Window.at(j.evidence.window_start, known.contract.window_minutes),
+            window=Window.at(j.evidence.window_start, registered.contract.window_minutes),
             findings=j.findings,
             lines=lines.get(j.evidence.window_start, 0),
             bytes=j.file_length or 0,

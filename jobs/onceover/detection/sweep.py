@@ -86,15 +86,15 @@ def sweep_pipeline(
     for a pipeline that has not run yet. Calls `say` with the windows compared so far and their total."""
     if not context.is_registered():
         return SweepResult(context.name, 0, (), 0)
-    known = context.require_same_contract()
-    swept = sweep_windows(context.ledger, known, context.files, window_range, say=say)
-    reopened = reopen(context.ledger, known.name, swept.differing) if write else []
+    registered = context.require_same_contract()
+    swept = sweep_windows(context.ledger, registered, context.files, window_range, say=say)
+    reopened = reopen(context.ledger, registered.name, swept.differing) if write else []
     return SweepResult(swept.pipeline, swept.compared, swept.differing, swept.waiting, len(reopened))
 
 
 def sweep_windows(
     connection: Connection,
-    known: Registered,
+    registered: Registered,
     files: Files,
     window_range: WindowRange | None,
     patience: float = PATIENCE_SECONDS,
@@ -104,28 +104,28 @@ def sweep_windows(
     persists, at the same version, after that batch has ended; waits for that at most `patience` seconds."""
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
-    whole = count_certified(connection, known.name, start, end)
-    flying = in_flight(connection, known.name)
+    whole = count_certified(connection, registered.name, start, end)
+    flying = in_flight(connection, registered.name)
     first: dict[datetime, DifferingWindow] = {}
     compared = 0
-    while windows := list_certified(connection, known, start, end, _AT_ONCE):
+    while windows := list_certified(connection, registered, start, end, _AT_ONCE):
         first |= _compare(windows, files)
         compared += len(windows)
         start = windows[-1].window_end
         say(compared, whole)
     # A batch that began since may have appended to a file before the ledger shows it.
-    flying |= in_flight(connection, known.name)
+    flying |= in_flight(connection, registered.name)
     if not first:
-        return SweepResult(known.name, compared, (), 0)
+        return SweepResult(registered.name, compared, (), 0)
     deadline = time.monotonic() + patience
-    while flying & in_flight(connection, known.name):
+    while flying & in_flight(connection, registered.name):
         if time.monotonic() > deadline:
             kept = tuple(each for each in first.values() if each.rows_differ)
-            return SweepResult(known.name, compared, kept, len(first) - len(kept))
+            return SweepResult(registered.name, compared, kept, len(first) - len(kept))
         time.sleep(0.2)
-    second = _compare(read_certified(connection, known, first), files)
+    second = _compare(read_certified(connection, registered, first), files)
     steady = (each for start, each in second.items() if each.window.version == first[start].window.version)
-    return SweepResult(known.name, compared, tuple(steady), 0)
+    return SweepResult(registered.name, compared, tuple(steady), 0)
 
 
 def reopen(connection: Connection, pipeline: str, differing: Iterable[DifferingWindow]) -> list[datetime]:
@@ -166,8 +166,9 @@ def find_differences(
 
 def _compare(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, DifferingWindow]:
     lengths = files.lengths(window.window_start for window in windows)
-    gone = find_missing_parquet(files, [window.evidence for window in windows])
+    missing = find_missing_parquet(files, [window.evidence for window in windows])
     judged = (
-        (w, find_differences(w, lengths.get(w.window_start), parquet_is_gone=w.window_start in gone)) for w in windows
+        (w, find_differences(w, lengths.get(w.window_start), parquet_is_gone=w.window_start in missing))
+        for w in windows
     )
     return {w.window_start: DifferingWindow(w, findings) for w, findings in judged if findings}

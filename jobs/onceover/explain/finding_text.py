@@ -169,10 +169,10 @@ def _list_overlaps(named: Sequence[int], landings: Sequence[Mapping[str, Any]]) 
         row["landing_id"]: parse_offset_ranges(row["offset_ranges"]) for row in landings if row["landing_id"] in named
     }
     shared = [
-        f"{one} and {two} share {OffsetRange(a.source, max(a.start, b.start), min(a.end, b.end))}"
-        for one, two in combinations(sorted(held), 2)
-        for a in held[one]
-        for b in held[two]
+        f"{first} and {second} share {OffsetRange(a.source, max(a.start, b.start), min(a.end, b.end))}"
+        for first, second in combinations(sorted(held), 2)
+        for a in held[first]
+        for b in held[second]
         if a.overlaps(b)
     ]
     more = f", and {len(shared) - _MOST_PAIRS} more" if len(shared) > _MOST_PAIRS else ""

@@ -65,18 +65,19 @@ class WindowFacts:
 
 def gather(context: PipelineContext, window: Window) -> WindowFacts:
     """Read the ledger and HDFS. Raises TerminalError for a window without any landing."""
-    known = context.registered()
-    rows: Mapping[str, Any] = queries.explain(context.ledger, known.name, window.start)
+    registered = context.registered()
+    rows: Mapping[str, Any] = queries.explain(context.ledger, registered.name, window.start)
     if rows["window"] is None:
         raise TerminalError(
-            f"window {window} of {known.name} is unknown: no record with an event time in it was ever read; list the "
-            f"known windows with `onceover windows {known.name}`, and see how far ingest is with `onceover doctor`"
+            f"window {window} of {registered.name} is unknown: no record with an event time in it was ever read; list "
+            f"the known windows with `onceover windows {registered.name}`, and see how far ingest is "
+            "with `onceover doctor`"
         )
     judged, not_judged, length, changing, of_pipeline = _judge(context, window)
     if rows["window"]["state"] == "expired":
         not_judged = "its raw has expired by the pipeline's retention"
     return WindowFacts(
-        pipeline=known.name,
+        pipeline=registered.name,
         window=window,
         rows=rows,
         judged=judged,
@@ -84,11 +85,11 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
         file_length=length,
         changing=changing,
         of_pipeline=of_pipeline,
-        watermark=known.watermark,
-        every_window_closed=known.every_window_closed,
+        watermark=registered.watermark,
+        every_window_closed=registered.every_window_closed,
         window_file=context.layout.window_file(window.start),
         parquet=_read_parquet(context, window),
-        aggregates=f"aggregates.{known.name}",
+        aggregates=f"aggregates.{registered.name}",
     )
 
 

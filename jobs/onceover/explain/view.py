@@ -23,15 +23,15 @@ _VERDICTS = {
 }
 
 
-def describe_verdict(known: WindowFacts) -> str:
+def describe_verdict(facts: WindowFacts) -> str:
     """Describe the window's state in a sentence."""
-    if known.state == "closed" and failures(row["kind"] for row in known.findings):
+    if facts.state == "closed" and failures(row["kind"] for row in facts.findings):
         return "It has closed, and is wrong; detection has not recorded that yet."
-    if known.state == "certified" and known.rows["losses"]:
+    if facts.state == "certified" and facts.rows["losses"]:
         return (
             "It is certified but for a loss that was accepted: each record that was not lost is counted exactly once."
         )
-    return _VERDICTS.get(known.state, "")
+    return _VERDICTS.get(facts.state, "")
 
 
 def describe_loss(row: Mapping[str, Any]) -> str:
@@ -93,12 +93,12 @@ def describe_repair(row: Mapping[str, Any]) -> str:
     return text
 
 
-def describe_certificate(known: WindowFacts) -> str:
+def describe_certificate(facts: WindowFacts) -> str:
     """Describe the last certificate, and whether it is valid."""
-    rows = known.rows["certificates"]
+    rows = facts.rows["certificates"]
     if not rows:
         return "None yet."
-    last, version = rows[-1], known.rows["window"]["version"]
+    last, version = rows[-1], facts.rows["window"]["version"]
     if last["revoked_at"]:
         validity = f"revoked at {format_moment(last['revoked_at'])}: {last['revoked_why']}"
     elif last["version"] != version:
@@ -115,14 +115,14 @@ def describe_certificate(known: WindowFacts) -> str:
     return text + earlier
 
 
-def list_places(known: WindowFacts) -> list[str]:
+def list_places(facts: WindowFacts) -> list[str]:
     """List the places of the window's raw, Parquet file and aggregates, one line each."""
-    length = "" if known.file_length is None else f" ({known.file_length:,} bytes)"
-    select = f"SELECT * FROM {known.aggregates} WHERE window_start = '{written(known.window.start)}'"
-    places = [f"Raw: {known.window_file}{length}", f"Aggregates: {select}"]
-    if known.parquet is not None:
-        stands_in = "the text before it has expired" if known.parquet["stands_in"] else "beside the text"
-        places.insert(1, f"Parquet: {known.parquet['path']} ({known.parquet['bytes']:,} bytes), {stands_in}")
+    length = "" if facts.file_length is None else f" ({facts.file_length:,} bytes)"
+    select = f"SELECT * FROM {facts.aggregates} WHERE window_start = '{written(facts.window.start)}'"
+    places = [f"Raw: {facts.window_file}{length}", f"Aggregates: {select}"]
+    if facts.parquet is not None:
+        stands_in = "the text before it has expired" if facts.parquet["stands_in"] else "beside the text"
+        places.insert(1, f"Parquet: {facts.parquet['path']} ({facts.parquet['bytes']:,} bytes), {stands_in}")
     return places
 
 

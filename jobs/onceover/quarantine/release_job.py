@@ -55,8 +55,8 @@ class ReleasePlan:
 class ReleaseRun:
     """A release on one Spark session: `plan`, then `carry_out` as the pipeline's driver, then `close`."""
 
-    def __init__(self, spark: SparkSession, context: PipelineContext, known: Registered) -> None:
-        self._spark, self._connection, self._known, self._context = spark, context.ledger, known, context
+    def __init__(self, spark: SparkSession, context: PipelineContext, registered: Registered) -> None:
+        self._spark, self._connection, self._registered, self._context = spark, context.ledger, registered, context
         self._hdfs, self._most = context.address("hdfs").rstrip("/"), context.pipeline.ingest.max_records_per_batch
         self._judged: DataFrame | None = None
 
@@ -78,10 +78,10 @@ class ReleaseRun:
         remain."""
         chunks = list(_split_ids(ids, self._most))
         for chunk in chunks:
-            batch_id = batches.begin(self._connection, epoch, self._known.contract_version, (), None)
+            batch_id = batches.begin(self._connection, epoch, self._registered.contract_version, (), None)
             holding.reached(Step.BEGUN)
             with closing(self._work(chunk)) as work:
-                done = carried_out(self._connection, epoch, self._known, batch_id, work, holding)
+                done = carried_out(self._connection, epoch, self._registered, batch_id, work, holding)
             releases.land_release(self._connection, epoch, batch_id, done.read, done.landings, chunk, who, why)
             holding.reached(Step.LANDED)
             batches.committed(self._connection, epoch, batch_id)
@@ -97,7 +97,9 @@ class ReleaseRun:
 
         today, leases = datetime.now(UTC).date(), Leases(self._spark, self._hdfs)
         webhdfs, layout = self._context.address("webhdfs"), self._context.layout
-        return MicroBatch(self._spark, self._known, records, _span_partitions(chunk), webhdfs, layout, today, leases)
+        return MicroBatch(
+            self._spark, self._registered, records, _span_partitions(chunk), webhdfs, layout, today, leases
+        )
 
     def close(self) -> None:
         if self._judged is not None:
@@ -106,11 +108,11 @@ class ReleaseRun:
 
     def _judge(self, read: DataFrame, reason: str | None) -> DataFrame:
         """Return a row an ID: its record, and its `window_ms` or `why` it has none."""
-        known, length = self._known, self._known.contract.window_minutes * 60_000
+        registered, length = self._registered, self._registered.contract.window_minutes * 60_000
         chosen = F.lit(True) if reason is None else F.contains("quarantined_for", F.lit(reason))
-        before = ((r, 1) for rel in releases.releases_of(self._connection, known.name) for r in rel.ranges)
-        landed = ((r, 1) for r in accounted(self._connection, known.name))
-        expired_windows, _ = expired(self._connection, known.name)
+        before = ((r, 1) for rel in releases.releases_of(self._connection, registered.name) for r in rel.ranges)
+        landed = ((r, 1) for r in accounted(self._connection, registered.name))
+        expired_windows, _ = expired(self._connection, registered.name)
         expired_starts = self._spark.createDataFrame(
             [(int(start.timestamp() * 1000), True) for start in expired_windows], "window_ms bigint, is_expired boolean"
         )
@@ -125,7 +127,7 @@ class ReleaseRun:
             .transform(looked_up(landed, "is_landed"))
             .groupBy(*_ID, "is_landed")
             .agg(F.count_distinct("content").alias("contents"), *record)
-            .transform(interpret(known.contract))
+            .transform(interpret(registered.contract))
             .withColumn("window_ms", window_ms)
             .join(F.broadcast(expired_starts), "window_ms", "left")
             .withColumn(

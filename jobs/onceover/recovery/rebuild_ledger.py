@@ -54,7 +54,7 @@ def require_no_batches(connection: Connection, pipeline: str) -> None:
 def write_ledger(
     connection: Connection,
     epoch: Epoch,
-    known: Registered,
+    registered: Registered,
     files: Sequence[RawFile],
     runs: Sequence[Run],
     released: Sequence[Run],
@@ -71,15 +71,15 @@ def write_ledger(
     together_released = [list(group) for _, group in groupby(released, key=lambda run: run.offsets.source.generation)]
     landings = _build_landings(files, [*rounds, *together_released])
     starts = sorted({landing.window_start for of_batch in landings for landing in of_batch if landing.window_start})
-    minutes = known.contract.window_minutes
+    minutes = registered.contract.window_minutes
     with connection.transaction():
-        require_no_batches(connection, known.name)
+        require_no_batches(connection, registered.name)
         connection.cursor().executemany(
             """
             INSERT INTO onceover."window" (pipeline, window_start, window_end, records, high1, low1, high2, low2)
             VALUES (%s, %s, %s, NULL, NULL, NULL, NULL, NULL)
             """,
-            [(known.name, start, Window.at(start, minutes).end) for start in starts],
+            [(registered.name, start, Window.at(start, minutes).end) for start in starts],
         )
         for source, of_source in by_source.items():
             first, last = of_source[0].offsets.start, of_source[-1].offsets.end
@@ -91,12 +91,14 @@ def write_ledger(
                 ends={source: last},
             )
         for together, of_batch in zip(rounds, landings[: len(rounds)], strict=True):
-            batch_id = batches.begin(connection, epoch, known.contract_version, [run.offsets for run in together], None)
+            batch_id = batches.begin(
+                connection, epoch, registered.contract_version, [run.offsets for run in together], None
+            )
             read = [RangeRead(run.offsets, run.digest, run.max_event_time, run.oldest_record) for run in together]
             batches.land_batch(connection, epoch, batch_id, read, of_batch)
             batches.committed(connection, epoch, batch_id)
         for together, of_batch in zip(together_released, landings[len(rounds) :], strict=True):
-            batch_id = batches.begin(connection, epoch, known.contract_version, (), None)
+            batch_id = batches.begin(connection, epoch, registered.contract_version, (), None)
             whole = _sum_released(together)
             ids = [run.offsets for run in together]
             releases.land_release(
@@ -108,7 +110,7 @@ def write_ledger(
             landings=sum(map(len, landings)),
             windows=len(starts),
             records=sum(run.digest.records for run in runs),
-            holes=tuple(frontiers.read_holes(connection, known.name)),
+            holes=tuple(frontiers.read_holes(connection, registered.name)),
             unreadable=sum(len(run.offsets) - run.digest.records for run in runs),
         )
 
