@@ -26,7 +26,7 @@ from onceover.detection import service as detection_service
 from onceover.fault_points import Holding
 from onceover.ingest.job import driver, open_source
 from onceover.ledger import compactions, drivers
-from onceover.ledger.catalog import Registered, register_pipeline
+from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.model.claim import Claimed
 from onceover.model.digest import Digest
 from onceover.raw.layout import Layout
@@ -87,7 +87,7 @@ def run() -> tuple[list[Row], list[str]]:
 
 def _compared(
     spark: SparkSession,
-    known: Registered,
+    known: RegisteredPipeline,
     layout: Layout,
     claimed: Sequence[Claimed],
     ended: Sequence[CompactionResult],
@@ -127,7 +127,7 @@ def _compared(
     ]  # fmt: skip
 
 
-def _ingested(spark: SparkSession, context: PipelineContext) -> Registered:
+def _ingested(spark: SparkSession, context: PipelineContext) -> RegisteredPipeline:
     """Everything landed, and every window closed."""
     pipeline, ledger = context.pipeline, context.ledger
     with open_source(context) as (topic, offsets):

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from psycopg import sql
 
-from onceover.ledger.catalog import Registered, register_pipeline
+from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.database import Connection
 from onceover.model.contract import Column, Columns, Contract, Key, Measure
 from onceover.model.finding_kinds import Kind
@@ -70,7 +70,7 @@ class Lengths:
 class LargeLedger:
     """What was built: `planted` are the windows with what each must show; nothing else may show anything."""
 
-    known: Registered
+    known: RegisteredPipeline
     files: Lengths
     windows: int
     landings: int
@@ -227,7 +227,7 @@ def _look_at_tables(connection: Connection) -> None:
         connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier("onceover", table)))
 
 
-def _certify(connection: Connection, known: Registered, values: dict[str, Any], rows: bool) -> None:
+def _certify(connection: Connection, known: RegisteredPipeline, values: dict[str, Any], rows: bool) -> None:
     connection.execute(
         """
         INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,

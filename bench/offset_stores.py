@@ -84,7 +84,7 @@ def _empty_batches(connection: Connection, pair: Pair, times: int) -> float:
         batch_id = batches.begin(connection, epoch, 1, ranges)
         batches.land_batch(connection, epoch, batch_id, [RangeRead(r, Digest(), None) for r in ranges], ())
         pair.ours.save(dict.fromkeys(PARTITIONS, n + 1), "bench")
-        batches.committed(connection, epoch, batch_id)
+        batches.mark_committed(connection, epoch, batch_id)
     took = time.perf_counter() - started
     drivers.end_epoch(connection, epoch)
     return times / took

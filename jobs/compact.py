@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     holding = Holding.from_environment()
     with open_pipeline(chosen.pipeline, "compact") as context:
         known = context.require_same_contract()
-        compactions.be_the_only_one(context.ledger, known.name)
+        compactions.hold_compaction(context.ledger, known.name)
         due = compactions.list_compactable(context.ledger, known.name, chosen.older_than_ms, chosen.start, chosen.end)
         context.files.check()
         with running(f"onceover compact {known.name}") as spark:

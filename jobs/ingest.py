@@ -22,7 +22,7 @@ from onceover.kafka import Topic
 from onceover.ledger import drivers
 from onceover.ledger.catalog import keep_log_retention, register_pipeline
 from onceover.ledger.database import Connection
-from onceover.ledger.drivers import Heart
+from onceover.ledger.drivers import Heartbeat
 from onceover.ledger.migrate import upgrade_schema
 from onceover.spark.contract_check import check_contract
 from onceover.spark.session import running
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         pipeline, ledger = context.pipeline, context.ledger
         with open_source(context) as (topic, offsets):
             topic.facts()  # an unreachable broker or an unknown topic is told before Spark starts
-            drivers.refuse_beside_a_living_one(ledger, pipeline.name)
+            drivers.refuse_second_driver(ledger, pipeline.name)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: stop.set())
             with running(f"onceover ingest {pipeline.name}") as spark:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
                     return 0
                 known.table.sweep(ledger, "batch:")
                 loop = driver(spark, context, epoch, known, topic, offsets, holding)
-                with Heart(postgres, epoch) as heart:
+                with Heartbeat(postgres, epoch) as heart:
                     loop.run(stop, heart.lost, show(pipeline.name))
                 drivers.end_epoch(ledger, epoch)
     return 0

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from onceover.config import endpoints
 from onceover.config.pipelines import find
 from onceover.ledger import catalog
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, connect, require_current
 from onceover.model.pipeline import Pipeline
 from onceover.raw.layout import Layout
@@ -51,11 +51,11 @@ class PipelineContext:
         """Whether the pipeline ever ran."""
         return catalog.is_registered(self.ledger, self.name)
 
-    def registered(self) -> Registered:
+    def registered(self) -> RegisteredPipeline:
         """What the ledger knows of the pipeline now. Raises UsageError if it never ran."""
-        return catalog.registered(self.ledger, self.name)
+        return catalog.read_registered(self.ledger, self.name)
 
-    def require_same_contract(self) -> Registered:
+    def require_same_contract(self) -> RegisteredPipeline:
         """As `registered`. Raises ContractChangedError if the TOML says another contract than the ledger."""
         return catalog.require_same_contract(self.ledger, self.pipeline)
 

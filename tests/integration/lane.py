@@ -33,7 +33,7 @@ from onceover.ingest.cutover import Migration, migrate_contract
 from onceover.ingest.driver import Ingest, Progress
 from onceover.ingest.job import driver, open_source
 from onceover.ledger import compactions, drivers, repair_requests
-from onceover.ledger.catalog import Registered, keep_log_retention, register_pipeline, registered
+from onceover.ledger.catalog import RegisteredPipeline, keep_log_retention, read_registered, register_pipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model import line
@@ -212,9 +212,9 @@ class Lane:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def known(self) -> Registered:
+    def known(self) -> RegisteredPipeline:
         with self.ledger() as ledger:
-            return registered(ledger, self.name)
+            return read_registered(ledger, self.name)
 
     def files(self) -> WindowFiles:
         return WindowFiles(address("webhdfs"), self.layout)

@@ -88,14 +88,16 @@ def test_compaction_leaves_a_window_that_changes_meanwhile(lane: Lane) -> None:
             'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
             [lane.name, NOON],
         )
-        assert not compactions.keep(ledger, lane.name, noon, 1, "test", "a test", lambda: pytest.fail("it is moved"))
+        assert not compactions.record_compaction(
+            ledger, lane.name, noon, 1, "test", "a test", lambda: pytest.fail("it is moved")
+        )
     assert [to_ms(one.due.window_start) for one in lane.compact()] == [to_ms(FIVE_PAST)]
 
 
 @pytest.mark.rare
 def test_compaction_of_a_pipeline_runs_in_one_process_only(lane: Lane) -> None:
     with lane.ledger() as one, lane.ledger() as other:
-        compactions.be_the_only_one(one, lane.name)
-        compactions.be_the_only_one(other, "another pipeline")
+        compactions.hold_compaction(one, lane.name)
+        compactions.hold_compaction(other, "another pipeline")
         with pytest.raises(BusyError, match="another process compacts"):
-            compactions.be_the_only_one(other, lane.name, patience_ms=1)
+            compactions.hold_compaction(other, lane.name, patience_ms=1)

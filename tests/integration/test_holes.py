@@ -179,7 +179,7 @@ def test_compacted_records_raise_no_alarm_and_the_rest_is_reread(lanes: Lanes) -
 
 def lane_generation(lane: Lane) -> str:
     with lane.ledger() as ledger:
-        return frontiers.generations(ledger, lane.name)[-1]
+        return frontiers.list_generations(ledger, lane.name)[-1]
 
 
 def accept(lane: Lane, lost: OffsetRange) -> list[object]:

@@ -22,7 +22,7 @@ from onceover.fault_points import Holding
 from onceover.ingest.cutover import cut_over
 from onceover.ingest.job import driver, open_source
 from onceover.ledger import repair_requests
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver
 from onceover.repair import service as repair_service
 from onceover.repair.job import RepairOutcome, RepairRun
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 
 
-def repaired_as(lane: Lane, known: Registered, request_id: int) -> RepairOutcome:
+def repaired_as(lane: Lane, known: RegisteredPipeline, request_id: int) -> RepairOutcome:
     """A repair by what its process knew of the pipeline when it started."""
     with lane.opened() as context:
         wanted = repair_requests.read_request(context.ledger, lane.name, request_id)

@@ -143,7 +143,7 @@ def test_killed_expiry_resumes_between_its_steps(lane: Lane) -> None:
         driver.turn()
     assert {name for name in files(lane) if "expired" not in name} == {"2026-03-01/1210.log"}
     with lane.ledger() as ledger:
-        assert expiries.left(ledger, lane.name) == 0
+        assert expiries.count_files_to_move(ledger, lane.name) == 0
     assert states(lane)[0] == "expired", "its file was away already"
 
 

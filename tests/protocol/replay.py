@@ -21,7 +21,7 @@ from onceover.detection.evidence import certify_from_ledger, read_evidence
 from onceover.errors import FencedError
 from onceover.fault_points import RepairStep, Step
 from onceover.ledger import batches, catalog, drivers, frontiers, refills, repair_requests
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.increments import increment, stage_name
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
@@ -50,7 +50,7 @@ def pipeline_named(name: str) -> Pipeline:
 class Held:
     """One claim, with what its repairer holds."""
 
-    request: repair_requests.Request
+    request: repair_requests.RepairRequest
     claimed: Claimed
     accounted: tuple[OffsetRange, ...]
     rebuilt: Rebuilt | None = None
@@ -64,7 +64,7 @@ class Replay:
     connection: Connection
     scenario: Scenario
     name: str
-    known: Registered = field(init=False)
+    known: RegisteredPipeline = field(init=False)
     batch_ids: list[int] = field(default_factory=list)
     landing_ids: list[int] = field(default_factory=list)
     late: set[int] = field(default_factory=set)  # landings, by the model's number, into windows that had closed
@@ -120,8 +120,8 @@ class Replay:
             case Event.REFILL_WANTED:
                 missing = frontiers.read_holes(self.connection, self.name)
                 assert tuple(map(as_span, missing)) == facts.holes(before)
-                request_id = repair_requests.request(self.connection, self.name, "model", "a hole", {})
-                refills.want(self.connection, self.name, request_id, missing)
+                request_id = repair_requests.create_request(self.connection, self.name, "model", "a hole", {})
+                refills.record_refills(self.connection, self.name, request_id, missing)
             case Event.TRY_FAILED | Event.PUBLISH_REFUSED:
                 self._not_published(action, before, after)
             case (
@@ -154,7 +154,7 @@ class Replay:
                 self._land(before, driver.batch, epoch, driver.appended)
                 self.watermark(after)
             case Step.COMMITTED:
-                batches.committed(self.connection, epoch, self.batch_ids[driver.batch])
+                batches.mark_committed(self.connection, epoch, self.batch_ids[driver.batch])
             case Step.APPENDED | Step.OFFSETS_COMMITTED:
                 pass  # outside the ledger
             case _:
@@ -214,7 +214,9 @@ class Replay:
             Step.APPENDED: lambda: self._increment(state, driver.batch, epoch),
             Step.INCREMENTED: lambda: self._land(state, driver.batch, epoch, driver.appended),
             Step.LANDED: lambda: drivers.beat(self.connection, epoch),
-            Step.OFFSETS_COMMITTED: lambda: batches.committed(self.connection, epoch, self.batch_ids[driver.batch]),
+            Step.OFFSETS_COMMITTED: lambda: batches.mark_committed(
+                self.connection, epoch, self.batch_ids[driver.batch]
+            ),
         }
         tries[driver.step]()
 
@@ -253,7 +255,7 @@ class Replay:
             "WHERE pipeline = %s AND window_start = %s AND claimed_until IS NOT NULL",
             [self.name, start],
         )
-        request_id = repair_requests.request(
+        request_id = repair_requests.create_request(
             self.connection, self.name, "model", "a claim", {start: ()}, unblock=bool(action.note)
         )
         request = repair_requests.read_request(self.connection, self.name, request_id)

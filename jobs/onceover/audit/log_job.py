@@ -13,10 +13,10 @@ from onceover.audit.comparison import Comparison, read_log, read_raw
 from onceover.audit.result import Difference, WindowAudit
 from onceover.context import PipelineContext
 from onceover.kafka.topic import Topic
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
-from onceover.ledger.expiries import expired
-from onceover.ledger.releases import releases_of
+from onceover.ledger.expiries import list_expired
+from onceover.ledger.releases import list_releases
 from onceover.model.batch_plan import sharded
 from onceover.model.json_text import plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -32,7 +32,7 @@ MOST_WINDOWS = 5_000  # in a result; of more windows, only those that differ
 
 
 def audit_log(
-    spark: SparkSession, context: PipelineContext, registered: Registered, audit: audit_store.Audit
+    spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, audit: audit_store.Audit
 ) -> dict[str, Any]:
     """Compare Kafka's log, raw and aggregates of the audit's range; without a range, of all windows and quarantine.
 
@@ -61,7 +61,7 @@ def audit_log(
         places += [(QUARANTINE, root + path) for path in files.quarantine_files()]
     released = [
         release
-        for release in releases_of(connection, registered.name)
+        for release in list_releases(connection, registered.name)
         if release.ranges[0].source.generation == facts.generation
     ]
     shards = sharded("backlog", ranges, spark.sparkContext.defaultParallelism)
@@ -75,7 +75,7 @@ def audit_log(
             closing(Comparison(log, raw, facts.generation, *bounds)) as compared,
         ):
             windows = compared.windows()
-            expired_windows, expired_days = expired(connection, registered.name)
+            expired_windows, expired_days = list_expired(connection, registered.name)
             for expired_window in expired_windows & windows.keys():  # no raw is left to compare
                 del windows[expired_window]
             if expired_days and None in windows:  # an expired day of quarantine may have held the missing IDs
@@ -97,7 +97,7 @@ def audit_log(
 
 def _compare_aggregates(
     connection: Connection,
-    registered: Registered,
+    registered: RegisteredPipeline,
     stage: str,
     before: dict[datetime, audit_store.AuditedWindow],
     incomplete: frozenset[datetime],
@@ -118,7 +118,7 @@ def _compare_aggregates(
             window.not_compared = "it is open"
         else:
             whole.append(start)
-    differing = registered.table.differences(connection, stage, whole, MOST_ROWS)
+    differing = registered.table.compare(connection, stage, whole, MOST_ROWS)
     for start in whole:
         windows[start].rows = differing.get(start, (0, []))
         windows[start].counted = before[start].control if start in before else None

@@ -11,11 +11,11 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import TerminalError, UsageError
 from onceover.ledger.certificates import FROZEN
-from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
+from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.decisions import decided_in
-from onceover.ledger.digest_columns import count_of, read_digest
-from onceover.ledger.landings import landings
+from onceover.ledger.decisions import read_decisions
+from onceover.ledger.digest_columns import read_count, read_digest
+from onceover.ledger.landings import read_landings
 from onceover.model.claim import Claimed
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -113,10 +113,10 @@ def read_windows(
         row["window_start"]: AuditedWindow(
             row["window_start"],
             row["version"],
-            count_of(row),
+            read_count(row),
             row["certified"],
             row["is_open"],
-            compacted_of(row),
+            parse_compacted(row),
         )
         for row in rows
     }
@@ -201,15 +201,15 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
             window_end=row["window_end"],
             token=0,
             version=row["version"],
-            landings=tuple(landings(connection, row["landing_set"]).values()),
+            landings=tuple(read_landings(connection, row["landing_set"]).values()),
             certified=None,
-            decisions=decided_in(connection, row["decisions"]),
-            compacted=compacted_of(row),
+            decisions=read_decisions(connection, row["decisions"]),
+            compacted=parse_compacted(row),
         ),
         accounted=tuple(OffsetRange(KafkaPartition(g, p), a, b) for g, p, a, b in row["accounted"]),
         digest=read_digest(row),
         frozen_length=row["text_frozen"],
         stands=row["version"] == row["window_version"],
         basis=row["basis"],
-        control=count_of(row, "w_"),
+        control=read_count(row, "w_"),
     )

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from onceover.audit import store as audit_store
 from onceover.context import PipelineContext
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.model.claim import Claimed, Rebuilt
 from onceover.model.digest import Digest
 from onceover.repair.proof import prove
@@ -24,7 +24,7 @@ _Raw = tuple[Rebuilt, tuple[int, list[str]]]  # with the number of rows that dif
 
 
 def verify_window(
-    spark: SparkSession, context: PipelineContext, registered: Registered, audit: audit_store.Audit
+    spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, audit: audit_store.Audit
 ) -> dict[str, Any]:
     """Compare raw and the aggregates with the window's certificate; `differences` of the result list what differs.
 
@@ -52,7 +52,7 @@ def verify_window(
             registered.table.stage(
                 connection, stage, iter(()) if aggregated is None else copy_lines(aggregated, registered.columns.names)
             )
-            return rebuilt, registered.table.differences(connection, stage, [start], MOST_ROWS).get(start, (0, []))
+            return rebuilt, registered.table.compare(connection, stage, [start], MOST_ROWS).get(start, (0, []))
 
     def fail(_: Claimed, reason: str) -> _Raw | str:
         return reason

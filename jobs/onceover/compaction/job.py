@@ -20,7 +20,7 @@ from onceover.context import PipelineContext
 from onceover.errors import TerminalError
 from onceover.fault_points import CompactStep, Holding
 from onceover.ledger import compactions
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.compactions import CompactionDue
 from onceover.model.claim import Rebuilt
 from onceover.model.digest import Digest
@@ -61,7 +61,7 @@ class CompactRun:
         self,
         spark: SparkSession,
         context: PipelineContext,
-        registered: Registered,
+        registered: RegisteredPipeline,
         who: str,
         why: str,
         holding: Holding,
@@ -128,7 +128,9 @@ class CompactRun:
             self._files.place(source, due.window_start, due.digest)
             self._holding.reached(CompactStep.PLACED)
 
-        if compactions.keep(self._connection, self._registered.name, due, length, self._who, self._why, place):
+        if compactions.record_compaction(
+            self._connection, self._registered.name, due, length, self._who, self._why, place
+        ):
             return CompactionResult(due, length)
         return CompactionResult(due, why="it changed meanwhile, or a repair holds it; compact the window again")
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.ledger.aggregates import Fingerprint
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import FROZEN
-from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
+from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import count_of, read_digest
+from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence
 from onceover.model.raw_file import Compacted
@@ -60,7 +60,7 @@ class CertifiedWindow:
 
 
 def list_certified(
-    connection: Connection, registered: Registered, start: datetime | None, end: datetime | None, most: int
+    connection: Connection, registered: RegisteredPipeline, start: datetime | None, end: datetime | None, most: int
 ) -> list[CertifiedWindow]:
     """Return the first `most` windows from `start` to before `end` (None: unbounded), in order and in one snapshot.
 
@@ -76,7 +76,9 @@ def list_certified(
         )
 
 
-def read_certified(connection: Connection, registered: Registered, starts: Iterable[datetime]) -> list[CertifiedWindow]:
+def read_certified(
+    connection: Connection, registered: RegisteredPipeline, starts: Iterable[datetime]
+) -> list[CertifiedWindow]:
     """Return those of these windows whose certificate is still valid, in one snapshot."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -123,7 +125,7 @@ _WITHIN = """(%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
 
 
 def _read(
-    connection: Connection, registered: Registered, which: str, values: Mapping[str, object]
+    connection: Connection, registered: RegisteredPipeline, which: str, values: Mapping[str, object]
 ) -> list[CertifiedWindow]:
     rows = connection.execute(
         f"""
@@ -137,7 +139,7 @@ def _read(
     fingerprints: dict[datetime, Fingerprint] = {}
     for version in {row["contract_version"] for row in rows}:  # a certificate states the columns of its contract
         starts = [row["window_start"] for row in rows if row["contract_version"] == version]
-        fingerprints |= registered.at(version).table.fingerprints(connection, starts)
+        fingerprints |= registered.select_version(version).table.fingerprints(connection, starts)
     return [
         CertifiedWindow(
             window_start=row["window_start"],
@@ -146,10 +148,10 @@ def _read(
             certificate_id=row["certificate_id"],
             frozen_length=row["frozen_length"],
             certified=read_digest(row, "c_"),
-            control=count_of(row),
+            control=read_count(row),
             stated=None if row["aggregate_hash"] is None else Fingerprint(row["aggregate_rows"], row["aggregate_hash"]),
             rows=fingerprints[row["window_start"]],
-            stands_in=compacted_of(row),
+            stands_in=parse_compacted(row),
         )
         for row in rows
     ]

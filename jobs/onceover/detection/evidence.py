@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from onceover.ledger.batches import in_flight
-from onceover.ledger.catalog import Registered
+from onceover.ledger.batches import list_in_flight
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import FROZEN, Certificate, certify
-from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
+from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import count_of, read_digest
+from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.ledger.findings import record_findings, resolve_findings
-from onceover.ledger.frontiers import accounted
-from onceover.ledger.windows import open_windows
+from onceover.ledger.frontiers import read_accounted
+from onceover.ledger.windows import count_open_windows
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence, Finding
 from onceover.model.finding_kinds import Kind
@@ -118,21 +118,21 @@ def read_evidence(
         rows = connection.execute(_EVIDENCE, {"pipeline": pipeline, "starts": starts}).fetchall()
         return EvidenceSnapshot(
             evidence=tuple(map(_build_evidence, rows)),
-            accounted=tuple(accounted(connection, pipeline)),
-            in_flight=in_flight(connection, pipeline),
+            accounted=tuple(read_accounted(connection, pipeline)),
+            in_flight=list_in_flight(connection, pipeline),
             findings=(
                 *_find_unfinished_batches(connection, pipeline),
                 *_find_incomplete_partitions(connection, pipeline),
             ),
             blocked=frozenset(row["window_start"] for row in rows if row["blocked_at"]),
             claimed=_read_claims(connection, pipeline),
-            open_windows=open_windows(connection, pipeline),
+            open_windows=count_open_windows(connection, pipeline),
         )
 
 
 def certify_from_ledger(
     connection: Connection,
-    registered: Registered,
+    registered: RegisteredPipeline,
     right: Iterable[tuple[Evidence, Sequence[Finding]]],
     ranges: Sequence[OffsetRange],
     who: str,
@@ -185,7 +185,7 @@ def _build_evidence(row: Mapping[str, object]) -> Evidence:
         window_start=_moment(values["window_start"]),
         window_end=_moment(values["window_end"]),
         version=int(str(values["version"])),
-        control=count_of(row),
+        control=read_count(row),
         certified=read_digest(row, "c_") if has_certificate else None,
         certificate_version=int(str(values["certificate_version"])) if has_certificate else None,
         frozen_length=int(str(values["frozen_length"])),
@@ -196,7 +196,7 @@ def _build_evidence(row: Mapping[str, object]) -> Evidence:
         overlaps=tuple((int(a), int(b)) for a, b in values["overlapping"]),  # type: ignore[attr-defined]
         unproved=_ids(values["unproved"]),
         landing_set=_ids(values["landing_ids"]),
-        stands_in=compacted_of(row),
+        stands_in=parse_compacted(row),
     )
 
 

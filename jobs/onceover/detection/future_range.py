@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
-from onceover.ledger.queries import last_end
+from onceover.ledger.queries import read_last_end
 from onceover.model.window import WindowRange
 
 
@@ -20,5 +20,5 @@ def reject_future_range(context: PipelineContext, requested: WindowRange) -> Win
     if requested.end <= clock:
         return requested
     with suppress(OnceoverError):
-        clock = max(clock, last_end(context.ledger, context.name) or clock)
+        clock = max(clock, read_last_end(context.ledger, context.name) or clock)
     return requested.not_after(clock)

@@ -65,7 +65,7 @@ def build_hole_finding(connection: Connection, name: str, gaps: Sequence[Gap]) -
     for gap in gaps:
         if gap.reason.is_loss:
             offsets = gap.offsets
-            beside = losses.neighbours(connection, name, offsets, MOST_LIKELY)
+            beside = losses.list_neighbours(connection, name, offsets, MOST_LIKELY)
             where = [offsets.source.generation, offsets.source.kafka_partition, offsets.start, offsets.end]
             rows.append({"offsets": where, "reason": str(gap.reason), "likely_windows": [written(w) for w in beside]})
     return Finding(Kind.HOLE, {"gaps": rows}) if rows else None

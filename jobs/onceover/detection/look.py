@@ -77,7 +77,7 @@ def judge_windows(
     if not first.in_flight or not any(j.may_change for j in first.judgements):
         return first
     deadline = time.monotonic() + patience
-    while batches.in_flight(connection, pipeline) & first.in_flight:
+    while batches.list_in_flight(connection, pipeline) & first.in_flight:
         if time.monotonic() > deadline:
             kept = tuple(j for j in first.judgements if not j.may_change)
             return replace(first, judgements=kept, changing=first.changing + len(first.judgements) - len(kept))
@@ -105,7 +105,7 @@ def _look_once(
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
     # Lengths are read between two reads of the ledger: a window whose version differs changed in between.
-    in_flight = batches.in_flight(connection, pipeline)
+    in_flight = batches.list_in_flight(connection, pipeline)
     before = read_versions(connection, pipeline, start, end, every)
     lengths = files.lengths(before)
     seen = read_evidence(connection, pipeline, start, end, every)

@@ -12,7 +12,7 @@ from onceover.errors import UsageError
 from onceover.ledger import findings as ledger_findings
 from onceover.ledger import refills, repair_requests
 from onceover.ledger.catalog import require_in_force
-from onceover.ledger.queries import distinct_records, landed_lines
+from onceover.ledger.queries import count_distinct_records, count_landed_lines
 from onceover.model.finding import Finding
 from onceover.model.offsets import split
 from onceover.model.reason import kept
@@ -138,10 +138,10 @@ def detect(
     if again:
         require_in_force(connection, registered)  # else the refills were cut at an earlier contract's cutovers
     if free or again:
-        request_id = repair_requests.request(
+        request_id = repair_requests.create_request(
             connection, registered.name, who, reason, free, unblock=window_range is not None
         )
-        refills.want(connection, registered.name, request_id, again)
+        refills.record_refills(connection, registered.name, request_id, again)
     return Detection(
         pipeline=registered.name,
         judged=len(judged.judgements),
@@ -169,8 +169,8 @@ def plan_repair(
     failed = [j for j in judged.judgements if not j.is_right or force]
     starts = [j.evidence.window_start for j in failed]
     lines, distinct = (
-        landed_lines(connection, registered.name, starts),
-        distinct_records(connection, registered.name, starts),
+        count_landed_lines(connection, registered.name, starts),
+        count_distinct_records(connection, registered.name, starts),
     )
     return tuple(
         PlannedRepair(

@@ -21,8 +21,8 @@ from onceover.detection.certified import (
     read_certified_versions,
 )
 from onceover.detection.look import Files, find_missing_parquet
-from onceover.ledger.batches import in_flight
-from onceover.ledger.catalog import Registered
+from onceover.ledger.batches import list_in_flight
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import revoke
 from onceover.ledger.database import Connection
 from onceover.ledger.findings import note_finding
@@ -94,7 +94,7 @@ def sweep_pipeline(
 
 def sweep_windows(
     connection: Connection,
-    registered: Registered,
+    registered: RegisteredPipeline,
     files: Files,
     window_range: WindowRange | None,
     patience: float = PATIENCE_SECONDS,
@@ -105,7 +105,7 @@ def sweep_windows(
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
     whole = count_certified(connection, registered.name, start, end)
-    flying = in_flight(connection, registered.name)
+    flying = list_in_flight(connection, registered.name)
     first: dict[datetime, DifferingWindow] = {}
     compared = 0
     while windows := list_certified(connection, registered, start, end, _AT_ONCE):
@@ -114,11 +114,11 @@ def sweep_windows(
         start = windows[-1].window_end
         say(compared, whole)
     # A batch that began since may have appended to a file before the ledger shows it.
-    flying |= in_flight(connection, registered.name)
+    flying |= list_in_flight(connection, registered.name)
     if not first:
         return SweepResult(registered.name, compared, (), 0)
     deadline = time.monotonic() + patience
-    while flying & in_flight(connection, registered.name):
+    while flying & list_in_flight(connection, registered.name):
         if time.monotonic() > deadline:
             kept = tuple(each for each in first.values() if each.rows_differ)
             return SweepResult(registered.name, compared, kept, len(first) - len(kept))

@@ -66,7 +66,7 @@ class WindowFacts:
 def gather(context: PipelineContext, window: Window) -> WindowFacts:
     """Read the ledger and HDFS. Raises TerminalError for a window without any landing."""
     registered = context.registered()
-    rows: Mapping[str, Any] = queries.explain(context.ledger, registered.name, window.start)
+    rows: Mapping[str, Any] = queries.read_window(context.ledger, registered.name, window.start)
     if rows["window"] is None:
         raise TerminalError(
             f"window {window} of {registered.name} is unknown: no record with an event time in it was ever read; list "
@@ -95,7 +95,7 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
 
 def _read_parquet(context: PipelineContext, window: Window) -> Mapping[str, Any] | None:
     """Return the window's last Parquet file, its bytes, and whether its text has expired in favour of that file."""
-    compacted, stands_in = compactions.of_window(context.ledger, context.name, window.start)
+    compacted, stands_in = compactions.read_last_compaction(context.ledger, context.name, window.start)
     if compacted is None:
         return None
     path = context.layout.parquet_file(window.start, compacted.digest)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from onceover.fault_points import Holding, Step
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.increments import increment, stage_name
@@ -35,7 +35,7 @@ class CarriedOut:
 
 
 def carried_out(
-    connection: Connection, epoch: Epoch, known: Registered, batch_id: int, work: BatchWork, holding: Holding
+    connection: Connection, epoch: Epoch, known: RegisteredPipeline, batch_id: int, work: BatchWork, holding: Holding
 ) -> CarriedOut:
     """Both steps. Nothing of it counts before the batch has landed; what the aggregates count already shows then."""
     read, increments = work.read()

@@ -14,7 +14,7 @@ from psycopg.errors import LockNotAvailable
 
 from onceover.context import PipelineContext
 from onceover.errors import BusyError, UsageError
-from onceover.ledger.catalog import Registered, keep_contract, require_in_force
+from onceover.ledger.catalog import RegisteredPipeline, keep_contract, require_in_force
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, as_driver, require_epoch
 from onceover.ledger.refills import list_wanted
@@ -120,7 +120,13 @@ def next_cutovers(connection: Connection, pipeline: str) -> Mapping[KafkaPartiti
 
 
 def cut_over(
-    connection: Connection, epoch: Epoch, known: Registered, pipeline: Pipeline, columns: Columns, who: str, why: str
+    connection: Connection,
+    epoch: Epoch,
+    known: RegisteredPipeline,
+    pipeline: Pipeline,
+    columns: Columns,
+    who: str,
+    why: str,
 ) -> Mapping[KafkaPartition, int]:
     """Put the pipeline's contract into force as the next version, all in one transaction; returns the cutovers.
 
@@ -150,7 +156,7 @@ def cut_over(
     return cutovers
 
 
-def _add_measures(connection: Connection, known: Registered, columns: Columns) -> None:
+def _add_measures(connection: Connection, known: RegisteredPipeline, columns: Columns) -> None:
     there = set(known.columns.names)
     new = [column for column in columns.measures if column.name not in there]
     if new:

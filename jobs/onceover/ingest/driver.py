@@ -26,14 +26,14 @@ from onceover.ingest.scheduler import Submissions
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import batches, drivers, refills
 from onceover.ledger import frontiers as ledger_frontiers
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, DatabaseError
-from onceover.ledger.windows import open_windows
+from onceover.ledger.windows import count_open_windows
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.batch_plan import Start, starting_offsets
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import IngestPolicy
-from onceover.offset_stores.tracker import StoredOffsets
+from onceover.offset_stores.tracker import OffsetTracker
 from onceover.retention import expire
 
 log = logging.getLogger(__name__)
@@ -68,11 +68,11 @@ class Ingest:
         self,
         connection: Connection,
         epoch: drivers.Epoch,
-        known: Registered,
+        known: RegisteredPipeline,
         policy: IngestPolicy,
         topic: Topic,
-        offsets: StoredOffsets,
-        work: Callable[[Registered, Sequence[OffsetRange], TopicFacts], BatchWork],
+        offsets: OffsetTracker,
+        work: Callable[[RegisteredPipeline, Sequence[OffsetRange], TopicFacts], BatchWork],
         files: expire.ExpiringFiles,
         holding: Holding,
     ) -> None:
@@ -103,7 +103,7 @@ class Ingest:
                 stop.wait(min(2.0**failed, 30.0))
                 continue
             if lost.is_set():
-                raise drivers.fenced(self._epoch)
+                raise drivers.fenced_error(self._epoch)
             report(progress)
             self._submissions.wait(stop)
 
@@ -144,7 +144,7 @@ class Ingest:
             if piece.source.generation != facts.generation or not (
                 facts.earliest[kafka_partition] <= piece.start and piece.end <= facts.end[kafka_partition]
             ):
-                refills.refuse(self._connection, self._epoch.pipeline, [piece], "the log no longer holds it")
+                refills.refuse_refills(self._connection, self._epoch.pipeline, [piece], "the log no longer holds it")
             else:
                 chosen.setdefault(kafka_partition, piece)
         return next(iter(self._known.cutovers.by_version(chosen.values()).values()), ())
@@ -153,7 +153,7 @@ class Ingest:
         """Steps 2 to 7; offsets in the ledger share step 5's transaction. It was submitted `waited`
         seconds ago; a refill was not, and moves no stored offset: the store is past it."""
         connection, epoch, started = self._connection, self._epoch, time.monotonic()
-        known = self._known.of(ranges)
+        known = self._known.select_ranges(ranges)
         batch_id = batches.begin(connection, epoch, known.contract_version, ranges, waited)
         self._holding.reached(Step.BEGUN)
         with closing(self._work(known, ranges, facts)) as work:
@@ -164,7 +164,7 @@ class Ingest:
             with connection.transaction():
                 batches.land_batch(connection, epoch, batch_id, read, landings)
                 self._offsets.commit(ends)
-                batches.committed(connection, epoch, batch_id)
+                batches.mark_committed(connection, epoch, batch_id)
             for step in (Step.LANDED, Step.OFFSETS_COMMITTED, Step.COMMITTED):
                 self._holding.reached(step)
         else:
@@ -183,23 +183,23 @@ class Ingest:
             drivers.beat(self._connection, self._epoch)
             self._offsets.commit(ends)
             self._holding.reached(Step.OFFSETS_COMMITTED)
-            batches.committed(self._connection, self._epoch, batch_id)
+            batches.mark_committed(self._connection, self._epoch, batch_id)
             self._holding.reached(Step.COMMITTED)
             del self._uncommitted[batch_id]
 
     def _stands(self, facts: TopicFacts) -> Mapping[int, int]:
         """Where reading goes on in each Kafka partition; the ledger and the offset store know it from here on."""
-        seen = ledger_frontiers.generations(self._connection, self._epoch.pipeline)
+        seen = ledger_frontiers.list_generations(self._connection, self._epoch.pipeline)
         if seen and facts.generation not in seen:
             log.warning(
                 "topic %s was created anew: generation %s is read from its start", facts.topic, facts.generation
             )
-            ledger_frontiers.retire(self._connection, self._epoch, facts.generation)
+            ledger_frontiers.retire_generations(self._connection, self._epoch, facts.generation)
         stored = self._offsets.load(facts.topic_id, facts.end.keys())
         remembers = self._policy.offset_store != "none"
         # A store may forget (Kafka drops the offsets of a group that is quiet for a week); the ledger does not.
         if remembers and facts.end.keys() - stored.keys():
-            held = ledger_frontiers.committed_offsets(self._connection, self._epoch.pipeline, facts.generation)
+            held = ledger_frontiers.read_committed_offsets(self._connection, self._epoch.pipeline, facts.generation)
             stored = {**held, **stored}
         # Only a first start may be at the end: a new incarnation or Kafka partition is read from its beginning.
         first = not stored and not self._planned and not (seen and remembers)
@@ -265,5 +265,5 @@ class Ingest:
             lag={s.kafka_partition: max(0, facts.end[s.kafka_partition] - f) for s, (f, _) in frontiers.items()},
             watermark=moment,
             every_window_closed=every,
-            open_windows=open_windows(self._connection, self._epoch.pipeline),
+            open_windows=count_open_windows(self._connection, self._epoch.pipeline),
         )

@@ -16,34 +16,34 @@ from onceover.fault_points import Holding
 from onceover.ingest.driver import Ingest
 from onceover.ingest.micro_batch import MicroBatch
 from onceover.kafka import Topic, TopicFacts
-from onceover.ledger.catalog import Registered, require_in_force
+from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch_plan import sharded
 from onceover.model.offsets import OffsetRange
-from onceover.offset_stores import opened_store
-from onceover.offset_stores.tracker import StoredOffsets
+from onceover.offset_stores import open_store
+from onceover.offset_stores.tracker import OffsetTracker
 from onceover.spark.leases import Leases
 from onceover.spark.source import KafkaSource, read_ranges
 
 
 @contextmanager
-def open_source(context: PipelineContext) -> Iterator[tuple[Topic, StoredOffsets]]:
+def open_source(context: PipelineContext) -> Iterator[tuple[Topic, OffsetTracker]]:
     """The pipeline's topic and its stored offsets, open until the end. Asks neither of them anything yet."""
     pipeline, policy = context.pipeline, context.pipeline.ingest
     with (
         closing(Topic(context.address("kafka"), pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic,
-        closing(opened_store(policy.offset_store, pipeline, context.ledger)) as store,
+        closing(open_store(policy.offset_store, pipeline, context.ledger)) as store,
     ):
-        yield topic, StoredOffsets(context.ledger, pipeline.name, policy.offset_store, store)
+        yield topic, OffsetTracker(context.ledger, pipeline.name, policy.offset_store, store)
 
 
 def driver(
     spark: SparkSession,
     context: PipelineContext,
     epoch: Epoch,
-    known: Registered,
+    known: RegisteredPipeline,
     topic: Topic,
-    offsets: StoredOffsets,
+    offsets: OffsetTracker,
     holding: Holding,
 ) -> Ingest:
     """The driver that holds `epoch`: nobody migrates the pipeline while it does. Raises ContractChangedError if it was
@@ -56,7 +56,7 @@ def driver(
         Leases(spark, context.address("hdfs")),
     )
 
-    def work(known: Registered, ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
+    def work(known: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
         source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
 
         def records() -> DataFrame:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from onceover.errors import SparkLostError, TransientError
 from onceover.ingest.landing import AppendFailedError, append_batch
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.model import line
 from onceover.model.batch import Increment, Landing, RangeRead
 from onceover.model.digest import EMPTY, Digest
@@ -37,7 +37,7 @@ class MicroBatch:
     def __init__(
         self,
         spark: SparkSession,
-        known: Registered,
+        known: RegisteredPipeline,
         records: Callable[[], DataFrame],
         ranges: Sequence[OffsetRange],
         webhdfs: str,

@@ -1,5 +1,5 @@
-"""The ledger: what was read, landed, counted, found, repaired and certified. The only source of truth about windows.
+"""The ledger: all reads, landings, counts, findings, repairs and certificates. The only source of truth about windows.
 
-Every statement of SQL about it stands in this package; functions take an open connection and say which of them
-open a transaction of their own. Times are the database's, never this machine's.
+Every SQL statement about windows is in this package. Functions take an open connection; those that open a transaction
+of their own say so. Times are the database's, never this machine's.
 """

@@ -1,7 +1,7 @@
-"""What readers query: one table a pipeline in schema `aggregates`, and the staging beside it.
+"""Aggregate tables, which readers query: one a pipeline in schema `aggregates`, with its staging table.
 
-Increments add to it, a repair replaces whole windows of it; both happen inside a transaction that the caller opens
-together with the ledger's rows, so that no reader ever sees half.
+Increments add to a table, a repair replaces whole windows of it. The caller opens one transaction for both the
+aggregates and the ledger's rows, so that no reader sees half a change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COLUMN_TYPES = {"text": 'text COLLATE "C"'}
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What a window's rows are, for telling whether they are still the same: their number, and a hash of their text."""
+    """The identity of a window's rows, to detect a change: their number, and a hash of their text."""
 
     rows: int
     hash: str
@@ -40,7 +40,7 @@ NOTHING = Fingerprint(0, "0:0")
 
 @dataclass(frozen=True, slots=True)
 class AggregateTable:
-    """A pipeline's table. `name` is a checked pipeline name and is still quoted as an identifier."""
+    """A pipeline's aggregate table. `name` is a checked pipeline name and is still quoted as an identifier."""
 
     name: str
     window_minutes: int
@@ -55,29 +55,29 @@ class AggregateTable:
         return sql.Identifier("staging", self.name)
 
     def create(self, connection: Connection) -> None:
-        """Create both tables where they are missing; refuse a table that somebody else made of the same name."""
-        body = sql.SQL(", ").join(_defined(c) for c in (*self.columns.keys, *self.columns.measures))
+        """Create both tables if missing. Raises TerminalError if a table of that name has other columns."""
+        body = sql.SQL(", ").join(_define(c) for c in (*self.columns.keys, *self.columns.measures))
         connection.execute(
             sql.SQL(
                 "CREATE TABLE IF NOT EXISTS {} (window_start timestamptz NOT NULL, window_end timestamptz NOT NULL, "
                 "{}, revision integer NOT NULL DEFAULT 0, UNIQUE NULLS NOT DISTINCT ({}))"
             ).format(self.table, body, self._key_list())
         )
-        there = connection.execute(
-            "SELECT to_regclass(quote_ident('staging') || '.' || quote_ident(%s)) IS NOT NULL AS there", [self.name]
+        row = connection.execute(
+            "SELECT to_regclass(quote_ident('staging') || '.' || quote_ident(%s)) IS NOT NULL AS present", [self.name]
         ).fetchone()
-        if not there or not there["there"]:
+        if not row or not row["present"]:
             self._create_staging(connection, body)
         self._require_own_columns(connection)
 
     def add(self, connection: Connection, measures: Sequence[Column]) -> None:
-        """Give both tables these measures too, null in every row that is there."""
-        columns = sql.SQL(", ").join(sql.SQL("ADD COLUMN ") + _defined(c) for c in measures)
+        """Add these measures to both tables, NULL in existing rows."""
+        columns = sql.SQL(", ").join(sql.SQL("ADD COLUMN ") + _define(c) for c in measures)
         for table in (self.staging, self.table):
             connection.execute(sql.SQL("ALTER TABLE {} {}").format(table, columns))
 
     def _create_staging(self, connection: Connection, body: sql.Composed) -> None:
-        """Only where it is missing: even `IF NOT EXISTS` would wait for whoever is staging."""
+        """Create a missing staging table. On an existing one, even `IF NOT EXISTS` waits for open stagings."""
         connection.execute(
             sql.SQL(
                 "CREATE UNLOGGED TABLE IF NOT EXISTS {} (stage text NOT NULL, window_start timestamptz NOT NULL, {})"
@@ -90,7 +90,7 @@ class AggregateTable:
         )
 
     def _require_own_columns(self, connection: Connection) -> None:
-        found = [
+        actual = [
             row["column_name"]
             for row in connection.execute(
                 "SELECT column_name FROM information_schema.columns "
@@ -98,16 +98,16 @@ class AggregateTable:
                 [self.name],
             )
         ]
-        wanted = ["window_start", "window_end", *self.columns.names, "revision"]
-        if sorted(found) != sorted(wanted):  # a measure that a migration added stands last
+        expected = ["window_start", "window_end", *self.columns.names, "revision"]
+        if sorted(actual) != sorted(expected):  # a measure that a cutover added comes last
             raise TerminalError(
-                f"table aggregates.{self.name} has the columns {', '.join(found)}, not {', '.join(wanted)}; it was not "
-                "made by this pipeline: rename the pipeline, or move that table away"
+                f"table aggregates.{self.name} has the columns {', '.join(actual)}, not {', '.join(expected)}; it was "
+                "not made by this pipeline: rename the pipeline, or move that table away"
             )
 
     def stage(self, connection: Connection, stage: str, lines: Iterable[str]) -> int:
         """COPY rows (window_start, keys, measures; PostgreSQL's text format, one a line) into staging under that name,
-        in place of whatever an earlier try left there. Returns how many."""
+        in place of the rows of an earlier try. Returns their number."""
         count = 0
         with connection.transaction(), connection.cursor() as cursor:
             cursor.execute(sql.SQL("DELETE FROM {} WHERE stage = %s").format(self.staging), [stage])
@@ -122,14 +122,14 @@ class AggregateTable:
         connection.execute(sql.SQL("DELETE FROM {} WHERE stage = %s").format(self.staging), [stage])
 
     def sweep(self, connection: Connection, prefix: str) -> None:
-        """Drop what stages of that kind left behind; only their one owner may call it."""
+        """Delete the rows of all stages with that prefix; only the owner of those stages may call this."""
         connection.execute(sql.SQL("DELETE FROM {} WHERE starts_with(stage, %s)").format(self.staging), [prefix])
 
     def increment(self, connection: Connection, stage: str) -> None:
-        """Add the staged rows to the table. Run twice, it adds twice: that is what repair is for."""
+        """Add the staged rows to the table. A second run adds the rows again, which a repair corrects."""
         names = sql.SQL(", ").join(map(sql.Identifier, self.columns.names))
         updates = sql.SQL(", ").join(
-            sql.SQL("{} = {}").format(sql.Identifier(c.name), self._merged(c)) for c in self.columns.measures
+            sql.SQL("{} = {}").format(sql.Identifier(c.name), self._merge(c)) for c in self.columns.measures
         )
         connection.execute(
             sql.SQL(
@@ -141,7 +141,7 @@ class AggregateTable:
         )
 
     def replace(self, connection: Connection, stage: str, window_start: datetime, revision: int) -> None:
-        """Put the staged rows of one window in place of those that stand there."""
+        """Replace one window's rows by the staged ones."""
         names = sql.SQL(", ").join(map(sql.Identifier, self.columns.names))
         connection.execute(sql.SQL("DELETE FROM {} WHERE window_start = %s").format(self.table), [window_start])
         connection.execute(
@@ -154,7 +154,7 @@ class AggregateTable:
         )
 
     def keep(self, connection: Connection, window_start: datetime, revision: int) -> None:
-        """Copy one window's rows, as they stand, to what the ledger keeps of that revision."""
+        """Copy one window's current rows to the ledger as that revision."""
         connection.execute(
             sql.SQL(
                 "INSERT INTO onceover.revision_row (pipeline, window_start, revision, aggregates) "
@@ -164,7 +164,7 @@ class AggregateTable:
         )
 
     def restore(self, connection: Connection, window_start: datetime, source: int, revision: int) -> int:
-        """Put the kept rows of a revision in place of those that stand there, as `revision`. Returns how many."""
+        """Replace one window's rows by those kept of revision `source`, as `revision`. Returns their number."""
         connection.execute(sql.SQL("DELETE FROM {} WHERE window_start = %s").format(self.table), [window_start])
         return connection.execute(
             sql.SQL(
@@ -175,22 +175,21 @@ class AggregateTable:
             [revision, self.name, window_start, source],
         ).rowcount
 
-    def with_rows(self, connection: Connection, starts: Sequence[datetime]) -> list[datetime]:
-        """Those of these windows that have rows."""
+    def find_filled(self, connection: Connection, starts: Sequence[datetime]) -> list[datetime]:
+        """Return those of these windows that have rows."""
         if not starts:
             return []
         query = sql.SQL("SELECT DISTINCT window_start FROM {} WHERE window_start = ANY(%s)").format(self.table)
         return [row["window_start"] for row in connection.execute(query, [list(starts)])]
 
     def fingerprint(self, connection: Connection, window_start: datetime, stage: str | None = None) -> Fingerprint:
-        """Of one window's rows as they stand in the table, or as they are staged."""
+        """Return the fingerprint of one window's rows in the table, or in that stage."""
         return self.fingerprints(connection, [window_start], stage)[window_start]
 
     def fingerprints(
         self, connection: Connection, starts: Sequence[datetime], stage: str | None = None
     ) -> dict[datetime, Fingerprint]:
-        """The same of many windows at once. Sums of MD5 halves: in no order, and in no more memory for a million rows
-        than for one."""
+        """Return the fingerprints of windows: sums of MD5 halves, whatever the order of rows, in constant memory."""
         source = self.table if stage is None else self.staging
         filter_ = sql.SQL("") if stage is None else sql.SQL(" AND stage = {}").format(sql.Literal(stage))
         names = sql.SQL(", ").join(map(sql.Identifier, self.columns.names))
@@ -203,23 +202,23 @@ class AggregateTable:
             ).format(names=names, source=source, filter=filter_),
             [list(starts)],
         )
-        found = {row["window_start"]: Fingerprint(int(row["rows"]), str(row["hash"])) for row in rows}
-        return {start: found.get(start, NOTHING) for start in starts}
+        fingerprints = {row["window_start"]: Fingerprint(int(row["rows"]), str(row["hash"])) for row in rows}
+        return {start: fingerprints.get(start, NOTHING) for start in starts}
 
-    def differences(
+    def compare(
         self, connection: Connection, stage: str, starts: Sequence[datetime], most: int
     ) -> dict[datetime, tuple[int, list[str]]]:
-        """By window, how many rows stand in the table and not in the stage (`-`) or the other way round (`+`), and the
-        first of them as text. Rows are compared as a multiset, NULL keys as equal; `revision` is none of it."""
+        """Return by window how many rows are only in the table (`-`) or only in the stage (`+`), and the first `most`
+        as text. Rows are compared as a multiset without `revision`, NULL keys as equal."""
         names = sql.SQL(", ").join(map(sql.Identifier, ("window_start", *self.columns.names)))
         rows = connection.execute(
             sql.SQL(
                 """
-                WITH there AS (SELECT {names} FROM {table} WHERE window_start = ANY(%(starts)s)),
-                  wanted AS (SELECT {names} FROM {staging} WHERE stage = %(stage)s AND window_start = ANY(%(starts)s)),
+                WITH published AS (SELECT {names} FROM {table} WHERE window_start = ANY(%(starts)s)),
+                  staged AS (SELECT {names} FROM {staging} WHERE stage = %(stage)s AND window_start = ANY(%(starts)s)),
                   apart AS (
-                    SELECT '-' AS side, * FROM (SELECT * FROM there EXCEPT ALL SELECT * FROM wanted) a
-                    UNION ALL SELECT '+', * FROM (SELECT * FROM wanted EXCEPT ALL SELECT * FROM there) b),
+                    SELECT '-' AS side, * FROM (SELECT * FROM published EXCEPT ALL SELECT * FROM staged) a
+                    UNION ALL SELECT '+', * FROM (SELECT * FROM staged EXCEPT ALL SELECT * FROM published) b),
                   numbered AS (
                     SELECT window_start, side || ' ' || ROW({own})::text AS shown,
                       count(*) OVER (PARTITION BY window_start) AS n,
@@ -241,13 +240,13 @@ class AggregateTable:
     def _key_list(self) -> sql.Composed:
         return sql.SQL(", ").join(map(sql.Identifier, ("window_start", *(c.name for c in self.columns.keys))))
 
-    def _merged(self, column: Column) -> sql.Composed:
+    def _merge(self, column: Column) -> sql.Composed:
         name = sql.Identifier(column.name)
         return sql.SQL(_MERGE[str(column.operation)]).format(
             old=sql.SQL("t.{}").format(name), new=sql.SQL("excluded.{}").format(name)
         )
 
 
-def _defined(column: Column) -> sql.Composed:
+def _define(column: Column) -> sql.Composed:
     kind = sql.SQL(_COLUMN_TYPES.get(column.type, column.type))
     return sql.SQL("{} {}").format(sql.Identifier(column.name), kind)

@@ -1,4 +1,4 @@
-"""Steps 1, 2, 5 and 7 of a batch: begun, landed, committed or superseded, each in one transaction under the epoch."""
+"""Batches: steps 1, 2, 5 and 7 (supersede, begin, land, commit), each one transaction under the epoch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 def supersede_own(connection: Connection, epoch: Epoch) -> int:
-    """Step 1: whatever this epoch began earlier and did not land is a failed attempt; returns how many there were."""
+    """Supersede the batches that this epoch began and did not land (step 1). Returns their number."""
     with connection.transaction():
         require_epoch(connection, epoch)
         return connection.execute(
@@ -37,8 +37,8 @@ def begin(
     ranges: Sequence[OffsetRange],
     waited: float | None = 0.0,
 ) -> int:
-    """Step 2: the batch and what it will read; returns its id. `waited` is the seconds since its submission, None for a
-    refill, which is not submitted."""
+    """Record the batch and the ranges that it will read (step 2). Returns its ID. `waited` is the seconds since its
+    submission, None for a refill, which is not submitted."""
     with connection.transaction():
         require_epoch(connection, epoch)
         row = connection.execute(
@@ -61,9 +61,9 @@ def begin(
 def land_batch(
     connection: Connection, epoch: Epoch, batch_id: int, read: Sequence[RangeRead], landings: Sequence[Landing]
 ) -> None:
-    """Step 5: the landings count from here on, for ever.
+    """Make the landings count, for ever (step 5).
 
-    Raises LandingMismatchError unless they hold exactly what the reader delivered, FencedError if the batch was
+    Raises LandingMismatchError unless the landings hold exactly what the reader delivered, FencedError if the batch was
     superseded meanwhile. Locks the windows in ascending order and bumps their versions.
     """
     with connection.transaction():
@@ -77,7 +77,7 @@ def land_batch(
 def count_landings(
     connection: Connection, epoch: Epoch, batch_id: int, read: Sequence[RangeRead], landings: Sequence[Landing]
 ) -> None:
-    """The part of `land` that is about landings and windows, not about offsets."""
+    """Record landings and bump their windows' versions, without the offset ranges. Raises as `land_batch`."""
     require_all_landed(read, landings)
     with connection.transaction():
         require_epoch(connection, epoch)
@@ -99,8 +99,8 @@ def count_landings(
         _add_totals(connection, epoch.pipeline, landings)
 
 
-def committed(connection: Connection, epoch: Epoch, batch_id: int) -> None:
-    """Step 7: the offset store holds the batch's ends."""
+def mark_committed(connection: Connection, epoch: Epoch, batch_id: int) -> None:
+    """Record that the offset store holds the batch's ends (step 7)."""
     with connection.transaction():
         require_epoch(connection, epoch)
         connection.execute(
@@ -110,7 +110,7 @@ def committed(connection: Connection, epoch: Epoch, batch_id: int) -> None:
 
 
 def _insert_landing(connection: Connection, pipeline: str, batch_id: int, landing: Landing) -> None:
-    # A landing is late if its window had closed before: judged at the watermark that stood when the batch was read.
+    # A landing is late if its window had closed before, by the watermark at the time the batch was read.
     row = connection.execute(
         """
         INSERT INTO onceover.landing (batch_id, pipeline, window_start, quarantine_day, byte_start, byte_end, proved,
@@ -166,8 +166,8 @@ def _record_read(connection: Connection, batch_id: int, piece: RangeRead) -> Non
     )
 
 
-def in_flight(connection: Connection, pipeline: str) -> frozenset[int]:
-    """Batches that are begun under a living epoch: they may still land."""
+def list_in_flight(connection: Connection, pipeline: str) -> frozenset[int]:
+    """Return the batches that were begun under a live epoch: they may still land."""
     rows = connection.execute(
         """
         SELECT b.batch_id FROM onceover.batch b JOIN onceover.driver d USING (pipeline)
@@ -178,11 +178,11 @@ def in_flight(connection: Connection, pipeline: str) -> frozenset[int]:
     return frozenset(row["batch_id"] for row in rows)
 
 
-# How much a pipeline has landed so far, added up as it lands: who asks reads a row a Kafka partition, not a year.
-
-
 def _add_totals(connection: Connection, pipeline: str, landings: Sequence[Landing]) -> None:
-    """Count one batch and its records, inside the transaction that lands it. What lands twice counts twice."""
+    """Add one batch to its pipeline's running totals, so that reading the totals costs one row a Kafka partition.
+
+    Runs inside the transaction that lands the batch. Records that land twice count twice.
+    """
     landed: Counter[KafkaPartition] = Counter()
     quarantined: Counter[KafkaPartition] = Counter()
     for landing in landings:

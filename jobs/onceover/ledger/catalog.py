@@ -1,4 +1,4 @@
-"""Pipelines and their contracts' versions, as the ledger knows them."""
+"""Pipelines and the versions of their contracts, as registered in the ledger."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from onceover.model.pipeline import Pipeline
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
-    """A pipeline with the contract version in force; `versions` are all of them from the first on, with their columns,
-    and `cutovers` say which one a record has."""
+class RegisteredPipeline:
+    """A pipeline with the contract version in force. `versions` are all contracts from the first on, with columns;
+    `cutovers` say which version a record has."""
 
     name: str
     contract_version: int
@@ -38,21 +38,21 @@ class Registered:
     def contracts(self) -> Contracts:
         return Contracts(tuple(contract for contract, _ in self.versions), self.cutovers)
 
-    def at(self, version: int) -> Registered:
-        """The pipeline under that version of its contract; ContractChangedError if that came after this was read."""
+    def select_version(self, version: int) -> RegisteredPipeline:
+        """Return the pipeline under that contract version. Raises ContractChangedError for a newer one."""
         if version > len(self.versions):
             raise _migrated(self.name, version)
         contract, columns = self.versions[version - 1]
         return replace(self, contract_version=version, contract=contract, columns=columns)
 
-    def of(self, ranges: Sequence[OffsetRange]) -> Registered:
-        """The pipeline under the one contract that all of these offsets have."""
+    def select_ranges(self, ranges: Sequence[OffsetRange]) -> RegisteredPipeline:
+        """Return the pipeline under the one contract version that all of these offsets have."""
         (version,) = self.cutovers.by_version(ranges)
-        return self.at(version)
+        return self.select_version(version)
 
 
-def register_pipeline(connection: Connection, pipeline: Pipeline, columns: Columns) -> Registered:
-    """Note the pipeline at its first start and create its tables; refuse a contract that changed since.
+def register_pipeline(connection: Connection, pipeline: Pipeline, columns: Columns) -> RegisteredPipeline:
+    """Record the pipeline at its first start and create its tables; refuse a contract that changed since.
 
     Raises ContractChangedError: with another contract one record's ID could land in two windows, each looking clean.
     """
@@ -64,9 +64,9 @@ def register_pipeline(connection: Connection, pipeline: Pipeline, columns: Colum
         ).fetchone()
         if fresh:
             keep_contract(connection, pipeline, 1, columns)
-        known = require_same_contract(connection, pipeline)
-        known.table.create(connection)
-    return known
+        registered = require_same_contract(connection, pipeline)
+        registered.table.create(connection)
+    return registered
 
 
 def keep_contract(
@@ -77,7 +77,7 @@ def keep_contract(
     who: str | None = None,
     why: str | None = None,
 ) -> None:
-    """Keep the pipeline's contract under that version; `who` changed it and `why`, None for the first one."""
+    """Record the pipeline's contract as that version; `who` and `why` are of its cutover, None for the first."""
     contract = pipeline.contract
     connection.execute(
         "INSERT INTO onceover.contract (pipeline, version, fingerprint, definition, columns, who, why) "
@@ -86,23 +86,25 @@ def keep_contract(
     )
 
 
-def require_same_contract(connection: Connection, pipeline: Pipeline) -> Registered:
-    """The registered pipeline, if its TOML still says what the ledger's current contract says."""
-    known = registered(connection, pipeline.name)
-    if known.contract.fingerprint() != pipeline.contract.fingerprint():
+def require_same_contract(connection: Connection, pipeline: Pipeline) -> RegisteredPipeline:
+    """Return the registered pipeline. Raises ContractChangedError if its TOML has another contract than the ledger."""
+    registered = read_registered(connection, pipeline.name)
+    if registered.contract.fingerprint() != pipeline.contract.fingerprint():
         raise ContractChangedError(
-            f"pipelines/{pipeline.name}.toml: [contract] {', '.join(changed(known.contract, pipeline.contract))} "
-            f"differs from version {known.contract_version} in the ledger; put it back, or cut over to it with "
+            f"pipelines/{pipeline.name}.toml: [contract] {', '.join(changed(registered.contract, pipeline.contract))} "
+            f"differs from version {registered.contract_version} in the ledger; put it back, or cut over to it with "
             f"`onceover pipelines migrate {pipeline.name}`"
         )
-    return known
+    return registered
 
 
-def require_in_force(connection: Connection, known: Registered) -> None:
-    """Raise ContractChangedError if the pipeline was migrated since `known` was read."""
-    row = connection.execute("SELECT contract_version FROM onceover.pipeline WHERE name = %s", [known.name]).fetchone()
-    if row and row["contract_version"] != known.contract_version:
-        raise _migrated(known.name, row["contract_version"])
+def require_in_force(connection: Connection, registered: RegisteredPipeline) -> None:
+    """Raise ContractChangedError if the pipeline was cut over since `registered` was read."""
+    row = connection.execute(
+        "SELECT contract_version FROM onceover.pipeline WHERE name = %s", [registered.name]
+    ).fetchone()
+    if row and row["contract_version"] != registered.contract_version:
+        raise _migrated(registered.name, row["contract_version"])
 
 
 def _migrated(name: str, version: int) -> ContractChangedError:
@@ -112,7 +114,7 @@ def _migrated(name: str, version: int) -> ContractChangedError:
 
 
 def keep_log_retention(connection: Connection, name: str, retention_ms: int | None) -> None:
-    """How long the topic's log lasts, None for ever: it says until when a window can be read again from Kafka."""
+    """Record the retention of the topic's log, None for ever: a window can be read again from Kafka until then."""
     connection.execute(
         "UPDATE onceover.pipeline SET log_retention = make_interval(secs => %s) WHERE name = %s",
         [None if retention_ms is None else retention_ms / 1000, name],
@@ -120,12 +122,12 @@ def keep_log_retention(connection: Connection, name: str, retention_ms: int | No
 
 
 def is_registered(connection: Connection, name: str) -> bool:
-    """Whether the pipeline ever ran."""
-    return connection.execute("SELECT 1 AS one FROM onceover.pipeline WHERE name = %s", [name]).fetchone() is not None
+    """Return whether the pipeline ever ran."""
+    return connection.execute("SELECT 1 FROM onceover.pipeline WHERE name = %s", [name]).fetchone() is not None
 
 
-def registered(connection: Connection, name: str) -> Registered:
-    """What the ledger knows of a pipeline; raises UsageError if it never ran."""
+def read_registered(connection: Connection, name: str) -> RegisteredPipeline:
+    """Return a pipeline as registered in the ledger. Raises UsageError if it never ran."""
     rows = connection.execute(
         """
         SELECT p.contract_version, p.watermark, p.every_window_closed, c.definition, c.columns,
@@ -143,7 +145,7 @@ def registered(connection: Connection, name: str) -> Registered:
     for generation, kafka_partition, version, offset in last["cutovers"] or ():
         at.setdefault(KafkaPartition(generation, kafka_partition), {})[version] = offset
     versions = tuple((Contract.from_definition(r["definition"]), Columns.from_json(r["columns"])) for r in rows)
-    return Registered(
+    return RegisteredPipeline(
         name,
         last["contract_version"],
         *versions[-1],

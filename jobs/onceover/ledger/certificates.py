@@ -1,4 +1,4 @@
-"""Certificates: the stored proof that a window is right, all that it states, and what it was judged by."""
+"""Certificates: the stored proof that a window is right, with its result and its evidence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from onceover import __version__
 from onceover.ledger.aggregates import Fingerprint
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
 from onceover.model.digest import Digest
@@ -20,14 +20,14 @@ from onceover.model.offsets import OffsetRange, frontier
 
 EXACT, BUT_FOR_LOSSES = "exact", "exact but for accepted losses"
 
-# Of certificate c and its window w: how long the window file was, nothing where all of that text was let go since.
+# Bytes of the window file that certificate c of window w covers, 0 if that text has expired or was compacted since.
 FROZEN = """
   CASE WHEN c.certificate_id <= w.let_go_certificate THEN 0 ELSE c.frozen_length END"""
 
 
 @dataclass(frozen=True, slots=True)
-class FromRaw:
-    """What only a certificate that stands on raw states besides."""
+class RawProof:
+    """The further statements of a certificate that is based on raw."""
 
     repair_id: int
     lines_read: int
@@ -38,7 +38,7 @@ class FromRaw:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """One window as it was judged: at which version, by which landings and offset ranges, with what result."""
+    """One window as it was judged: the version, the landings and offset ranges that were used, and the result."""
 
     window_start: datetime
     window_end: datetime
@@ -50,13 +50,13 @@ class Certificate:
     aggregates: Fingerprint
     who: str
     why: str
-    raw: FromRaw | None = field(default=None)
+    raw: RawProof | None = field(default=None)
 
 
-def certify(connection: Connection, known: Registered, stated: Certificate) -> int:
-    """Keep the certificate and have the window stand on it, inside the transaction that holds the window's row.
+def certify(connection: Connection, registered: RegisteredPipeline, stated: Certificate) -> int:
+    """Record the certificate of a window, inside the transaction that holds the window's row. Returns its ID.
 
-    Losses that somebody accepted for the window, and decisions about its conflicts, are stated with it.
+    The certificate also states the window's accepted losses and the decisions about its conflicts.
     """
     raw = stated.raw
     row = connection.execute(
@@ -84,12 +84,12 @@ def certify(connection: Connection, known: Registered, stated: Certificate) -> i
         RETURNING fresh.certificate_id
         """,
         {
-            "pipeline": known.name,
+            "pipeline": registered.name,
             "start": stated.window_start,
             "end": stated.window_end,
             "version": stated.version,
             "basis": "ledger" if raw is None else "raw",
-            "contract_version": known.contract_version,
+            "contract_version": registered.contract_version,
             "code_version": __version__,
             "landing_set": list(stated.landing_set),
             "accounted": Jsonb(ranges_as_json(stated.accounted)),
@@ -113,22 +113,22 @@ def certify(connection: Connection, known: Registered, stated: Certificate) -> i
 
 
 def ranges_as_json(ranges: Iterable[OffsetRange]) -> list[list[str | int]]:
-    """Offset ranges as a certificate keeps them: [generation, kafka_partition, start, end]."""
+    """Return offset ranges as a certificate keeps them: [generation, kafka_partition, start, end]."""
     return [[r.source.generation, r.source.kafka_partition, r.start, r.end] for r in ranges]
 
 
 def _frontiers(accounted: Sequence[OffsetRange]) -> list[list[str | int]]:
-    """Per Kafka partition the end of the unbroken prefix of these ranges: [generation, kafka_partition, frontier]."""
-    by_source = groupby(sorted(accounted), key=lambda r: r.source)
+    """Return the end of each Kafka partition's first unbroken range: [generation, kafka_partition, frontier]."""
+    pieces_by_source = groupby(sorted(accounted), key=lambda r: r.source)
     return [
-        [source.generation, source.kafka_partition, frontier((pieces := list(of_it))[0].start, pieces)]
-        for source, of_it in by_source
+        [source.generation, source.kafka_partition, frontier((ranges := list(pieces))[0].start, ranges)]
+        for source, pieces in pieces_by_source
     ]
 
 
 def revoke(connection: Connection, pipeline: str, certificate_id: int, why: str) -> None:
-    """A certificate no longer stands: its window is judged from its landings alone, and as nobody knows what its rows
-    count, a repair follows."""
+    """Revoke a certificate. Its window is judged from its landings alone, and its count becomes unknown, so that a
+    repair follows."""
     connection.execute(
         "UPDATE onceover.certificate SET revoked_at = now(), revoked_why = %s WHERE certificate_id = %s",
         [why, certificate_id],

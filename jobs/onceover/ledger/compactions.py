@@ -1,7 +1,7 @@
-"""What was compacted to Parquet: which windows may be, what a file holds, and for which windows it stands in for text.
+"""Compactions to Parquet: the windows that qualify, the recorded files, and the windows whose text they replace.
 
-A window is compacted once for each set of records that it was certified with, and the file is named for that set: so a
-file that was noted is never written again, and one that was not is nobody's.
+A window is compacted once for each set of records that it was certified with, and the file is named for that set: a
+recorded file is never written again, and a file without a record has no owner.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from onceover.model.digest import Digest
 from onceover.model.raw_file import Compacted
 
 COMPACTED_COLUMNS = ", ".join(f"k.{name} AS k_{name}" for name in ("bytes", *digest_columns(Digest())))
-"""Of the compaction k that stands in for a window's text."""
+"""The columns of compaction k that `parse_compacted` reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionDue:
-    """One window that may be compacted: the records of its certificate, and the bytes of text that it froze."""
+    """One window that may be compacted: the digest of its certificate, and the bytes of text that this covers."""
 
     window_start: datetime
     digest: Digest
@@ -36,8 +36,8 @@ class CompactionDue:
 def list_compactable(
     connection: Connection, pipeline: str, older_than_ms: int, start: datetime | None, end: datetime | None
 ) -> list[CompactionDue]:
-    """Windows of the range (without a bound where None), in order, whose certificate stands, that nobody holds, that
-    nothing has come to for so long, and that are not compacted as they were certified."""
+    """Return the windows of the range (None: no bound) that may be compacted, in order: certified, neither claimed nor
+    blocked, without a landing for `older_than_ms`, and not yet compacted as they were certified."""
     rows = connection.execute(
         f"""
         SELECT w.window_start, c.frozen_length, c.records, c.high1, c.low1, c.high2, c.low2 FROM {CERTIFIED}
@@ -55,9 +55,9 @@ def list_compactable(
     return [CompactionDue(row["window_start"], read_digest(row), row["frozen_length"]) for row in rows]
 
 
-def be_the_only_one(connection: Connection, pipeline: str, patience_ms: int = 10_000) -> None:
-    """Hold the pipeline's compaction until the connection ends; BusyError while another process has it. What a killed
-    one had is free a moment later."""
+def hold_compaction(connection: Connection, pipeline: str, patience_ms: int = 10_000) -> None:
+    """Lock the pipeline's compaction until the connection ends. Raises BusyError if another process holds the lock
+    beyond `patience_ms`; a killed process frees it within moments."""
     try:
         with connection.transaction():
             connection.execute("SELECT set_config('lock_timeout', %s, true)", [f"{patience_ms}ms"])
@@ -66,27 +66,27 @@ def be_the_only_one(connection: Connection, pipeline: str, patience_ms: int = 10
         raise BusyError(f"another process compacts {pipeline}; try again when it has ended") from error
 
 
-def keep(
+def record_compaction(
     connection: Connection,
     pipeline: str,
-    one: CompactionDue,
+    due: CompactionDue,
     length: int,
     who: str,
     why: str,
     place: Callable[[], None],
 ) -> bool:
-    """Note a window's Parquet file of that many bytes, if the window still is what the file holds, whole and unnoted;
-    whether it was. `place` moves the file to where it belongs, while nobody can let the window's text go."""
+    """Record a window's Parquet file of `length` bytes, unless the window has changed or has such a file. Returns
+    whether it was recorded. `place` moves the file to its final name while the window is locked against expiry."""
     with connection.transaction():
-        lock_windows(connection, pipeline, [one.window_start])
+        lock_windows(connection, pipeline, [due.window_start])
         row = connection.execute(
             f"""
             SELECT c.certificate_id, c.records, c.high1, c.low1, c.high2, c.low2 FROM {CERTIFIED}
             WHERE {FREE} AND NOT {IS_COMPACTED} AND w.window_start = %(start)s
             """,
-            {"pipeline": pipeline, "start": one.window_start},
+            {"pipeline": pipeline, "start": due.window_start},
         ).fetchone()
-        if row is None or read_digest(row) != one.digest:
+        if row is None or read_digest(row) != due.digest:
             return False
         place()
         connection.execute(
@@ -98,11 +98,11 @@ def keep(
             """,
             {
                 "pipeline": pipeline,
-                "start": one.window_start,
+                "start": due.window_start,
                 "certificate": row["certificate_id"],
-                "text_bytes": one.text_bytes,
+                "text_bytes": due.text_bytes,
                 "bytes": length,
-                **digest_columns(one.digest),
+                **digest_columns(due.digest),
                 "who": who,
                 "why": why,
             },
@@ -110,13 +110,13 @@ def keep(
     return True
 
 
-def compacted_of(row: Mapping[str, object]) -> Compacted | None:
-    """What stands in for the text of the window in this row, which has the columns above."""
+def parse_compacted(row: Mapping[str, object]) -> Compacted | None:
+    """Return the Parquet file in a row with COMPACTED_COLUMNS, None if the row has none."""
     return None if row["k_bytes"] is None else Compacted(read_digest(row, "k_"), int(str(row["k_bytes"])))
 
 
-def forget(connection: Connection, pipeline: str, window_start: datetime) -> None:
-    """The file that was to stand in for the window's text is not there; the window may be compacted again."""
+def forget_compaction(connection: Connection, pipeline: str, window_start: datetime) -> None:
+    """Delete the record of a window's Parquet file that does not exist, so that the window may be compacted again."""
     with connection.transaction():
         row = connection.execute(
             'SELECT compaction_id FROM onceover."window" WHERE pipeline = %s AND window_start = %s FOR UPDATE',
@@ -131,8 +131,10 @@ def forget(connection: Connection, pipeline: str, window_start: datetime) -> Non
         )
 
 
-def standing_in(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, Compacted | None]:
-    """For those of these windows that last beyond their text: the Parquet file that stands in for that."""
+def list_substitutes(
+    connection: Connection, pipeline: str, starts: Sequence[datetime]
+) -> dict[datetime, Compacted | None]:
+    """Return, of those windows that have not expired, the Parquet file that replaced the text, None for text."""
     rows = connection.execute(
         f"""
         SELECT w.window_start, {COMPACTED_COLUMNS} FROM onceover."window" w
@@ -141,11 +143,13 @@ def standing_in(connection: Connection, pipeline: str, starts: Sequence[datetime
         """,
         [pipeline, list(starts)],
     )
-    return {row["window_start"]: compacted_of(row) for row in rows}
+    return {row["window_start"]: parse_compacted(row) for row in rows}
 
 
-def of_window(connection: Connection, pipeline: str, window_start: datetime) -> tuple[Compacted | None, bool]:
-    """The last file that the window was compacted to, and whether it stands in for text that was let go."""
+def read_last_compaction(
+    connection: Connection, pipeline: str, window_start: datetime
+) -> tuple[Compacted | None, bool]:
+    """Return the last file that the window was compacted to, and whether it replaced the text."""
     row = connection.execute(
         f"""
         SELECT {COMPACTED_COLUMNS}, w.compaction_id IS NOT NULL AS stands_in FROM onceover."window" w
@@ -155,4 +159,4 @@ def of_window(connection: Connection, pipeline: str, window_start: datetime) -> 
         """,
         [pipeline, window_start],
     ).fetchone()
-    return (None, False) if row is None else (compacted_of(row), row["stands_in"])
+    return (None, False) if row is None else (parse_compacted(row), row["stands_in"])

@@ -16,14 +16,14 @@ from onceover.errors import BusyError, ConfigurationError, OnceoverError, Termin
 from onceover.model.json_text import json_text
 
 Connection = psycopg.Connection[DictRow]
-DatabaseError = psycopg.Error  # for those who may not know which driver this is
+DatabaseError = psycopg.Error  # for rooms that may not import the driver
 HEAD = "1.1"
 _OTHER_CHAIN = re.compile(r"\d{4}")  # versions from which no migration leads here
 
 
 @contextmanager
 def connect(address: str, application: str = "onceover") -> Iterator[Connection]:
-    """An autocommit connection in UTC; transactions are opened by name with `connection.transaction()`.
+    """Open an autocommit connection in UTC; transactions are opened by name with `connection.transaction()`.
 
     Raises UnreachableError if the server does not answer within 5 seconds or refuses.
     """
@@ -37,7 +37,7 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
             options="-c timezone=UTC -c lock_timeout=60s -c jit=off",
         )
     except psycopg.Error as error:
-        raise unreachable(address, error) from error
+        raise explain_failure(address, error) from error
     set_json_dumps(json_text, connection)
     with connection:
         try:
@@ -49,16 +49,16 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
             ) from error
         except psycopg.OperationalError as error:
             if connection.broken or connection.closed:
-                raise unreachable(address, error) from error
+                raise explain_failure(address, error) from error
             raise
 
 
-def unreachable(address: str, error: Exception) -> OnceoverError:
-    """One line about a database that does not answer or lets nobody in, without the address's password."""
-    shown = shown_address(address)
+def explain_failure(address: str, error: Exception) -> OnceoverError:
+    """Return the error for a database that does not answer or refuses the login, without the address's password."""
+    shown = redact_address(address)
     if isinstance(error, psycopg.ProgrammingError):
         return ConfigurationError(
-            "ONCEOVER_POSTGRES is no PostgreSQL URI; write it like postgresql://USER@HOST:5432/DATABASE"
+            "ONCEOVER_POSTGRES is not a PostgreSQL URI; write it like postgresql://USER@HOST:5432/DATABASE"
         )
     if "authentication failed" in str(error) or "no password supplied" in str(error):
         return ConfigurationError(
@@ -71,53 +71,55 @@ def unreachable(address: str, error: Exception) -> OnceoverError:
     )
 
 
-def shown_address(address: str) -> str:
-    """Host, port and database of a URI or of a keyword string; never a user, a password or an option."""
+def redact_address(address: str) -> str:
+    """Return host, port and database of a URI or of a keyword string; never a user, a password or an option."""
     try:
         parts = conninfo_to_dict(address)
     except psycopg.ProgrammingError:
-        return "an address that is no PostgreSQL URI"
+        return "an address that is not a PostgreSQL URI"
     return f"{parts.get('host', 'local socket')}:{parts.get('port', 5432)}/{parts.get('dbname', '')}"
 
 
-def whereabouts(connection: Connection) -> tuple[str, int, str]:
-    """Host, port and database of the server that answered, whatever the address left to libpq. A local socket has no
-    host, and is `localhost`."""
-    found = connection.info
-    return "localhost" if found.host.startswith(("/", "@")) else found.host, found.port, found.dbname
+def locate_server(connection: Connection) -> tuple[str, int, str]:
+    """Return host (`localhost` for a local socket), port and database of the server that answered, libpq's defaults
+    included."""
+    info = connection.info
+    return "localhost" if info.host.startswith(("/", "@")) else info.host, info.port, info.dbname
 
 
 def carries_password(address: str) -> bool:
-    """Whether somebody who sees the address can log in with it."""
+    """Return whether the address contains a password; True for one that cannot be parsed."""
     try:
         return "password" in conninfo_to_dict(address)
     except psycopg.ProgrammingError:
         return True
 
 
-def clock(connection: Connection) -> datetime:
-    """What time it is on the server."""
+def read_clock(connection: Connection) -> datetime:
+    """Return the server's time."""
     row = connection.execute("SELECT clock_timestamp() AS now").fetchone()
     if row is None:
-        raise TerminalError("PostgreSQL answers, and does not say what time it is")
+        raise TerminalError(
+            "PostgreSQL answers, but returns no time; check that ONCEOVER_POSTGRES names a PostgreSQL server"
+        )
     now: datetime = row["now"]
     return now
 
 
 def require_current(connection: Connection) -> None:
-    """Refuse to work on a ledger of another version than this code's."""
-    found = version_of(connection)
-    if found != HEAD:
-        require_migration(connection, found)
+    """Raise TerminalError unless the ledger is at this code's version."""
+    version = read_version(connection)
+    if version != HEAD:
+        require_migration(connection, version)
         raise TerminalError(
-            f"the ledger is at version {found or 'none'}, this code needs {HEAD}; run `onceover ledger migrate`"
+            f"the ledger is at version {version or 'none'}, this code needs {HEAD}; run `onceover ledger migrate`"
         )
 
 
 def require_migration(connection: Connection, version: str | None) -> None:
-    """Raise TerminalError where no migration leads from that version to this code's."""
+    """Raise TerminalError if no migration leads from that version to this code's."""
     if version and _OTHER_CHAIN.fullmatch(version):
-        host, port, database = whereabouts(connection)
+        host, port, database = locate_server(connection)
         raise TerminalError(
             f"the ledger at {host}:{port}/{database} is at version {version}, and no migration leads from there to "
             f"{HEAD}; keep that database, set ONCEOVER_POSTGRES to an empty one, run `onceover ledger migrate`, and "
@@ -125,10 +127,10 @@ def require_migration(connection: Connection, version: str | None) -> None:
         )
 
 
-def version_of(connection: Connection) -> str | None:
-    """The version of the ledger's schema; None where there is no ledger."""
-    known = connection.execute("SELECT to_regclass('onceover.alembic_version') IS NOT NULL AS known").fetchone()
-    if not known or not known["known"]:
+def read_version(connection: Connection) -> str | None:
+    """Return the version of the ledger's schema; None if there is no ledger."""
+    table = connection.execute("SELECT to_regclass('onceover.alembic_version') IS NOT NULL AS present").fetchone()
+    if not table or not table["present"]:
         return None
     row = connection.execute("SELECT version_num FROM onceover.alembic_version").fetchone()
     return str(row["version_num"]) if row else None

@@ -1,4 +1,4 @@
-"""Decisions about conflicts: of several contents of one ID, which one counts, because somebody said so."""
+"""Decisions about conflicts: the one content that counts where raw holds several for an ID."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from onceover.model.offsets import KafkaPartition
 def record_decision(
     connection: Connection, pipeline: str, window_start: datetime, decision: Decision, who: str, why: str
 ) -> None:
-    """Keep the decision; the window is judged again. A later one about the same ID replaces it.
+    """Record the decision, and have the window judged again. A later decision about the same ID replaces it.
 
     Raises UsageError unless an open conflict of that window names the ID with that content.
     """
     source = decision.source
     record_id = encode_id(source, decision.offset).decode()
     with connection.transaction():
-        found = connection.execute(
+        suspect = connection.execute(
             """
             SELECT s->'contents' AS contents FROM onceover.finding f,
               jsonb_array_elements(coalesce(f.evidence->'suspects', '[]')) s
@@ -30,11 +30,13 @@ def record_decision(
             """,
             [pipeline, window_start, record_id],
         ).fetchone()
-        if found is None:
+        if suspect is None:
             raise UsageError(f"no open conflict of that window names {record_id}; see `onceover explain`")
-        hashes = [content["hash"] for content in found["contents"]]
+        hashes = [content["hash"] for content in suspect["contents"]]
         if decision.kept not in hashes:
-            raise UsageError(f"{record_id} has the contents {', '.join(hashes)}, and not {decision.kept[:40]!r}")
+            raise UsageError(
+                f"{record_id} has the contents {', '.join(hashes)}; keep one of them, not {decision.kept[:40]!r}"
+            )
         connection.execute(
             """
             INSERT INTO onceover.decision
@@ -58,8 +60,8 @@ def record_decision(
         )
 
 
-def decided(connection: Connection, request_id: int) -> dict[datetime, tuple[Decision, ...]]:
-    """By window, the last decision about each ID, for the windows of a repair request."""
+def list_decisions(connection: Connection, request_id: int) -> dict[datetime, tuple[Decision, ...]]:
+    """Return by window the last decision about each ID, for the windows of a repair request."""
     rows = connection.execute(
         """
         SELECT DISTINCT ON (d.window_start, d.generation, d.kafka_partition, d.record_offset) d.window_start,
@@ -69,15 +71,17 @@ def decided(connection: Connection, request_id: int) -> dict[datetime, tuple[Dec
         """,
         [request_id],
     )
-    found: dict[datetime, tuple[Decision, ...]] = {}
+    decisions: dict[datetime, tuple[Decision, ...]] = {}
     for row in rows:
-        one = Decision(KafkaPartition(row["generation"], row["kafka_partition"]), row["record_offset"], row["kept"])
-        found[row["window_start"]] = (*found.get(row["window_start"], ()), one)
-    return found
+        decision = Decision(
+            KafkaPartition(row["generation"], row["kafka_partition"]), row["record_offset"], row["kept"]
+        )
+        decisions[row["window_start"]] = (*decisions.get(row["window_start"], ()), decision)
+    return decisions
 
 
-def decided_in(connection: Connection, decision_ids: Sequence[int]) -> tuple[Decision, ...]:
-    """The decisions that a certificate names; of several about one ID the last one holds."""
+def read_decisions(connection: Connection, decision_ids: Sequence[int]) -> tuple[Decision, ...]:
+    """Return the decisions with these IDs; of several about one record ID the last one holds."""
     rows = connection.execute(
         """
         SELECT DISTINCT ON (generation, kafka_partition, record_offset) generation, kafka_partition, record_offset, kept

@@ -8,26 +8,26 @@ from onceover.model.digest import Digest
 
 
 def digest_columns(digest: Digest) -> dict[str, int]:
-    """The digest as the columns that every table that holds one has."""
+    """Return the digest as columns."""
     return dict(zip(("records", "high1", "low1", "high2", "low2"), digest.as_tuple(), strict=True))
 
 
 def read_digest(row: Mapping[str, object], prefix: str = "") -> Digest:
-    """The digest that a row of the ledger holds."""
+    """Return the digest in a row of the ledger."""
     return Digest(*(int(str(row[prefix + name] or 0)) for name in ("records", "high1", "low1", "high2", "low2")))
 
 
 def count_columns(count: Digest | None) -> dict[str, int | None]:
-    """What a control row counts, as its columns: all NULL where nobody knows."""
+    """Return a control row's count as columns, all NULL for an unknown count."""
     return {**digest_columns(count)} if count is not None else dict.fromkeys(digest_columns(Digest()))
 
 
-def count_of(row: Mapping[str, object], prefix: str = "") -> Digest | None:
-    """What a control row says that its window's rows count; None where nobody knows."""
+def read_count(row: Mapping[str, object], prefix: str = "") -> Digest | None:
+    """Return the count in a control row, None if it is unknown."""
     return None if row[prefix + "records"] is None else read_digest(row, prefix)
 
 
-def same_digest(one: str, other: str) -> str:
-    """SQL: whether the rows under these two names hold the same digest."""
-    left, right = (", ".join(f"{row}.{column}" for column in digest_columns(Digest())) for row in (one, other))
-    return f"({left}) = ({right})"
+def compare_digests(left: str, right: str) -> str:
+    """Return SQL that is true if the rows under these two names hold the same digest."""
+    first, second = (", ".join(f"{row}.{column}" for column in digest_columns(Digest())) for row in (left, right))
+    return f"({first}) = ({second})"

@@ -1,4 +1,4 @@
-"""Who may write for a pipeline: a driver holds an epoch, by compare-and-set and heartbeat, on the database's clock."""
+"""Drivers: a pipeline's one writer holds an epoch, by compare-and-set and heartbeat, on the database's clock."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from onceover.config.endpoints import address
 from onceover.errors import BusyError, FencedError, OnceoverError
 from onceover.ledger.database import Connection, connect
 
+log = logging.getLogger(__name__)
+
 LEASE_SECONDS = 6.0
 HEARTBEAT_SECONDS = LEASE_SECONDS / 4
 
@@ -26,10 +28,10 @@ class Epoch:
     number: int
 
 
-def refuse_beside_a_living_one(connection: Connection, pipeline: str) -> None:
-    """Raise BusyError as soon as another driver's heartbeat is seen; return when none came for long enough.
+def refuse_second_driver(connection: Connection, pipeline: str) -> None:
+    """Raise BusyError as soon as another driver's heartbeat is seen; return after 1.75 heartbeats without one.
 
-    So a second driver is refused before it has started Spark. Only `acquire` decides.
+    A second driver is thus refused before it starts Spark. Only `acquire` decides.
     """
     first: datetime | None = None
     for _ in range(7):  # 1.75 heartbeats
@@ -47,13 +49,13 @@ def refuse_beside_a_living_one(connection: Connection, pipeline: str) -> None:
 
 
 def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
-    """Become the pipeline's driver; raises BusyError while another one's heartbeat is fresh.
+    """Become the pipeline's driver. Raises BusyError while another driver's heartbeat is fresh.
 
-    In the same transaction the old epochs' batches that are begun but not landed become superseded: from here on they
-    can never count. Landed ones stay landed for ever.
+    The same transaction supersedes the old epochs' batches that are begun but not landed: they can never count. Landed
+    batches stay landed for ever.
     """
     with connection.transaction():
-        # Waits for transactions under the old epoch, which hold the row FOR KEY SHARE and let heartbeats pass.
+        # Waits for transactions under the old epoch, which hold the row FOR KEY SHARE; that does not block heartbeats.
         connection.execute("SELECT 1 FROM onceover.driver WHERE pipeline = %s FOR UPDATE", [pipeline])
         row = connection.execute(
             """
@@ -84,7 +86,7 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
 
 
 def beat(connection: Connection, epoch: Epoch) -> None:
-    """Say that the driver lives; raises FencedError once another epoch stands in the ledger."""
+    """Record the driver's heartbeat. Raises FencedError once the ledger has another epoch."""
     row = connection.execute(
         """
         UPDATE onceover.driver SET heartbeat_at = clock_timestamp(),
@@ -94,11 +96,11 @@ def beat(connection: Connection, epoch: Epoch) -> None:
         [LEASE_SECONDS, epoch.pipeline, epoch.number],
     ).fetchone()
     if row is None:
-        raise fenced(epoch)
+        raise fenced_error(epoch)
 
 
 def end_epoch(connection: Connection, epoch: Epoch) -> None:
-    """Let the next driver start at once; nothing happens if the epoch is no longer ours."""
+    """Expire the driver's lease, so that the next driver can start at once. Does nothing for an old epoch."""
     connection.execute(
         "UPDATE onceover.driver SET expires_at = '-infinity' WHERE pipeline = %s AND epoch = %s",
         [epoch.pipeline, epoch.number],
@@ -106,16 +108,16 @@ def end_epoch(connection: Connection, epoch: Epoch) -> None:
 
 
 def require_epoch(connection: Connection, epoch: Epoch) -> None:
-    """Inside a transaction: hold the epoch until it ends, or raise FencedError. A takeover waits for us."""
+    """Hold the epoch until the open transaction ends; a takeover waits for that. Raises FencedError for an old one."""
     row = connection.execute(
-        "SELECT 1 AS one FROM onceover.driver WHERE pipeline = %s AND epoch = %s FOR KEY SHARE",
+        "SELECT 1 FROM onceover.driver WHERE pipeline = %s AND epoch = %s FOR KEY SHARE",
         [epoch.pipeline, epoch.number],
     ).fetchone()
     if row is None:
-        raise fenced(epoch)
+        raise fenced_error(epoch)
 
 
-def fenced(epoch: Epoch) -> FencedError:
+def fenced_error(epoch: Epoch) -> FencedError:
     return FencedError(
         f"pipeline {epoch.pipeline} was taken over: epoch {epoch.number} is no longer current; this driver stops "
         "and has changed nothing since"
@@ -130,13 +132,8 @@ def _busy(pipeline: str, holder: Mapping[str, object] | None) -> BusyError:
     )
 
 
-# A driver's heartbeat while it works, and being the driver for as long as one thing takes.
-
-log = logging.getLogger(__name__)
-
-
-class Heart:
-    """Beats in a thread of its own while the driver works; `lost` is set once another epoch is current."""
+class Heartbeat:
+    """A thread that records heartbeats while the driver works; `lost` is set once another epoch is current."""
 
     def __init__(self, address: str, epoch: Epoch) -> None:
         self._address, self._epoch = address, epoch
@@ -144,7 +141,7 @@ class Heart:
         self.lost = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
-    def __enter__(self) -> Heart:
+    def __enter__(self) -> Heartbeat:
         self._thread.start()
         return self
 
@@ -163,17 +160,17 @@ class Heart:
                 self.lost.set()
                 return
             except OnceoverError as error:
-                # A database that is away for a moment is no reason to stop; the epoch tells who may write.
+                # A short outage of the database is no reason to stop; the epoch decides who may write.
                 log.warning("heartbeat: %s", error)
                 self._stop.wait(HEARTBEAT_SECONDS)
 
 
 @contextmanager
 def as_driver(ledger: Connection, pipeline: str, owner: str) -> Iterator[Epoch]:
-    """Be the pipeline's driver within. Raises BusyError while another one's heartbeat is fresh."""
+    """Be the pipeline's driver within the block. Raises BusyError while another driver's heartbeat is fresh."""
     epoch = acquire(ledger, pipeline, owner)
     try:
-        with Heart(address("postgres"), epoch):
+        with Heartbeat(address("postgres"), epoch):
             yield epoch
     finally:
         end_epoch(ledger, epoch)

@@ -1,8 +1,8 @@
-"""Raw that is older than its pipeline keeps it: what may go, what somebody has let go, and what became of it.
+"""Expiries: raw files older than their pipeline keeps them, from the decision to the deletion.
 
-Only the pipeline's driver moves a file away, between two batches: nobody else appends, so nothing that lands goes with
-it. It is deleted a day later: until then it can be put back, should a driver that was fenced have moved it after all. A
-window goes only as it was certified; whatever touched it since keeps its raw.
+Only the pipeline's driver moves a file away, between two batches: no other process appends, so no landing is lost with
+the file. The file is deleted a day later; until then it can be put back, should a fenced driver have moved it after
+all. A window expires only as it was certified; one that changed since keeps its raw.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import same_digest
+from onceover.ledger.digest_columns import compare_digests
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.windows import lock_windows
 
 
 @dataclass(frozen=True, slots=True)
-class Expiring:
-    """One file: of a window as it was certified at `version`, or of one day of quarantine. `last_landing` and
-    `landed_at` are of what came to it last; `compacted` if its records stand in a Parquet file as well."""
+class ExpiringFile:
+    """One raw file: of a window as it was certified at `version`, or of one day of quarantine. `last_landing` and
+    `landed_at` are those of its last landing; `compacted` says that a Parquet file holds its records too."""
 
     window_start: datetime | None
     quarantine_day: date | None
@@ -33,20 +33,20 @@ class Expiring:
     compacted: bool = False
 
 
-_AT_ONCE = 2_000
+_CHUNK = 2_000
 _COLUMNS = (
-    "expiry_id, window_start, quarantine_day, version, last_landing, bytes, records, landed_at"  # those of Expiring
+    "expiry_id, window_start, quarantine_day, version, last_landing, bytes, records, landed_at"  # those of ExpiringFile
 )
-# Windows that may go: their certificate stands, and nobody holds them. Their text is there, whole.
+# CERTIFIED and FREE: certified windows with all of their text, neither claimed nor blocked.
 CERTIFIED = """
   onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version"""
 FREE = """
   w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND w.blocked_at IS NULL
     AND coalesce(w.claimed_until < clock_timestamp(), true)"""
-# Whether a Parquet file holds what window w was certified with.
+# Whether a Parquet file holds the records that window w was certified with.
 IS_COMPACTED = f"""
   EXISTS (SELECT 1 FROM onceover.compaction k
-    WHERE k.pipeline = w.pipeline AND k.window_start = w.window_start AND {same_digest("k", "c")})"""
+    WHERE k.pipeline = w.pipeline AND k.window_start = w.window_start AND {compare_digests("k", "c")})"""
 _OF_WINDOWS = f"""
   SELECT w.window_start, NULL::date AS quarantine_day, w.version, max(l.landing_id) AS last_landing,
     c.frozen_length AS bytes, c.records, max(b.landed_at) AS landed_at, {IS_COMPACTED} AS compacted
@@ -66,8 +66,8 @@ _OF_DAYS = """
   GROUP BY l.quarantine_day"""
 
 
-def list_expirable(connection: Connection, pipeline: str, older_than_ms: int) -> list[Expiring]:
-    """What nothing has come to for so long, oldest first; windows only where their certificate stands."""
+def list_expirable(connection: Connection, pipeline: str, older_than_ms: int) -> list[ExpiringFile]:
+    """Return the files without a landing for `older_than_ms`, oldest first; of windows, only certified ones."""
     rows = connection.execute(
         f"""
         SELECT * FROM ({_OF_WINDOWS} UNION ALL {_OF_DAYS}) files
@@ -76,11 +76,11 @@ def list_expirable(connection: Connection, pipeline: str, older_than_ms: int) ->
         """,
         {"pipeline": pipeline, "seconds": older_than_ms / 1000},
     )
-    return [Expiring(**row) for row in rows]
+    return [ExpiringFile(**row) for row in rows]
 
 
-def kept_back(connection: Connection, pipeline: str, older_than_ms: int) -> int:
-    """How many windows are as old and stay, because they are not certified, are held by a repair, or are blocked."""
+def count_kept_windows(connection: Connection, pipeline: str, older_than_ms: int) -> int:
+    """Count the windows as old that stay, because they are not certified, are held by a repair, or are blocked."""
     row = connection.execute(
         f"""
         SELECT count(*) AS n FROM (
@@ -95,33 +95,30 @@ def kept_back(connection: Connection, pipeline: str, older_than_ms: int) -> int:
     return int(row["n"]) if row else 0
 
 
-def mark_expired(connection: Connection, pipeline: str, files: Sequence[Expiring], who: str, why: str) -> int:
-    """Have the driver move these away, each only if it still is as it was listed; returns how many that are. Some
-    thousands at a time, each in a transaction of its own: whoever needs such a window waits for no more."""
+def mark_expired(connection: Connection, pipeline: str, files: Sequence[ExpiringFile], who: str, why: str) -> int:
+    """Mark those of these files expired that have not changed since they were listed; the driver then moves them away.
+    Returns their number. Each chunk is a transaction of its own, so that no writer waits long for a window."""
     return sum(
-        _let_go(connection, pipeline, files[at : at + _AT_ONCE], who, why) for at in range(0, len(files), _AT_ONCE)
+        _mark_chunk(connection, pipeline, files[at : at + _CHUNK], who, why) for at in range(0, len(files), _CHUNK)
     )
 
 
-def _let_go(connection: Connection, pipeline: str, files: Sequence[Expiring], who: str, why: str) -> int:
-    starts = [one.window_start for one in files if one.window_start is not None]
+def _mark_chunk(connection: Connection, pipeline: str, files: Sequence[ExpiringFile], who: str, why: str) -> int:
+    versions = {file.window_start: file.version for file in files if file.window_start is not None}
+    starts = list(versions)
     with connection.transaction():
         lock_windows(connection, pipeline, starts)
-        same = connection.execute(
+        unchanged = connection.execute(
             f"""
             SELECT w.window_start FROM {CERTIFIED}
             JOIN unnest(%(starts)s::timestamptz[], %(versions)s::bigint[]) AS listed (window_start, version)
               ON listed.window_start = w.window_start AND listed.version = w.version
             WHERE {FREE}
             """,
-            {
-                "pipeline": pipeline,
-                "starts": starts,
-                "versions": [one.version for one in files if one.window_start is not None],
-            },
+            {"pipeline": pipeline, "starts": starts, "versions": list(versions.values())},
         )
-        still = {row["window_start"] for row in same} | {None}
-        going = [one for one in files if one.window_start in still]
+        kept = {row["window_start"] for row in unchanged} | {None}
+        expiring = [file for file in files if file.window_start in kept]
         cursor = connection.cursor()
         cursor.executemany(
             """
@@ -131,10 +128,10 @@ def _let_go(connection: Connection, pipeline: str, files: Sequence[Expiring], wh
             [
                 (pipeline, x.window_start, x.quarantine_day, x.version, x.last_landing, x.bytes, x.records,
                  x.landed_at, who, why)
-                for x in going
+                for x in expiring
             ],
         )  # fmt: skip
-        # Where a Parquet file holds the same records, it stands in for the text, and nothing has expired.
+        # A Parquet file with the same records replaces the text: then the window has not expired.
         connection.execute(
             f"""
             UPDATE onceover."window" w SET compaction_id = f.compaction_id,
@@ -142,26 +139,26 @@ def _let_go(connection: Connection, pipeline: str, files: Sequence[Expiring], wh
             FROM (
               SELECT w.window_start, k.compaction_id FROM {CERTIFIED}
               LEFT JOIN onceover.compaction k ON k.pipeline = w.pipeline AND k.window_start = w.window_start
-                AND {same_digest("k", "c")}
+                AND {compare_digests("k", "c")}
               WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(starts)s)) f
             WHERE w.pipeline = %(pipeline)s AND w.window_start = f.window_start
             """,
-            {"pipeline": pipeline, "starts": [one.window_start for one in going if one.window_start is not None]},
+            {"pipeline": pipeline, "starts": [file.window_start for file in expiring if file.window_start]},
         )
     return cursor.rowcount
 
 
-def list_files_to_move(connection: Connection, pipeline: str, most: int) -> list[Expiring]:
-    """The first files that are to be moved away and are not yet."""
+def list_files_to_move(connection: Connection, pipeline: str, most: int) -> list[ExpiringFile]:
+    """Return the first files that are still to be moved away."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM onceover.expiry WHERE pipeline = %s AND state = 'wanted' ORDER BY expiry_id LIMIT %s",
         [pipeline, most],
     )
-    return [Expiring(**row) for row in rows]
+    return [ExpiringFile(**row) for row in rows]
 
 
-def moved_a_day_ago(connection: Connection, pipeline: str, most: int) -> list[Expiring]:
-    """The first files that were moved away and are to be deleted now."""
+def list_files_to_delete(connection: Connection, pipeline: str, most: int) -> list[ExpiringFile]:
+    """Return the first files that were moved away more than a day ago and are not yet deleted."""
     rows = connection.execute(
         f"""
         SELECT {_COLUMNS} FROM onceover.expiry WHERE pipeline = %s AND state = 'moved'
@@ -169,39 +166,39 @@ def moved_a_day_ago(connection: Connection, pipeline: str, most: int) -> list[Ex
         """,
         [pipeline, most],
     )
-    return [Expiring(**row) for row in rows]
+    return [ExpiringFile(**row) for row in rows]
 
 
-def is_touched(connection: Connection, pipeline: str, one: Expiring) -> bool:
-    """Whether something has come to it since it was let go."""
-    if one.window_start is not None:
+def is_touched(connection: Connection, pipeline: str, file: ExpiringFile) -> bool:
+    """Return whether the file's window or day has changed since it expired."""
+    if file.window_start is not None:
         row = connection.execute(
             'SELECT version <> %s AS touched FROM onceover."window" WHERE pipeline = %s AND window_start = %s',
-            [one.version, pipeline, one.window_start],
+            [file.version, pipeline, file.window_start],
         ).fetchone()
     else:
         row = connection.execute(
             "SELECT max(landing_id) > %s AS touched FROM onceover.landing WHERE pipeline = %s AND quarantine_day = %s",
-            [one.last_landing, pipeline, one.quarantine_day],
+            [file.last_landing, pipeline, file.quarantine_day],
         ).fetchone()
     return bool(row and row["touched"])
 
 
-def dropped(connection: Connection, epoch: Epoch, one: Expiring) -> None:
-    """Its raw stays after all, and the window is judged again."""
+def mark_dropped(connection: Connection, epoch: Epoch, file: ExpiringFile) -> None:
+    """Record that the file is kept after all, and have its window judged again."""
     with connection.transaction():
-        _note(connection, epoch, one.expiry_id, "state = 'dropped', finished_at = clock_timestamp()")
+        _update(connection, epoch, file.expiry_id, "state = 'dropped', finished_at = clock_timestamp()")
         connection.execute(
             'UPDATE onceover."window" SET expired_at = NULL, compaction_id = NULL '
             "WHERE pipeline = %s AND window_start = %s",
-            [epoch.pipeline, one.window_start],
+            [epoch.pipeline, file.window_start],
         )
 
 
-def moved(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
-    """Its file is out of the way."""
+def mark_moved(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
+    """Record that the file was moved away."""
     with connection.transaction():
-        _note(connection, epoch, expiry_id, "state = 'moved', moved_at = clock_timestamp()")
+        _update(connection, epoch, expiry_id, "state = 'moved', moved_at = clock_timestamp()")
         connection.execute(
             """
             UPDATE onceover."window" w SET last_let_go = e.last_landing, let_go_certificate = (
@@ -214,37 +211,37 @@ def moved(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
         )
 
 
-def deleted(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
-    """Its file is gone."""
-    _note(connection, epoch, expiry_id, "state = 'deleted', finished_at = clock_timestamp()")
+def mark_deleted(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
+    """Record that the file was deleted."""
+    _update(connection, epoch, expiry_id, "state = 'deleted', finished_at = clock_timestamp()")
 
 
-def _note(connection: Connection, epoch: Epoch, expiry_id: int, change: str) -> None:
+def _update(connection: Connection, epoch: Epoch, expiry_id: int, change: str) -> None:
     with connection.transaction():
         require_epoch(connection, epoch)
         connection.execute(f"UPDATE onceover.expiry SET {change} WHERE expiry_id = %s", [expiry_id])
 
 
-def left(connection: Connection, pipeline: str) -> int:
-    """How many files are still to be moved away."""
+def count_files_to_move(connection: Connection, pipeline: str) -> int:
+    """Count the files that are still to be moved away."""
     row = connection.execute(
         "SELECT count(*) AS n FROM onceover.expiry WHERE pipeline = %s AND state = 'wanted'", [pipeline]
     ).fetchone()
     return int(row["n"]) if row else 0
 
 
-def all_expired(connection: Connection, pipeline: str, start: datetime, end: datetime) -> bool:
-    """Whether there are windows in the range, and raw of every one of them is gone or about to go."""
+def is_range_expired(connection: Connection, pipeline: str, start: datetime, end: datetime) -> bool:
+    """Return whether the range has windows, and all of them have expired."""
     row = connection.execute(
-        'SELECT bool_and(expired_at IS NOT NULL) AS gone FROM onceover."window" '
+        'SELECT bool_and(expired_at IS NOT NULL) AS expired FROM onceover."window" '
         "WHERE pipeline = %s AND window_start >= %s AND window_start < %s",
         [pipeline, start, end],
     ).fetchone()
-    return bool(row and row["gone"])
+    return bool(row and row["expired"])
 
 
-def expired(connection: Connection, pipeline: str) -> tuple[frozenset[datetime], frozenset[date]]:
-    """Windows, by their starts, and days of quarantine whose raw is gone or about to go."""
+def list_expired(connection: Connection, pipeline: str) -> tuple[frozenset[datetime], frozenset[date]]:
+    """Return the expired windows, by their starts, and the expired days of quarantine."""
     windows = connection.execute(
         'SELECT window_start FROM onceover."window" WHERE pipeline = %s AND expired_at IS NOT NULL', [pipeline]
     )

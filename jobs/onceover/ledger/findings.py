@@ -1,4 +1,4 @@
-"""Findings as the ledger keeps them: open until they are resolved, one of a kind per window."""
+"""Findings in the ledger: open until they are resolved, one of a kind per window."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onceover.model.finding import Finding
 
 
 def note_finding(connection: Connection, pipeline: str, window_start: datetime | None, finding: Finding) -> None:
-    """Write one finding down, or that it is still there."""
+    """Record a finding, or refresh the open one of its kind."""
     connection.execute(
         """
         INSERT INTO onceover.finding (pipeline, window_start, kind, evidence) VALUES (%s, %s, %s, %s)
@@ -26,7 +26,7 @@ def note_finding(connection: Connection, pipeline: str, window_start: datetime |
 def record_findings(
     connection: Connection, pipeline: str, window_start: datetime | None, findings: Iterable[Finding]
 ) -> None:
-    """Note what was found, and end what is no longer there."""
+    """Record these findings, and resolve the window's others."""
     kinds = []
     for finding in findings:
         kinds.append(str(finding.kind))
@@ -41,7 +41,7 @@ def record_findings(
 
 
 def resolve_findings(connection: Connection, pipeline: str, window_start: datetime, how: str) -> None:
-    """End all findings about a window."""
+    """Resolve all findings about a window."""
     connection.execute(
         "UPDATE onceover.finding SET resolved_at = now(), resolution = %s "
         "WHERE pipeline = %s AND window_start = %s AND resolved_at IS NULL",

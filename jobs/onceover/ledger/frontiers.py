@@ -1,4 +1,4 @@
-"""What the ledger knows of each Kafka partition: origin, frontier, reach, and with them the pipeline's watermark."""
+"""Kafka partitions in the ledger: origin, frontier and reach of each, and from them the pipeline's watermark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onceover.model.batch_plan import Start
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import PartitionProgress, watermark
 
-# What is known of a pipeline's offsets: ranges of landed batches, and those that somebody accepted as lost.
+# The settled offset ranges of a pipeline: those of landed batches, and accepted losses.
 _SETTLED = """
   SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.max_event_time
   FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
@@ -28,12 +28,12 @@ def register_kafka_partitions(
     starts: Mapping[KafkaPartition, Start],
     ends: Mapping[KafkaPartition, int],
 ) -> None:
-    """Note each Kafka partition when it is first seen, its log's end, and since when it has been caught up: its
-    frontier at the end, with nothing missing before.
+    """Record each Kafka partition, its log's end, and since when it has been caught up: its frontier at the end, with
+    nothing missing before.
 
-    `starts` are where reading goes on. Accounting begins at the first one's origin; what lies between the frontier and
-    a start is a hole from now on, whether or not anything is read after it. A log that ends before the stored offset
-    is a finding until it reaches there again.
+    Reading continues at `starts`. Accounting begins at the first start's origin; offsets between the frontier and a
+    start are a hole from now on, whether or not a batch follows. A log that ends before the stored offset is a finding
+    until it reaches that offset again.
     """
     with connection.transaction():
         require_epoch(connection, epoch)
@@ -67,9 +67,9 @@ def register_kafka_partitions(
             )
 
 
-def retire(connection: Connection, epoch: Epoch, living: str) -> None:
-    """The topic was created anew as generation `living`: what was not read of its earlier ones is a hole for ever, and
-    where their logs were cut matters no more."""
+def retire_generations(connection: Connection, epoch: Epoch, living: str) -> None:
+    """Retire all generations of the topic but `living`, after the topic was recreated: their unread offsets are holes
+    for ever, and their truncations no longer matter."""
     with connection.transaction():
         require_epoch(connection, epoch)
         connection.execute(
@@ -80,7 +80,7 @@ def retire(connection: Connection, epoch: Epoch, living: str) -> None:
 
 
 def read_holes(connection: Connection, pipeline: str) -> list[OffsetRange]:
-    """What is missing between each frontier and its reach, neither landed nor accepted as lost."""
+    """Return the holes between each frontier and its reach: offsets neither landed nor accepted as lost."""
     rows = connection.execute(
         f"""
         SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) AS end_offset FROM (
@@ -107,10 +107,10 @@ def advance_watermark(
     idle_after: timedelta,
     seen_ago: timedelta = timedelta(0),
 ) -> tuple[datetime | None, bool]:
-    """Judge the watermark anew and keep it; it never moves back. Returns it, and whether every window is closed.
+    """Advance the watermark, which never moves back. Returns the watermark, and whether every window is closed.
 
-    A hole holds it back, in an earlier generation too: nobody knows the event times of what is missing. Ends of logs
-    were read `seen_ago`: up to then, and no longer, a Kafka partition is known to have been quiet.
+    A hole holds the watermark back, in an earlier generation too: the event times of missing records are unknown. The
+    ends of the logs were read `seen_ago`: a Kafka partition is known to have been quiet until then, and no longer.
     """
     with connection.transaction():
         require_epoch(connection, epoch)
@@ -135,7 +135,7 @@ def advance_watermark(
 
 
 def read_progress(connection: Connection, pipeline: str, generation: str) -> Mapping[KafkaPartition, tuple[int, int]]:
-    """Frontier and reach of each known Kafka partition of that generation."""
+    """Return frontier and reach of each registered Kafka partition of that generation."""
     rows = connection.execute(
         "SELECT kafka_partition, frontier, reach FROM onceover.kafka_partition WHERE pipeline = %s AND generation = %s",
         [pipeline, generation],
@@ -143,8 +143,8 @@ def read_progress(connection: Connection, pipeline: str, generation: str) -> Map
     return {KafkaPartition(generation, r["kafka_partition"]): (r["frontier"], r["reach"]) for r in rows}
 
 
-def committed_offsets(connection: Connection, pipeline: str, generation: str) -> dict[int, int]:
-    """Per Kafka partition the largest offset that a committed batch ended at, or where accounting started."""
+def read_committed_offsets(connection: Connection, pipeline: str, generation: str) -> dict[int, int]:
+    """Return per Kafka partition the largest end of a committed batch, or the origin if that is larger."""
     rows = connection.execute(
         """
         SELECT k.kafka_partition, greatest(k.origin, (
@@ -158,8 +158,8 @@ def committed_offsets(connection: Connection, pipeline: str, generation: str) ->
     return {row["kafka_partition"]: row["committed"] for row in rows}
 
 
-def generations(connection: Connection, pipeline: str) -> list[str]:
-    """The incarnations of its topic that the pipeline has read from."""
+def list_generations(connection: Connection, pipeline: str) -> list[str]:
+    """Return the generations of its topic that the pipeline has read from."""
     rows = connection.execute(
         "SELECT DISTINCT generation FROM onceover.kafka_partition WHERE pipeline = %s ORDER BY 1", [pipeline]
     )
@@ -191,11 +191,11 @@ ORDER BY 1, 2, 3
 )
 
 
-def accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRange]:
-    """The offset ranges of all landed batches, joined where they touch.
+def read_accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRange]:
+    """Return the offset ranges of all landed batches, joined where they touch.
 
-    The frontier has moved from the origin over nothing but landed batches and accepted losses: so only the batches
-    beyond it, below the origin and across losses are read, and not a year of them.
+    Only landed batches and accepted losses lie between origin and frontier. So the query reads only the batches beyond
+    the frontier, below the origin and across losses, not a year of them.
     """
     rows = connection.execute(_ACCOUNTED, {"pipeline": pipeline}).fetchall()
     return [
@@ -205,8 +205,8 @@ def accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRange]:
 
 
 def advance(connection: Connection, pipeline: str, landed: OffsetRange) -> None:
-    """Move reach, and the frontier over every range that now joins it, landed or accepted as lost; event times count
-    only up to there."""
+    """Advance reach to the end of `landed`, and the frontier over every range that now joins it, landed or accepted as
+    lost; event times count only up to the frontier."""
     key = {"pipeline": pipeline, "generation": landed.source.generation, "partition": landed.source.kafka_partition}
     row = connection.execute(
         """

@@ -1,4 +1,4 @@
-"""Step 4 of a batch: add its rows to the aggregates and to the control rows, in one transaction."""
+"""Increments, step 4 of a batch: its rows are added to aggregates and control rows in one transaction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onceover.model.batch import Increment
 
 
 def stage_name(batch_id: int) -> str:
-    """The stage that holds a batch's rows."""
+    """Return the name of the stage that holds a batch's rows."""
     return f"batch:{batch_id}"
 
 
@@ -23,7 +23,7 @@ def increment(
 ) -> None:
     """Add the batch's staged rows, its count and digest to each window it touches, and bump the windows' versions.
 
-    A replayed batch adds again: the aggregates are at-least-once, and the control row says how much they count.
+    A replayed batch adds its rows again: the aggregates are at-least-once, and the control row says what they count.
     """
     ordered = sorted(increments, key=lambda i: i.window_start)
     with connection.transaction():
@@ -37,7 +37,7 @@ def increment(
             [epoch.pipeline, [i.window_start for i in ordered], [i.window_end for i in ordered]],
         ).fetchall()
         lock_windows(connection, epoch.pipeline, [i.window_start for i in ordered])
-        _doubt(connection, epoch.pipeline, table.with_rows(connection, [row["window_start"] for row in fresh]))
+        _mark_unknown(connection, epoch.pipeline, table.find_filled(connection, [row["window_start"] for row in fresh]))
         table.increment(connection, stage_name(batch_id))
         connection.cursor().executemany(
             """
@@ -50,9 +50,9 @@ def increment(
         table.unstage(connection, stage_name(batch_id))
 
 
-def _doubt(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> None:
-    """The ledger has just heard of these windows, and there are rows of them: of before it was lost. Nobody knows what
-    those count, and what is added to that stays unknown, so the window is rebuilt from raw."""
+def _mark_unknown(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> None:
+    """Set the counts of these windows to unknown. The windows are new to the ledger but have rows, of before the ledger
+    was lost: an unknown count stays unknown after every increment, so the windows are rebuilt from raw."""
     if starts:
         connection.execute(
             'UPDATE onceover."window" SET records = NULL, high1 = NULL, low1 = NULL, high2 = NULL, low2 = NULL '

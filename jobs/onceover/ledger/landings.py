@@ -1,4 +1,4 @@
-"""Landings with what a proof needs of them: their digests, their batches' offset ranges, and what was released."""
+"""Landings with the evidence of a proof: their digests, their batches' offset ranges, and their releases."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_digest
-from onceover.ledger.releases import releases
+from onceover.ledger.releases import read_releases
 from onceover.model.claim import LandingOf
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
-def landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping[int, LandingOf]:
-    """These landings by ID, in ascending order."""
+def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping[int, LandingOf]:
+    """Return these landings by ID, in ascending order."""
     rows = connection.execute(
         """
         SELECT l.landing_id, l.batch_id, p.generation, p.kafka_partition, r.start_offset, r.end_offset, p.records,
@@ -25,18 +25,18 @@ def landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping[int,
         """,
         [list(landing_ids)],
     ).fetchall()
-    released = releases(connection, {row["batch_id"] for row in rows if row["start_offset"] is None})
+    released = read_releases(connection, {row["batch_id"] for row in rows if row["start_offset"] is None})
     parts: dict[int, list[tuple[OffsetRange, Digest]]] = {}
     for row in rows:
         source = KafkaPartition(row["generation"], row["kafka_partition"])
         if row["start_offset"] is None:
-            taken = [piece for piece in released[row["batch_id"]].ranges if piece.source == source]
-            offsets = OffsetRange(source, min(r.start for r in taken), max(r.end for r in taken))
+            ranges = [piece for piece in released[row["batch_id"]].ranges if piece.source == source]
+            offsets = OffsetRange(source, min(r.start for r in ranges), max(r.end for r in ranges))
         else:
             offsets = OffsetRange(source, row["start_offset"], row["end_offset"])
         parts.setdefault(row["landing_id"], []).append((offsets, read_digest(row)))
     batch = {row["landing_id"]: row["batch_id"] for row in rows}
     return {
-        landing_id: LandingOf(landing_id, tuple(found), released.get(batch[landing_id]))
-        for landing_id, found in parts.items()
+        landing_id: LandingOf(landing_id, tuple(pieces), released.get(batch[landing_id]))
+        for landing_id, pieces in parts.items()
     }

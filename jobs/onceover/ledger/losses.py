@@ -1,4 +1,4 @@
-"""Losses that somebody accepted: offsets that no log holds any more, and the windows whose certificates say so."""
+"""Accepted losses: offsets that no log holds any more, and the windows whose certificates name them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from onceover.model.offsets import OffsetRange
 def record_loss(
     connection: Connection, pipeline: str, lost: OffsetRange, start: datetime, end: datetime, who: str, why: str
 ) -> list[datetime]:
-    """Write the loss down, move the frontier over it, and reopen the windows in `[start, end)`: all in one
-    transaction. Returns the windows."""
+    """Record the loss, advance the frontier over it, and reopen the windows in `[start, end)`, in one transaction.
+    Returns those windows."""
     with connection.transaction():
         connection.execute(
             """
@@ -37,8 +37,8 @@ def record_loss(
     return sorted(row["window_start"] for row in rows)
 
 
-def neighbours(connection: Connection, pipeline: str, gap: OffsetRange, most: int) -> list[datetime]:
-    """Windows that the landed batches next to a gap landed records of its Kafka partition in, at most so many."""
+def list_neighbours(connection: Connection, pipeline: str, gap: OffsetRange, most: int) -> list[datetime]:
+    """Return at most `most` windows in which the landed batches next to a gap landed records of its Kafka partition."""
     rows = connection.execute(
         """
         WITH beside AS (

@@ -1,4 +1,4 @@
-"""Brings the ledger's schema to this code's version. Importing this costs a second, which a query need not pay."""
+"""The migration of the ledger's schema, apart from `database` because importing Alembic takes a second."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine, text
 
-from onceover.ledger.database import HEAD, connect, require_migration, version_of
+from onceover.ledger.database import HEAD, connect, read_version, require_migration
 
 _LOCK = 0x6F6E6365  # any constant: an advisory lock's name, so that two first starts do not race
 
 
 def upgrade_schema(address: str) -> None:
-    """Bring the ledger's schema to this code's version; run twice or by two at once, it happens once.
+    """Bring the ledger's schema to this code's version, once even if two processes start together.
 
-    Raises TerminalError, and writes nothing, where no migration leads from the version that is there to this code's.
+    Raises TerminalError, and writes nothing, if no migration leads from the ledger's version to this code's.
     """
     # Under the lock alone: `CREATE SCHEMA IF NOT EXISTS` of two at once collides in the catalogue.
     with connect(address, "onceover migrate") as connection, connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-        found = version_of(connection)
-        if found == HEAD:
+        version = read_version(connection)
+        if version == HEAD:
             return
-        require_migration(connection, found)
+        require_migration(connection, version)
         connection.execute("CREATE SCHEMA IF NOT EXISTS onceover")
     engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(address))
     config = Config()

@@ -1,4 +1,4 @@
-"""What people ask the ledger: lists of windows, everything about one, and how much a repair would read."""
+"""Queries of the ledger for its users: lists of windows, all about one window, and the lines a repair would read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 
 class WindowState(StrEnum):
-    """Where a window stands. Each window is in exactly one."""
+    """The state of a window; each window has exactly one."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -35,7 +35,7 @@ STATE = """
     ELSE 'closed' END"""
 
 
-# Until when Kafka still holds every record of a window, by its topic's retention; NULL: for ever, or nobody knows.
+# Until when Kafka still holds every record of a window, by its topic's retention; NULL: for ever, or unknown.
 LOG_UNTIL = """
   (SELECT min(r.oldest_record) + p.log_retention FROM onceover.landing l
     JOIN onceover.landing_part lp USING (landing_id)
@@ -51,7 +51,7 @@ def list_windows(
     start: datetime | None = None,
     end: datetime | None = None,
 ) -> list[Mapping[str, object]]:
-    """Windows in order, each with its state, records counted, certificate's basis and open findings."""
+    """Return windows in order, each with its state, counted records, certificate's basis and open findings."""
     return list(
         connection.execute(
             f"""
@@ -73,9 +73,9 @@ def list_windows(
     )
 
 
-def first_to_leave_the_log(connection: Connection, pipeline: str) -> Mapping[str, Any] | None:
-    """Of the windows that are not certified, the one whose records Kafka drops first, by the retention that ingest saw
-    last: `window_start`, `log_until`, `log_retention`, `now`. None if there is none, or they stay for ever."""
+def find_next_log_expiry(connection: Connection, pipeline: str) -> Mapping[str, Any] | None:
+    """Return the uncertified window whose records Kafka drops first, by the retention that ingest saw last:
+    `window_start`, `log_until`, `log_retention`, `now`. None if there is none, or Kafka keeps them for ever."""
     return connection.execute(
         f"""
         SELECT *, clock_timestamp() AS now FROM (
@@ -89,12 +89,12 @@ def first_to_leave_the_log(connection: Connection, pipeline: str) -> Mapping[str
     ).fetchone()
 
 
-def explain(connection: Connection, pipeline: str, window_start: datetime) -> Mapping[str, object]:
-    """All that the ledger holds about one window: state, landings, findings, repairs, certificates, newest last."""
+def read_window(connection: Connection, pipeline: str, window_start: datetime) -> Mapping[str, object]:
+    """Return all about one window: state, landings, findings, repairs, certificates, losses, newest last."""
     key = {"pipeline": pipeline, "start": window_start}
-    this = list_windows(connection, pipeline, None, window_start, window_start + timedelta(microseconds=1))
+    windows = list_windows(connection, pipeline, None, window_start, window_start + timedelta(microseconds=1))
     return {
-        "window": this[0] if this else None,
+        "window": windows[0] if windows else None,
         "landings": list(
             connection.execute(
                 """
@@ -155,16 +155,16 @@ def explain(connection: Connection, pipeline: str, window_start: datetime) -> Ma
     }
 
 
-def last_end(connection: Connection, pipeline: str) -> datetime | None:
-    """The end of the pipeline's last window, None if it has none."""
+def read_last_end(connection: Connection, pipeline: str) -> datetime | None:
+    """Return the end of the pipeline's last window, None without windows."""
     row = connection.execute(
         'SELECT max(window_end) AS last FROM onceover."window" WHERE pipeline = %s', [pipeline]
     ).fetchone()
     return row["last"] if row else None
 
 
-def landed_lines(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, int]:
-    """How many lines the landings put into each window's file."""
+def count_landed_lines(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, int]:
+    """Count the lines that landings put into each window's file."""
     rows = connection.execute(
         "SELECT window_start, sum(records)::bigint AS lines FROM onceover.landing "
         "WHERE pipeline = %s AND window_start = ANY(%s) GROUP BY 1",
@@ -173,9 +173,11 @@ def landed_lines(connection: Connection, pipeline: str, starts: Sequence[datetim
     return {row["window_start"]: row["lines"] for row in rows}
 
 
-def distinct_records(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, int | None]:
-    """How many distinct records the landings hold, where that follows from their offset ranges: a landing whose ranges
-    lie within earlier ones adds nothing, one that overlaps them only in part leaves it open (None)."""
+def count_distinct_records(
+    connection: Connection, pipeline: str, starts: Sequence[datetime]
+) -> dict[datetime, int | None]:
+    """Count the distinct records in each window's landings, as far as their offset ranges show: a landing whose ranges
+    lie within earlier ones adds nothing; one that overlaps them only in part makes the count unknown (None)."""
     rows = connection.execute(
         """
         SELECT l.window_start, l.landing_id, p.generation, p.kafka_partition, r.start_offset, r.end_offset, p.records
@@ -191,15 +193,15 @@ def distinct_records(connection: Connection, pipeline: str, starts: Sequence[dat
     for row in rows:
         start = row["window_start"]
         so_far = total.setdefault(start, 0)
-        if row["start_offset"] is None:  # released: of IDs that no other landing counts
+        if row["start_offset"] is None:  # released: IDs that no other landing counts
             total[start] = None if so_far is None else so_far + row["records"]
             continue
         source = KafkaPartition(row["generation"], row["kafka_partition"])
         offsets = OffsetRange(source, row["start_offset"], row["end_offset"])
-        known = held.get(start, ())
-        within = any(k.source == source and k.start <= offsets.start and offsets.end <= k.end for k in known)
+        earlier = held.get(start, ())
+        within = any(k.source == source and k.start <= offsets.start and offsets.end <= k.end for k in earlier)
         if not within:
-            partly = any(offsets.overlaps(k) for k in known)
+            partly = any(offsets.overlaps(k) for k in earlier)
             total[start] = None if so_far is None or partly else so_far + row["records"]
-        held[start] = coalesce((*known, offsets))
+        held[start] = coalesce((*earlier, offsets))
     return total

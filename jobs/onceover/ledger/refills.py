@@ -1,7 +1,7 @@
-"""Refills: offset ranges that are to be read again from Kafka, because nothing is known of them and the log has them.
+"""Refills: offset ranges to read again from Kafka, because they never landed and the log still has them.
 
-Whoever is the pipeline's driver carries them out: ingest if it runs, else the repair, for one window file has one
-writer. `onceover.ledger.batches.land` marks them landed, in the transaction in which they begin to count.
+The pipeline's driver carries them out: ingest if it runs, else the repair, for one window file has one writer.
+`onceover.ledger.batches.land_batch` marks them landed, in the transaction in which they begin to count.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from onceover.ledger.database import Connection
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
-def want(connection: Connection, pipeline: str, request_id: int, ranges: Iterable[OffsetRange]) -> None:
-    """Ask for these ranges, on a repair request's account; one that is asked for already goes over to it."""
+def record_refills(connection: Connection, pipeline: str, request_id: int, ranges: Iterable[OffsetRange]) -> None:
+    """Record these ranges as refills of a repair request; an open refill of the same start moves to that request."""
     connection.cursor().executemany(
         """
         INSERT INTO onceover.refill (pipeline, generation, kafka_partition, start_offset, end_offset, request_id)
@@ -27,7 +27,7 @@ def want(connection: Connection, pipeline: str, request_id: int, ranges: Iterabl
 
 
 def list_wanted(connection: Connection, pipeline: str, request_id: int | None = None) -> tuple[OffsetRange, ...]:
-    """What is still to be read again, in order; of one request, where one is given."""
+    """Return the ranges still to be read again, in order; of one request, if given."""
     rows = connection.execute(
         """
         SELECT generation, kafka_partition, start_offset, end_offset FROM onceover.refill
@@ -41,8 +41,8 @@ def list_wanted(connection: Connection, pipeline: str, request_id: int | None = 
     )
 
 
-def refuse(connection: Connection, pipeline: str, ranges: Sequence[OffsetRange], why: str) -> None:
-    """Give these up: the log does not hold them any more. The hole stays, and is judged anew."""
+def refuse_refills(connection: Connection, pipeline: str, ranges: Sequence[OffsetRange], why: str) -> None:
+    """Refuse these refills: the log no longer holds them. The hole stays, and is judged again."""
     connection.cursor().executemany(
         """
         UPDATE onceover.refill SET state = 'refused', reason = %s, finished_at = clock_timestamp()
@@ -53,7 +53,7 @@ def refuse(connection: Connection, pipeline: str, ranges: Sequence[OffsetRange],
 
 
 def mark_landed(connection: Connection, pipeline: str, batch_id: int) -> None:
-    """Inside the transaction in which the batch lands: what lies in its ranges is no longer wanted."""
+    """Mark the refills within the batch's ranges landed, inside the transaction in which the batch lands."""
     connection.execute(
         """
         UPDATE onceover.refill f SET state = 'landed', batch_id = %(batch)s, finished_at = clock_timestamp()
@@ -66,8 +66,8 @@ def mark_landed(connection: Connection, pipeline: str, batch_id: int) -> None:
     )
 
 
-def closed_windows(connection: Connection, pipeline: str, request_id: int) -> list[datetime]:
-    """Starts of the closed windows that a request's refills landed in."""
+def list_refilled_windows(connection: Connection, pipeline: str, request_id: int) -> list[datetime]:
+    """Return the starts of the closed windows in which a request's refills landed."""
     rows = connection.execute(
         """
         SELECT DISTINCT l.window_start FROM onceover.refill f JOIN onceover.landing l USING (batch_id)

@@ -1,8 +1,8 @@
 """Releases: batches that landed records out of quarantine, because a later contract has a place for them.
 
-A release reads no offsets, so nothing that is asked of offsets (frontiers, holes, what is accounted) knows of it. The
-IDs that it took are its own from then on: whoever reads their offsets again, for whatever reason, finds them
-unparseable as before, by the contract that they had, and quarantines them once more.
+A release reads no offsets, so frontiers, holes and accounted ranges ignore it. Its IDs count by this release alone:
+a batch that reads their offsets again finds the records unparseable, by the contract that they had, and quarantines
+them once more.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from onceover.model.claim import Release
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
-def releases(connection: Connection, batch_ids: Collection[int]) -> dict[int, Release]:
-    """Those of these batches that are releases."""
-    return _releases(connection, "b.batch_id = ANY(%s)", [list(batch_ids)]) if batch_ids else {}
+def read_releases(connection: Connection, batch_ids: Collection[int]) -> dict[int, Release]:
+    """Return those of these batches that are releases."""
+    return _read_releases(connection, "b.batch_id = ANY(%s)", [list(batch_ids)]) if batch_ids else {}
 
 
-def releases_of(connection: Connection, pipeline: str, generation: str | None = None) -> tuple[Release, ...]:
-    """All releases of the pipeline, or what they took of one generation."""
-    which = "b.pipeline = %s AND (%s::text IS NULL OR r.generation = %s)"
-    return tuple(_releases(connection, which, [pipeline, generation, generation]).values())
+def list_releases(connection: Connection, pipeline: str, generation: str | None = None) -> tuple[Release, ...]:
+    """Return all releases of the pipeline, or their IDs of one generation."""
+    condition = "b.pipeline = %s AND (%s::text IS NULL OR r.generation = %s)"
+    return tuple(_read_releases(connection, condition, [pipeline, generation, generation]).values())
 
 
 def land_release(
@@ -39,10 +39,10 @@ def land_release(
     who: str,
     why: str,
 ) -> None:
-    """As `batches.land`, for a batch that took exactly `ids` out of quarantine. Raises LandingMismatchError where not
-    each of them has landed in a window, FencedError where one was released before."""
+    """Land a batch that took exactly `ids` out of quarantine. Raises as `land_batch`, LandingMismatchError also if not
+    every ID landed in a window, FencedError also if an ID was released before."""
     ids = tuple(ids)
-    landed = sum(one.digest.records for one in landings if one.window_start is not None)
+    landed = sum(landing.digest.records for landing in landings if landing.window_start is not None)
     if landed != sum(map(len, ids)):
         raise LandingMismatchError(f"{landed} of {sum(map(len, ids))} records landed in windows; nothing counts")
     with connection.transaction():
@@ -68,11 +68,11 @@ def land_release(
             raise FencedError(f"batch {twice['batch_id']} has released some of these records; nothing landed")
 
 
-def _releases(connection: Connection, which: str, values: Sequence[object]) -> dict[int, Release]:
+def _read_releases(connection: Connection, condition: str, values: Sequence[object]) -> dict[int, Release]:
     rows = connection.execute(
         f"""
         SELECT b.batch_id, b.contract_version, r.generation, r.kafka_partition, r.start_offset, r.end_offset
-        FROM onceover.released r JOIN onceover.batch b USING (batch_id) WHERE {which} ORDER BY 1, 3, 4, 5
+        FROM onceover.released r JOIN onceover.batch b USING (batch_id) WHERE {condition} ORDER BY 1, 3, 4, 5
         """,
         values,
     ).fetchall()
@@ -81,4 +81,4 @@ def _releases(connection: Connection, which: str, values: Sequence[object]) -> d
         source = KafkaPartition(row["generation"], row["kafka_partition"])
         ranges.setdefault(row["batch_id"], []).append(OffsetRange(source, row["start_offset"], row["end_offset"]))
     versions: Mapping[int, int] = {row["batch_id"]: row["contract_version"] for row in rows}
-    return {batch_id: Release(batch_id, versions[batch_id], tuple(found)) for batch_id, found in ranges.items()}
+    return {batch_id: Release(batch_id, versions[batch_id], tuple(pieces)) for batch_id, pieces in ranges.items()}

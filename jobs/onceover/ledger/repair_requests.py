@@ -1,4 +1,4 @@
-"""Repair requests: who wants which windows repaired, and the claims under which one repairer works on them."""
+"""Repair requests, and the claims under which one repair works on their windows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from uuid import uuid4
 from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
-from onceover.ledger.compactions import COMPACTED_COLUMNS, compacted_of
+from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.decisions import decided
+from onceover.ledger.decisions import list_decisions
 from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.findings import record_findings
-from onceover.ledger.frontiers import accounted
-from onceover.ledger.landings import landings
+from onceover.ledger.frontiers import read_accounted
+from onceover.ledger.landings import read_landings
 from onceover.ledger.queries import LOG_UNTIL
 from onceover.ledger.windows import lock_windows
 from onceover.model.claim import CLAIM_SECONDS, Claimed
@@ -27,28 +27,28 @@ from onceover.model.offsets import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """Who wants which windows repaired, and why."""
+class RepairRequest:
+    """A request to repair these windows, with its author and reason."""
 
     request_id: int
     pipeline: str
     who: str
     why: str
     window_starts: tuple[datetime, ...]
-    run: str  # of one process: a request may be run again while an earlier run of it is not dead yet
+    run: str  # differs per process: a request may be run again before an earlier run has died
 
     @property
     def stage(self) -> str:
-        """Where this run's rows are staged; no other run's are."""
+        """The stage of this run's rows, and of no other run's."""
         return f"request:{self.request_id}:{self.run}"
 
     @property
     def owner(self) -> str:
-        """Who holds the claims: a later run of the same request may take them over."""
+        """The owner of the claims; a later run of the same request may take them over."""
         return f"request:{self.request_id}"
 
 
-def request(
+def create_request(
     connection: Connection,
     pipeline: str,
     who: str,
@@ -57,7 +57,7 @@ def request(
     *,
     unblock: bool = False,
 ) -> int:
-    """Write down a repair request with its windows and what was found there; returns its id."""
+    """Record a repair request with its windows and their findings. Returns its ID."""
     with connection.transaction():
         lock_windows(connection, pipeline, sorted(windows))
         row = connection.execute(
@@ -81,7 +81,7 @@ def request(
 
 
 def add_refilled(connection: Connection, pipeline: str, request_id: int, starts: Sequence[datetime]) -> None:
-    """The request's refills landed in these windows: it repairs them too."""
+    """Add windows to a request, because its refills landed in them."""
     connection.cursor().executemany(
         "INSERT INTO onceover.repair (request_id, pipeline, window_start, findings) VALUES (%s, %s, %s, %s) "
         "ON CONFLICT DO NOTHING",
@@ -89,8 +89,8 @@ def add_refilled(connection: Connection, pipeline: str, request_id: int, starts:
     )
 
 
-def read_request(connection: Connection, pipeline: str, request_id: int) -> Request:
-    """The request with the windows that still wait for a repair; raises UsageError if there is no such request."""
+def read_request(connection: Connection, pipeline: str, request_id: int) -> RepairRequest:
+    """Return the request with the windows that still wait for a repair. Raises UsageError for an unknown request."""
     row = connection.execute(
         "SELECT who, why FROM onceover.repair_request WHERE request_id = %s AND pipeline = %s", [request_id, pipeline]
     ).fetchone()
@@ -101,18 +101,20 @@ def read_request(connection: Connection, pipeline: str, request_id: int) -> Requ
         "ORDER BY window_start",
         [request_id],
     )
-    return Request(request_id, pipeline, row["who"], row["why"], tuple(r["window_start"] for r in starts), uuid4().hex)
+    return RepairRequest(
+        request_id, pipeline, row["who"], row["why"], tuple(r["window_start"] for r in starts), uuid4().hex
+    )
 
 
-def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple[OffsetRange, ...]]:
-    """Claim the request's windows by compare-and-set, then read what their repair stands on, in one snapshot. Those
-    that Kafka's log holds for the shortest time come first.
+def claim(connection: Connection, request: RepairRequest) -> tuple[list[Claimed], tuple[OffsetRange, ...]]:
+    """Claim the request's windows by compare-and-set, then read the evidence for their repair in one snapshot. Windows
+    whose records leave Kafka's log first come first.
 
-    Windows that somebody else holds are left to them; those that were certified or blocked since the request was made
+    Windows that another repair holds are left to it; windows that were certified, blocked or expired since the request
     are marked unneeded.
     """
     with connection.transaction():
-        lock_windows(connection, wanted.pipeline, wanted.window_starts)
+        lock_windows(connection, request.pipeline, request.window_starts)
         connection.execute(
             """
             UPDATE onceover.repair r SET finished_at = clock_timestamp(),
@@ -130,7 +132,7 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
               AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL OR w.expired_at IS NOT NULL
                 OR (w.claimed_until >= clock_timestamp() AND w.claimed_by <> %(owner)s))
             """,
-            {"request": wanted.request_id, "owner": wanted.owner},
+            {"request": request.request_id, "owner": request.owner},
         )
         connection.execute(
             """
@@ -144,40 +146,40 @@ def claim(connection: Connection, wanted: Request) -> tuple[list[Claimed], tuple
             UPDATE onceover.repair r SET state = 'claimed', token = taken.token, started_at = clock_timestamp()
             FROM taken WHERE taken.repair_id = r.repair_id
             """,
-            {"request": wanted.request_id, "owner": wanted.owner, "seconds": CLAIM_SECONDS},
+            {"request": request.request_id, "owner": request.owner, "seconds": CLAIM_SECONDS},
         )
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        return _claimed(connection, wanted.request_id), tuple(accounted(connection, wanted.pipeline))
+        return _read_claimed(connection, request.request_id), tuple(read_accounted(connection, request.pipeline))
 
 
 def renew(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> None:
-    """Keep those of these claims that are still ours for another while."""
+    """Renew those of these claims that are still ours, for CLAIM_SECONDS."""
     with connection.transaction():
-        lock_windows(connection, pipeline, [one.window_start for one in claimed])
+        lock_windows(connection, pipeline, [window.window_start for window in claimed])
         connection.cursor().executemany(
             """
             UPDATE onceover."window" SET claimed_until = clock_timestamp() + make_interval(secs => %s)
             WHERE pipeline = %s AND window_start = %s AND token = %s AND claimed_by IS NOT NULL
             """,
-            [(CLAIM_SECONDS, pipeline, one.window_start, one.token) for one in claimed],
+            [(CLAIM_SECONDS, pipeline, window.window_start, window.token) for window in claimed],
         )
 
 
 def drop_claims(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> None:
-    """Let go of those of these claims that are still ours; what they were for is tried again next time."""
+    """Drop those of these claims that are still ours; a later repair may claim the windows."""
     with connection.transaction():
-        lock_windows(connection, pipeline, [one.window_start for one in claimed])
+        lock_windows(connection, pipeline, [window.window_start for window in claimed])
         connection.cursor().executemany(
             """
             UPDATE onceover."window" SET claimed_by = NULL, claimed_until = NULL
             WHERE pipeline = %s AND window_start = %s AND token = %s
             """,
-            [(pipeline, one.window_start, one.token) for one in claimed],
+            [(pipeline, window.window_start, window.token) for window in claimed],
         )
 
 
-def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
+def _read_claimed(connection: Connection, request_id: int) -> list[Claimed]:
     rows = connection.execute(
         f"""
         SELECT r.repair_id, r.window_start, w.window_end, w.token, w.version, c.certificate_id, c.records, c.high1,
@@ -199,9 +201,9 @@ def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
         """,
         [request_id],
     ).fetchall()
-    found = landings(connection, chain.from_iterable(row["landing_ids"] for row in ids))
-    of_window = {row["window_start"]: tuple(found[one] for one in row["landing_ids"]) for row in ids}
-    decisions = decided(connection, request_id)
+    by_id = read_landings(connection, chain.from_iterable(row["landing_ids"] for row in ids))
+    by_window = {row["window_start"]: tuple(by_id[landing_id] for landing_id in row["landing_ids"]) for row in ids}
+    decisions = list_decisions(connection, request_id)
     return [
         Claimed(
             repair_id=row["repair_id"],
@@ -209,10 +211,10 @@ def _claimed(connection: Connection, request_id: int) -> list[Claimed]:
             window_end=row["window_end"],
             token=row["token"],
             version=row["version"],
-            landings=of_window.get(row["window_start"], ()),
+            landings=by_window.get(row["window_start"], ()),
             certified=read_digest(row) if row["certificate_id"] is not None else None,
             decisions=decisions.get(row["window_start"], ()),
-            compacted=compacted_of(row),
+            compacted=parse_compacted(row),
         )
         for row in rows
     ]

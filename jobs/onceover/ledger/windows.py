@@ -1,4 +1,4 @@
-"""Windows of the ledger: in which order several are locked, so that no writer waits in a circle, and which are open."""
+"""Windows in the ledger: their locking order, which avoids deadlocks, and the count of open ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onceover.ledger.database import Connection
 
 
 def lock_windows(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> None:
-    """Inside a transaction: hold these windows' rows until it ends."""
+    """Lock these windows' rows until the open transaction ends."""
     connection.execute(
         """
         SELECT 1 FROM onceover."window" WHERE pipeline = %s AND window_start = ANY(%s)
@@ -19,8 +19,8 @@ def lock_windows(connection: Connection, pipeline: str, starts: Sequence[datetim
     )
 
 
-def open_windows(connection: Connection, pipeline: str) -> int:
-    """How many known windows the watermark has not closed."""
+def count_open_windows(connection: Connection, pipeline: str) -> int:
+    """Count the registered windows that the watermark has not closed."""
     row = connection.execute(
         """
         SELECT count(*) AS open FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline

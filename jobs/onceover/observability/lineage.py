@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from onceover.context import PipelineContext
 from onceover.ledger import compactions
-from onceover.ledger.database import whereabouts
+from onceover.ledger.database import locate_server
 from onceover.model.offsets import OffsetRange
 from onceover.observability import lineage_store
 from onceover.observability.lineage_store import PublishedWindow
@@ -41,9 +41,9 @@ class Lineage:
 def read_lineage(context: PipelineContext, request_id: int) -> Lineage:
     """Read the lineage of a repair request from the ledger; that of an unknown request is empty."""
     name, layout = context.name, context.layout
-    host, port, database = whereabouts(context.ledger)
+    host, port, database = locate_server(context.ledger)
     windows, offsets = lineage_store.read_published(context.ledger, name, request_id)
-    standing_in = compactions.standing_in(context.ledger, name, [window.window_start for window in windows])
+    standing_in = compactions.list_substitutes(context.ledger, name, [window.window_start for window in windows])
     parquet = {start: compacted for start, compacted in standing_in.items() if compacted}
     files: list[str] = []
     for window in windows:

@@ -1,4 +1,4 @@
-"""Where a pipeline's offsets live: every store that `ingest.offset_store` may name."""
+"""Offset stores, where a pipeline's next offsets are kept: every store that `ingest.offset_store` may name."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from onceover.offset_stores.hdfs import HdfsOffsetStore
 from onceover.offset_stores.kafka import KafkaOffsetStore
 from onceover.offset_stores.none import NoOffsetStore
 from onceover.offset_stores.postgres import LedgerOffsetStore
-from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, Stored
+from onceover.offset_stores.store import CorruptOffsetsError, OffsetStore, StoredOffsets
 from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
 
-__all__ = ["CorruptOffsetsError", "OffsetStore", "Stored", "opened_store"]
+__all__ = ["CorruptOffsetsError", "OffsetStore", "StoredOffsets", "open_store"]
 
 
-def opened_store(name: str, pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    """That store for that pipeline; whoever opens it closes it. Connects to nothing yet.
+def open_store(name: str, pipeline: Pipeline, ledger: Connection) -> OffsetStore:
+    """Return the pipeline's store of that kind, which the caller closes. Connects to no server yet.
 
-    Raises UnreachableError if nobody said where its server is.
+    Raises UnreachableError if the server's address is not configured.
     """
     return _BY_NAME[name](pipeline, ledger)
 
@@ -63,7 +63,7 @@ def _none(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
     return NoOffsetStore(pipeline.ingest.group, pipeline.contract.topic)
 
 
-# Another store is one more line here, a name in `model.pipeline` and one more run of the contract suite.
+# A new store needs a line here, a name in `model.pipeline` and a run of the contract suite.
 _BY_NAME: Mapping[str, Callable[[Pipeline, Connection], OffsetStore]] = {
     "postgres": _postgres,
     "kafka": _kafka,

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 
 import happybase
-from Hbase_thrift import AlreadyExists  # of happybase, which makes it at its import
+from Hbase_thrift import AlreadyExists  # happybase creates this module at its import
 from Hbase_thrift import IOError as HBaseError
 from thriftpy2.thrift import TException
 
 from onceover.errors import UnreachableError
-from onceover.offset_stores.store import CorruptOffsetsError, Stored, parse_offset
+from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_offset
 
 TABLE = "stream_kafka_offsets"
 FAMILY = "offsets"
@@ -24,8 +24,8 @@ _DIGITS = 13  # of milliseconds since 1970, until the year 2286: so rows sort by
 
 
 class HBaseOffsetStore:
-    """See OffsetStore. Row key `TOPIC:GROUP:EPOCH_MS`, a column a Kafka partition, `offsets:PARTITION`, which holds the
-    offset in decimal digits. A row is written whole or not at all. The format has no place for a topic ID.
+    """The store `hbase`. Row key `TOPIC:GROUP:EPOCH_MS`, a column a Kafka partition, `offsets:PARTITION`, with the
+    offset in decimal digits. A row is written whole or not at all. The format has no field for a topic ID.
     """
 
     in_ledger = False
@@ -36,37 +36,37 @@ class HBaseOffsetStore:
         self.place = f"{TABLE} {self._prefix}"
         self._connection: happybase.Connection | None = None
         self._newest = 0
-        self._refused: bytes | None = None  # the key of a row that the last load could not take
+        self._refused: bytes | None = None  # the key of the damaged row that the last load refused
 
-    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+    def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """See OffsetStore."""
-        with self._explaining("read"):
+        with self._translate_errors("read"):
             # Backwards from beyond the last key: the first one is the newest.
-            found = self._table().scan(
+            scan = self._table().scan(
                 row_start=f"{self._prefix};".encode(), row_stop=self._prefix.encode(), reverse=True, limit=1
             )
-            row = next(found, None)
-            found.close()
+            row = next(scan, None)
+            scan.close()
         if row is None:
             self._newest = 0
-            return Stored()
+            return StoredOffsets()
         key, columns = row[0].decode("ascii", "backslashreplace"), row[1]
         where = f"row {key!r} of table {TABLE} in HBase"
         self._refused = row[0]
         newest = parse_offset(key.removeprefix(self._prefix), where)
         if newest > _now() + _AHEAD_MS:
-            raise CorruptOffsetsError(f"{where} is dated in the future, and hides what was saved since")
+            raise CorruptOffsetsError(f"{where} is dated in the future, and hides later saves")
         named = {c.decode("ascii", "backslashreplace").partition(":")[2]: value for c, value in columns.items()}
-        stored = Stored({parse_offset(p, where): parse_offset(value, where) for p, value in named.items()})
+        stored = StoredOffsets({parse_offset(p, where): parse_offset(value, where) for p, value in named.items()})
         self._newest, self._refused = newest, None
         return stored
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """See OffsetStore."""
         at = max(_now(), self._newest + 1)  # a clock that went back must not hide the row behind an older one
-        with self._explaining("write"):
+        with self._translate_errors("write"):
             columns = {f"{FAMILY}:{p}".encode(): str(offset).encode() for p, offset in offsets.items()}
-            if self._refused is not None:  # it would hide what is saved now
+            if self._refused is not None:  # the damaged row may be dated later than this one
                 self._table().delete(self._refused)
             self._table().put(f"{self._prefix}{at:0{_DIGITS}d}".encode(), columns)
         self._newest, self._refused = at, None
@@ -85,7 +85,7 @@ class HBaseOffsetStore:
         return self._connection.table(TABLE)
 
     def _create(self) -> None:
-        """Once in a cluster's life, and slow: a procedure of the master's, which opens a region."""
+        """Create the table, once in a cluster's life; slow, for the master opens a region."""
         with closing(self._connect(_CREATION_SECONDS)) as connection, suppress(AlreadyExists):
             connection.create_table(TABLE, {FAMILY: {"time_to_live": LIVES_SECONDS}})
 
@@ -94,7 +94,7 @@ class HBaseOffsetStore:
         return happybase.Connection(host, int(port), timeout=int(timeout * 1000))
 
     @contextmanager
-    def _explaining(self, verb: str) -> Iterator[None]:
+    def _translate_errors(self, verb: str) -> Iterator[None]:
         try:
             yield
         except (TException, HBaseError, OSError) as error:

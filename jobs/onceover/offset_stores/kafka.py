@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from onceover.config.kafka_properties import client_properties
 from onceover.errors import BusyError, OnceoverError
 from onceover.kafka.client import TIMEOUT_SECONDS, LastComplaint, explain, refused_properties
-from onceover.offset_stores.store import Stored
+from onceover.offset_stores.store import StoredOffsets
 
 _MOVING = {  # the group's coordinator is: after a broker's restart, or in a cluster that never had a group
     KafkaError.NOT_COORDINATOR,
@@ -21,16 +21,16 @@ _MOVING = {  # the group's coordinator is: after a broker's restart, or in a clu
     KafkaError._TRANSPORT,
 }
 _PAUSE_SECONDS = 0.1
-_POLL_SECONDS = 0.0002  # between two looks for an answer, which does not end a poll by itself
+_POLL_SECONDS = 0.0002  # between polls: an answer does not end a waiting poll
 
 
 class KafkaOffsetStore:
-    """An OffsetStore in a consumer group that has no members: nobody ever subscribes under it. The format has no place
-    for a topic ID, but the broker drops a deleted topic's offsets.
+    """The store `kafka`: a consumer group without members, under which no consumer ever subscribes. The format has no
+    field for a topic ID, but the broker drops a deleted topic's offsets.
 
     The broker forgets the offsets of such a group `offsets.retention.minutes` (a week by default) after the last
-    commit of a Kafka partition; committing again what is stored counts as a commit, and keeps a quiet topic's.
-    A commit that failed for want of an answer may still arrive later, as one of a killed process may.
+    commit of a Kafka partition; committing the stored offsets again counts, and keeps those of a quiet topic.
+    A commit without an answer may still arrive later, as may one of a killed process.
     """
 
     in_ledger = False
@@ -71,49 +71,49 @@ class KafkaOffsetStore:
         except KafkaException as error:
             raise refused_properties(error) from error
 
-    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+    def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """See OffsetStore."""
-        asked = [TopicPartition(self._topic, p) for p in sorted(set(kafka_partitions))]
-        if not asked:
-            return Stored()
-        answer = self._patiently(lambda seconds: self._consumer.committed(asked, timeout=seconds), "load")
-        return Stored({p.partition: p.offset for p in answer if p.offset >= 0})
+        keys = [TopicPartition(self._topic, p) for p in sorted(set(kafka_partitions))]
+        if not keys:
+            return StoredOffsets()
+        answer = self._retry(lambda seconds: self._consumer.committed(keys, timeout=seconds), "load")
+        return StoredOffsets({p.partition: p.offset for p in answer if p.offset >= 0})
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
-        """See OffsetStore. Raises BusyError while somebody consumes under this group."""
+        """See OffsetStore. Raises BusyError while a consumer is a member of this group."""
         if offsets:
-            asked = [TopicPartition(self._topic, p, offset) for p, offset in sorted(offsets.items())]
-            self._patiently(lambda seconds: self._commit(asked, seconds), "commit")
+            state = [TopicPartition(self._topic, p, offset) for p, offset in sorted(offsets.items())]
+            self._retry(lambda seconds: self._commit(state, seconds), "commit")
 
     def close(self) -> None:
         """See OffsetStore."""
-        if not self._unanswered:  # it would wait for the answer
+        if not self._unanswered:  # closing would wait for the answer
             self._consumer.close()
 
-    def _commit(self, asked: list[TopicPartition], seconds: float) -> list[TopicPartition]:
+    def _commit(self, state: list[TopicPartition], seconds: float) -> list[TopicPartition]:
         deadline = monotonic() + seconds
         self._answers.clear()
-        self._consumer.commit(offsets=asked, asynchronous=True)
-        wanted = _plain(asked)
+        self._consumer.commit(offsets=state, asynchronous=True)
+        expected = _as_pairs(state)
         while monotonic() < deadline:
             self._consumer.poll(0)
             for error, committed in self._answers:
-                if _plain(committed) == wanted:  # and not an earlier one's, which came late
+                if _as_pairs(committed) == expected:  # not a late answer to an earlier commit
                     if error is not None:
                         raise KafkaException(error)
                     return committed
             sleep(_POLL_SECONDS)
-        if not self._unanswered:  # freeing a client that waits for an answer would wait too: this one is never freed
+        if not self._unanswered:  # freeing a client waits for its answer: this one is never freed
             self._unanswered = True
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._consumer))
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
-    def _patiently(self, ask: Callable[[float], list[TopicPartition]], verb: str) -> list[TopicPartition]:
-        """The answer, asked for again while the coordinator moves, within the timeout in all."""
+    def _retry(self, call: Callable[[float], list[TopicPartition]], verb: str) -> list[TopicPartition]:
+        """Return the call's answer, retried while the coordinator moves, within the timeout in all."""
         deadline = monotonic() + self._timeout
         while True:
             try:
-                answer = ask(max(_PAUSE_SECONDS, deadline - monotonic()))
+                answer = call(max(_PAUSE_SECONDS, deadline - monotonic()))
                 for failed in (p.error for p in answer if p.error is not None):
                     raise KafkaException(failed)
                 return answer
@@ -124,14 +124,14 @@ class KafkaOffsetStore:
             sleep(_PAUSE_SECONDS)
 
     def _explain(self, failure: KafkaError, verb: str) -> OnceoverError:
-        self._consumer.poll(0)  # delivers what librdkafka has to say
+        self._consumer.poll(0)  # delivers librdkafka's last errors
         what = f"{verb} the offsets of consumer group {self._group!r} for topic {self._topic!r}"
         if failure.code() == KafkaError.UNKNOWN_MEMBER_ID:
             return BusyError(
-                f"cannot {what}: somebody consumes under it; stop that consumer, or give the pipeline its own group"
+                f"cannot {what}: the group has an active consumer; stop it, or give the pipeline its own group"
             )
         return explain(failure, what, self._bootstrap, self._timeout, self._complaint)
 
 
-def _plain(offsets: list[TopicPartition]) -> list[tuple[int, int]]:
+def _as_pairs(offsets: list[TopicPartition]) -> list[tuple[int, int]]:
     return sorted((p.partition, p.offset) for p in offsets)

@@ -1,4 +1,4 @@
-"""Offsets in the ledger itself, what the ledger keeps beside the other stores, and what somebody changed in them."""
+"""Offsets in the ledger itself, and the ledger's notes on every store: its pipeline, its topic, and manual changes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
 from onceover.ledger.database import Connection
-from onceover.offset_stores.store import Stored
+from onceover.offset_stores.store import StoredOffsets
 
 
 class LedgerOffsetStore:
-    """See OffsetStore. Saved in the same transaction as the landings they belong to: the one store in which a crash
-    can neither repeat a landed batch nor skip one."""
+    """The store `postgres`. Offsets are saved in the transaction of their landings: with this store alone a crash can
+    neither repeat a landed batch nor skip one."""
 
     in_ledger = True
 
@@ -21,21 +21,21 @@ class LedgerOffsetStore:
         self._connection, self._pipeline = connection, pipeline
         self.place = f"the ledger, pipeline {pipeline}"
 
-    def load(self, kafka_partitions: Iterable[int]) -> Stored:
+    def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """See OffsetStore."""
         rows = self._connection.execute(
             "SELECT kafka_partition, next_offset, topic_id FROM onceover.stored_offset WHERE pipeline = %s",
             [self._pipeline],
         ).fetchall()
         if not rows:
-            return Stored()
-        return Stored({row["kafka_partition"]: row["next_offset"] for row in rows}, rows[0]["topic_id"])
+            return StoredOffsets()
+        return StoredOffsets({row["kafka_partition"]: row["next_offset"] for row in rows}, rows[0]["topic_id"])
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
         """See OffsetStore."""
         self._connection.execute(
             """
-            WITH gone AS (
+            WITH removed AS (
               DELETE FROM onceover.stored_offset
               WHERE pipeline = %(pipeline)s AND kafka_partition <> ALL(%(at)s))
             INSERT INTO onceover.stored_offset (pipeline, kafka_partition, next_offset, topic_id)
@@ -56,12 +56,14 @@ class LedgerOffsetStore:
         """See OffsetStore. The connection is the driver's."""
 
 
-def take_place(connection: Connection, pipeline: str, store: str, place: str, pipelines: Collection[str]) -> str | None:
-    """Note that this place holds this pipeline's offsets, and no other one does; returns the ID of the topic whose they
-    are, None if nobody knows yet.
+def claim_place(
+    connection: Connection, pipeline: str, store: str, place: str, pipelines: Collection[str]
+) -> str | None:
+    """Record that this place, and no other one, holds this pipeline's offsets. Returns the ID of their topic, None if
+    it is unknown.
 
-    Raises UsageError if it holds those of another of `pipelines`, or of one that is being ingested: two that move the
-    same offsets skip each other's records.
+    Raises UsageError if the place holds those of another of `pipelines`, or of one that is being ingested: two
+    pipelines that move the same offsets skip each other's records.
     """
     row = connection.execute(
         """
@@ -78,15 +80,15 @@ def take_place(connection: Connection, pipeline: str, store: str, place: str, pi
     ).fetchone()
     if row is None:
         raise UsageError(
-            f"offset store {store}, {place}: pipeline {_owner(connection, store, place)} keeps its offsets there; give "
-            f"{pipeline} a group of its own (`group` under [ingest] in its TOML), or another place"
+            f"offset store {store}, {place}: pipeline {_read_owner(connection, store, place)} keeps its offsets there; "
+            f"give {pipeline} a group of its own (`group` under [ingest] in its TOML), or another place"
         )
     topic_id: str | None = row["topic_id"]
     return topic_id
 
 
-def topic_in(connection: Connection, store: str, place: str) -> str | None:
-    """The ID of the topic whose offsets lie in that place, None if nobody noted it."""
+def read_topic_id(connection: Connection, store: str, place: str) -> str | None:
+    """Return the ID of the topic whose offsets are in that place, None if it is unknown."""
     row = connection.execute(
         "SELECT topic_id FROM onceover.offset_place WHERE store = %s AND place = %s", [store, place]
     ).fetchone()
@@ -94,7 +96,7 @@ def topic_in(connection: Connection, store: str, place: str) -> str | None:
 
 
 def note_topic(connection: Connection, store: str, place: str, topic_id: str) -> None:
-    """From here on what lies in that place is of that topic."""
+    """Record that the offsets in that place are of that topic."""
     connection.execute(
         "UPDATE onceover.offset_place SET topic_id = %s WHERE store = %s AND place = %s", [topic_id, store, place]
     )
@@ -109,18 +111,18 @@ def note_change(
     before: Mapping[int, int] | None,
     after: Mapping[int, int],
 ) -> None:
-    """Somebody said where reading goes on; `before` is None where nobody could read what was there."""
+    """Record that an operator changed offsets; `before` is None if the old ones could not be read."""
     connection.execute(
         "INSERT INTO onceover.offset_change (pipeline, store, who, why, before, after) VALUES (%s, %s, %s, %s, %s, %s)",
-        [pipeline, store, who, why, None if before is None else Jsonb(_keyed(before)), Jsonb(_keyed(after))],
+        [pipeline, store, who, why, None if before is None else Jsonb(_as_json(before)), Jsonb(_as_json(after))],
     )
 
 
-def _keyed(offsets: Mapping[int, int]) -> dict[str, int]:
+def _as_json(offsets: Mapping[int, int]) -> dict[str, int]:
     return {str(p): offset for p, offset in sorted(offsets.items())}
 
 
-def _owner(connection: Connection, store: str, place: str) -> str:
+def _read_owner(connection: Connection, store: str, place: str) -> str:
     row = connection.execute(
         "SELECT pipeline FROM onceover.offset_place WHERE store = %s AND place = %s", [store, place]
     ).fetchone()

@@ -1,4 +1,4 @@
-"""What every place that keeps a pipeline's offsets must promise, and what its values may look like."""
+"""The promise of every offset store, and the form of its values."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ MOST = (1 << 63) - 1  # Kafka's offsets are longs
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """What a store holds: per Kafka partition the next offset to read, never the last one read, and the ID of the topic
-    they are of. `topic_id` is None where the store's format has no place for it; the ledger keeps it beside then.
+class StoredOffsets:
+    """The contents of a store: per Kafka partition the next offset to read, never the last one read, and the ID of the
+    topic. `topic_id` is None if the store's format has no field for it; then the ledger keeps it.
     """
 
     offsets: Mapping[int, int] = field(default_factory=dict)
@@ -22,39 +22,39 @@ class Stored:
 
 
 class OffsetStore(Protocol):
-    """Per Kafka partition of one topic the next offset to read, for one group.
+    """A store of the next offset to read, per Kafka partition of one topic, for one group.
 
-    What `save` returned from is what the next `load` sees, from anywhere: it is durable, and whole or not there at all.
-    A Kafka partition that nobody saved has no offset, which is not zero. Who may write is not a store's business: the
-    driver's epoch decides that.
+    Once `save` has returned, `load` returns those offsets from any machine: a save is durable, and happens whole or not
+    at all. A Kafka partition without a save has no offset, which is not zero. A store does not decide which process may
+    write: the driver's epoch does.
     """
 
     place: str
-    """Where its values lie, unique among the stores of its kind; errors name it, and the ledger says whose it is."""
+    """The location of its values, unique among the stores of its kind; errors name it, and the ledger has its owner."""
 
     in_ledger: bool
-    """Whether `save` writes to the ledger's connection, and so may share a transaction with the landings."""
+    """Whether `save` uses the ledger's connection, and so may share a transaction with the landings."""
 
-    def load(self, kafka_partitions: Iterable[int]) -> Stored:
-        """What is stored; for stores that must be asked by Kafka partition, of these.
+    def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
+        """Return the stored offsets, at least those of these Kafka partitions.
 
-        Raises CorruptOffsetsError for a value that is not one of ours, UnreachableError if the store does not answer.
+        Raises CorruptOffsetsError for a value that no store of ours wrote, UnreachableError without an answer.
         """
 
     def save(self, offsets: Mapping[int, int], topic_id: str) -> None:
-        """Keep these, the offsets of every Kafka partition that has one, in place of whatever is there."""
+        """Replace the stored offsets by these, which are all that the topic's Kafka partitions have."""
 
     def close(self) -> None:
-        """Let connections go; nothing may be called afterwards."""
+        """Close connections; no method may be called afterwards."""
 
 
 class CorruptOffsetsError(TerminalError):
-    """A value that no offset store of ours wrote: damaged, cut, of a later version, or somebody else's."""
+    """A value that no offset store of ours wrote: damaged, cut, of a later version, or of another program."""
 
 
 def parse_offset(text: str | bytes, key: str) -> int:
-    """An offset as all stores write it, in decimal digits; CorruptOffsetsError names the key for anything else."""
+    """Return an offset from decimal digits, as all stores write it. Raises CorruptOffsetsError, which names the key."""
     if text.isascii() and text.isdigit() and len(text) <= 19 and (offset := int(text)) <= MOST:
         return offset
     shown = text.decode("ascii", "backslashreplace") if isinstance(text, bytes) else text
-    raise CorruptOffsetsError(f"{key} holds {shown[:40]!r}, which is no offset")
+    raise CorruptOffsetsError(f"{key} holds {shown[:40]!r}, which is not an offset")

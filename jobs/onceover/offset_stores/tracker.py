@@ -1,4 +1,4 @@
-"""A pipeline's offset store, with what every store must be kept from: another topic's values, and going back."""
+"""The tracker of a driver's offsets, which keeps every store from another topic's values and from moving back."""
 
 from __future__ import annotations
 
@@ -8,86 +8,88 @@ from contextlib import contextmanager
 
 from onceover.config.pipelines import names
 from onceover.ledger.database import Connection
-from onceover.offset_stores import CorruptOffsetsError, OffsetStore, Stored
+from onceover.offset_stores import CorruptOffsetsError, OffsetStore, StoredOffsets
 from onceover.offset_stores import postgres as ledger
 
 log = logging.getLogger(__name__)
 
 
-class StoredOffsets:
-    """The store of one driver. The ID of the topic comes first: values of an earlier incarnation are never used, even
-    those that lie within the new log. Where a store's format has no place for the ID, the ledger keeps it beside;
-    values that nobody noted anything of are taken for this topic's, as those of a consumer that was here before us.
+class OffsetTracker:
+    """One driver's offset store, bound to the topic's ID: offsets of an earlier generation are never used, even those
+    within the new log. If a store's format has no field for the ID, the ledger keeps it; offsets of an unknown topic
+    are taken for this topic's, as those of an earlier consumer.
     """
 
     def __init__(self, connection: Connection, pipeline: str, kind: str, store: OffsetStore) -> None:
         self.store, self.kind = store, kind
         self._connection, self._pipeline = connection, pipeline
         self._taken = False
-        self._noted: str | None = None  # the topic whose the values in the store are
+        self._noted: str | None = None  # the ID of the topic of the stored offsets
         self._held: dict[int, int] = {}
 
     def load(self, topic_id: str, kafka_partitions: Collection[int]) -> Mapping[int, int]:
-        """The stored offsets of the topic of that ID, none if the store holds an earlier one's.
+        """Return the stored offsets of the topic of that ID, none if the store holds an earlier topic's.
 
-        Raises CorruptOffsetsError, with the way out, for values that are not ours; UsageError if the store holds
-        another pipeline's.
+        Raises CorruptOffsetsError, with the remedy, for values that no store of ours wrote; UsageError if the store
+        holds another pipeline's offsets.
         """
         if not self._taken:
-            self._noted = ledger.take_place(self._connection, self._pipeline, self.kind, self.store.place, names())
+            self._noted = ledger.claim_place(self._connection, self._pipeline, self.kind, self.store.place, names())
             self._taken = True
-        with telling(self.kind, self._pipeline):
-            found = loaded(self.store, self._noted, topic_id, kafka_partitions)
-        self._noted, self._held = found.topic_id, dict(found.offsets)
+        with explain_corrupt_offsets(self.kind, self._pipeline):
+            stored = load_stored(self.store, self._noted, topic_id, kafka_partitions)
+        self._noted, self._held = stored.topic_id, dict(stored.offsets)
         return self._held
 
     def begin(self, topic_id: str, starts: Mapping[int, int]) -> None:
-        """Reading goes on at `starts`, which are what is stored, moved into the log: keep them if that makes a
-        difference. Only a log that was cut moves one back."""
+        """Save `starts`, where reading continues, if they differ from the stored offsets. Only a truncated log moves an
+        offset back."""
         if self._noted == topic_id and all(self._held.get(p) == at for p, at in starts.items()):
             return
         self.store.save(starts, topic_id)
-        # Only now: until then what lies there is another's, and after a crash is taken for it.
+        # After the save: a crash in between leaves these offsets noted as the other topic's, which are never used.
         ledger.note_topic(self._connection, self.kind, self.store.place, topic_id)
         self._noted, self._held = topic_id, dict(starts)
 
     def commit(self, offsets: Mapping[int, int]) -> None:
-        """Keep these, durably; never one lower than what was there at the last load, which is logged."""
+        """Save these offsets durably. One that is lower than the stored offset is refused, and logged."""
         kept = {p: max(offset, self._held.get(p, 0)) for p, offset in offsets.items()}
         if backwards := {p: (kept[p], offset) for p, offset in sorted(offsets.items()) if kept[p] != offset}:
             log.warning("%s: not committed backwards (stored, refused): %s", self.store.place, backwards)
         if not kept:
             return
         if self._noted is None:
-            raise ValueError("offsets are committed before it was said where reading begins")
+            raise ValueError("commit before begin: call begin with the offsets where reading starts")
         state = {**self._held, **kept}
         self.store.save(state, self._noted)
         self._held = state
 
 
-def loaded(store: OffsetStore, noted: str | None, topic_id: str, kafka_partitions: Collection[int]) -> Stored:
-    """What the store holds of the topic of that ID: no offsets, and the other ID, where they are another topic's.
+def load_stored(
+    store: OffsetStore, noted: str | None, topic_id: str, kafka_partitions: Collection[int]
+) -> StoredOffsets:
+    """Return the stored offsets of the topic of that ID; if they are another topic's, no offsets and that topic's ID.
 
-    `noted` is what the ledger says beside stores that have no place for the ID. Raises CorruptOffsetsError.
+    `noted` is the ID in the ledger, for stores whose format has no field for it. Raises CorruptOffsetsError.
     """
-    found = store.load(kafka_partitions)
-    whose = found.topic_id or noted
-    if whose is not None and whose != topic_id:
-        return Stored({}, whose)
-    if strangers := found.offsets.keys() - set(kafka_partitions):
+    stored = store.load(kafka_partitions)
+    stored_id = stored.topic_id or noted
+    if stored_id is not None and stored_id != topic_id:
+        return StoredOffsets({}, stored_id)
+    if strangers := stored.offsets.keys() - set(kafka_partitions):
         raise CorruptOffsetsError(
-            f"{store.place} holds an offset of Kafka partition {min(strangers)}, which the topic has not"
+            f"{store.place} holds an offset of Kafka partition {min(strangers)}, which the topic does not have"
         )
-    return Stored(found.offsets, whose)
+    return StoredOffsets(stored.offsets, stored_id)
 
 
 @contextmanager
-def telling(kind: str, pipeline: str) -> Iterator[None]:
-    """A value that is not ours, told with its store and the way out."""
+def explain_corrupt_offsets(kind: str, pipeline: str) -> Iterator[None]:
+    """Add the store and the remedy to a CorruptOffsetsError."""
     try:
         yield
     except CorruptOffsetsError as error:
         raise CorruptOffsetsError(
-            f"offset store {kind}: {error}; look with `onceover offsets {pipeline} show`, and say where to go on with "
-            f'`onceover offsets {pipeline} set PARTITION=OFFSET... --reason "..."`'
+            f"offset store {kind}: {error}; inspect it with `onceover offsets {pipeline} show`, and set where reading "
+            f'continues with `onceover offsets {pipeline} set PARTITION=OFFSET... --reason "..."`'
         ) from error

@@ -22,10 +22,10 @@ from onceover.fault_points import Holding, Step
 from onceover.ingest.batch_steps import carried_out
 from onceover.ingest.micro_batch import MicroBatch, attempt
 from onceover.ledger import batches, releases
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import Epoch
-from onceover.ledger.expiries import expired
-from onceover.ledger.frontiers import accounted
+from onceover.ledger.expiries import list_expired
+from onceover.ledger.frontiers import read_accounted
 from onceover.model.offsets import KafkaPartition, OffsetRange, split
 from onceover.model.window import from_ms
 from onceover.spark import text_files
@@ -55,7 +55,7 @@ class ReleasePlan:
 class ReleaseRun:
     """A release on one Spark session: `plan`, then `carry_out` as the pipeline's driver, then `close`."""
 
-    def __init__(self, spark: SparkSession, context: PipelineContext, registered: Registered) -> None:
+    def __init__(self, spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline) -> None:
         self._spark, self._connection, self._registered, self._context = spark, context.ledger, registered, context
         self._hdfs, self._most = context.address("hdfs").rstrip("/"), context.pipeline.ingest.max_records_per_batch
         self._judged: DataFrame | None = None
@@ -84,7 +84,7 @@ class ReleaseRun:
                 done = carried_out(self._connection, epoch, self._registered, batch_id, work, holding)
             releases.land_release(self._connection, epoch, batch_id, done.read, done.landings, chunk, who, why)
             holding.reached(Step.LANDED)
-            batches.committed(self._connection, epoch, batch_id)
+            batches.mark_committed(self._connection, epoch, batch_id)
             log.info("batch %d released %d records", batch_id, sum(map(len, chunk)))
         return len(chunks)
 
@@ -110,9 +110,9 @@ class ReleaseRun:
         """Return a row an ID: its record, and its `window_ms` or `why` it has none."""
         registered, length = self._registered, self._registered.contract.window_minutes * 60_000
         chosen = F.lit(True) if reason is None else F.contains("quarantined_for", F.lit(reason))
-        before = ((r, 1) for rel in releases.releases_of(self._connection, registered.name) for r in rel.ranges)
-        landed = ((r, 1) for r in accounted(self._connection, registered.name))
-        expired_windows, _ = expired(self._connection, registered.name)
+        before = ((r, 1) for rel in releases.list_releases(self._connection, registered.name) for r in rel.ranges)
+        landed = ((r, 1) for r in read_accounted(self._connection, registered.name))
+        expired_windows, _ = list_expired(self._connection, registered.name)
         expired_starts = self._spark.createDataFrame(
             [(int(start.timestamp() * 1000), True) for start in expired_windows], "window_ms bigint, is_expired boolean"
         )

@@ -14,7 +14,7 @@ from itertools import groupby, zip_longest
 
 from onceover.errors import UsageError
 from onceover.ledger import batches, frontiers, releases
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, LandingPart, RangeRead
@@ -54,7 +54,7 @@ def require_no_batches(connection: Connection, pipeline: str) -> None:
 def write_ledger(
     connection: Connection,
     epoch: Epoch,
-    registered: Registered,
+    registered: RegisteredPipeline,
     files: Sequence[RawFile],
     runs: Sequence[Run],
     released: Sequence[Run],
@@ -96,7 +96,7 @@ def write_ledger(
             )
             read = [RangeRead(run.offsets, run.digest, run.max_event_time, run.oldest_record) for run in together]
             batches.land_batch(connection, epoch, batch_id, read, of_batch)
-            batches.committed(connection, epoch, batch_id)
+            batches.mark_committed(connection, epoch, batch_id)
         for together, of_batch in zip(together_released, landings[len(rounds) :], strict=True):
             batch_id = batches.begin(connection, epoch, registered.contract_version, (), None)
             whole = _sum_released(together)
@@ -104,7 +104,7 @@ def write_ledger(
             releases.land_release(
                 connection, epoch, batch_id, whole, of_batch, ids, _WHO, "it stands in raw as released"
             )
-            batches.committed(connection, epoch, batch_id)
+            batches.mark_committed(connection, epoch, batch_id)
         return RebuiltLedger(
             batches=len(rounds) + len(together_released),
             landings=sum(map(len, landings)),

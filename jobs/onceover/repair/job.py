@@ -15,8 +15,8 @@ from onceover.context import PipelineContext
 from onceover.errors import FencedError, OnceoverError
 from onceover.fault_points import Holding, RepairStep
 from onceover.ledger import repair_requests
-from onceover.ledger.batches import in_flight
-from onceover.ledger.catalog import Registered, require_in_force
+from onceover.ledger.batches import list_in_flight
+from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.database import DatabaseError, connect
 from onceover.model.claim import CLAIM_SECONDS, Claimed, Rebuilt
 from onceover.model.offsets import OffsetRange
@@ -82,8 +82,8 @@ class RepairRun:
         self,
         spark: SparkSession,
         context: PipelineContext,
-        known: Registered,
-        wanted: repair_requests.Request,
+        known: RegisteredPipeline,
+        wanted: repair_requests.RepairRequest,
         holding: Holding,
     ) -> None:
         self._spark, self._connection, self._known, self._wanted = spark, context.ledger, known, wanted
@@ -148,7 +148,7 @@ class RepairRun:
             if self._leases.is_closed(path):
                 continue
             # A live writer finishes in its own time. Its lease is taken only when nobody alive can hold it.
-            patience = SOFT_LIMIT_SECONDS if in_flight(self._connection, self._known.name) else 0.0
+            patience = SOFT_LIMIT_SECONDS if list_in_flight(self._connection, self._known.name) else 0.0
             if not self._leases.wait_until_closed(path, patience):
                 log.warning("%s is open, its writer is dead: recovering its lease", path)
                 self._leases.recover(path)

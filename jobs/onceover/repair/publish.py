@@ -8,12 +8,12 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from onceover.errors import FencedError
-from onceover.ledger.catalog import Registered
-from onceover.ledger.certificates import Certificate, FromRaw, certify, revoke
+from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.certificates import Certificate, RawProof, certify, revoke
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import count_columns, count_of, digest_columns
+from onceover.ledger.digest_columns import count_columns, digest_columns, read_count
 from onceover.ledger.findings import note_finding, resolve_findings
-from onceover.ledger.repair_requests import Request
+from onceover.ledger.repair_requests import RepairRequest
 from onceover.model.claim import Claimed, Rebuilt
 from onceover.model.finding import Finding
 from onceover.model.offsets import OffsetRange
@@ -21,8 +21,8 @@ from onceover.model.offsets import OffsetRange
 
 def publish(
     connection: Connection,
-    known: Registered,
-    wanted: Request,
+    known: RegisteredPipeline,
+    wanted: RepairRequest,
     claimed: Claimed,
     rebuilt: Rebuilt,
     findings: Iterable[Finding],
@@ -55,7 +55,7 @@ def publish(
                 "somebody else has cleared the stage, nothing is published"
             )
         revision = int(row["revision"])
-        before = {"control": count_columns(count_of(row)), "revision": revision}
+        before = {"control": count_columns(read_count(row)), "revision": revision}
         if table.fingerprint(connection, start) != staged:
             connection.execute(
                 "INSERT INTO onceover.revision (pipeline, window_start, revision, repair_id) VALUES (%s, %s, %s, %s)",
@@ -84,7 +84,7 @@ def publish(
             aggregates=staged,
             who=wanted.who,
             why=wanted.why,
-            raw=FromRaw(claimed.repair_id, rebuilt.lines, rebuilt.duplicates, before, after),
+            raw=RawProof(claimed.repair_id, rebuilt.lines, rebuilt.duplicates, before, after),
         )
         certify(connection, known, stated)
         _finish(connection, claimed, "published", None, rebuilt, frozen_length, before, after)
@@ -94,7 +94,7 @@ def publish(
 
 def record_failed_try(
     connection: Connection,
-    known: Registered,
+    known: RegisteredPipeline,
     claimed: Claimed,
     reason: str,
     max_tries: int,
@@ -134,7 +134,7 @@ def reopen(connection: Connection, claimed: Claimed, reason: str) -> None:
     _finish(connection, claimed, "unneeded", reason)
 
 
-def reread_published(connection: Connection, known: Registered, request_id: int) -> list[dict[str, Any]]:
+def reread_published(connection: Connection, known: RegisteredPipeline, request_id: int) -> list[dict[str, Any]]:
     """Re-read what a request published; a difference revokes the certificate. Returns the request's repairs.
 
     A window that changed since (a late record) is left to the next detection, which judges it anew.
@@ -153,7 +153,7 @@ def reread_published(connection: Connection, known: Registered, request_id: int)
             [request_id, known.name],
         ).fetchall()
         for row in rows:
-            found = known.at(row["contract_version"]).table.fingerprint(connection, row["window_start"])
+            found = known.select_version(row["contract_version"]).table.fingerprint(connection, row["window_start"])
             same = (found.rows, found.hash) == (row["aggregate_rows"], row["aggregate_hash"])
             connection.execute(
                 "UPDATE onceover.repair SET state = %s, reason = %s WHERE repair_id = %s",

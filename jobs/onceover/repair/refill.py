@@ -14,7 +14,7 @@ from onceover.errors import BusyError
 from onceover.fault_points import Holding
 from onceover.ingest.job import driver, open_source
 from onceover.ledger import refills, repair_requests
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 120.0
 def refill(
     spark: SparkSession,
     context: PipelineContext,
-    known: Registered,
+    known: RegisteredPipeline,
     request_id: int,
     patience: float = PATIENCE_SECONDS,
 ) -> None:
@@ -48,5 +48,5 @@ def refill(
                 break
             time.sleep(0.5)
     repair_requests.add_refilled(
-        connection, known.name, request_id, refills.closed_windows(connection, known.name, request_id)
+        connection, known.name, request_id, refills.list_refilled_windows(connection, known.name, request_id)
     )

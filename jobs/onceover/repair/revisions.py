@@ -8,9 +8,9 @@ from datetime import datetime
 from psycopg.types.json import Jsonb
 
 from onceover.errors import BusyError, UsageError
-from onceover.ledger.catalog import Registered
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import count_columns, count_of
+from onceover.ledger.digest_columns import count_columns, read_count
 from onceover.model.window import written
 
 
@@ -26,7 +26,7 @@ class Restored:
 
 
 def restore_revision(
-    connection: Connection, known: Registered, window_start: datetime, source: int | None, who: str, why: str
+    connection: Connection, known: RegisteredPipeline, window_start: datetime, source: int | None, who: str, why: str
 ) -> Restored:
     """Put the rows of a kept revision back into the aggregates, in one transaction: without a `source` those that the
     last repair replaced.
@@ -63,8 +63,8 @@ def restore_revision(
                 f"{shown} has no kept revision{'' if source is None else f' {source}'}; there are: {there}"
             )
         old, current = chosen[-1], int(window["revision"])
-        control = count_columns(count_of(old["before"]["control"]))
-        before = {"control": count_columns(count_of(window)), "revision": current}
+        control = count_columns(read_count(old["before"]["control"]))
+        before = {"control": count_columns(read_count(window)), "revision": current}
         after = {"control": control, "revision": current + 1, "restored": old["revision"]}
         repair_id = _note(connection, known.name, window_start, who, why, before, after)
         connection.execute(

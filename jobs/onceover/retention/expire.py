@@ -15,7 +15,7 @@ from onceover.errors import UsageError
 from onceover.ledger import compactions, drivers, expiries
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
-from onceover.ledger.expiries import Expiring
+from onceover.ledger.expiries import ExpiringFile
 from onceover.model.raw_file import Compacted
 from onceover.model.window import WindowRange, written
 from onceover.raw.layout import Layout
@@ -49,15 +49,15 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
         if not files.is_aside(path, file.expiry_id):  # else a driver died before it could record the move
             if file.window_start in sole_copies:
                 log.warning("%s is kept: the Parquet file of its window is missing; compact the window again", path)
-                compactions.forget(connection, epoch.pipeline, file.window_start)
+                compactions.forget_compaction(connection, epoch.pipeline, file.window_start)
             if file.window_start in sole_copies or expiries.is_touched(connection, epoch.pipeline, file):
-                expiries.dropped(connection, epoch, file)
+                expiries.mark_dropped(connection, epoch, file)
                 continue
             drivers.beat(connection, epoch)
             files.set_aside(path, file.expiry_id)
-        expiries.moved(connection, epoch, file.expiry_id)
+        expiries.mark_moved(connection, epoch, file.expiry_id)
     deleted = 0
-    aside = expiries.moved_a_day_ago(connection, epoch.pipeline, MOST_AT_ONCE)
+    aside = expiries.list_files_to_delete(connection, epoch.pipeline, MOST_AT_ONCE)
     sole_copies = _find_sole_copies(connection, epoch.pipeline, files, aside)
     for file in aside:
         path = locate_file(files.layout, file)
@@ -69,32 +69,34 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
             continue
         drivers.beat(connection, epoch)
         files.delete_aside(path, file.expiry_id)
-        expiries.deleted(connection, epoch, file.expiry_id)
+        expiries.mark_deleted(connection, epoch, file.expiry_id)
         deleted += 1
     return len(expiring) + deleted
 
 
 def _find_sole_copies(
-    connection: Connection, pipeline: str, files: ExpiringFiles, texts: Sequence[Expiring]
+    connection: Connection, pipeline: str, files: ExpiringFiles, texts: Sequence[ExpiringFile]
 ) -> set[datetime]:
     """Return the windows whose text is the sole copy, because the Parquet file that should replace it is missing. Files
     that expire without a Parquet file do not count."""
     starts = [text.window_start for text in texts if text.window_start is not None]
-    needed = compactions.standing_in(connection, pipeline, starts)
+    needed = compactions.list_substitutes(connection, pipeline, starts)
     present = files.parquet_files({start: compacted for start, compacted in needed.items() if compacted})
     return needed.keys() - present.keys()
 
 
 def refuse_expired(connection: Connection, pipeline: str, window_range: WindowRange | None) -> None:
     """Raise UsageError for a range whose windows have all expired; of a partly expired range the rest can be judged."""
-    if window_range is not None and expiries.all_expired(connection, pipeline, window_range.start, window_range.end):
+    if window_range is not None and expiries.is_range_expired(
+        connection, pipeline, window_range.start, window_range.end
+    ):
         raise UsageError(
             f"raw of {pipeline}'s windows from {written(window_range.start)} to {written(window_range.end)} has "
             "expired by the pipeline's retention: they cannot be repaired; only their certificates are left"
         )
 
 
-def locate_file(layout: Layout, file: Expiring) -> str:
+def locate_file(layout: Layout, file: ExpiringFile) -> str:
     """Return the path of an expiring file, from before it was moved."""
     if file.window_start is not None:
         return layout.window_file(file.window_start)

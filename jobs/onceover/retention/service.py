@@ -13,7 +13,7 @@ from onceover.context import PipelineContext
 from onceover.errors import BusyError, UsageError
 from onceover.ledger import expiries
 from onceover.ledger.drivers import as_driver
-from onceover.ledger.expiries import Expiring
+from onceover.ledger.expiries import ExpiringFile
 from onceover.retention.expire import carry_out
 
 PATIENCE_SECONDS = 60.0
@@ -29,7 +29,7 @@ class ExpiryDue:
 
     pipeline: str
     older_than_ms: int
-    files: tuple[Expiring, ...]
+    files: tuple[ExpiringFile, ...]
     kept_back: int
 
     @property
@@ -79,7 +79,7 @@ def plan_expiry(context: PipelineContext) -> ExpiryDue:
         raise UsageError(f"pipeline {context.name} keeps raw for ever; {remedy}")
     context.registered()
     files = tuple(expiries.list_expirable(context.ledger, context.name, keeps))
-    return ExpiryDue(context.name, keeps, files, expiries.kept_back(context.ledger, context.name, keeps))
+    return ExpiryDue(context.name, keeps, files, expiries.count_kept_windows(context.ledger, context.name, keeps))
 
 
 def expire(
@@ -99,12 +99,12 @@ def _wait_for_driver(context: PipelineContext, who: str, say: Say) -> int:
         try:
             with as_driver(connection, name, f"{who} (retention)") as epoch:
                 while carry_out(connection, epoch, context.files):
-                    say(f"{expiries.left(connection, name):,} files left to move aside")
+                    say(f"{expiries.count_files_to_move(connection, name):,} files left to move aside")
         except BusyError:
-            left = expiries.left(connection, name)
+            left = expiries.count_files_to_move(connection, name)
             if not left or time.monotonic() > deadline:
                 return left
             say(f"ingest is running and moves them aside between its batches: {left:,} files left")
             time.sleep(0.2)
         else:
-            return expiries.left(connection, name)
+            return expiries.count_files_to_move(connection, name)

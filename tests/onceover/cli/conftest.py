@@ -15,7 +15,7 @@ from onceover.cli.app import app
 from onceover.config import endpoints
 from onceover.config.pipelines import find
 from onceover.ledger import batches, drivers, frontiers, increments
-from onceover.ledger.catalog import Registered, register_pipeline
+from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
@@ -78,7 +78,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Planted:
     """A registered pipeline, one Kafka partition, and batches that a test lands, leaves or doubles."""
 
-    def __init__(self, name: str, connection: Connection, known: Registered, files: WindowFiles) -> None:
+    def __init__(self, name: str, connection: Connection, known: RegisteredPipeline, files: WindowFiles) -> None:
         self.name, self.connection, self.known, self.files = name, connection, known, files
         self.epoch = drivers.acquire(connection, name, "test:1")
         origin = {SOURCE: Start(0, 0)}

@@ -1,4 +1,4 @@
-"""Accounted offsets against the union of all landed ranges, under any overlap and any loss."""
+"""Accounted offsets, compared with the union of all landed ranges under any overlap and any loss."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from onceover.config.endpoints import address
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.frontiers import accounted, advance
+from onceover.ledger.frontiers import advance, read_accounted
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover_local.stack import Stack
@@ -59,14 +59,14 @@ def test_accounted_ranges_are_the_union_of_all_landed_ones(connection: Connectio
     for _ in range(chance.randrange(1, 14)):
         start = chance.randrange(60, 220)
         offsets = OffsetRange(SOURCE, start, start + chance.randrange(1, 40))
-        what = chance.choice(["landed", "landed", "landed", "superseded", "begun", "lost"])
-        if what == "lost":
+        state = chance.choice(["landed", "landed", "landed", "superseded", "begun", "lost"])
+        if state == "lost":
             lose(connection, offsets)
         else:
-            batch(connection, offsets, what)
-            landed += [offsets] if what == "landed" else []
+            batch(connection, offsets, state)
+            landed += [offsets] if state == "landed" else []
 
-    assert list(accounted(connection, "accounts")) == list(coalesce(landed))
+    assert list(read_accounted(connection, "accounts")) == list(coalesce(landed))
 
 
 def test_ranges_of_another_pipeline_of_the_topic_do_not_count(connection: Connection) -> None:
@@ -74,4 +74,4 @@ def test_ranges_of_another_pipeline_of_the_topic_do_not_count(connection: Connec
     batch(connection, OffsetRange(SOURCE, 150, 160))
     connection.execute("UPDATE onceover.batch SET pipeline = 'others' WHERE pipeline = 'accounts'")
 
-    assert list(accounted(connection, "accounts")) == []
+    assert list(read_accounted(connection, "accounts")) == []

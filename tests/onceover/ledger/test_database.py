@@ -1,4 +1,4 @@
-"""The version of a database's schema: what is migrated, what is worked on, what is refused."""
+"""The version of a database's schema: which one is migrated, accepted, refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.stack
 
 @pytest.fixture
 def database(stack: Stack) -> Iterator[str]:
-    """The address of an empty database of the test's own."""
+    """Yield the address of an empty database of the test's own."""
     name = f"t{uuid.uuid4().hex[:10]}"
     server, own = (make_conninfo(address("postgres"), user="postgres", dbname=each) for each in ("postgres", name))
     with connect(server, "test") as connection:

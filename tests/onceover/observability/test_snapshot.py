@@ -144,7 +144,7 @@ def test_records_are_counted_by_kafka_partition_with_quarantine(written: Written
 
 def test_earlier_generation_counts_but_does_not_lag(written: Written) -> None:
     written.land({ZERO: (0, 100), ONE: (0, 50)})
-    frontiers.retire(written.connection, written.epoch, "ffffffff")
+    frontiers.retire_generations(written.connection, written.epoch, "ffffffff")
     recreated = KafkaPartition("ffffffff", 0)
     frontiers.register_kafka_partitions(
         written.connection, written.epoch, "recreated", {recreated: Start(0, 0)}, {recreated: 30}
@@ -192,7 +192,7 @@ def test_windows_are_counted_by_their_listed_states(written: Written) -> None:
     written.certify(0)
     written.certify(5)
     written.land({ONE: (0, 10)}, 5)
-    repair_requests.request(
+    repair_requests.create_request(
         written.connection, written.name, "test", "a test", {NOON + timedelta(minutes=10): [Finding(Kind.LATE)]}
     )
     written.set_window(15, "blocked_at = now(), blocked_why = 'a test'")
@@ -273,7 +273,7 @@ def test_open_findings_are_counted_and_holes_by_their_offsets(written: Written) 
 
 def test_error_before_repair_is_summed_by_its_direction(written: Written) -> None:
     requested = {NOON + timedelta(minutes=5 * n): [Finding(Kind.LATE)] for n in range(5)}
-    request = repair_requests.request(written.connection, written.name, "test", "a test", requested)
+    request = repair_requests.create_request(written.connection, written.name, "test", "a test", requested)
     counts = ((120, 100, "confirmed"), (105, 100, "published"), (93, 100, "revoked"), (None, 100, "confirmed"),
               (500, 100, "restored"))  # fmt: skip
     for start, (before, after, state) in zip(sorted(requested), counts, strict=True):

@@ -1,4 +1,4 @@
-"""Every offset store on its real server, at a place of one test's own."""
+"""Fixtures of every offset store on its real server, at a place of the test's own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS = sorted(set(OFFSET_STORES) - {"none"})
 
 @dataclass(slots=True)
 class Place:
-    """Where one store's values lie. Each `open` is another process's: nothing is shared but the place."""
+    """The place of one store's values. Each `open` stands for another process: only the place is shared."""
 
     kind: str
     name: str
@@ -60,7 +60,7 @@ class Place:
 
 @pytest.fixture(scope="session")
 def servers(stack: Stack) -> Stack:
-    """The session's stack, with the servers that come up only by name."""
+    """Return the session's stack, with the servers that start only by name."""
     stack.up(["zookeeper", "hbase"])
     return stack
 
@@ -81,7 +81,7 @@ def places(servers: Stack, connection: Connection, broker: Broker, tmp_path: Pat
     for each in made:
         for store in each.opened:
             store.close()
-    with connect(address("postgres"), "test") as again:  # a test may have restarted it
+    with connect(address("postgres"), "test") as again:  # a test may have restarted PostgreSQL
         for each in made:
             for table, column in (("stored_offset", "pipeline"), ("offset_place", "pipeline"), ("pipeline", "name")):
                 again.execute(f"DELETE FROM onceover.{table} WHERE {column} = %s", [each.name])

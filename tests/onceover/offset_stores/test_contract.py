@@ -24,25 +24,25 @@ def place(request: pytest.FixtureRequest, places: Callable[[str], Place]) -> Pla
     return places(request.param)
 
 
-def loaded(store: OffsetStore) -> dict[int, int]:
+def load(store: OffsetStore) -> dict[int, int]:
     return dict(store.load(ALL).offsets)
 
 
 def test_store_is_empty_at_first_and_then_the_same_for_all(place: Place) -> None:
     store = place.open()
-    assert loaded(store) == {}
+    assert load(store) == {}
     store.save({0: 5, 1: 0, 3: 1 << 40}, "topic-a")
-    assert loaded(store) == {0: 5, 1: 0, 3: 1 << 40}
-    assert loaded(place.open()) == {0: 5, 1: 0, 3: 1 << 40}, "as another process would"
+    assert load(store) == {0: 5, 1: 0, 3: 1 << 40}
+    assert load(place.open()) == {0: 5, 1: 0, 3: 1 << 40}, "as another process would"
 
 
 def test_save_replaces_all_that_was_stored(place: Place) -> None:
     for state in ({0: 5, 1: 6}, {0: 7, 1: 6, 2: 1}, {0: 3, 1: 6, 2: 2}):
         place.open().save(state, "topic-a")
-    assert loaded(place.open()) == {0: 3, 1: 6, 2: 2}, "a store takes what it is told; who may tell is not its business"
+    assert load(place.open()) == {0: 3, 1: 6, 2: 2}, "a store does not decide who may write"
     place.open().save({0: 1}, "topic-a")
-    left = {1: 6, 2: 2} if place.kind == "kafka" else {}  # a group forgets nothing; its broker drops a deleted topic's
-    assert loaded(place.open()) == {0: 1, **left}
+    left = {1: 6, 2: 2} if place.kind == "kafka" else {}  # a group keeps the others; the broker drops a deleted topic's
+    assert load(place.open()) == {0: 1, **left}
 
 
 def test_topic_id_is_kept_if_the_format_has_a_field_for_it(place: Place) -> None:
@@ -56,7 +56,7 @@ def test_many_saves_leave_nothing_behind(place: Place) -> None:
     store = place.open()
     for n in range(120):
         store.save(dict.fromkeys(ALL, n), "topic-a")
-    assert loaded(place.open()) == dict.fromkeys(ALL, 119)
+    assert load(place.open()) == dict.fromkeys(ALL, 119)
     if place.kind in ("hdfs", "checkpoint"):
         folder = place.open().place
         files = store._files  # type: ignore[attr-defined]
@@ -67,4 +67,4 @@ def test_many_saves_leave_nothing_behind(place: Place) -> None:
 def test_no_store_remembers_while_its_process_lives() -> None:
     store = NoOffsetStore("g", "t")
     store.save({0: 5}, "topic-a")
-    assert (loaded(store), loaded(NoOffsetStore("g", "t"))) == ({0: 5}, {})
+    assert (load(store), load(NoOffsetStore("g", "t"))) == ({0: 5}, {})

@@ -1,4 +1,4 @@
-"""Offset stores after crashes, restarts and foreign writes: whole, or refused with the key; never guessed."""
+"""Offset stores after crashes, restarts and foreign writes: read whole, or refused with the key."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_crash_between_write_and_rename_leaves_the_old_offsets(places: Places) -
         assert dict(place.open().load([0, 1]).offsets) == {0: 8, 1: 9}
     for n in (2, 3):
         hdfs.open().save({0: n}, "topic-a")
-    assert small.names(hdfs.open().place) == [f"offsets-{3:020d}.json"], "what was left behind is swept"
+    assert small.names(hdfs.open().place) == [f"offsets-{3:020d}.json"], "leftovers are swept"
 
 
 def test_one_of_two_writers_at_once_is_refused(places: Places) -> None:
@@ -62,7 +62,7 @@ def test_one_of_two_writers_at_once_is_refused(places: Places) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "is cut or was changed"),
         (b"0 5\n", "is cut or was changed"),
@@ -70,45 +70,45 @@ def test_one_of_two_writers_at_once_is_refused(places: Places) -> None:
         (b"\x00\xff\n", "is cut or was changed"),
     ],
 )
-def test_foreign_local_file_is_named(places: Places, content: bytes, said: str) -> None:
+def test_foreign_local_file_is_named(places: Places, content: bytes, message: str) -> None:
     store = places("file").open()
     store.save({0: 5}, "topic-a")
     Path(store.place).write_bytes(content)
-    with pytest.raises(CorruptOffsetsError, match=f"gtoffset {said}"):
+    with pytest.raises(CorruptOffsetsError, match=f"gtoffset {message}"):
         store.load([0])
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "is cut or damaged"),
         (b'{"version": 1', "is cut or damaged"),
         (b'{"version": 2, "topic": "t", "topic_id": "x", "group": "g", "offsets": {}}', "is of version 2"),
         (b'{"version": 1, "topic": "t", "topic_id": "x", "group": "g", "offsets": {}}', "offsets of topic 't'"),
-        (b'{"version": 1, "topic": "t", "topic_id": "x", "group": "g", "offsets": {"0": -1}}', "which is no offset"),
+        (b'{"version": 1, "topic": "t", "topic_id": "x", "group": "g", "offsets": {"0": -1}}', "is not an offset"),
     ],
 )
-def test_foreign_hdfs_file_is_named(places: Places, content: bytes, said: str) -> None:
+def test_foreign_hdfs_file_is_named(places: Places, content: bytes, message: str) -> None:
     store = places("hdfs").open()
     SmallFiles(address("webhdfs")).create(f"{store.place}/offsets-{0:020d}.json", content)
-    with pytest.raises(CorruptOffsetsError, match=said):
+    with pytest.raises(CorruptOffsetsError, match=message):
         store.load([0])
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "begins with ''"),
         (b"v2\n{}\n{}", "begins with 'v2'"),
         (b'v1\n{}\n{"other": {"0": 5}}', "is of topic 'other'"),
         (b'v1\n{}\n{"TOPIC": {"0": 5}}\n{"TOPIC": {"0": 5}}', "of a query with 2 sources"),
         (b"v1\n{}\n-", "its last line holds no offsets"),
-        (b'v1\n{"batchWat\n{"TOPIC": {"0": 5}}', "its second line is no batch's metadata"),
-        (b'v1\n{}\n{"TOPIC": {"0": 1.5}}', "which is no offset"),
-        (None, "is gone, and batch 1 was committed"),
+        (b'v1\n{"batchWat\n{"TOPIC": {"0": 5}}', "its second line is not the metadata of a batch"),
+        (b'v1\n{}\n{"TOPIC": {"0": 1.5}}', "which is not an offset"),
+        (None, "is gone, but batch 1 was committed"),
     ],
 )
-def test_foreign_checkpoint_is_named(places: Places, content: bytes | None, said: str) -> None:
+def test_foreign_checkpoint_is_named(places: Places, content: bytes | None, message: str) -> None:
     place = places("checkpoint")
     store = place.open()
     small = SmallFiles(address("webhdfs"))
@@ -116,7 +116,7 @@ def test_foreign_checkpoint_is_named(places: Places, content: bytes | None, said
     if content is not None:
         small.create(f"{store.place}/offsets/1", content.replace(b"TOPIC", f"t-{place.name}".encode()))
     small.create(f"{store.place}/commits/1", b'v1\n{"nextBatchWatermarkMs":0}')
-    with pytest.raises(CorruptOffsetsError, match=said):
+    with pytest.raises(CorruptOffsetsError, match=message):
         store.load([0])
 
 
@@ -130,10 +130,10 @@ def test_foreign_znodes_and_rows_are_named(places: Places) -> None:
     with pytest.raises(CorruptOffsetsError, match=f"{zookeeper.place}/0 in ZooKeeper holds 'five'"):
         zookeeper.load([0])
     client.create(f"{zookeeper.place}/lock", b"")
-    with pytest.raises(CorruptOffsetsError, match=r"/lock in ZooKeeper is no Kafka partition"):
+    with pytest.raises(CorruptOffsetsError, match=r"/lock in ZooKeeper is not a Kafka partition"):
         zookeeper.load([0])
     zookeeper.save({0: 6}, "topic-a")
-    assert dict(zookeeper.load([0]).offsets) == {0: 6}, "somebody has said where to go on"
+    assert dict(zookeeper.load([0]).offsets) == {0: 6}, "an operator has set the offsets"
     client.stop()
     client.close()
 
@@ -142,7 +142,7 @@ def test_foreign_znodes_and_rows_are_named(places: Places) -> None:
     table = happybase.Connection(host, int(port)).table(TABLE)
     now = time.time_ns() // 1_000_000
     table.put(f"{prefix}{now + 60_000:013d}".encode(), {b"offsets:0": b"5 "})
-    with pytest.raises(CorruptOffsetsError, match="holds '5 ', which is no offset"):
+    with pytest.raises(CorruptOffsetsError, match="holds '5 ', which is not an offset"):
         hbase.load([0])
     table.put(f"{prefix}{now + 86_400_000:013d}".encode(), {b"offsets:0": b"5"})
     with pytest.raises(CorruptOffsetsError, match="is dated in the future"):
@@ -160,7 +160,7 @@ def test_checkpoint_of_a_query_with_state_is_left_alone(places: Places) -> None:
     files = SmallFiles(address("webhdfs"))
     files.create(f"{place.open().place}/state/0/0/1.delta", b"...")
     store = place.open()
-    with pytest.raises(ConfigurationError, match="keeps state, which nobody else can go on; name another"):
+    with pytest.raises(ConfigurationError, match="stateful query, which no other program can continue; name another"):
         store.load([0])
     assert files.names(f"{store.place}/offsets") == []
 
@@ -182,18 +182,18 @@ def test_expired_session_is_followed_by_another(places: Places) -> None:
     store.save({0: 5}, "topic-a")
     stolen = KazooClient(address("zookeeper"), client_id=store._client.client_id)  # type: ignore[attr-defined]
     stolen.start()
-    stolen.stop()  # closes the session under the store's feet
+    stolen.stop()  # closes the session while the store uses it
     stolen.close()
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        with suppress(UnreachableError):  # it says so, at most until the client has noticed
+        with suppress(UnreachableError):  # raised at most until the client notices
             store.save({0: 6}, "topic-a")
             break
     assert dict(place.open().load([0]).offsets) == {0: 6}
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("kind", ["zookeeper", "hbase"])  # Kafka's: test_group.py
+@pytest.mark.parametrize("kind", ["zookeeper", "hbase"])  # Kafka's: test_kafka.py
 def test_unreachable_server_fails_in_time_and_keeps_its_offsets(places: Places, servers: Stack, kind: str) -> None:
     place = places(kind)
     store = place.open()

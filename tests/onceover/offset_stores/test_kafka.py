@@ -24,8 +24,8 @@ def group() -> str:
 def test_kafkas_own_tools_see_the_group_and_its_offsets(broker: Broker, topic: str, group: str) -> None:
     KafkaOffsetStore(broker.address, topic, group, {}).save({0: 7}, "topic-a")
     assert group in {g.group_id for g in broker.admin.list_consumer_groups().result().valid}
-    asked = broker.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-    assert [(p.topic, p.partition, p.offset) for p in asked[group].result().topic_partitions] == [(topic, 0, 7)]
+    answer = broker.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+    assert [(p.topic, p.partition, p.offset) for p in answer[group].result().topic_partitions] == [(topic, 0, 7)]
 
 
 def test_group_with_a_consumer_is_busy(broker: Broker, topic: str, group: str) -> None:

@@ -1,4 +1,4 @@
-"""Every store is protected from another topic's values, another pipeline's place, and going back."""
+"""Protection of every store from another topic's values, another pipeline's place, and moving back."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from onceover.ledger import drivers
 from onceover.ledger.database import Connection
 from onceover.offset_stores import CorruptOffsetsError
 from onceover.offset_stores.none import NoOffsetStore
-from onceover.offset_stores.tracker import StoredOffsets
+from onceover.offset_stores.tracker import OffsetTracker
 
 pytestmark = pytest.mark.stack
 A, B = "topic-a", "topic-b"
 
 
 @contextmanager
-def registered(connection: Connection) -> Iterator[str]:
+def register(connection: Connection) -> Iterator[str]:
     name = f"p{uuid.uuid4().hex[:8]}"
     connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES (%s, 1)", [name])
     yield name
@@ -31,19 +31,19 @@ def registered(connection: Connection) -> Iterator[str]:
 
 @pytest.fixture
 def pipeline(connection: Connection) -> Iterator[str]:
-    with registered(connection) as name:
+    with register(connection) as name:
         yield name
 
 
 @pytest.fixture
 def other(connection: Connection) -> Iterator[str]:
-    with registered(connection) as name:
+    with register(connection) as name:
         yield name
 
 
 @pytest.fixture
 def store() -> NoOffsetStore:
-    """A store without a place for the topic ID, as most are; shared by the drivers of one test."""
+    """Return a store without a field for the topic ID, as most are; the drivers of a test share it."""
 
     class WithoutId(NoOffsetStore):
         def save(self, offsets: object, topic_id: str) -> None:
@@ -56,35 +56,35 @@ def store() -> NoOffsetStore:
 def test_offsets_of_an_earlier_topic_incarnation_are_not_used(
     connection: Connection, pipeline: str, store: NoOffsetStore
 ) -> None:
-    first = StoredOffsets(connection, pipeline, "kafka", store)
+    first = OffsetTracker(connection, pipeline, "kafka", store)
     assert first.load(A, [0, 1]) == {}
     first.begin(A, {0: 0, 1: 0})
     first.commit({0: 7})
-    again = StoredOffsets(connection, pipeline, "kafka", store)
+    again = OffsetTracker(connection, pipeline, "kafka", store)
     assert again.load(A, [0, 1]) == {0: 7, 1: 0}
-    recreated = StoredOffsets(connection, pipeline, "kafka", store)
-    assert recreated.load(B, [0, 1]) == {}, "7 may well lie within the new log"
-    killed_here = StoredOffsets(connection, pipeline, "kafka", store)
+    recreated = OffsetTracker(connection, pipeline, "kafka", store)
+    assert recreated.load(B, [0, 1]) == {}, "7 may be within the new log"
+    killed_here = OffsetTracker(connection, pipeline, "kafka", store)
     assert killed_here.load(B, [0, 1]) == {}
     killed_here.begin(B, {0: 0, 1: 0})
     assert store.load([0, 1]).offsets == {0: 0, 1: 0}
-    assert StoredOffsets(connection, pipeline, "kafka", store).load(B, [0, 1]) == {0: 0, 1: 0}
+    assert OffsetTracker(connection, pipeline, "kafka", store).load(B, [0, 1]) == {0: 0, 1: 0}
 
 
 def test_offset_saved_without_its_note_is_not_believed(
     connection: Connection, pipeline: str, store: NoOffsetStore
 ) -> None:
-    first = StoredOffsets(connection, pipeline, "kafka", store)
+    first = OffsetTracker(connection, pipeline, "kafka", store)
     first.load(A, [0])
     first.begin(A, {0: 5})
-    store.save({0: 0}, B)  # as the next generation's first driver did, which was killed before its note
-    assert StoredOffsets(connection, pipeline, "kafka", store).load(B, [0]) == {}
+    store.save({0: 0}, B)  # as by the next generation's first driver, killed before its note
+    assert OffsetTracker(connection, pipeline, "kafka", store).load(B, [0]) == {}
 
 
 def test_kafka_partition_new_to_the_store_is_kept_from_the_start(
     connection: Connection, pipeline: str, store: NoOffsetStore
 ) -> None:
-    offsets = StoredOffsets(connection, pipeline, "kafka", store)
+    offsets = OffsetTracker(connection, pipeline, "kafka", store)
     offsets.load(A, [0])
     offsets.begin(A, {0: 5})
     assert offsets.load(A, [0, 1]) == {0: 5}
@@ -96,13 +96,13 @@ def test_offsets_from_before_the_first_start_are_used(
     connection: Connection, pipeline: str, store: NoOffsetStore
 ) -> None:
     store.save({0: 40}, "")
-    assert StoredOffsets(connection, pipeline, "kafka", store).load(A, [0, 1]) == {0: 40}
+    assert OffsetTracker(connection, pipeline, "kafka", store).load(A, [0, 1]) == {0: 40}
 
 
 def test_commit_never_goes_backwards_and_says_what_is_stored(
     connection: Connection, pipeline: str, store: NoOffsetStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    offsets = StoredOffsets(connection, pipeline, "kafka", store)
+    offsets = OffsetTracker(connection, pipeline, "kafka", store)
     offsets.load(A, [0, 1])
     offsets.begin(A, {0: 50, 1: 5})
     with caplog.at_level(logging.WARNING):
@@ -112,7 +112,7 @@ def test_commit_never_goes_backwards_and_says_what_is_stored(
 
 
 def test_truncated_log_alone_may_set_offsets_back(connection: Connection, pipeline: str, store: NoOffsetStore) -> None:
-    offsets = StoredOffsets(connection, pipeline, "kafka", store)
+    offsets = OffsetTracker(connection, pipeline, "kafka", store)
     offsets.load(A, [0, 1])
     offsets.begin(A, {0: 50, 1: 5})
     offsets.load(A, [0, 1])
@@ -124,31 +124,33 @@ def test_pipelines_never_share_a_place(
     connection: Connection, pipeline: str, other: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onceover.offset_stores.tracker.names", lambda: [pipeline, other])
-    StoredOffsets(connection, other, "kafka", store).load(A, [0])
+    OffsetTracker(connection, other, "kafka", store).load(A, [0])
     with pytest.raises(UsageError, match=f"pipeline {other} keeps its offsets there; give {pipeline} a group"):
-        StoredOffsets(connection, pipeline, "kafka", store).load(A, [0])
+        OffsetTracker(connection, pipeline, "kafka", store).load(A, [0])
     monkeypatch.setattr("onceover.offset_stores.tracker.names", lambda: [pipeline])
     epoch = drivers.acquire(connection, other, "an ingest of another host")
     with pytest.raises(UsageError, match="keeps its offsets there"):
-        StoredOffsets(connection, pipeline, "kafka", store).load(A, [0])
+        OffsetTracker(connection, pipeline, "kafka", store).load(A, [0])
     drivers.end_epoch(connection, epoch)
-    assert StoredOffsets(connection, pipeline, "kafka", store).load(A, [0]) == {}, "the other one is no more"
+    assert OffsetTracker(connection, pipeline, "kafka", store).load(A, [0]) == {}, "the other pipeline no longer exists"
 
 
 def test_abandoned_place_is_free_and_offsets_keep_their_topic(
     connection: Connection, pipeline: str, other: str, store: NoOffsetStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onceover.offset_stores.tracker.names", lambda: [pipeline, other])
-    there = StoredOffsets(connection, other, "kafka", store)
-    there.load(A, [0])
-    there.begin(A, {0: 7})
-    StoredOffsets(connection, other, "hdfs", NoOffsetStore(other, "t")).load(A, [0])  # it keeps them elsewhere now
-    assert StoredOffsets(connection, pipeline, "kafka", store).load(B, [0]) == {}, "7 is not of topic B, whoever asks"
+    earlier = OffsetTracker(connection, other, "kafka", store)
+    earlier.load(A, [0])
+    earlier.begin(A, {0: 7})
+    OffsetTracker(connection, other, "hdfs", NoOffsetStore(other, "t")).load(A, [0])  # its offsets are elsewhere now
+    assert OffsetTracker(connection, pipeline, "kafka", store).load(B, [0]) == {}, (
+        "7 is not of topic B, for any pipeline"
+    )
 
 
 def test_foreign_value_is_refused_with_its_remedy(connection: Connection, pipeline: str, store: NoOffsetStore) -> None:
     store.save({7: 40}, "")
     with pytest.raises(
-        CorruptOffsetsError, match="Kafka partition 7, which the topic has not; look with `onceover off"
+        CorruptOffsetsError, match="Kafka partition 7, which the topic does not have; inspect it with `onceover off"
     ):
-        StoredOffsets(connection, pipeline, "zookeeper", store).load(A, [0])
+        OffsetTracker(connection, pipeline, "zookeeper", store).load(A, [0])

@@ -12,7 +12,7 @@ from airflow.sdk import Context
 
 from onceover.context import PipelineContext
 from onceover.errors import UsageError
-from onceover.ledger.expiries import Expiring
+from onceover.ledger.expiries import ExpiringFile
 from onceover.retention import service as retention_service
 from onceover.retention.service import ExpiryDue, ExpiryResult, Say
 from onceover_airflow.operators.retention import ExpireOperator
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.airflow
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 LANDED = datetime(2013, 2, 1, 7, 30, 1, 250, tzinfo=UTC)
 FILES = (
-    Expiring(START, None, 4, 11, 99_000, 1_200, LANDED),
-    Expiring(None, date(2013, 1, 1), None, 12, 300, 2, LANDED),
+    ExpiringFile(START, None, 4, 11, 99_000, 1_200, LANDED),
+    ExpiringFile(None, date(2013, 1, 1), None, 12, 300, 2, LANDED),
 )
 
 
@@ -33,7 +33,7 @@ class Library:
 
     has_run: bool = True
     left: int = 0
-    files: tuple[Expiring, ...] = FILES
+    files: tuple[ExpiringFile, ...] = FILES
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def plan_expiry(self, context: PipelineContext) -> ExpiryDue:

@@ -17,7 +17,7 @@ from onceover.explain.finding_text import pluralize
 from onceover.model.json_text import plain
 from onceover.model.offsets import MAX_KAFKA_PARTITION
 from onceover.model.pipeline import OFFSET_STORES
-from onceover.offset_stores.admin import Looked, copy_offsets, inspect_offsets, set_offsets
+from onceover.offset_stores.admin import OffsetInspection, copy_offsets, inspect_offsets, set_offsets
 from onceover.offset_stores.store import MOST
 
 
@@ -92,7 +92,7 @@ def _show(context: PipelineContext, json: bool) -> None:
         raise typer.Exit(FAILED)
 
 
-def _draw(name: str, seen: Looked) -> None:
+def _draw(name: str, seen: OffsetInspection) -> None:
     say(f"{name} keeps its offsets in {seen.store}: {seen.place}; topic ID {seen.topic_id}", whole=True)
     say(
         draw_table(

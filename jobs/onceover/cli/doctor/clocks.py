@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from onceover.cli.doctor.outcome import Outcome, date_of
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
-from onceover.ledger.database import clock, connect
+from onceover.ledger.database import connect, read_clock
 
 SKEW_SECONDS = 5.0
 RESOLUTION_SECONDS = 1.0  # of the date in a web server's answer
@@ -53,7 +53,7 @@ def apart(theirs: float, before: float, after: float) -> float:
 
 def _postgres() -> float:
     with connect(address("postgres"), "onceover doctor") as connection:
-        return clock(connection).timestamp()
+        return read_clock(connection).timestamp()
 
 
 def _namenode() -> float | None:

@@ -12,7 +12,7 @@ from onceover.explain.finding_text import describe_finding, format_list, plurali
 from onceover.explain.next_steps import list_pipeline_steps
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import HEAD, Connection, connect, require_current
-from onceover.ledger.queries import WindowState, first_to_leave_the_log, list_windows
+from onceover.ledger.queries import WindowState, find_next_log_expiry, list_windows
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import from_ms, written
 
@@ -67,7 +67,7 @@ def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome
 
 def _log(connection: Connection, name: str) -> Iterator[Outcome]:
     """Whether Kafka drops records of a window before anybody has proved that raw holds them."""
-    first = first_to_leave_the_log(connection, name)
+    first = find_next_log_expiry(connection, name)
     if first is None:
         return
     left, at = first["log_until"] - first["now"], written(first["window_start"])

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the versions beside this file over the connection that `ledger.migrate` hands in."""
+"""Alembic's entry point, which runs the versions beside this file over the connection of `ledger.migrate`."""
 
 from alembic import context
 

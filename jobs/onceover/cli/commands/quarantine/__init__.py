@@ -16,7 +16,7 @@ from onceover.cli.commands.quarantine.release import release
 from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
-from onceover.ledger.releases import releases_of
+from onceover.ledger.releases import list_releases
 from onceover.quarantine.reader import QuarantineFiles, ReleasedIds
 
 
@@ -94,7 +94,7 @@ def quarantine(
         if dry_run or why is not None:
             raise UsageError(f"{action} takes no --dry-run and no --why; those are for release")
         days = _days(context.files, day)
-        gone = ReleasedIds(piece for one in releases_of(context.ledger, context.name) for piece in one.ranges)
+        gone = ReleasedIds(piece for one in list_releases(context.ledger, context.name) for piece in one.ranges)
         if action is Action.LIST:
             list_days(context.name, context.files, days, gone, json)
         else:

@@ -1,7 +1,7 @@
-"""The ledger: pipelines, batches, landings, windows, certificates, findings, repairs, and what people decided.
+"""The ledger's schema: pipelines, batches, landings, windows, certificates, findings, repairs, and decisions.
 
 A revision is `1.` and the number of its file. Plain numbers of four digits name another chain, whose databases
-`database` refuses.
+`onceover.ledger.database` refuses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DIGEST = """
 
 TABLES = f"""
 CREATE SCHEMA IF NOT EXISTS aggregates;
-COMMENT ON SCHEMA aggregates IS 'What readers query: one table a pipeline.';
+COMMENT ON SCHEMA aggregates IS 'Aggregates, which readers query: one table a pipeline.';
 CREATE SCHEMA IF NOT EXISTS staging;
 COMMENT ON SCHEMA staging IS 'Rows on their way into aggregates; nothing here outlives its batch or repair.';
 
@@ -31,7 +31,7 @@ CREATE TABLE onceover.pipeline (
   log_retention interval,
   batches_landed bigint NOT NULL DEFAULT 0
 );
-COMMENT ON COLUMN onceover.pipeline.log_retention IS 'The topic''s retention when it was last asked; NULL: for ever.';
+COMMENT ON COLUMN onceover.pipeline.log_retention IS 'The topic''s retention as last read from Kafka; NULL: for ever.';
 
 CREATE TABLE onceover.contract (
   pipeline text NOT NULL REFERENCES onceover.pipeline DEFERRABLE INITIALLY DEFERRED,
@@ -44,7 +44,7 @@ CREATE TABLE onceover.contract (
   why text,
   PRIMARY KEY (pipeline, version)
 );
-COMMENT ON COLUMN onceover.contract.who IS 'Who cut over to this version; NULL for the one it began with.';
+COMMENT ON COLUMN onceover.contract.who IS 'Author of the cutover to this version; NULL for the first version.';
 
 CREATE TABLE onceover.cutover (
   pipeline text NOT NULL,
@@ -56,7 +56,7 @@ CREATE TABLE onceover.cutover (
   FOREIGN KEY (pipeline, version) REFERENCES onceover.contract
 );
 COMMENT ON COLUMN onceover.cutover.first_offset IS
-  'The first offset that has this version or a later one; a Kafka partition without a row has it from its start.';
+  'The first offset of this version or a later one; a Kafka partition without a row has it from its start.';
 
 CREATE TABLE onceover.driver (
   pipeline text PRIMARY KEY REFERENCES onceover.pipeline,
@@ -101,7 +101,7 @@ CREATE TABLE onceover.batch_range (
 CREATE INDEX ON onceover.batch_range (generation, kafka_partition, end_offset);
 CREATE INDEX ON onceover.batch_range (generation, kafka_partition, start_offset, end_offset);
 COMMENT ON COLUMN onceover.batch_range.oldest_record IS
-  'Smallest Kafka timestamp read: with the topic''s retention it tells how long the log still holds the range.';
+  'Smallest Kafka timestamp read: with the topic''s retention, how long the log still holds the range.';
 
 CREATE TABLE onceover.landing (
   landing_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -144,10 +144,10 @@ CREATE TABLE onceover.kafka_partition (
   PRIMARY KEY (pipeline, generation, kafka_partition)
 );
 COMMENT ON COLUMN onceover.kafka_partition.truncated_from IS
-  'Where the stored offset stood when the log was found to end before it; NULL once the log reaches there again.';
+  'The stored offset when the log was found to end before it; NULL once the log reaches that offset again.';
 COMMENT ON COLUMN onceover.kafka_partition.records_landed IS
-  'By all landed batches, quarantine included; one that landed twice counts twice.';
-COMMENT ON COLUMN onceover.kafka_partition.records_quarantined IS 'Those of them that are in quarantine.';
+  'Records of all landed batches, quarantine included; a record that landed twice counts twice.';
+COMMENT ON COLUMN onceover.kafka_partition.records_quarantined IS 'Those of records_landed that are in quarantine.';
 
 CREATE TABLE onceover.stored_offset (
   pipeline text NOT NULL REFERENCES onceover.pipeline,
@@ -157,7 +157,7 @@ CREATE TABLE onceover.stored_offset (
   PRIMARY KEY (pipeline, kafka_partition)
 );
 COMMENT ON TABLE onceover.stored_offset IS
-  'The offset store `postgres`: where reading goes on, of the topic of that ID.';
+  'The offset store `postgres`: the next offset to read, of the topic with that ID.';
 
 CREATE TABLE onceover.offset_place (
   store text NOT NULL,
@@ -167,7 +167,7 @@ CREATE TABLE onceover.offset_place (
   PRIMARY KEY (store, place)
 );
 COMMENT ON TABLE onceover.offset_place IS
-  'Whose offsets a store holds, and of which topic: most stores'' formats have no place for that. Two never share one.';
+  'Pipeline and topic of the offsets in a store, for most formats have no field for them. Pipelines never share one.';
 
 CREATE TABLE onceover.offset_change (
   change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -180,7 +180,7 @@ CREATE TABLE onceover.offset_change (
   created_at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX ON onceover.offset_change (pipeline);
-COMMENT ON TABLE onceover.offset_change IS 'Where somebody said that reading goes on, by Kafka partition.';
+COMMENT ON TABLE onceover.offset_change IS 'Offsets that an operator set or copied, by Kafka partition.';
 
 CREATE TABLE onceover.repair_request (
   request_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -215,7 +215,7 @@ CREATE TABLE onceover.repair (
 CREATE INDEX ON onceover.repair (pipeline, window_start);
 CREATE INDEX ON onceover.repair (pipeline, overcount) WHERE overcount <> 0 AND state <> 'restored';
 COMMENT ON COLUMN onceover.repair.overcount IS
-  'Records that the aggregates counted too many before it, too few if negative; NULL: nothing published, or unknown.';
+  'Records counted too many before the repair, too few if negative; NULL: nothing published, or unknown.';
 
 CREATE TABLE onceover.refill (
   refill_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -233,7 +233,7 @@ CREATE TABLE onceover.refill (
   CHECK (start_offset < end_offset)
 );
 CREATE UNIQUE INDEX ON onceover.refill (pipeline, generation, kafka_partition, start_offset) WHERE state = 'wanted';
-COMMENT ON TABLE onceover.refill IS 'Offset ranges to read again from Kafka, by whoever is the driver.';
+COMMENT ON TABLE onceover.refill IS 'Offset ranges that the driver is to read again from Kafka.';
 
 CREATE TABLE onceover.certificate (
   certificate_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -268,8 +268,8 @@ CREATE TABLE onceover.certificate (
 CREATE INDEX ON onceover.certificate (pipeline, window_start);
 CREATE INDEX ON onceover.certificate (certificate_id) INCLUDE (version);
 COMMENT ON COLUMN onceover.certificate.accounted IS
-  'Offset ranges of all landed batches then: [generation, kafka_partition, start, end].';
-COMMENT ON COLUMN onceover.certificate.frontiers IS 'Frontiers then: [generation, kafka_partition, frontier].';
+  'Offset ranges of all batches landed by then: [generation, kafka_partition, start, end].';
+COMMENT ON COLUMN onceover.certificate.frontiers IS 'Frontiers at that time: [generation, kafka_partition, frontier].';
 
 CREATE TABLE onceover.compaction (
   compaction_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -301,7 +301,7 @@ CREATE TABLE onceover."window" (
   token bigint NOT NULL DEFAULT 0,
   claimed_by text,
   claimed_until timestamptz,
-  -- NULL and a number is NULL: what is added to an unknown count leaves it unknown.
+  -- NULL plus a number is NULL: an unknown count stays unknown after every addition.
   records bigint DEFAULT 0,
   high1 bigint DEFAULT 0, low1 bigint DEFAULT 0,
   high2 bigint DEFAULT 0, low2 bigint DEFAULT 0,
@@ -314,15 +314,16 @@ CREATE TABLE onceover."window" (
   CHECK (num_nulls(records, high1, low1, high2, low2) IN (0, 5))
 );
 COMMENT ON COLUMN onceover."window".records IS
-  'How many records the rows in the aggregates count; NULL: somebody changed them, only a repair will tell.';
+  'Number of records that the aggregates'' rows count; NULL: unknown, until a repair counts them.';
 COMMENT ON COLUMN onceover."window".expired_at IS
-  'Since when its raw is gone, or to be gone, by the pipeline''s retention: its certificate is all there is.';
+  'When its raw expired by the pipeline''s retention: the driver moves the file away, only certificates stay.';
 COMMENT ON COLUMN onceover."window".overdue_told_at IS
-  'When somebody was told that it was not certified within its deadline; NULL again once it is certified.';
+  'When a missed deadline of the window was reported; NULL again once it is certified.';
 COMMENT ON COLUMN onceover."window".compaction_id IS
-  'The Parquet file that stands in for text that was let go by the pipeline''s retention: then nothing has expired.';
+  'The Parquet file that replaced the text by the pipeline''s retention; such a window has not expired.';
 COMMENT ON COLUMN onceover."window".last_let_go IS 'The last landing whose text is no longer in the window file.';
-COMMENT ON COLUMN onceover."window".let_go_certificate IS 'The last certificate whose text is no longer there.';
+COMMENT ON COLUMN onceover."window".let_go_certificate IS
+  'The last certificate whose text is no longer in the window file.';
 
 CREATE TABLE onceover.finding (
   finding_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -345,7 +346,7 @@ CREATE TABLE onceover.revision (
   replaced_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (pipeline, window_start, revision)
 );
-COMMENT ON TABLE onceover.revision IS 'Aggregates that a repair replaced; their rows, as they stood, in revision_row.';
+COMMENT ON TABLE onceover.revision IS 'Aggregates that a repair replaced; revision_row holds their rows.';
 
 CREATE TABLE onceover.revision_row (
   pipeline text NOT NULL,
@@ -387,7 +388,7 @@ CREATE TABLE onceover.decision (
 );
 CREATE INDEX ON onceover.decision (pipeline, window_start);
 COMMENT ON TABLE onceover.decision IS
-  'Which of several contents of one ID counts, because somebody said so; the last one about an ID holds.';
+  'The content that counts where raw holds several for one ID; the last decision about an ID holds.';
 
 CREATE TABLE onceover.audit (
   audit_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -427,7 +428,7 @@ CREATE TABLE onceover.expiry (
 CREATE INDEX ON onceover.expiry (pipeline, expiry_id) WHERE state = 'wanted';
 CREATE INDEX ON onceover.expiry (pipeline, moved_at) WHERE state = 'moved';
 CREATE UNIQUE INDEX ON onceover.expiry (pipeline, quarantine_day) WHERE state <> 'dropped';
-COMMENT ON TABLE onceover.expiry IS 'Raw files that go by retention: a window''s, or those of a day of quarantine.';
+COMMENT ON TABLE onceover.expiry IS 'Raw files that expire by retention: a window''s, or those of a day of quarantine.';
 
 CREATE TABLE onceover.release (
   batch_id bigint PRIMARY KEY REFERENCES onceover.batch,
@@ -449,7 +450,7 @@ CREATE TABLE onceover.released (
 );
 CREATE INDEX ON onceover.released (generation, kafka_partition, start_offset);
 COMMENT ON TABLE onceover.released IS
-  'The IDs of each release: they have the contract''s version of that batch, and no other landing counts them.';
+  'The IDs of each release: they have the contract version of that batch, and no other landing counts them.';
 """
 
 
