@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from statistics import mean
 
 from onceover.ingest.rate_control import Pace, PidEstimator, Timing
-from onceover.model.batch_plan import next_ranges
+from onceover.model.batch_plan import plan_ranges
 
 INTERVAL_MS = 1000
 Load = Callable[[int], float]
@@ -114,7 +114,7 @@ def batches_until_read(backlog: Sequence[int], most: int, *, fair: bool) -> int:
     """How many batches of at most that many offsets it takes to read what each Kafka partition has."""
     at, end, batches = dict.fromkeys(range(len(backlog)), 0), dict(enumerate(backlog)), 0
     while at != end:
-        at.update({r.source.kafka_partition: r.end for r in next_ranges("00000000", at, end, most, fair=fair)})
+        at.update({r.source.kafka_partition: r.end for r in plan_ranges("00000000", at, end, most, fair=fair)})
         batches += 1
     return batches
 

@@ -23,11 +23,11 @@ from onceover.compaction.job import CompactionResult, CompactRun
 from onceover.config.endpoints import address
 from onceover.context import PipelineContext, open_pipeline
 from onceover.detection import service as detection_service
-from onceover.fault_points import Holding
+from onceover.fault_points import FaultPoint
 from onceover.ingest.job import driver, open_source
 from onceover.ledger import compactions, drivers
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
-from onceover.model.claim import Claimed
+from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.raw.layout import Layout
 from onceover.repair.proof import prove
@@ -77,7 +77,7 @@ def run() -> tuple[list[Row], list[str]]:
         detection_service.detect(context, who="bench", why="bench")
         started = time.monotonic()
         due = compactions.list_compactable(context.ledger, NAME, 0, None, None)
-        ended = CompactRun(spark, context, known, "bench", "bench", Holding()).run(due)
+        ended = CompactRun(spark, context, known, "bench", "bench", FaultPoint()).run(due)
         compacted_s = time.monotonic() - started
         claimed = [audit_store.read_certificate(context.ledger, NAME, one.due.window_start).claimed for one in ended]
     rows = _compared(spark, known, context.layout, claimed, ended)
@@ -89,7 +89,7 @@ def _compared(
     spark: SparkSession,
     known: RegisteredPipeline,
     layout: Layout,
-    claimed: Sequence[Claimed],
+    claimed: Sequence[ClaimedWindow],
     ended: Sequence[CompactionResult],
 ) -> list[Row]:
     root = address("hdfs").rstrip("/")
@@ -134,7 +134,7 @@ def _ingested(spark: SparkSession, context: PipelineContext) -> RegisteredPipeli
         known = register_pipeline(ledger, pipeline, check_contract(spark, pipeline.contract))
         epoch = drivers.acquire(ledger, NAME, "bench")
         try:
-            ingest = driver(spark, context, epoch, known, topic, offsets, Holding())
+            ingest = driver(spark, context, epoch, known, topic, offsets, FaultPoint())
             while not ingest.turn().every_window_closed:
                 pass
         finally:

@@ -98,7 +98,7 @@ def _month(connection: Connection) -> tuple[Row, list[str]]:
     fetched = time.monotonic() - started
     files = WindowFiles(address("webhdfs"), layout)
     started = time.monotonic()
-    lengths = files.lengths(map(large_ledger.start_of, range(windows)))
+    lengths = files.read_lengths(map(large_ledger.start_of, range(windows)))
     listed = time.monotonic() - started
     looks: list[Look] = []
     scans: list[dict[datetime, str]] = []

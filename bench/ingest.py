@@ -22,7 +22,7 @@ from onceover.kafka import Topic
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import connect
 from onceover.model.batch import require_all_landed
-from onceover.model.batch_plan import sharded
+from onceover.model.batch_plan import cut_into_shards
 from onceover.model.contract import Contract, Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
@@ -71,7 +71,7 @@ def run() -> tuple[list[Row], list[str]]:
     def ours() -> float:
         root = f"/bench/ours{len(landed)}"
         started = time.monotonic()
-        shards = sharded("backlog", ranges, spark.sparkContext.defaultParallelism)
+        shards = cut_into_shards("backlog", ranges, spark.sparkContext.defaultParallelism)
         batch = MicroBatch(spark, known, lambda: read_ranges(spark, source, shards), ranges, address("webhdfs"),
                            Layout(root, "bench"), datetime.now(UTC).date(), leases)  # fmt: skip
         read, _ = batch.read()

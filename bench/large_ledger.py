@@ -19,7 +19,7 @@ from onceover.ledger.database import Connection
 from onceover.model.contract import Column, Columns, Contract, Key, Measure
 from onceover.model.finding_kinds import Kind
 from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
-from onceover.model.raw_file import Compacted
+from onceover.model.raw_file import CompactedFile
 
 MINUTES = 5
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -57,12 +57,12 @@ class Lengths:
         self.held[start_of(windows - 1)] = MINUTES * OWN_BYTES  # no window after it whose batches land here too
         self.asked = 0
 
-    def lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]:
+    def read_lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]:
         starts = list(window_starts)
         self.asked += len(starts)
         return {start: self.held[start] for start in starts if start in self.held}
 
-    def parquet_files(self, compacted: Mapping[datetime, Compacted]) -> Mapping[datetime, str]:
+    def find_parquet_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]:
         return dict.fromkeys(compacted, "")
 
 

@@ -38,7 +38,7 @@ from onceover.offset_stores.hdfs import HdfsOffsetStore
 from onceover.offset_stores.kafka import KafkaOffsetStore
 from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
-from onceover.raw.hdfs import connected
+from onceover.raw.hdfs import connect_hdfs
 from onceover_local.stack import Stack
 
 PARTITIONS = range(64)
@@ -217,7 +217,7 @@ def _hbase(name: str) -> Pair:
 
 
 def _hdfs(name: str) -> Pair:
-    client, folder, number = connected(address("webhdfs")), f"/bench/{name}", 0
+    client, folder, number = connect_hdfs(address("webhdfs")), f"/bench/{name}", 0
     ours = HdfsOffsetStore(address("webhdfs"), f"/bench/{name}-ours", name, "ours")
 
     def save(offsets: Mapping[int, int]) -> None:
@@ -236,7 +236,7 @@ def _hdfs(name: str) -> Pair:
 
 
 def _checkpoint(name: str) -> Pair:
-    client, folder, number = connected(address("webhdfs")), f"/bench/{name}-log", 0
+    client, folder, number = connect_hdfs(address("webhdfs")), f"/bench/{name}-log", 0
     ours = CheckpointOffsetStore(address("webhdfs"), f"/bench/{name}-checkpoint", name)
 
     def save(offsets: Mapping[int, int]) -> None:

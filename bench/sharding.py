@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from bench.table import Row
 from onceover.config.endpoints import address
 from onceover.kafka import Topic
-from onceover.model.batch_plan import sharded
+from onceover.model.batch_plan import cut_into_shards
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.spark.session import build
 from onceover.spark.source import KafkaSource, read_ranges
@@ -59,7 +59,7 @@ def _compare(spark: SparkSession, work: str, sizes: list[int], times: int) -> li
     for n in range(times + 1):
         for rule in took:
             started = time.monotonic()
-            read = read_ranges(spark, source, sharded("none" if rule == "repartition" else rule, ranges, cores))
+            read = read_ranges(spark, source, cut_into_shards("none" if rule == "repartition" else rule, ranges, cores))
             if rule == "repartition":
                 read = read.repartition(cores)
             value = F.hex("value")

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from onceover.compaction.job import CompactRun
 from onceover.context import open_pipeline
 from onceover.entrypoint import run
-from onceover.fault_points import Holding
+from onceover.fault_points import FaultPoint
 from onceover.ledger import compactions
-from onceover.model.json_text import json_text
+from onceover.model.json_text import to_json
 from onceover.model.window import parse_moment
 from onceover.spark.session import running
 
@@ -25,15 +25,15 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--who", required=True, help="kept with each window")
     parser.add_argument("--why", required=True, help="kept with each window")
     chosen = parser.parse_args(arguments)
-    holding = Holding.from_environment()
+    fault_point = FaultPoint.from_environment()
     with open_pipeline(chosen.pipeline, "compact") as context:
         known = context.require_same_contract()
         compactions.hold_compaction(context.ledger, known.name)
         due = compactions.list_compactable(context.ledger, known.name, chosen.older_than_ms, chosen.start, chosen.end)
         context.files.check()
         with running(f"onceover compact {known.name}") as spark:
-            ended = CompactRun(spark, context, known, chosen.who, chosen.why, holding).run(due)
-    print(json_text(ended))
+            ended = CompactRun(spark, context, known, chosen.who, chosen.why, fault_point).run(due)
+    print(to_json(ended))
     return 0
 
 

@@ -15,7 +15,7 @@ from onceover.config.endpoints import PartName
 from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.errors import BusyError, TerminalError
-from onceover.fault_points import Holding
+from onceover.fault_points import FaultPoint
 from onceover.ingest.job import driver, open_source
 from onceover.ingest.report import show
 from onceover.kafka import Topic
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="ingest.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
     chosen = parser.parse_args(arguments)
-    stop, holding = threading.Event(), Holding.from_environment()
+    stop, fault_point = threading.Event(), FaultPoint.from_environment()
     with open_pipeline(chosen.pipeline, "ingest") as context:
         *_, postgres = map(context.address, _PARTS)
         upgrade_schema(postgres)
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
                 if epoch is None:
                     return 0
                 known.table.sweep(ledger, "batch:")
-                loop = driver(spark, context, epoch, known, topic, offsets, holding)
+                loop = driver(spark, context, epoch, known, topic, offsets, fault_point)
                 with Heartbeat(postgres, epoch) as heart:
                     loop.run(stop, heart.lost, show(pipeline.name))
                 drivers.end_epoch(ledger, epoch)

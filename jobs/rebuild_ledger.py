@@ -20,9 +20,9 @@ from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.drivers import as_driver
 from onceover.ledger.migrate import upgrade_schema
-from onceover.model.json_text import json_text
+from onceover.model.json_text import to_json
 from onceover.model.offsets import KafkaPartition
-from onceover.model.window import written
+from onceover.model.window import format_moment
 from onceover.raw.window_files import WindowFiles
 from onceover.recovery.rebuild_ledger import require_no_batches, write_ledger
 from onceover.recovery.scan import scan
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     with open_pipeline(chosen.pipeline, "rebuild") as context:
         upgrade_schema(context.address("postgres"))
         facts, pipeline = _facts(context), context.pipeline
-        files = context.files.every_file()
+        files = context.files.list_files()
         _refuse_compacted(pipeline.name, context.files)
         require_no_batches(context.ledger, pipeline.name)
         print(f"{len(files):,} files, {sum(file.length for file in files):,} bytes", file=sys.stderr, flush=True)
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
             except (PySparkException, Py4JError) as error:
                 raise TransientError(f"Spark failed, nothing was written: {one_line(error)}") from error
     print(
-        json_text(
+        to_json(
             {
                 "pipeline": pipeline.name,
                 "files": len(files),
@@ -74,9 +74,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _refuse_compacted(name: str, raw: WindowFiles) -> None:
     """What stands in Parquet files is not read here: a window rebuilt without it would be too small, and look right."""
-    if windows := raw.compacted_windows():
+    if windows := raw.list_compacted_windows():
         raise TerminalError(
-            f"{len(windows)} windows of {name} were compacted, the first {written(windows[0])}, and a ledger is "
+            f"{len(windows)} windows of {name} were compacted, the first {format_moment(windows[0])}, and a ledger is "
             "rebuilt from text alone: bring back a backup of the ledger; or, if the text of these windows is still "
             "whole, move their .parquet files out of the pipeline's folder"
         )

@@ -11,9 +11,9 @@ from datetime import date
 
 from onceover.context import open_pipeline
 from onceover.entrypoint import run
-from onceover.fault_points import Holding
+from onceover.fault_points import FaultPoint
 from onceover.ledger.drivers import as_driver
-from onceover.model.json_text import json_text
+from onceover.model.json_text import to_json
 from onceover.quarantine.release_job import ReleasePlan, ReleaseRun
 from onceover.spark.session import running
 
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
         driving = nullcontext() if chosen.dry_run else as_driver(context.ledger, context.name, owner)
         with driving as epoch:
             known = context.require_same_contract()
-            days = [day for day in context.files.quarantine_days() if chosen.day in (None, day)]
+            days = [day for day in context.files.list_quarantine_days() if chosen.day in (None, day)]
             found, done = ReleasePlan({}, (), {}), 0
             if days:
                 with (
@@ -42,10 +42,10 @@ def main(arguments: Sequence[str]) -> int:
                 ):
                     found = release.plan(days, chosen.reason)
                     if epoch is not None:
-                        holding = Holding.from_environment()
-                        done = release.carry_out(epoch, found.ids, chosen.who, chosen.why, holding)
+                        fault_point = FaultPoint.from_environment()
+                        done = release.carry_out(epoch, found.ids, chosen.who, chosen.why, fault_point)
     print(
-        json_text(
+        to_json(
             {
                 "pipeline": known.name,
                 "version": known.contract_version,

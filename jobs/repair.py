@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from onceover.context import open_pipeline
 from onceover.entrypoint import run
-from onceover.fault_points import Holding, RepairStep
+from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import refills, repair_requests
-from onceover.model.claim import Claimed
+from onceover.model.claim import ClaimedWindow
 from onceover.repair.job import KeepClaims, RepairRun
 from onceover.repair.refill import refill
 from onceover.spark.session import running
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
     parser.add_argument("--request", required=True, type=int, help="id of a repair request in the ledger")
     chosen = parser.parse_args(arguments)
-    holding = Holding.from_environment()
+    fault_point = FaultPoint.from_environment()
     with open_pipeline(chosen.pipeline, "repair") as context:
         known, ledger = context.require_same_contract(), context.ledger
         wanted = repair_requests.read_request(ledger, known.name, chosen.request)
@@ -29,15 +29,15 @@ def main(arguments: Sequence[str]) -> int:
             print(f"request {wanted.request_id}: nothing left to repair")
             return 0
         context.files.check()
-        claimed: list[Claimed] = []
+        claimed: list[ClaimedWindow] = []
         with running(f"onceover repair {known.name}") as spark:
             try:
                 refill(spark, context, known, wanted.request_id)
                 wanted = repair_requests.read_request(ledger, known.name, wanted.request_id)
                 claimed, accounted = repair_requests.claim(ledger, wanted)
                 with KeepClaims(context.address("postgres"), known.name, claimed):
-                    holding.reached(RepairStep.CLAIMED)
-                    outcome = RepairRun(spark, context, known, wanted, holding).run(claimed, accounted)
+                    fault_point.stop_after(RepairStep.CLAIMED)
+                    outcome = RepairRun(spark, context, known, wanted, fault_point).run(claimed, accounted)
             finally:
                 repair_requests.drop_claims(ledger, known.name, claimed)
     print(

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class PipelineContext:
-    """One pipeline, and what is reached for it. Each part is opened when it is first used, and once: what was typed is
-    checked before any server has to answer."""
+    """One pipeline with its ledger, raw store and addresses. Each part is opened once, when it is first used, so that
+    arguments are checked before any server has to answer."""
 
     def __init__(self, pipeline: Pipeline, purpose: str, held: ExitStack) -> None:
         self.pipeline, self.name = pipeline, pipeline.name
@@ -29,12 +29,13 @@ class PipelineContext:
 
     @cached_property
     def ledger(self) -> Connection:
-        """Raises UnreachableError where PostgreSQL does not answer, TerminalError for a ledger of another version."""
+        """Connect to the ledger. Raise UnreachableError if PostgreSQL does not answer, TerminalError for another schema
+        version."""
         return self._held.enter_context(open_ledger(f"{self._purpose} {self.name}"))
 
     @cached_property
     def files(self) -> WindowFiles:
-        """The raw store. Asks HDFS for nothing yet. Raises as `address`."""
+        """Return the raw store without connecting to HDFS. Raise as `address` does."""
         from onceover.raw.window_files import WindowFiles  # 0.2 s that a command without files need not pay
 
         return WindowFiles(self.address("webhdfs"), self.layout)
@@ -44,33 +45,33 @@ class PipelineContext:
         return Layout(self.pipeline.storage.raw_root, self.name)
 
     def address(self, part: endpoints.PartName) -> str:
-        """Raises UnreachableError if neither the environment nor endpoints.json names the part."""
+        """Return the part's address. Raise UnreachableError if neither the environment nor endpoints.json names one."""
         return endpoints.address(part)
 
     def is_registered(self) -> bool:
-        """Whether the pipeline ever ran."""
+        """Return whether the pipeline ever ran."""
         return catalog.is_registered(self.ledger, self.name)
 
-    def registered(self) -> RegisteredPipeline:
-        """What the ledger knows of the pipeline now. Raises UsageError if it never ran."""
+    def read_registration(self) -> RegisteredPipeline:
+        """Return the pipeline's current row in the ledger. Raise UsageError if the pipeline never ran."""
         return catalog.read_registered(self.ledger, self.name)
 
     def require_same_contract(self) -> RegisteredPipeline:
-        """As `registered`. Raises ContractChangedError if the TOML says another contract than the ledger."""
+        """Read the registration. Raise ContractChangedError if the TOML's contract differs from the ledger's."""
         return catalog.require_same_contract(self.ledger, self.pipeline)
 
 
 @contextmanager
 def open_pipeline(pipeline: str | Pipeline, purpose: str) -> Iterator[PipelineContext]:
-    """The pipeline, by its name or as it was read, until the end of the block. PostgreSQL lists the connection as
-    `onceover PURPOSE PIPELINE`. Raises UsageError for an unknown name, MistakesError for a wrong TOML."""
+    """Open a pipeline, given by name or as a value, until the end of the block. PostgreSQL lists the connection as
+    `onceover PURPOSE PIPELINE`. Raise UsageError for an unknown name, MistakesError for a wrong TOML."""
     with ExitStack() as held:
         yield PipelineContext(find(pipeline) if isinstance(pipeline, str) else pipeline, purpose, held)
 
 
 @contextmanager
 def open_ledger(purpose: str) -> Iterator[Connection]:
-    """The ledger alone, for what is about no single pipeline. Raises as `PipelineContext.ledger`."""
+    """Connect to the ledger for work on no single pipeline. Raise as `PipelineContext.ledger` does."""
     with connect(endpoints.address("postgres"), f"onceover {purpose}") as connection:
         require_current(connection)
         yield connection

@@ -1,4 +1,4 @@
-"""How an entry of `jobs/` begins and ends: what it logs, how it takes a signal, and its exit code."""
+"""The start and end of each entry of `jobs/`: logging, signals and the exit code."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from onceover.errors import OnceoverError
 
 
 def run(name: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
-    """End this process with what `main` returns for the command line; with an error's own code, told in one line.
+    """Exit with the code that `main` returns for the command line; print an error in one line and exit with its code.
 
-    SIGTERM and Ctrl-C unwind, so that whatever `main` holds is let go, and end with 143 and 130.
+    SIGTERM and Ctrl-C unwind the stack, so that `main` releases its resources, and exit with 143 and 130.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("onceover").setLevel(logging.INFO)

@@ -1,68 +1,68 @@
-"""What can go wrong, and whether trying again can help: the one error tree.
+"""The error tree: each failure, and whether a retry can help.
 
-A message says what happened, where, and what to do next; it is one line, so that it can be shown as it is.
+A message says what happened, where, and what to do next, in one line that can be shown unchanged.
 """
 
 from __future__ import annotations
 
 
 class OnceoverError(Exception):
-    """Root of every error this product raises on purpose. `exit_code` is what a command ends with."""
+    """Root of every error that Onceover raises on purpose. A command exits with `exit_code`."""
 
     exit_code = 1
 
 
 class TransientError(OnceoverError):
-    """The same call may succeed later: a part is down, busy, or was asked too early."""
+    """A failure that a retry may overcome: a part is down or busy, or the call came too early."""
 
     exit_code = 75  # EX_TEMPFAIL of sysexits.h: a supervisor may start again
 
 
 class TerminalError(OnceoverError):
-    """The same call will fail again until somebody changes something."""
+    """A failure that a retry repeats until an operator changes something."""
 
 
 class SparkLostError(OnceoverError):
-    """The Spark driver's JVM is gone; only a new process can go on."""
+    """The loss of the Spark driver's JVM; only a new process can continue."""
 
     exit_code = 75
 
 
 class UnreachableError(TransientError):
-    """A broker, NameNode or database does not answer, or refuses to work (safe mode)."""
+    """A broker, NameNode or database that does not answer, or refuses to work (safe mode)."""
 
 
 class BusyError(TransientError):
-    """Somebody else holds what was asked for: a driver's epoch, a window's claim."""
+    """A driver's epoch, a window's claim or a file that another process holds."""
 
 
 class UsageError(TerminalError):
-    """What was typed cannot be meant: a window not aligned, a reversed range, an unknown pipeline."""
+    """An argument that cannot be meant: a window not aligned, a reversed range, an unknown pipeline."""
 
     exit_code = 2
 
 
 class ConfigurationError(TerminalError):
-    """A pipeline's TOML is wrong; names file, key and remedy."""
+    """A wrong setting, in a pipeline's TOML or the environment; the message names file, key and remedy."""
 
     exit_code = 78  # EX_CONFIG of sysexits.h
 
 
 class ContractChangedError(TerminalError):
-    """The TOML's contract differs from the ledger's current version."""
+    """A contract in the TOML that differs from the ledger's current version."""
 
 
 class FencedError(TerminalError):
-    """This driver's epoch or this repairer's token is no longer the current one; it must change nothing more."""
+    """A driver's epoch or a repair's token that is no longer current; its process must change nothing more."""
 
 
 class UnknownOutcomeError(TransientError):
-    """An append was sent and nobody can say whether it arrived. The attempt fails; the replay follows."""
+    """An append that was sent and may or may not have arrived. The attempt fails; the replay follows."""
 
 
 class LandingMismatchError(TransientError):
-    """What was landed is not what the reader delivered; the batch is refused before it counts."""
+    """Landings that differ from what the reader delivered; the batch is refused before it counts."""
 
 
 class OffsetRangeError(TerminalError):
-    """A range of offsets that the broker does not have, or no longer under the same topic ID."""
+    """A range of offsets that the broker does not have, or no longer has under the same topic ID."""

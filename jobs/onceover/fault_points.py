@@ -1,4 +1,4 @@
-"""The named steps of a batch, a repair and a compaction, and where a test may hold a process still after one."""
+"""The named steps of a batch, a repair and a compaction; a test may stop a process after any of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STOP_AFTER = "ONCEOVER_STOP_AFTER"
 
 
 class Step(StrEnum):
-    """What has just become true of a batch, in the order in which it becomes true."""
+    """The steps of a batch, in order; each names what has just become true."""
 
     BEGUN = "begun"
     APPENDED = "appended"
@@ -24,18 +24,18 @@ class Step(StrEnum):
 
 
 class RepairStep(StrEnum):
-    """What has just become true of a repair request, in the order in which it becomes true."""
+    """The steps of a repair request, in order; each names what has just become true."""
 
     CLAIMED = "claimed"
     STAGED = "staged"
-    PUBLISHED = "published"  # one window: once for each
+    PUBLISHED = "published"  # once for each window
 
 
 class CompactStep(StrEnum):
-    """What has just become true of a compaction, in the order in which it becomes true."""
+    """The steps of a compaction, in order; each names what has just become true."""
 
-    WRITTEN = "written"  # some windows at once: where nobody reads them
-    PLACED = "placed"  # one window: once for each; not noted yet
+    WRITTEN = "written"  # several windows at once, where no reader looks yet
+    PLACED = "placed"  # once for each window; not yet in the ledger
 
 
 AnyStep = Step | RepairStep | CompactStep
@@ -43,18 +43,17 @@ ANY_STEP: dict[str, AnyStep] = {str(step): step for step in (*Step, *RepairStep,
 
 
 @dataclass(slots=True)
-class Holding:
-    """Stops this process (SIGSTOP) when it has reached `step` for the `count`-th time, to be killed or resumed there.
-
-    Read from the environment, `ONCEOVER_STOP_AFTER=STEP[:N]`; without it nothing ever stops.
-    """
+class FaultPoint:
+    """A step after which this process stops (SIGSTOP), when the process reaches it for the `count`-th time, to be
+    killed or resumed there. The default has no step and never stops."""
 
     step: AnyStep | None = None
     count: int = 1
     _seen: int = field(default=0, init=False)
 
     @classmethod
-    def from_environment(cls) -> Holding:
+    def from_environment(cls) -> FaultPoint:
+        """Read `ONCEOVER_STOP_AFTER=STEP[:N]`. Raise UsageError for another text."""
         text = os.environ.get(STOP_AFTER, "")
         if not text:
             return cls()
@@ -63,7 +62,8 @@ class Holding:
             raise UsageError(f"{STOP_AFTER}={text!r}: write STEP or STEP:N, with a step of {', '.join(ANY_STEP)}")
         return cls(ANY_STEP[name], int(number or "1"))
 
-    def reached(self, step: AnyStep) -> None:
+    def stop_after(self, step: AnyStep) -> None:
+        """Stop this process if the step just done is this fault point."""
         if step is not self.step:
             return
         self._seen += 1

@@ -15,7 +15,7 @@ from openlineage.client.facet_v2 import base_subset_dataset as subset
 from openlineage.client.facet_v2 import input_statistics_input_dataset, output_statistics_output_dataset
 
 from onceover.context import open_pipeline
-from onceover.model.window import written
+from onceover.model.window import format_moment
 from onceover.observability import lineage
 from onceover.observability.lineage import Lineage
 
@@ -49,7 +49,7 @@ def _raw(found: Lineage) -> InputDataset:
 def _topic(found: Lineage) -> InputDataset:
     ranges = [
         subset.Partition(
-            identifier=one.written(),
+            identifier=one.format(),
             dimensions={
                 "generation": one.source.generation,
                 "kafka_partition": one.source.kafka_partition,
@@ -70,10 +70,10 @@ def _topic(found: Lineage) -> InputDataset:
 def _table(found: Lineage) -> OutputDataset:
     windows = [
         subset.Partition(
-            identifier=written(one.window_start),
+            identifier=format_moment(one.window_start),
             dimensions={
-                "window_start": written(one.window_start),
-                "window_end": written(one.window_end),
+                "window_start": format_moment(one.window_start),
+                "window_end": format_moment(one.window_end),
                 "revision": one.revision,
             },
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onceover.errors import UsageError
-from onceover.model.reason import kept
+from onceover.model.reason import clean_reason
 from onceover.model.window import WindowRange
 from onceover_airflow.windows import DataInterval, parse_range
 
@@ -66,4 +66,4 @@ def _reason(params: Mapping[str, Any]) -> str | None:
         return None
     if not isinstance(value, str):
         raise UsageError(f"'reason' is a {type(value).__name__}; write a sentence")
-    return kept(value)
+    return clean_reason(value)

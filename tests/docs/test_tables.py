@@ -12,7 +12,7 @@ from tests.docs.pages import ROOT, read, rows
 
 from onceover.cli.exit_codes import EVERYWHERE
 from onceover.config import pipeline_tables
-from onceover.config.duration import milliseconds
+from onceover.config.duration import parse_duration
 from onceover.config.endpoints import PARTS
 from onceover.fault_points import CompactStep, RepairStep, Step
 from onceover.ledger.queries import WindowState
@@ -114,7 +114,7 @@ def test_reference_has_every_key_with_its_default(heading: str, table: Any) -> N
     assert shown.keys() == defaults.keys()
     for key, default in defaults.items():
         text = shown[key].strip('"')
-        accepted = {text, milliseconds(text), *({None, ""} if text == "none" else ())}
+        accepted = {text, parse_duration(text), *({None, ""} if text == "none" else ())}
         accepted |= {int(text)} if text.isdecimal() else {()} if text == "[]" else set()
         accepted |= {None} if key == "schema" else {""} if key == "group" else set()  # by the format; by the name
         assert default in accepted, key

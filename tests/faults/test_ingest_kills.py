@@ -48,10 +48,11 @@ def newest_batch(lane: Lane) -> tuple[str, int]:
     return row["state"], row["records"]
 
 
-def test_ingest_killed_at_any_step_loses_and_miscounts_nothing(lanes: Lanes, jobs: Jobs) -> None:
+@pytest.mark.parametrize("with_a_jvm", [False, pytest.param(True, marks=pytest.mark.rare)])
+def test_ingest_killed_at_any_step_loses_and_miscounts_nothing(lanes: Lanes, jobs: Jobs, with_a_jvm: bool) -> None:
     lane = lanes(idle_after="1s")
     # One is killed with its JVM and all that it has started; the others run on a Spark that is warm already.
-    whole, warm = (jobs("ingest.py", "--pipeline", lane.name, cold=cold) for cold in (True, False))
+    whole, warm = (jobs("ingest.py", "--pipeline", lane.name, cold=cold) for cold in (with_a_jvm, False))
     sent = 0
     for step in Step:
         process = whole if step is Step.APPENDED else warm

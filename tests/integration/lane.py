@@ -28,7 +28,7 @@ from onceover.config.pipelines import find
 from onceover.context import PipelineContext, open_ledger, open_pipeline
 from onceover.detection.service import Detection, PlannedRepair, detect, plan_repair
 from onceover.detection.sweep import SweepResult, sweep_pipeline
-from onceover.fault_points import Holding
+from onceover.fault_points import FaultPoint
 from onceover.ingest.cutover import Migration, migrate_contract
 from onceover.ingest.driver import Ingest, Progress
 from onceover.ingest.job import driver, open_source
@@ -38,7 +38,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model import line
 from onceover.model.pipeline import Pipeline
-from onceover.model.window import WindowRange, from_ms, written
+from onceover.model.window import WindowRange, format_moment, from_ms
 from onceover.offset_stores.admin import set_offsets
 from onceover.raw.layout import Layout
 from onceover.raw.window_files import WindowFiles
@@ -120,7 +120,7 @@ class Lane:
             yield connection
 
     @contextmanager
-    def driver(self, holding: Holding | None = None) -> Iterator[Ingest]:
+    def driver(self, fault_point: FaultPoint | None = None) -> Iterator[Ingest]:
         """The real driver of `jobs/ingest.py`, in this process."""
         with self.opened() as context, open_source(context) as (topic, offsets):
             pipeline, ledger = context.pipeline, context.ledger
@@ -128,7 +128,7 @@ class Lane:
             keep_log_retention(ledger, self.name, topic.policy().retention_ms)
             epoch = drivers.acquire(ledger, self.name, "test")
             try:
-                yield driver(self.spark, context, epoch, known, topic, offsets, holding or Holding())
+                yield driver(self.spark, context, epoch, known, topic, offsets, fault_point or FaultPoint())
             finally:
                 drivers.end_epoch(ledger, epoch)
 
@@ -149,11 +149,11 @@ class Lane:
     def repair(self, request_id: int) -> Confirmation:
         """Do as `jobs/repair.py` does, on this process's session, and then as the DAG's confirm does."""
         with self.opened() as context:
-            known, ledger = context.registered(), context.ledger
+            known, ledger = context.read_registration(), context.ledger
             refill(self.spark, context, known, request_id, patience=5.0)
             wanted = repair_requests.read_request(ledger, self.name, request_id)
             claimed, accounted = repair_requests.claim(ledger, wanted)
-            RepairRun(self.spark, context, known, wanted, Holding()).run(claimed, accounted)
+            RepairRun(self.spark, context, known, wanted, FaultPoint()).run(claimed, accounted)
             repair_requests.drop_claims(ledger, self.name, claimed)
             return confirm(context, request_id)
 
@@ -161,7 +161,7 @@ class Lane:
         """Do as `jobs/compact.py` does, on this process's session."""
         with self.opened() as context:
             due = compactions.list_compactable(context.ledger, self.name, 0, None, None)
-            return CompactRun(self.spark, context, context.registered(), "test", "a test", Holding()).run(due)
+            return CompactRun(self.spark, context, context.read_registration(), "test", "a test", FaultPoint()).run(due)
 
     def sweep(self) -> SweepResult:
         """Do as `onceover sweep` does."""
@@ -190,7 +190,7 @@ class Lane:
         with self.opened() as context:
             audit_id = audit_store.record_request(context.ledger, self.name, "window", window_start, None, "test")
             audit, _ = audit_store.read_audit(context.ledger, self.name, audit_id)
-            return verify_window(self.spark, context, context.registered(), audit)
+            return verify_window(self.spark, context, context.read_registration(), audit)
 
     def audited(self, window_range: WindowRange | None = None) -> Mapping[str, Any]:
         """The result of `jobs/audit.py` for Kafka's log, raw and the aggregates."""
@@ -198,7 +198,7 @@ class Lane:
         with self.opened() as context:
             audit_id = audit_store.record_request(context.ledger, self.name, "log", start, end, "test")
             audit, _ = audit_store.read_audit(context.ledger, self.name, audit_id)
-            return audit_log(self.spark, context, context.registered(), audit)
+            return audit_log(self.spark, context, context.read_registration(), audit)
 
     def explained(self, minute: float) -> Mapping[str, Any]:
         """The answer of `onceover explain --json` for the window that starts that many minutes after noon."""
@@ -207,7 +207,7 @@ class Lane:
 
     def text(self, minute: float, *options: str) -> str:
         """The output of `onceover explain` for that window, a line a sentence."""
-        window = written(from_ms(NOON_MS + int(minute * 60_000)))
+        window = format_moment(from_ms(NOON_MS + int(minute * 60_000)))
         done = run("explain", self.name, window, *options)
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -9,14 +9,14 @@ from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import replayed
 
 from onceover.detection import deadlines
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 pytestmark = pytest.mark.stack
 
 
 def overdue(lane: Lane) -> list[tuple[str, str]]:
     with lane.opened() as context:
-        return [(written(one.window_start), one.state) for one in deadlines.list_overdue(context)]
+        return [(format_moment(one.window_start), one.state) for one in deadlines.list_overdue(context)]
 
 
 def landed_hours_ago(lane: Lane, hours: int) -> None:

@@ -15,7 +15,7 @@ from tests.integration.planted_failures import append, copied, encoded, fails, m
 from onceover.errors import TransientError, UsageError
 from onceover.ledger import decisions
 from onceover.model import line
-from onceover.model.claim import Claimed, Decision
+from onceover.model.claim import ClaimedWindow, Decision
 from onceover.model.finding_kinds import Kind
 from onceover.model.line import parse_id
 from onceover.model.window import from_ms
@@ -76,7 +76,7 @@ class Plant:
 BYTES, MISMATCH = Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH
 CORRUPT, MISPLACED = Kind.CORRUPT_LINE, Kind.MISPLACED_LINE
 PLANTS = [
-    Plant(duplicated, {Kind.DUPLICATED}, "stand in raw more than once"),
+    Plant(duplicated, {Kind.DUPLICATED}, "Raw holds records more than once"),
     Plant(unaccounted_bytes, {BYTES}, "an append that never counted", {CORRUPT}),
     Plant(aggregate_mismatch, {BYTES, MISMATCH}, "do not count what was landed"),
     Plant(corrupt_line, {BYTES}, "damaged, by the CRC", {CORRUPT}),
@@ -136,7 +136,7 @@ def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
     lane.hdfs().delete(path)
     detection = lane.detect()
     assert [f.kind for f in detection.failed[0].findings] == [Kind.MISSING_FILE]
-    assert "are gone from the window file" in lane.explained(0)["findings"][0]["what"]
+    assert "are missing from the window file" in lane.explained(0)["findings"][0]["what"]
     (failed,) = lane.repair(detection.request_id or 0).failed
     assert "raw holds 0 of 5" in failed[1]
     assert lane.aggregates() == RIGHT, "raw that is gone never empties a window"
@@ -207,7 +207,7 @@ def test_window_changed_before_its_repair_counts_no_failed_try(lanes: Lanes) -> 
     request = lane.detect().request_id or 0
     freeze = RepairRun._freeze
 
-    def appended_after(run: RepairRun, claimed: Sequence[Claimed]) -> Mapping[datetime, int]:
+    def appended_after(run: RepairRun, claimed: Sequence[ClaimedWindow]) -> Mapping[datetime, int]:
         frozen = freeze(run, claimed)
         append(lane, 0, b"\nhalf a li")
         return frozen

@@ -16,7 +16,7 @@ from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import minutes, replayed
 
 from onceover.config.endpoints import address
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Event = dict[str, Any]
@@ -47,8 +47,8 @@ def revisions(lane: Lane, *window_minutes: int) -> list[tuple[str, int]]:
         rows = ledger.execute(
             f"SELECT DISTINCT window_start, revision FROM aggregates.{lane.name} ORDER BY 1"
         ).fetchall()
-    wanted = {written(minutes(minute, minute + 5).start) for minute in window_minutes}
-    return [(at, row["revision"]) for row in rows if (at := written(row["window_start"])) in wanted]
+    wanted = {format_moment(minutes(minute, minute + 5).start) for minute in window_minutes}
+    return [(at, row["revision"]) for row in rows if (at := format_moment(row["window_start"])) in wanted]
 
 
 def test_repair_lineage_has_files_offsets_and_windows(lanes: Callable[..., Lane], tmp_path: Path) -> None:

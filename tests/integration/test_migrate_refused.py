@@ -18,7 +18,7 @@ from tests.integration.planted_failures import left_by_the_dead, replayed
 
 from onceover.detection.evidence import certify_from_ledger, read_evidence
 from onceover.errors import BusyError, ContractChangedError, UsageError
-from onceover.fault_points import Holding
+from onceover.fault_points import FaultPoint
 from onceover.ingest.cutover import cut_over
 from onceover.ingest.job import driver, open_source
 from onceover.ledger import repair_requests
@@ -38,7 +38,7 @@ def repaired_as(lane: Lane, known: RegisteredPipeline, request_id: int) -> Repai
         wanted = repair_requests.read_request(context.ledger, lane.name, request_id)
         claimed, accounted = repair_requests.claim(context.ledger, wanted)
         try:
-            return RepairRun(lane.spark, context, known, wanted, Holding()).run(claimed, accounted)
+            return RepairRun(lane.spark, context, known, wanted, FaultPoint()).run(claimed, accounted)
         finally:
             repair_requests.drop_claims(context.ledger, lane.name, claimed)
 
@@ -97,7 +97,7 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
         with again:
             cut_over(context.ledger, epoch, knew, lane.pipeline, lane.known().columns, "me", "a test")
         with again, open_source(context) as (topic, offsets):
-            driver(lane.spark, context, epoch, knew, topic, offsets, Holding())
+            driver(lane.spark, context, epoch, knew, topic, offsets, FaultPoint())
     assert lane.aggregates() == wrong
     lane.repair(lane.detect().request_id or 0)
     assert lane.aggregates() == expected(lane, cutovers)

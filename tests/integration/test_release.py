@@ -1,4 +1,4 @@
-"""Records released from quarantine on the real stack: landed once, counted once, proved after any failure."""
+"""Records released from quarantine on the real stack: landed once, pluralize once, proved after any failure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.integration.test_ledger_rebuild import certified
 from onceover.config.endpoints import address
 from onceover.context import open_pipeline
 from onceover.errors import BusyError, FencedError
-from onceover.fault_points import Holding
+from onceover.fault_points import FaultPoint
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.drivers import as_driver
 from onceover.model.line import encode, frame
@@ -59,7 +59,7 @@ def take_the_nameless(lane: Lane, name: str = "none") -> None:
 
 def looked(lane: Lane, reason: str | None = None) -> ReleasePlan:
     with release_run(lane) as (_, run):
-        return run.plan(lane.files().quarantine_days(), reason)
+        return run.plan(lane.files().list_quarantine_days(), reason)
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def release_run(lane: Lane, most: int = 100) -> Iterator[tuple[Connection, Relea
     limited = replace(pipeline, ingest=replace(pipeline.ingest, max_records_per_batch=most))
     with (
         open_pipeline(limited, "test") as context,
-        closing(ReleaseRun(lane.spark, context, context.registered())) as run,
+        closing(ReleaseRun(lane.spark, context, context.read_registration())) as run,
     ):
         yield context.ledger, run
 
@@ -77,8 +77,8 @@ def release_run(lane: Lane, most: int = 100) -> Iterator[tuple[Connection, Relea
 def released(lane: Lane, most: int = 100, reason: str | None = None) -> ReleasePlan:
     """Do as `jobs/release.py` does, on this process's session."""
     with release_run(lane, most) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
-        found = run.plan(lane.files().quarantine_days(), reason)
-        run.carry_out(epoch, found.ids, "me", "a test", Holding())
+        found = run.plan(lane.files().list_quarantine_days(), reason)
+        run.carry_out(epoch, found.ids, "me", "a test", FaultPoint())
     return found
 
 
@@ -151,7 +151,7 @@ def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     assert lane.aggregates() == expected(lane)
     for window, one in planned.items():
         if one.distinct is not None:
-            assert one.distinct == counted(lane, window), window
+            assert one.distinct == pluralize(lane, window), window
     proved_again(lane, 0, 15)
 
     take_the_nameless(lane)  # nothing has changed
@@ -167,7 +167,7 @@ def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     proved_again(lane, 0, 15, 25)
 
 
-def counted(lane: Lane, window: str) -> int:
+def pluralize(lane: Lane, window: str) -> int:
     found = lane.explained((datetime.fromisoformat(window).timestamp() * 1000 - NOON_MS) / MINUTE_MS)
     return int(found["ledger"]["window"]["records"])
 
@@ -178,7 +178,7 @@ def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     lane.produce([event(1), nameless(2), nameless(3), nameless(8), event(9), event(16)])
     lane.ingest()
     lane.detect()
-    day = next(iter(lane.files().quarantine_days()))
+    day = next(iter(lane.files().list_quarantine_days()))
     (known,) = (found for _, found in lane.lines() if found.record.offset == 1)
     other = replace(known, record=replace(known.record, value=nameless(2, 5)))
     unlanded = replace(known, record=replace(known.record, offset=77))
@@ -210,11 +210,11 @@ def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) ->
             released(lane)
         assert sum(looked(lane).windows.values()) == 2, "to look is free"
     with release_run(lane) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
-        ids = run.plan(lane.files().quarantine_days(), None).ids
+        ids = run.plan(lane.files().list_quarantine_days(), None).ids
         assert [(r.start, r.end) for r in ids] == [(1, 3)]
-        run.carry_out(epoch, [OffsetRange(ids[0].source, 2, 3)], "me", "a test", Holding())
+        run.carry_out(epoch, [OffsetRange(ids[0].source, 2, 3)], "me", "a test", FaultPoint())
         with pytest.raises(FencedError, match="has released some of these"):
-            run.carry_out(epoch, ids, "me", "a test", Holding())
+            run.carry_out(epoch, ids, "me", "a test", FaultPoint())
     assert quarantined(lane) == (1, 1)
     released(lane)
     detection = lane.detect()
@@ -223,6 +223,7 @@ def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) ->
     proved_again(lane, 0)
 
 
+@pytest.mark.rare
 def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(1), nameless(2), nameless(8), b"{"])

@@ -40,8 +40,8 @@ class Broker:
 
     def create(self, kafka_partitions: int = 1, *, name: str | None = None) -> str:
         topic = name or f"t-{uuid.uuid4().hex[:12]}"
-        self._until(lambda: self.admin.create_topics([NewTopic(topic, kafka_partitions, 1)])[topic].result())
-        self._until(lambda: self.facts(topic))
+        self._retry(lambda: self.admin.create_topics([NewTopic(topic, kafka_partitions, 1)])[topic].result())
+        self._retry(lambda: self.facts(topic))
         return topic
 
     def recreate(self, topic: str) -> None:
@@ -54,7 +54,7 @@ class Broker:
         assert self._producer.flush(30) == 0
 
     def transact(self, topic: str, values: Iterable[Value], *, abort: bool = False) -> None:
-        """One transaction: its records, then a marker that takes one offset. Returns when the marker is there."""
+        """Produce one transaction: its records, then a marker that takes one offset. Wait for the marker."""
         values = list(values)
         after = self.facts(topic).end[0] + len(values) + 1
         with self.transaction(topic, values) as producer:
@@ -65,15 +65,15 @@ class Broker:
         self.wait_for_end(topic, after)
 
     def wait_for_end(self, topic: str, end: int) -> None:
-        """A transaction is over when the coordinator says so; its markers are written a moment later."""
+        """Wait until the log ends there: a coordinator reports a commit before its markers are written."""
         deadline = time.monotonic() + 20
-        while (found := self.facts(topic).end[0]) != end:
-            assert time.monotonic() < deadline, f"{topic} ends at {found}, not at {end}"
+        while (last := self.facts(topic).end[0]) != end:
+            assert time.monotonic() < deadline, f"{topic} ends at {last}, not at {end}"
             time.sleep(0.02)
 
     @contextmanager
     def transaction(self, topic: str, values: Iterable[Value]) -> Iterator[Producer]:
-        """An open transaction whose records the broker already has."""
+        """Yield the producer of an open transaction whose records the broker already has."""
         producer = Producer({"bootstrap.servers": self.address, "transactional.id": uuid.uuid4().hex, "log_level": 0})
         producer.init_transactions(30)
         producer.begin_transaction()
@@ -84,11 +84,11 @@ class Broker:
 
     def expire(self, topic: str, before: int) -> None:
         """Cut the log's start, as retention does."""
-        asked = TopicPartition(topic, 0, before)
-        next(iter(self.admin.delete_records([asked]).values())).result()
+        partition = TopicPartition(topic, 0, before)
+        next(iter(self.admin.delete_records([partition]).values())).result()
 
     def produce_header_name(self, topic: str, name: bytes, value: bytes) -> None:
-        """A record whose header name need not be UTF-8, which no client for Python or Java can send."""
+        """Produce a record whose header name need not be UTF-8, which no client for Python or Java can send."""
         librdkafka = ctypes.CDLL(_librdkafka())
         for make in ("rd_kafka_conf_new", "rd_kafka_new", "rd_kafka_headers_new"):
             getattr(librdkafka, make).restype = ctypes.c_void_p
@@ -125,8 +125,8 @@ class Broker:
         self._stack.stop_part("kafka")
         self._stack.start_part("kafka")
 
-    def _until(self, attempt: Callable[[], Any], seconds: float = 20) -> None:
-        """A topic just deleted may still be there, one just created not yet everywhere: until it works."""
+    def _retry(self, attempt: Callable[[], Any], seconds: float = 20) -> None:
+        """Retry for a while: a deleted topic may still be there, a new one not yet on every broker."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -153,13 +153,13 @@ def broker(stack: Stack) -> Broker:
 
 @pytest.fixture
 def topic(broker: Broker) -> str:
-    """A new topic of one Kafka partition."""
+    """Create a topic of one Kafka partition."""
     return broker.create()
 
 
 @pytest.fixture
 def connection(stack: Stack) -> Iterator[Connection]:
-    """A connection of the test's own to the session's ledger."""
+    """Connect a test to the session's ledger."""
     upgrade_schema(endpoints.address("postgres"))
     with connect(endpoints.address("postgres"), "test") as connection:
         yield connection
@@ -167,7 +167,7 @@ def connection(stack: Stack) -> Iterator[Connection]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One local Spark session for all tests of a run: made as the jobs make theirs, on two cores."""
+    """Start one local Spark session for all tests of a run, as the jobs start theirs, on two cores."""
     from onceover.spark.session import build  # a second, which the quick tier need not wait
 
     with pytest.MonkeyPatch.context() as environment:

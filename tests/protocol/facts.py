@@ -11,11 +11,11 @@ from tests.protocol.mutant import Mutant
 from tests.protocol.state import TORN, Batch, Certificate, Counts, Landing, Repair, Scenario, Span, State
 
 from onceover.model import offsets
-from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt
-from onceover.model.digest import Digest, total
+from onceover.model.claim import ClaimedLanding, ClaimedWindow, RebuiltRange, RebuiltWindow
+from onceover.model.digest import Digest, sum_digests
 from onceover.model.finding import Evidence, Finding, is_right, judge_window
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.window import PartitionProgress, watermark
+from onceover.model.window import PartitionProgress, compute_watermark
 from onceover.repair.proof import elementary_ranges, prove
 
 GENERATION = "0000abcd"
@@ -68,7 +68,8 @@ def landed(batches: tuple[Batch, ...]) -> Spans:
 def _progress(scenario: Scenario, batches: tuple[Batch, ...]) -> Progress:
     spans = landed(batches)
     frontiers = tuple(
-        offsets.frontier(0, [as_range(s) for s in spans if s.kafka_partition == p]) for p in range(len(scenario.logs))
+        offsets.compute_frontier(0, [as_range(s) for s in spans if s.kafka_partition == p])
+        for p in range(len(scenario.logs))
     )
     return Progress(frozenset(scenario.records(spans)), frontiers)
 
@@ -97,7 +98,7 @@ def closed_at(scenario: Scenario, frontiers: tuple[int, ...], reach: tuple[int, 
         seen = [w for w in log[:frontier] if w is not None]
         idle = timedelta(0) if frontier >= len(log) and frontier >= end else None
         known.append(PartitionProgress(window_start(max(seen)) if seen else None, idle))
-    moment, every = watermark(known, timedelta(0), timedelta(0))
+    moment, every = compute_watermark(known, timedelta(0), timedelta(0))
     return tuple(every or (moment is not None and window_start(w) + WINDOW <= moment) for w in range(scenario.windows))
 
 
@@ -166,7 +167,7 @@ def _evidence(
         certified=digest(certificate.counts) if certificate else None,
         certificate_version=None,
         frozen_length=frozen,
-        landed_since=total(digest_of(scenario, records) for _, _, records, _ in since),
+        landed_since=sum_digests(digest_of(scenario, records) for _, _, records, _ in since),
         bytes_since=beyond,
         landings_since=tuple(n for n, *_ in since),
         late_records=0,
@@ -228,7 +229,7 @@ def right(scenario: Scenario, state: State, window: int) -> Counts:
     return tuple(int(w == window and r in accounted) for r, w in enumerate(scenario.window_of))
 
 
-def claimed_of(scenario: Scenario, state: State, repair: Repair) -> Claimed:
+def claimed_of(scenario: Scenario, state: State, repair: Repair) -> ClaimedWindow:
     """The claim as the product's repair holds it."""
     there = placed(state.landings, state.batches, repair.window)
     landings = tuple([x for x in there if x[0] in repair.landing_set])
@@ -236,29 +237,31 @@ def claimed_of(scenario: Scenario, state: State, repair: Repair) -> Claimed:
 
 
 @cache
-def _claimed(scenario: Scenario, repair: Repair, landings: tuple[Placed, ...]) -> Claimed:
+def _claimed(scenario: Scenario, repair: Repair, landings: tuple[Placed, ...]) -> ClaimedWindow:
     def parts(records: tuple[int, ...], spans: Spans) -> tuple[tuple[OffsetRange, Digest], ...]:
         within = ((span, set(scenario.records((span,))) & set(records)) for span in spans)
         return tuple((as_range(span), digest_of(scenario, inside)) for span, inside in within if inside)
 
-    return Claimed(
+    return ClaimedWindow(
         repair_id=0,
         window_start=window_start(repair.window),
         window_end=window_start(repair.window + 1),
         token=repair.token,
         version=repair.version,
-        landings=tuple(LandingOf(n, parts(records, spans)) for n, _, records, spans in landings),
+        landings=tuple(ClaimedLanding(n, parts(records, spans)) for n, _, records, spans in landings),
         certified=digest(repair.certified) if repair.certified is not None else None,
     )
 
 
-def rebuilt_of(scenario: Scenario, claimed: Claimed, accounted: frozenset[int], lines: tuple[int, ...]) -> Rebuilt:
+def rebuilt_of(
+    scenario: Scenario, claimed: ClaimedWindow, accounted: frozenset[int], lines: tuple[int, ...]
+) -> RebuiltWindow:
     """Spark's result for these lines: deduplicated, and only those that lie in the claimed landings' ranges."""
     pieces = [(piece, set(scenario.records((as_span(piece),)))) for piece in elementary_ranges(claimed.landings)]
     held = set(lines) - {TORN}
     counted = [(piece, held & inside) for piece, inside in pieces if held & inside]
     known = {r for _, inside in pieces for r in inside}
-    return Rebuilt(
+    return RebuiltWindow(
         lines=len(lines),
         corrupt_lines=lines.count(TORN),
         misplaced_lines=0,
@@ -267,7 +270,7 @@ def rebuilt_of(scenario: Scenario, claimed: Claimed, accounted: frozenset[int], 
         conflicts=0,
         misdated=0,
         planned_length=len(lines),
-        ranges=tuple(RangeRebuilt(piece, digest_of(scenario, inside)) for piece, inside in counted),
+        ranges=tuple(RebuiltRange(piece, digest_of(scenario, inside)) for piece, inside in counted),
     )
 
 
@@ -280,7 +283,7 @@ def rebuilt_counts(scenario: Scenario, state: State, repair: Repair) -> tuple[Co
 
 @cache
 def _rebuilt_counts(
-    scenario: Scenario, claimed: Claimed, accounted: frozenset[int], lines: tuple[int, ...]
+    scenario: Scenario, claimed: ClaimedWindow, accounted: frozenset[int], lines: tuple[int, ...]
 ) -> tuple[Counts, tuple[str, ...]]:
     numbers = range(len(scenario.window_of))
     if scenario.has(Mutant.ALL_BYTES_COUNT):

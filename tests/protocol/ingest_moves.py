@@ -11,7 +11,7 @@ from tests.protocol.state import TORN, Action, Batch, Driver, Event, Landing, Mo
 from tests.protocol.state import without as left_out
 
 from onceover.fault_points import Step
-from onceover.model.batch_plan import next_ranges
+from onceover.model.batch_plan import plan_ranges
 
 ORDER = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED, Step.OFFSETS_COMMITTED, Step.COMMITTED)
 OFFSETS_FIRST = (Step.BEGUN, Step.OFFSETS_COMMITTED, Step.APPENDED, Step.INCREMENTED, Step.LANDED, Step.COMMITTED)
@@ -89,7 +89,7 @@ def _turn(scenario: Scenario, state: State, at: int) -> Iterator[Move]:
 def _choices(scenario: Scenario, stored: tuple[int, ...]) -> tuple[tuple[Span, ...], ...]:
     """The ranges that the product's own plan would read next, for each size of a batch."""
     starts, ends = dict(enumerate(stored)), {p: len(log) for p, log in enumerate(scenario.logs)}
-    plans = (tuple(map(as_span, next_ranges(GENERATION, starts, ends, most))) for most in scenario.batch_sizes)
+    plans = (tuple(map(as_span, plan_ranges(GENERATION, starts, ends, most))) for most in scenario.batch_sizes)
     return tuple(spans for spans in dict.fromkeys(plans) if spans)
 
 

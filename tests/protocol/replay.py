@@ -26,7 +26,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.increments import increment, stage_name
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
-from onceover.model.claim import Claimed, Rebuilt
+from onceover.model.claim import ClaimedWindow, RebuiltWindow
 from onceover.model.contract import Column, Columns, Contract, Measure
 from onceover.model.finding import Evidence, is_right, judge_window
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
@@ -51,9 +51,9 @@ class Held:
     """One claim, with what its repairer holds."""
 
     request: repair_requests.RepairRequest
-    claimed: Claimed
+    claimed: ClaimedWindow
     accounted: tuple[OffsetRange, ...]
-    rebuilt: Rebuilt | None = None
+    rebuilt: RebuiltWindow | None = None
     verdict: Verdict | None = None
 
 

@@ -62,7 +62,7 @@ def read_log(
         inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
         return framed.select(*_ID, "event_ms", "window_ms", *_digest_halves(), *inputs)
 
-    parts = [under(version, pieces, None) for version, pieces in contracts.cutovers.by_version(ranges).items()]
+    parts = [under(version, pieces, None) for version, pieces in contracts.cutovers.cut_by_version(ranges).items()]
     parts += [under(version, ranges, version) for version in sorted({release.version for release in releases})]
     return reduce(DataFrame.unionByName, parts)
 

@@ -17,8 +17,8 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.expiries import list_expired
 from onceover.ledger.releases import list_releases
-from onceover.model.batch_plan import sharded
-from onceover.model.json_text import plain
+from onceover.model.batch_plan import cut_into_shards
+from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import to_ms
 from onceover.spark.copy_text import copy_lines
@@ -53,18 +53,18 @@ def audit_log(
     if not ranges:
         return _build_result([], ranges, compacted, 0)
     source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
-    root, lengths = context.address("hdfs").rstrip("/"), files.lengths(before)
+    root, lengths = context.address("hdfs").rstrip("/"), files.read_lengths(before)
     places = [(to_ms(start), root + files.layout.window_file(start)) for start in lengths]
     in_parquet = {start: window.compacted for start, window in before.items() if window.compacted}
-    parquet = {to_ms(start): root + path for start, path in files.parquet_files(in_parquet).items()}
+    parquet = {to_ms(start): root + path for start, path in files.find_parquet_files(in_parquet).items()}
     if audit.start is None:
-        places += [(QUARANTINE, root + path) for path in files.quarantine_files()]
+        places += [(QUARANTINE, root + path) for path in files.list_quarantine_files()]
     released = [
         release
         for release in list_releases(connection, registered.name)
         if release.ranges[0].source.generation == facts.generation
     ]
-    shards = sharded("backlog", ranges, spark.sparkContext.defaultParallelism)
+    shards = cut_into_shards("backlog", ranges, spark.sparkContext.defaultParallelism)
     log = read_log(spark, source, shards, registered.contracts, released).persist()
     stage = f"audit:{audit.audit_id}"
     bounds = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
@@ -135,6 +135,6 @@ def _build_result(
         "offsets": sum(map(len, ranges)),
         "records": delivered,
         "compacted": compacted,
-        "ranges": [r.written() for r in ranges],
-        "rows": plain(windows if len(windows) <= MOST_WINDOWS else differing[:MOST_WINDOWS]),
+        "ranges": [r.format() for r in ranges],
+        "rows": to_plain(windows if len(windows) <= MOST_WINDOWS else differing[:MOST_WINDOWS]),
     }

@@ -16,10 +16,10 @@ from onceover.ledger.database import Connection
 from onceover.ledger.decisions import read_decisions
 from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.ledger.landings import read_landings
-from onceover.model.claim import Claimed
+from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.raw_file import Compacted
+from onceover.model.raw_file import CompactedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +44,14 @@ class AuditedWindow:
     control: Digest | None
     certified: bool
     is_open: bool
-    compacted: Compacted | None
+    compacted: CompactedFile | None
 
 
 @dataclass(frozen=True, slots=True)
 class StoredCertificate:
     """A certificate, with the facts to recompute it from."""
 
-    claimed: Claimed
+    claimed: ClaimedWindow
     accounted: tuple[OffsetRange, ...]
     digest: Digest
     frozen_length: int
@@ -195,7 +195,7 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
             "can no longer be verified"
         )
     return StoredCertificate(
-        claimed=Claimed(
+        claimed=ClaimedWindow(
             repair_id=0,
             window_start=window_start,
             window_end=row["window_end"],

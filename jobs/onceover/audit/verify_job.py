@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from onceover.audit import store as audit_store
 from onceover.context import PipelineContext
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.model.claim import Claimed, Rebuilt
+from onceover.model.claim import ClaimedWindow, RebuiltWindow
 from onceover.model.digest import Digest
 from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
@@ -20,7 +20,7 @@ from onceover.spark.failure import in_halves
 from onceover.spark.session import compiled_for
 
 MOST_ROWS = 20
-_Raw = tuple[Rebuilt, tuple[int, list[str]]]  # with the number of rows that differ, and the first of them
+_Raw = tuple[RebuiltWindow, tuple[int, list[str]]]  # with the number of rows that differ, and the first of them
 
 
 def verify_window(
@@ -36,13 +36,13 @@ def verify_window(
         raise ValueError(f"audit {audit.audit_id} names no window")
     certified = audit_store.read_certificate(connection, registered.name, start)
     compacted, root = certified.claimed.compacted, context.address("hdfs").rstrip("/")
-    length = files.lengths([start]).get(start, 0)
+    length = files.read_lengths([start]).get(start, 0)
     path = {start: root + files.layout.window_file(start)} if length else {}
-    parquet_files = files.parquet_files({start: compacted} if compacted else {})
+    parquet_files = files.find_parquet_files({start: compacted} if compacted else {})
     parquet = {start: root + file for start, file in parquet_files.items()}
     stage = f"audit:{audit.audit_id}"
 
-    def rebuild_claimed(claimed: Sequence[Claimed]) -> _Raw | str:
+    def rebuild_claimed(claimed: Sequence[ClaimedWindow]) -> _Raw | str:
         with (
             compiled_for(spark, length + (compacted.bytes if compacted else 0)),
             closing(Rebuild(spark, registered.contracts, claimed, certified.accounted, path, parquet)) as rebuild,
@@ -54,7 +54,7 @@ def verify_window(
             )
             return rebuilt, registered.table.compare(connection, stage, [start], MOST_ROWS).get(start, (0, []))
 
-    def fail(_: Claimed, reason: str) -> _Raw | str:
+    def fail(_: ClaimedWindow, reason: str) -> _Raw | str:
         return reason
 
     try:

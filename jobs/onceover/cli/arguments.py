@@ -10,7 +10,7 @@ import typer
 
 from onceover.config.pipelines import names
 from onceover.errors import OnceoverError, UsageError
-from onceover.model.reason import kept
+from onceover.model.reason import clean_reason
 
 
 def pipeline_names(begun: str) -> list[str]:
@@ -44,7 +44,7 @@ AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON, fo
 
 def given(reason: str | None, what: str, otherwise: str = "", option: str = "--reason") -> str:
     """The reason as it is kept. UsageError if there is none that a person could read."""
-    found = kept(reason or "")
+    found = clean_reason(reason or "")
     if found is None:
         raise UsageError(f'{what} needs a reason, which is kept with it; give {option} "..."{otherwise}')
     return found

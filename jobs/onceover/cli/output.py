@@ -18,8 +18,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from onceover.model.json_text import json_text
-from onceover.model.window import written
+from onceover.model.json_text import to_json
+from onceover.model.window import format_moment
 
 _UNWRAPPED = 100_000
 _LEAST = 16
@@ -93,7 +93,7 @@ def print_error(message: str) -> None:
 
 def as_json(value: object) -> None:
     """The value as JSON on stdout, moments written as everywhere else."""
-    typer.echo(json_text(value, indent=2))
+    typer.echo(to_json(value, indent=2))
 
 
 def draw_table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
@@ -140,7 +140,7 @@ def _cell(value: Cell) -> Text:
     if isinstance(value, int):
         return Text(f"{value:,}")
     if isinstance(value, datetime):
-        return Text(written(value.replace(microsecond=0)))
+        return Text(format_moment(value.replace(microsecond=0)))
     return Text(safe(str(value)))
 
 

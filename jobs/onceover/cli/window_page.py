@@ -25,16 +25,16 @@ from onceover.explain.view import (
     describe_release,
     describe_repair,
     describe_verdict,
-    format_moment,
+    format_second,
     list_places,
     select_landings,
 )
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 
 def show(known: WindowFacts) -> None:
     """Print all of it: state, what is wrong, what raw holds, what was done, what is next."""
-    state, end = known.state, written(known.window.end)
+    state, end = known.state, format_moment(known.window.end)
     say(
         Text.assemble(
             (f"{known.pipeline}, window {known.window} to {end}: ", "bold"), (state, STYLES.get(state, "bold"))
@@ -82,7 +82,7 @@ def _findings(known: WindowFacts) -> list[RenderableType]:
     for row in known.findings:
         told = describe_finding(row["kind"], row["evidence"], known.rows["landings"])
         first = row.get("first_seen_at")
-        parts.append(_finding(row["kind"], told, f" First seen {format_moment(first)}." if first else ""))
+        parts.append(_finding(row["kind"], told, f" First seen {format_second(first)}." if first else ""))
     return parts
 
 
@@ -95,10 +95,10 @@ def _ended(known: WindowFacts) -> list[RenderableType]:
     for row in known.rows["findings"]:
         if row["resolved_at"] is not None:
             how = describe_finding(row["kind"], row["evidence"], known.rows["landings"]).how
-            over = f"Over since {format_moment(row['resolved_at'])}: {row['resolution'] or 'no longer there'}."
+            over = f"Over since {format_second(row['resolved_at'])}: {row['resolution'] or 'no longer there'}."
             parts.append(
                 Text.assemble(
-                    (row["kind"], "bold"), safe(f", seen {format_moment(row['first_seen_at'])}. {how} {over}")
+                    (row["kind"], "bold"), safe(f", seen {format_second(row['first_seen_at'])}. {how} {over}")
                 )
             )
     return parts

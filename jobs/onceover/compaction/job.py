@@ -18,13 +18,13 @@ from pyspark.sql import SparkSession
 from onceover.audit import store as audit_store
 from onceover.context import PipelineContext
 from onceover.errors import TerminalError
-from onceover.fault_points import CompactStep, Holding
+from onceover.fault_points import CompactStep, FaultPoint
 from onceover.ledger import compactions
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.compactions import CompactionDue
-from onceover.model.claim import Rebuilt
+from onceover.model.claim import RebuiltWindow
 from onceover.model.digest import Digest
-from onceover.model.window import to_ms, written
+from onceover.model.window import format_moment, to_ms
 from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
 from onceover.spark import parquet
@@ -64,10 +64,10 @@ class CompactRun:
         registered: RegisteredPipeline,
         who: str,
         why: str,
-        holding: Holding,
+        fault_point: FaultPoint,
     ) -> None:
         self._spark, self._connection, self._registered, self._files = spark, context.ledger, registered, context.files
-        self._hdfs, self._who, self._why, self._holding = context.address("hdfs").rstrip("/"), who, why, holding
+        self._hdfs, self._who, self._why, self._fault_point = context.address("hdfs").rstrip("/"), who, why, fault_point
 
     def run(self, due: Sequence[CompactionDue]) -> list[CompactionResult]:
         """Compact these windows; one that fails does not stop the others."""
@@ -77,7 +77,7 @@ class CompactRun:
         self._files.clear_compacting()
         for result in results:
             if result.why:
-                log.error("window %s: %s", written(result.due.window_start), result.why)
+                log.error("window %s: %s", format_moment(result.due.window_start), result.why)
         return results
 
     def _compact_group(self, group: Sequence[CompactionDue]) -> list[CompactionResult]:
@@ -92,7 +92,7 @@ class CompactRun:
                 )
             except TerminalError as error:  # the window or its certificate expired since it was listed
                 yield CompactionResult(due, why=str(error))
-        lengths = self._files.lengths(certified)
+        lengths = self._files.read_lengths(certified)
         paths = {start: self._hdfs + self._files.layout.window_file(start) for start, n in lengths.items() if n}
         claimed = [each.claimed for each in certified.values()]
         with (
@@ -111,7 +111,7 @@ class CompactRun:
                 return
             folder = self._hdfs + self._files.layout.compacting
             parquet.write(rebuild.records([due.window_start for due in right]), folder)
-            self._holding.reached(CompactStep.WRITTEN)
+            self._fault_point.stop_after(CompactStep.WRITTEN)
             rows = parquet.read_back(self._spark, folder)
         for due in right:
             row = rows.get(to_ms(due.window_start))
@@ -126,7 +126,7 @@ class CompactRun:
     def _keep(self, due: CompactionDue, source: str, length: int) -> CompactionResult:
         def place() -> None:
             self._files.place(source, due.window_start, due.digest)
-            self._holding.reached(CompactStep.PLACED)
+            self._fault_point.stop_after(CompactStep.PLACED)
 
         if compactions.record_compaction(
             self._connection, self._registered.name, due, length, self._who, self._why, place
@@ -139,7 +139,9 @@ def _report_failure(due: CompactionDue, reason: str) -> list[CompactionResult]:
     return [CompactionResult(due, why=f"Spark failed: {reason}")]
 
 
-def _find_difference(due: CompactionDue, certified: audit_store.StoredCertificate, rebuilt: Rebuilt) -> str | None:
+def _find_difference(
+    due: CompactionDue, certified: audit_store.StoredCertificate, rebuilt: RebuiltWindow
+) -> str | None:
     """Return why the window's text differs from its certificate, None if it does not."""
     reasons = prove(certified.claimed, rebuilt, rebuilt.planned_length).reasons
     if reasons:

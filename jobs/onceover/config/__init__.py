@@ -1,1 +1,1 @@
-"""What an operator wrote: pipelines' TOML files, the environment, addresses and secrets."""
+"""The operator's settings: pipelines' TOML files, the environment, addresses and secrets."""

@@ -10,8 +10,9 @@ _LONGEST_MS = 3650 * _UNIT_MS["d"]
 DURATION_RULE = 'write it like "90s", "15m", "1h" or "2d", at most 3650d'
 
 
-def milliseconds(text: str) -> int | None:
-    """The length of a written duration; None if the text is no duration, or is longer than DURATION_RULE allows."""
+def parse_duration(text: str) -> int | None:
+    """Return the milliseconds of a written duration, None if the text is malformed or longer than DURATION_RULE
+    allows."""
     match = _DURATION.fullmatch(text.strip())
     length = int(match[1]) * _UNIT_MS[match[2]] if match else _LONGEST_MS + 1
     return length if length <= _LONGEST_MS else None

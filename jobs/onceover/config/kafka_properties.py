@@ -1,10 +1,10 @@
-"""Which of librdkafka's properties an operator may set, and where each of them comes from.
+"""The properties of librdkafka that an operator may set, and the source of each.
 
-Three kinds. Allowed ones stand in the pipeline's `[kafka]` table. Secret ones come from the environment
-(`sasl.password` from ONCEOVER_KAFKA_SASL_PASSWORD, or from the file that ONCEOVER_KAFKA_SASL_PASSWORD_FILE names), are
-read where a client is made, and are never part of a Spark plan; on a cluster name the file for the executors too
-(`spark.executorEnv.ONCEOVER_KAFKA_SASL_PASSWORD_FILE`). All others are Onceover's own, because its guarantees hang on
-them, or have no use here.
+Allowed properties are in the pipeline's `[kafka]` table. Secret ones come from the environment (`sasl.password` from
+ONCEOVER_KAFKA_SASL_PASSWORD, or from the file that ONCEOVER_KAFKA_SASL_PASSWORD_FILE names), are read where a client is
+made, and are never part of a Spark plan; on a cluster name the file for the executors too
+(`spark.executorEnv.ONCEOVER_KAFKA_SASL_PASSWORD_FILE`). Onceover sets or refuses all others: its guarantees depend on
+them, or they have no use here.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ SECRET = frozenset(
     """.split()  # noqa: SIM905 - a table of words
 )
 _DEFAULTS = {
-    # Ten seconds by default: as long as our questions may take, so that a broker that came back would go unnoticed.
+    # The default, ten seconds, is as long as a request may take: the client would miss a broker that came back.
     "reconnect.backoff.max.ms": "1000",
 }
 
 
-def variable_of(secret: str) -> str:
-    """The environment variable of a secret property: `sasl.password` -> `ONCEOVER_KAFKA_SASL_PASSWORD`."""
+def name_variable(secret: str) -> str:
+    """Return the environment variable of a secret property: `sasl.password` -> `ONCEOVER_KAFKA_SASL_PASSWORD`."""
     return "ONCEOVER_KAFKA_" + secret.upper().replace(".", "_")
 
 
-def refusal(name: str) -> tuple[str, str] | None:
-    """Why a property may not stand in a pipeline's TOML, and what to do instead; None where it may."""
+def explain_refusal(name: str) -> tuple[str, str] | None:
+    """Return why a pipeline's TOML may not set a property, and the remedy; None if the TOML may set it."""
     if name in ALLOWED:
         return None
     if name in SECRET:
-        variable = variable_of(name)
+        variable = name_variable(name)
         remedy = f"put it into the environment as {variable}, or into a file named there as {variable}_FILE"
         return "a secret does not belong in this file", remedy
     if name in ("bootstrap.servers", "metadata.broker.list"):
@@ -60,16 +60,16 @@ def refusal(name: str) -> tuple[str, str] | None:
     return "not one of the client properties a pipeline may set", "remove it; group and isolation are in [ingest]"
 
 
-def client_properties(
+def build_client_properties(
     bootstrap: str, properties: Mapping[str, str], environment: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """What every client is made with: address, the pipeline's properties, and the secrets of the environment.
+    """Return the properties of every client: address, the pipeline's properties, and the secrets of the environment.
 
-    Raises ConfigurationError for a property that is not allowed.
+    Raise ConfigurationError for a property that is not allowed.
     """
-    refusals = [f"{name}: {why[0]}; {why[1]}" for name in sorted(properties) if (why := refusal(name))]
+    refusals = [f"{name}: {why[0]}; {why[1]}" for name in sorted(properties) if (why := explain_refusal(name))]
     if refusals:
-        raise ConfigurationError(f"[kafka]: {'; '.join(refusals)}")
-    secrets = {name: value for name in SECRET if (value := read_secret(variable_of(name), environment)) is not None}
-    # log_level: what librdkafka would print to stderr arrives through the error callback, and is told in one line.
+        raise ConfigurationError(f"[kafka] of the pipeline's TOML: {'; '.join(refusals)}")
+    secrets = {name: value for name in SECRET if (value := read_secret(name_variable(name), environment)) is not None}
+    # log_level: the error callback gets what librdkafka would print to stderr, and our errors quote it in one line.
     return {**_DEFAULTS, **properties, **secrets, "bootstrap.servers": bootstrap, "log_level": "0"}

@@ -1,4 +1,4 @@
-"""What is wrong with a pipeline's TOML: file, key, what and remedy, all mistakes of a file at once."""
+"""The mistakes in a pipeline's TOML, all of a file at once: file, key, problem and remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onceover.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One thing to put right; `key` is dotted as in `contract.window_minutes`, empty for the file as a whole."""
+    """One mistake; `key` is dotted as in `contract.window_minutes`, empty for the file as a whole."""
 
     file: str
     key: str
@@ -24,7 +24,7 @@ class Mistake:
 
 
 class MistakesError(ConfigurationError):
-    """All mistakes together; the message is one line, `mistakes` has them one by one."""
+    """All mistakes of a file; the message is one line, `mistakes` holds each."""
 
     def __init__(self, mistakes: Iterable[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
@@ -32,7 +32,7 @@ class MistakesError(ConfigurationError):
         super().__init__(count + " | ".join(str(mistake) for mistake in self.mistakes))
 
 
-def did_you_mean(typed: str, known: Sequence[str]) -> str:
-    """The end of a sentence about an unknown name."""
-    close = get_close_matches(typed, known, n=1)
-    return f"did you mean `{close[0]}`?" if close else f"known are {', '.join(sorted(known)) or 'none'}"
+def suggest_name(typed: str, names: Sequence[str]) -> str:
+    """Return the end of a message about an unknown name: the closest registered one, or all."""
+    close = get_close_matches(typed, names, n=1)
+    return f"did you mean `{close[0]}`?" if close else f"known are {', '.join(sorted(names)) or 'none'}"

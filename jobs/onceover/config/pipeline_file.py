@@ -1,4 +1,4 @@
-"""How a pipeline's TOML is read: each mistake is named, with file, key and remedy, before anything starts."""
+"""The reader of a pipeline's TOML, which names each mistake with file, key and remedy before anything starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from onceover.config.mistakes import Mistake, MistakesError, did_you_mean
+from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.config.pipeline_tables import ContractTable, PipelineTable
 from onceover.model.contract import Contract, Key, Measure
 from onceover.model.pipeline import NAME, NAME_RULE, IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
@@ -26,15 +26,15 @@ _EXPLAINED = {  # pydantic's kinds of errors: what is wrong, and the remedy wher
     "string_too_short": ("is empty", "write something, or leave the key out"),
     "string_pattern_mismatch": ("{value} is not valid", "take the NUL character out"),
     "tuple_type": ("{value} is not a list", 'write it like ["origin", "carrier"]'),
-    "too_short": ("there is none", "write one"),
+    "too_short": ("is empty", "write at least one"),
     "too_long": ("more than {max_length} keys", "take at most {max_length}"),
 }
 
 
 def read_pipeline(path: Path) -> Pipeline:
-    """The pipeline in that file, or MistakesError. Reads the file once and nothing else."""
+    """Read the pipeline in that file, once. Raise MistakesError with all mistakes."""
     file = f"{path.parent.name}/{path.name}"
-    values = _parsed(path, file)
+    values = _parse(path, file)
     mistakes: list[Mistake] = []
     if not NAME.fullmatch(path.stem):
         mistakes.append(
@@ -43,13 +43,13 @@ def read_pipeline(path: Path) -> Pipeline:
     try:
         tables = _ADAPTER.validate_python(values, context=values)
     except ValidationError as error:
-        mistakes += _mistakes(error, file)
+        mistakes += _list_mistakes(error, file)
     if mistakes:  # raised here and not above: pydantic's error quotes values, and one may be a secret
         raise MistakesError(mistakes)
     ingest = {**vars(tables.ingest), "group": tables.ingest.group or f"onceover-{path.stem}"}
     return Pipeline(
         path.stem,
-        _contract(tables.contract),
+        _build_contract(tables.contract),
         IngestPolicy(**ingest),
         StoragePolicy(**vars(tables.storage)),
         RepairPolicy(**vars(tables.repair)),
@@ -57,49 +57,51 @@ def read_pipeline(path: Path) -> Pipeline:
     )
 
 
-def _parsed(path: Path, file: str) -> dict[str, Any]:
+def _parse(path: Path, file: str) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_bytes().decode("utf-8"))
     except OSError as error:
-        what, remedy = f"cannot be read ({error.strerror})", "check that it is there and readable"
+        what, remedy = f"cannot be read ({error.strerror})", "check that the file exists and is readable"
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         what, remedy = f"line {line} is not UTF-8", "save the file as UTF-8"
     except tomllib.TOMLDecodeError as error:
         what, remedy = f"not TOML: {error}", "correct that line; strings are in double quotes"
-    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, tables in tables without end
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, or tables nested too deeply
         what, remedy = f"not usable TOML: {str(error)[:80]}", "write smaller numbers and flatter tables"
     raise MistakesError([Mistake(file, "", what, remedy)])
 
 
-def _contract(table: ContractTable) -> Contract:
+def _build_contract(table: ContractTable) -> Contract:
     values = {**vars(table), **vars(table.bounds)}
     del values["bounds"]
     values["keys"] = tuple(Key(*key) for key in table.keys.items())
-    values["measures"] = tuple(Measure(name, *one) for name, each in table.measures.items() for one in each.items())
+    values["measures"] = tuple(
+        Measure(name, *each) for name, one_sql in table.measures.items() for each in one_sql.items()
+    )
     return Contract(**values)
 
 
-def _mistakes(error: ValidationError, file: str) -> Iterator[Mistake]:
+def _list_mistakes(error: ValidationError, file: str) -> Iterator[Mistake]:
     for each in error.errors(include_url=False):
         path = list(map(str, each["loc"]))
-        if path[2:] and path[-1] == "[key]":  # of a table of any names the name is wrong, not its value
+        if path[2:] and path[-1] == "[key]":  # in a table with free names the name is wrong, not its value
             path.pop()
-        known, field = _fields_beside(path)
+        fields, field = _find_fields(path)
         context = {"value": repr(str(each["input"])[:80]), "key": ".".join(path), **each.get("ctx", {})}
         if each["type"] == "mistake":
             what, remedy = context["what"], context["remedy"].replace("{key}", path[-1])
             path.append(context["within"])
         elif each["type"] == "unexpected_keyword_argument":
-            what, remedy = "unknown key", did_you_mean(path[-1], list(known))
+            what, remedy = "unknown key", suggest_name(path[-1], list(fields))
         else:
             what, remedy = _EXPLAINED.get(each["type"], ("{value} is not valid", "correct it"))
             what, remedy = what.format(**context), (field and field.description) or remedy.format(**context)
         yield Mistake(file, ".".join(filter(None, path)), what, remedy)
 
 
-def _fields_beside(path: list[str]) -> tuple[dict[str, FieldInfo], FieldInfo | None]:
-    """The fields of the table that holds this key, and the key's own field: none in a table of any names."""
+def _find_fields(path: list[str]) -> tuple[dict[str, FieldInfo], FieldInfo | None]:
+    """Return the fields of the table that holds this key, and the key's own field: none in a table with free names."""
     table: Any = PipelineTable
     fields: dict[str, FieldInfo] = {}
     for part in path:

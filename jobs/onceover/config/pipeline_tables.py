@@ -1,4 +1,4 @@
-"""The tables of a pipeline's TOML: their keys and defaults, and what each value may be.
+"""The tables of a pipeline's TOML: their keys, defaults and allowed values.
 
 A field is named for its key in the file, durations with `_ms` at the end; its description is the remedy for a missing
 or wrong value. Rules across keys are validators of the later key, so that one pass finds all mistakes.
@@ -14,15 +14,15 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, StringC
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
-from onceover.config.duration import DURATION_RULE, milliseconds
-from onceover.config.kafka_properties import refusal
-from onceover.config.mistakes import did_you_mean
+from onceover.config.duration import DURATION_RULE, parse_duration
+from onceover.config.kafka_properties import explain_refusal
+from onceover.config.mistakes import suggest_name
 from onceover.model.batch_plan import SHARDING
 from onceover.model.contract import OPERATIONS
 from onceover.model.pipeline import NAME, NAME_RULE, OFFSET_STORES
 from onceover.model.window import DAY_MINUTES, is_window_length
 
-MAX_KEYS = 16  # with the window's start they are one index row of PostgreSQL
+MAX_KEYS = 16  # with the window's start they make one index row of PostgreSQL
 _TAKEN = frozenset(
     {"window_start", "window_end", "window_ms", "revision"}
 )  # each table or query of aggregates has them
@@ -37,44 +37,44 @@ _CONFIG = ConfigDict(extra="forbid", alias_generator=lambda name: name.removesuf
 
 
 def _wrong(what: str, remedy: str, within: str = "") -> PydanticCustomError:
-    """A mistake in a value, or at a key within it; `{key}` in the remedy becomes the value's own key."""
+    """Return the error for a value, or for a key within it; `{key}` in the remedy becomes the value's own key."""
     return PydanticCustomError("mistake", "{what}; {remedy}", {"what": what, "remedy": remedy, "within": within})
 
 
-def _one_of(*choices: str) -> AfterValidator:
+def _require_one_of(*choices: str) -> AfterValidator:
     def check(value: str) -> str:
         if value not in choices:
-            raise _wrong(f"{value[:80]!r} is none of {', '.join(choices)}", did_you_mean(value, choices))
+            raise _wrong(f"{value[:80]!r} is not one of {', '.join(choices)}", suggest_name(value, choices))
         return value
 
     return AfterValidator(check)
 
 
-def _duration(least: str = "0s", unless: str | None = None) -> BeforeValidator:
-    """Milliseconds of a written duration; None for the word `unless`."""
+def _read_duration(least: str = "0s", unless: str | None = None) -> BeforeValidator:
+    """Return a validator from a written duration to milliseconds; to None for the word `unless`."""
 
     def check(value: Any) -> int | None:
         if value == unless:
             return None
-        length = milliseconds(value) if isinstance(value, str) else None
+        length = parse_duration(value) if isinstance(value, str) else None
         if length is None:
-            raise _wrong(f"{str(value)[:80]!r} is no duration", DURATION_RULE)
-        if length < (milliseconds(least) or 0):
+            raise _wrong(f"{str(value)[:80]!r} is not a duration", DURATION_RULE)
+        if length < (parse_duration(least) or 0):
             raise _wrong(f"{value[:80]!r} is too short", f'take at least "{least}"')
         return length
 
     return BeforeValidator(check)
 
 
-def _window_length(minutes: int) -> int:
+def _check_window_length(minutes: int) -> int:
     if not is_window_length(minutes):
         near = min((m for m in range(1, DAY_MINUTES + 1) if is_window_length(m)), key=lambda m: abs(m - minutes))
         raise _wrong(f"{minutes} does not divide a day of {DAY_MINUTES} minutes", f"take {near}")
     return minutes
 
 
-def _json_only(fields: Collection[str] | None, info: ValidationInfo) -> Collection[str]:
-    form = info.data.get("format")  # absent where it is wrong itself
+def _require_json(fields: Collection[str] | None, info: ValidationInfo) -> Collection[str]:
+    form = info.data.get("format")  # absent if its own value is wrong
     if form == "json" and fields is None:
         raise _wrong("missing, and format is json", _SCHEMA_RULE)
     if form in ("text", "binary") and fields:
@@ -82,13 +82,13 @@ def _json_only(fields: Collection[str] | None, info: ValidationInfo) -> Collecti
     return "" if fields is None else fields
 
 
-def _different(names: tuple[str, ...]) -> tuple[str, ...]:
+def _require_distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise _wrong("holds a name twice", "write each name once")
     return names
 
 
-def _column(name: str) -> str:
+def _check_column(name: str) -> str:
     if not NAME.fullmatch(name):
         raise _wrong("cannot be a column's name", f"take {NAME_RULE}")
     if name in _TAKEN | _SYSTEM:
@@ -97,14 +97,14 @@ def _column(name: str) -> str:
     return name
 
 
-def _not_a_key(name: str, info: ValidationInfo) -> str:
+def _reject_key(name: str, info: ValidationInfo) -> str:
     keys = (info.context or {})["contract"].get("keys")  # as written, because wrong keys have names too
     if isinstance(keys, dict) and name in keys:
         raise _wrong("a key has the same name", "rename one of them")
     return name
 
 
-def _measure(table: dict[str, str]) -> dict[str, str]:
+def _check_measure(table: dict[str, str]) -> dict[str, str]:
     if len(table) != 1 or not table.keys() <= set(OPERATIONS):
         others = ", ".join(operation for operation in OPERATIONS if operation != "sum")
         raise _wrong("a measure has exactly one operation", f'write {{key}} = {{ sum = "value.x" }}, or {others}')
@@ -114,8 +114,8 @@ def _measure(table: dict[str, str]) -> dict[str, str]:
     return table
 
 
-def offset_path_mistake(store: str, path: str) -> str | None:
-    """What is wrong with that path for that offset store, None if nothing is: stores of files alone have a path."""
+def check_offset_path(store: str, path: str) -> str | None:
+    """Return what is wrong with that path for that offset store, else None. Only stores that keep files have a path."""
     if not path:
         return "a checkpoint needs its path on HDFS" if store == "checkpoint" else None
     if store not in ("file", "hdfs", "checkpoint"):
@@ -123,30 +123,30 @@ def offset_path_mistake(store: str, path: str) -> str | None:
     return None if re.fullmatch(_PATH, path) else f"{path[:80]!r} is not valid"
 
 
-def _offset_path(path: str | None, info: ValidationInfo) -> str:
-    store = info.data.get("offset_store")  # absent where it is wrong itself
-    if store and (what := offset_path_mistake(store, path or "")):
+def _parse_offset_path(path: str | None, info: ValidationInfo) -> str:
+    store = info.data.get("offset_store")  # absent if its own value is wrong
+    if store and (what := check_offset_path(store, path or "")):
         raise _wrong(what, f"{_PATH_RULE.format('/checkpoints/flights')}, or leave it out")
     return path or ""
 
 
-def _flat(values: Any, prefix: str = "") -> Any:
-    """Kafka's properties are flat; TOML reads `security.protocol = ...` as a table in a table."""
+def _flatten(values: Any, prefix: str = "") -> Any:
+    """Join nested names with dots: TOML reads `security.protocol = ...` as a table in a table."""
     if not isinstance(values, dict):
         return values
     flat: dict[str, Any] = {}
     for name, value in values.items():
-        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+        flat |= _flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
     return flat
 
 
-def _property(name: str) -> str:
-    if why := refusal(name):
+def _check_property(name: str) -> str:
+    if why := explain_refusal(name):
         raise _wrong(*why)
     return name
 
 
-def _property_text(value: Any) -> str:
+def _format_property(value: Any) -> str:
     if not isinstance(value, str | int):
         raise _wrong("is not a string, a number or a boolean", "write it as a string")
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -154,17 +154,17 @@ def _property_text(value: Any) -> str:
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\x00]*$")]
 Count = Annotated[int, Field(strict=True, ge=1, lt=2**31, description="write a number from 1, below 2^31")]
-Bound = Annotated[int | None, _duration(unless="none")]
-Column = Annotated[str, AfterValidator(_column)]
+Bound = Annotated[int | None, _read_duration(unless="none")]
+Column = Annotated[str, AfterValidator(_check_column)]
 Topic = Annotated[Text, Field(pattern=_TOPIC, max_length=249, description=_TOPIC_RULE)]
 Group = Annotated[Text, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$", description="take letters, digits, dots, _ and -")]
 Measures = Annotated[
-    dict[Annotated[Column, AfterValidator(_not_a_key)], Annotated[dict[str, Text], AfterValidator(_measure)]],
+    dict[Annotated[Column, AfterValidator(_reject_key)], Annotated[dict[str, Text], AfterValidator(_check_measure)]],
     Field(min_length=1, description='name at least one, such as records = { count = "*" }'),
 ]
-Schema = Annotated[Text | None, Field(description=_SCHEMA_RULE), AfterValidator(_json_only)]
-Property = Annotated[str, AfterValidator(_property)]
-PropertyText = Annotated[str, BeforeValidator(_property_text)]
+Schema = Annotated[Text | None, Field(description=_SCHEMA_RULE), AfterValidator(_require_json)]
+Property = Annotated[str, AfterValidator(_check_property)]
+PropertyText = Annotated[str, BeforeValidator(_format_property)]
 RawRoot = Annotated[Text, Field(pattern=_PATH, description=_PATH_RULE.format("/onceover/raw"))]
 
 
@@ -177,45 +177,45 @@ class BoundsTable:
 @dataclass(config=_CONFIG)
 class ContractTable:
     topic: Topic
-    window_minutes: Annotated[Count, AfterValidator(_window_length)]
+    window_minutes: Annotated[Count, AfterValidator(_check_window_length)]
     event_time: Annotated[Text, Field(description="write SQL such as to_timestamp(value.at)")]
     measures: Measures
-    format: Annotated[Text, _one_of("json", "text", "binary")] = "json"
+    format: Annotated[Text, _require_one_of("json", "text", "binary")] = "json"
     schema: Schema = Field(default=None, validate_default=True)
-    required: Annotated[tuple[Text, ...], AfterValidator(_different), AfterValidator(_json_only)] = ()
-    tombstone: Annotated[Text, _one_of("quarantine", "record")] = "quarantine"
+    required: Annotated[tuple[Text, ...], AfterValidator(_require_distinct), AfterValidator(_require_json)] = ()
+    tombstone: Annotated[Text, _require_one_of("quarantine", "record")] = "quarantine"
     keys: dict[Column, Text] = Field(default_factory=dict, max_length=MAX_KEYS)
     bounds: BoundsTable = Field(default_factory=BoundsTable)
 
 
 @dataclass(config=_CONFIG)
 class IngestTable:
-    allowed_lateness_ms: Annotated[int, _duration()] = _HOUR
-    idle_after_ms: Annotated[int, _duration("1ms")] = 30 * _SECOND
-    interval_ms: Annotated[int, _duration("1ms")] = 2 * _SECOND
+    allowed_lateness_ms: Annotated[int, _read_duration()] = _HOUR
+    idle_after_ms: Annotated[int, _read_duration("1ms")] = 30 * _SECOND
+    interval_ms: Annotated[int, _read_duration("1ms")] = 2 * _SECOND
     max_records_per_batch: Count = 200_000
-    offset_store: Annotated[Text, _one_of(*OFFSET_STORES)] = "postgres"
-    offset_path: Annotated[Text | None, AfterValidator(_offset_path)] = Field(default=None, validate_default=True)
+    offset_store: Annotated[Text, _require_one_of(*OFFSET_STORES)] = "postgres"
+    offset_path: Annotated[Text | None, AfterValidator(_parse_offset_path)] = Field(default=None, validate_default=True)
     group: Group = ""  # onceover-NAME
-    isolation: Annotated[Text, _one_of("read_committed", "read_uncommitted")] = "read_committed"
-    first_start: Annotated[Text, _one_of("earliest", "latest")] = "earliest"
-    rate_control: Annotated[Text, _one_of("none", "pid")] = "none"
+    isolation: Annotated[Text, _require_one_of("read_committed", "read_uncommitted")] = "read_committed"
+    first_start: Annotated[Text, _require_one_of("earliest", "latest")] = "earliest"
+    rate_control: Annotated[Text, _require_one_of("none", "pid")] = "none"
     start_rate: Annotated[int, Field(strict=True, ge=51, le=999, description="write a number from 51 to 999")] = 500
     min_rate: Count = 100
-    share: Annotated[Text, _one_of("fair", "plain")] = "fair"
-    sharding: Annotated[Text, _one_of(*SHARDING)] = "backlog"
+    share: Annotated[Text, _require_one_of("fair", "plain")] = "fair"
+    sharding: Annotated[Text, _require_one_of(*SHARDING)] = "backlog"
 
 
 @dataclass(config=_CONFIG)
 class StorageTable:
     raw_root: RawRoot = "/onceover/raw"
-    retention_ms: Annotated[int | None, _duration("1d", unless="none")] = None
+    retention_ms: Annotated[int | None, _read_duration("1d", unless="none")] = None
 
 
 @dataclass(config=_CONFIG)
 class RepairTable:
     max_tries: Count = 3
-    deadline_ms: Annotated[int | None, _duration("1ms", unless="none")] = None
+    deadline_ms: Annotated[int | None, _read_duration("1ms", unless="none")] = None
 
 
 @dataclass(config=_CONFIG)
@@ -224,4 +224,4 @@ class PipelineTable:
     ingest: IngestTable = Field(default_factory=IngestTable)
     storage: StorageTable = Field(default_factory=StorageTable)
     repair: RepairTable = Field(default_factory=RepairTable)
-    kafka: Annotated[dict[Property, PropertyText], BeforeValidator(_flat)] = Field(default_factory=dict)
+    kafka: Annotated[dict[Property, PropertyText], BeforeValidator(_flatten)] = Field(default_factory=dict)

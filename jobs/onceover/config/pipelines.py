@@ -1,58 +1,61 @@
-"""The pipelines that there are: TOMLs in one folder, found by name."""
+"""The pipelines: TOMLs in one folder, found by name."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from onceover.config.endpoints import pipelines_folder
-from onceover.config.mistakes import Mistake, MistakesError, did_you_mean
+from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.config.pipeline_file import read_pipeline
 from onceover.errors import UsageError
 from onceover.model.pipeline import Pipeline
 
 
 def names(root: Path | None = None) -> tuple[str, ...]:
-    """The names of all pipelines under the home, sorted, without reading them."""
+    """List the names of all pipelines under the home, sorted, without reading them."""
     return tuple(sorted(_files(root)))
 
 
 def find(name: str, root: Path | None = None) -> Pipeline:
-    """The pipeline of that name. What was typed is compared with what is there and never becomes part of a path."""
+    """Read the pipeline of that name. The name is only compared, and never becomes part of a path.
+
+    Raise UsageError for an unknown name, MistakesError for a wrong TOML.
+    """
     files = _files(root)
     if name not in files:
         shown = repr(name if len(name) <= 60 else name[:57] + "...")
-        raise UsageError(f"there is no pipeline {shown}; {did_you_mean(name, list(files))}")
+        raise UsageError(f"there is no pipeline {shown}; {suggest_name(name, list(files))}")
     return read_pipeline(files[name])
 
 
-def all_pipelines(root: Path | None = None) -> tuple[Pipeline, ...]:
-    """All of them by name, or a MistakesError with the mistakes of all files; two must not share a group."""
-    right, mistakes = right_pipelines(root)
+def read_all(root: Path | None = None) -> tuple[Pipeline, ...]:
+    """Read all pipelines, by name. Raise MistakesError with the mistakes of all files, also if two share a group."""
+    valid, mistakes = read_valid(root)
     if mistakes:
         raise MistakesError(mistakes)
-    return right
+    return valid
 
 
-def right_pipelines(root: Path | None = None) -> tuple[tuple[Pipeline, ...], list[Mistake]]:
-    """Those whose TOML is right, by name, and all mistakes of the others."""
-    found: list[Pipeline] = []
+def read_valid(root: Path | None = None) -> tuple[tuple[Pipeline, ...], list[Mistake]]:
+    """Return the pipelines whose TOML is valid, by name, and all mistakes of the others."""
+    parsed: list[Pipeline] = []
     mistakes: list[Mistake] = []
     for _, path in sorted(_files(root).items()):
         try:
-            found.append(read_pipeline(path))
+            parsed.append(read_pipeline(path))
         except MistakesError as error:
             mistakes.extend(error.mistakes)
     groups: dict[str, str] = {}
-    for pipeline in found:
+    for pipeline in parsed:
         other = groups.setdefault(pipeline.ingest.group, pipeline.name)
         if other != pipeline.name:
-            mistakes.append(_shared_group(toml_of(pipeline.name, root), other, pipeline.ingest.group))
+            mistakes.append(_shared_group(name_toml(pipeline.name, root), other, pipeline.ingest.group))
     wrong = {mistake.file for mistake in mistakes}
-    return tuple(pipeline for pipeline in found if toml_of(pipeline.name, root) not in wrong), mistakes
+    return tuple(pipeline for pipeline in parsed if name_toml(pipeline.name, root) not in wrong), mistakes
 
 
-def toml_of(name: str, root: Path | None = None) -> str:
-    """A pipeline's file as its mistakes name it."""
+def name_toml(name: str, root: Path | None = None) -> str:
+    """Return a pipeline's file in the form that mistakes quote."""
     return f"{_folder(root).name}/{name}.toml"
 
 

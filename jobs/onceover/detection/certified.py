@@ -14,7 +14,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence
-from onceover.model.raw_file import Compacted
+from onceover.model.raw_file import CompactedFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class CertifiedWindow:
     control: Digest | None
     stated: Fingerprint | None
     rows: Fingerprint
-    stands_in: Compacted | None = None
+    compacted: CompactedFile | None = None
 
     @property
     def rows_differ(self) -> bool:
@@ -55,7 +55,7 @@ class CertifiedWindow:
             overlaps=(),
             unproved=(),
             landing_set=(),
-            stands_in=self.stands_in,
+            compacted=self.compacted,
         )
 
 
@@ -151,7 +151,7 @@ def _read(
             control=read_count(row),
             stated=None if row["aggregate_hash"] is None else Fingerprint(row["aggregate_rows"], row["aggregate_hash"]),
             rows=fingerprints[row["window_start"]],
-            stands_in=parse_compacted(row),
+            compacted=parse_compacted(row),
         )
         for row in rows
     ]

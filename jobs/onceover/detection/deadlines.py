@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from onceover.context import PipelineContext
 from onceover.detection.overdue import OverdueWindow, report_overdue
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 _MOST_NAMED = 5
 
@@ -23,11 +23,11 @@ def list_overdue(context: PipelineContext) -> list[OverdueWindow]:
 def describe_overdue(pipeline_name: str, windows: Sequence[OverdueWindow]) -> str:
     """Return one line for the person on call: the windows, what is wrong with them, and the command that shows it."""
     named = "; ".join(
-        f"{written(w.window_start)} is {w.state} ({w.blocked_why or ', '.join(w.findings) or 'not judged'})"
+        f"{format_moment(w.window_start)} is {w.state} ({w.blocked_why or ', '.join(w.findings) or 'not judged'})"
         for w in windows[:_MOST_NAMED]
     )
     more = f" and {len(windows) - _MOST_NAMED} more" if len(windows) > _MOST_NAMED else ""
     return (
         f"{pipeline_name}: {len(windows)} windows are not certified within their deadline: {named}{more}; see "
-        f"`onceover explain {pipeline_name} {written(windows[0].window_start)}`"
+        f"`onceover explain {pipeline_name} {format_moment(windows[0].window_start)}`"
     )

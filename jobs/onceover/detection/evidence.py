@@ -196,7 +196,7 @@ def _build_evidence(row: Mapping[str, object]) -> Evidence:
         overlaps=tuple((int(a), int(b)) for a, b in values["overlapping"]),  # type: ignore[attr-defined]
         unproved=_ids(values["unproved"]),
         landing_set=_ids(values["landing_ids"]),
-        stands_in=parse_compacted(row),
+        compacted=parse_compacted(row),
     )
 
 

@@ -21,4 +21,4 @@ def reject_future_range(context: PipelineContext, requested: WindowRange) -> Win
         return requested
     with suppress(OnceoverError):
         clock = max(clock, read_last_end(context.ledger, context.name) or clock)
-    return requested.not_after(clock)
+    return requested.require_end_by(clock)

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError, UsageError
-from onceover.kafka.hole_probe import gaps_of
+from onceover.kafka.hole_probe import find_gaps
 from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import Topic
 from onceover.ledger import frontiers, losses
@@ -21,7 +21,7 @@ from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason
 from onceover.model.offsets import OffsetRange, coalesce
-from onceover.model.window import WindowRange, written
+from onceover.model.window import WindowRange, format_moment
 
 MOST_LIKELY = 20  # windows named beside one gap
 
@@ -35,7 +35,7 @@ def probe_holes(context: PipelineContext) -> tuple[Gap, ...]:
     with closing(Topic(bootstrap, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
         facts, compacted = topic.facts(), topic.policy().compacted
         source = KafkaSource(bootstrap, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
-        return tuple(gap for hole in holes for gap in gaps_of(source, facts, hole, compacted))
+        return tuple(gap for hole in holes for gap in find_gaps(source, facts, hole, compacted))
 
 
 def explain_holes(
@@ -67,7 +67,9 @@ def build_hole_finding(connection: Connection, name: str, gaps: Sequence[Gap]) -
             offsets = gap.offsets
             beside = losses.list_neighbours(connection, name, offsets, MOST_LIKELY)
             where = [offsets.source.generation, offsets.source.kafka_partition, offsets.start, offsets.end]
-            rows.append({"offsets": where, "reason": str(gap.reason), "likely_windows": [written(w) for w in beside]})
+            rows.append(
+                {"offsets": where, "reason": str(gap.reason), "likely_windows": [format_moment(w) for w in beside]}
+            )
     return Finding(Kind.HOLE, {"gaps": rows}) if rows else None
 
 

@@ -17,7 +17,7 @@ from onceover.ledger import batches
 from onceover.ledger.database import Connection
 from onceover.model.finding import Evidence, Finding, is_right, judge_window
 from onceover.model.offsets import OffsetRange
-from onceover.model.raw_file import Compacted
+from onceover.model.raw_file import CompactedFile
 from onceover.model.window import WindowRange
 
 PATIENCE_SECONDS = 60.0
@@ -26,8 +26,8 @@ PATIENCE_SECONDS = 60.0
 class Files(Protocol):
     """Files of a pipeline: bytes of each existing window file, and paths of Parquet files of the recorded length."""
 
-    def lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]: ...
-    def parquet_files(self, compacted: Mapping[datetime, Compacted]) -> Mapping[datetime, str]: ...
+    def read_lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]: ...
+    def find_parquet_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ def judge_windows(
 
 def find_missing_parquet(files: Files, evidence: Iterable[Evidence]) -> frozenset[datetime]:
     """Return the windows whose Parquet file replaces their text, but is missing or has another length than recorded."""
-    needed = {each.window_start: each.stands_in for each in evidence if each.stands_in}
-    return frozenset(needed.keys() - files.parquet_files(needed).keys()) if needed else frozenset()
+    needed = {each.window_start: each.compacted for each in evidence if each.compacted}
+    return frozenset(needed.keys() - files.find_parquet_files(needed).keys()) if needed else frozenset()
 
 
 def _judge(evidence: Evidence, length: int | None, parquet_is_gone: bool) -> Judgement:
@@ -107,7 +107,7 @@ def _look_once(
     # Lengths are read between two reads of the ledger: a window whose version differs changed in between.
     in_flight = batches.list_in_flight(connection, pipeline)
     before = read_versions(connection, pipeline, start, end, every)
-    lengths = files.lengths(before)
+    lengths = files.read_lengths(before)
     seen = read_evidence(connection, pipeline, start, end, every)
     steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
     missing = find_missing_parquet(files, steady)

@@ -15,7 +15,7 @@ from onceover.ledger.catalog import require_in_force
 from onceover.ledger.queries import count_distinct_records, count_landed_lines
 from onceover.model.finding import Finding
 from onceover.model.offsets import split
-from onceover.model.reason import kept
+from onceover.model.reason import clean_reason
 from onceover.model.window import Window, WindowRange
 from onceover.retention.expire import refuse_expired
 
@@ -132,7 +132,7 @@ def detect(
     # A scheduled detection takes over refills that an earlier repair left; others skip refills already requested.
     requested = set() if window_range is None else set(refills.list_wanted(connection, registered.name))
     # One batch reads each refill, and a batch has one contract.
-    pieces = chain.from_iterable(registered.cutovers.by_version(missing).values())
+    pieces = chain.from_iterable(registered.cutovers.cut_by_version(missing).values())
     again = [r for r in split(pieces, context.pipeline.ingest.max_records_per_batch) if r not in requested]
     request_id = None
     if again:
@@ -190,7 +190,7 @@ def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> s
         raise UsageError("force needs a range of windows: without one it would select every window; name the range")
     if why is None:
         return "scheduled detection"
-    reason = kept(why)
+    reason = clean_reason(why)
     if reason is None:
         raise UsageError("the reason is empty; say why these windows are repaired")
     return reason

@@ -165,7 +165,7 @@ def find_differences(
 
 
 def _compare(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, DifferingWindow]:
-    lengths = files.lengths(window.window_start for window in windows)
+    lengths = files.read_lengths(window.window_start for window in windows)
     missing = find_missing_parquet(files, [window.evidence for window in windows])
     judged = (
         (w, find_differences(w, lengths.get(w.window_start), parquet_is_gone=w.window_start in missing))

@@ -65,7 +65,7 @@ class WindowFacts:
 
 def gather(context: PipelineContext, window: Window) -> WindowFacts:
     """Read the ledger and HDFS. Raises TerminalError for a window without any landing."""
-    registered = context.registered()
+    registered = context.read_registration()
     rows: Mapping[str, Any] = queries.read_window(context.ledger, registered.name, window.start)
     if rows["window"] is None:
         raise TerminalError(
@@ -107,7 +107,7 @@ def _judge(
 ) -> tuple[tuple[Finding, ...] | None, str | None, int | None, bool, tuple[Finding, ...]]:
     only = WindowRange(window.start, window.end, window.minutes)
     try:
-        context.files.lengths([])
+        context.files.read_lengths([])
         seen = judge_windows(context.ledger, context.name, context.files, only, every=True, patience=0.0)
     except OnceoverError as error:
         # The ledger alone is worth reporting; if the ledger itself failed, this raises again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from onceover.model.finding_kinds import CERTIFY, LOOK, REPAIR, Kind, Remedy, failures
-from onceover.model.window import Window, written
+from onceover.model.window import Window, format_moment
 
 
 def list_next_steps(
@@ -13,7 +13,7 @@ def list_next_steps(
 ) -> list[Remedy]:
     """Return the steps for the window's state and its and its pipeline's findings; never empty."""
     about_pipeline = {kind for kind in Kind if not kind.meaning.of_window}
-    names = {"pipeline": pipeline, "window": str(window), "end": written(window.end)}
+    names = {"pipeline": pipeline, "window": str(window), "end": format_moment(window.end)}
     about_window = _list_window_steps(state, set(kinds) - about_pipeline, changing)
     return [*list_pipeline_steps(pipeline, kinds), *(step.fill(**names) for step in about_window)]
 

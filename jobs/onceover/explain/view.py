@@ -8,7 +8,7 @@ from typing import Any
 from onceover.explain.finding_text import format_records, parse_offset_ranges, pluralize
 from onceover.explain.gather import WindowFacts
 from onceover.model.finding_kinds import failures
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 _MOST_LANDINGS = 20
 
@@ -40,7 +40,7 @@ def describe_loss(row: Mapping[str, Any]) -> str:
     return (
         f"{lost}, {pluralize(row['end_offset'] - row['start_offset'], 'offset')} that Kafka no longer holds; "
         f"their records may have belonged here. Accepted by {row['who']} at "
-        f'{format_moment(row["created_at"])} ("{row["why"]}").'
+        f'{format_second(row["created_at"])} ("{row["why"]}").'
     )
 
 
@@ -74,7 +74,7 @@ def describe_repair(row: Mapping[str, Any]) -> str:
     state = row["state"]
     text = f'Repair {row["repair_id"]}, requested by {row["who"]} ("{row["why"]}"): {state}'
     if row["finished_at"] or row["started_at"]:
-        text += f" at {format_moment(row['finished_at'] or row['started_at'])}"
+        text += f" at {format_second(row['finished_at'] or row['started_at'])}"
     if row["reason"]:
         text += f", {row['reason']}"
     text += "."
@@ -100,13 +100,13 @@ def describe_certificate(facts: WindowFacts) -> str:
         return "None yet."
     last, version = rows[-1], facts.rows["window"]["version"]
     if last["revoked_at"]:
-        validity = f"revoked at {format_moment(last['revoked_at'])}: {last['revoked_why']}"
+        validity = f"revoked at {format_second(last['revoked_at'])}: {last['revoked_why']}"
     elif last["version"] != version:
         validity = f"no longer valid: the window is at version {version} since"
     else:
         validity = "valid"
     text = (
-        f"Certificate {last['certificate_id']} of {format_moment(last['created_at'])}, from {last['basis']}, by "
+        f"Certificate {last['certificate_id']} of {format_second(last['created_at'])}, from {last['basis']}, by "
         f'{last["who"]} ("{last["why"]}"): {validity}. It covers {pluralize(last["records"], "record")} of '
         f"{pluralize(len(last['landing_set']), 'landing')} in {last['frozen_length']:,} bytes, at version "
         f"{last['version']}, contract {last['contract_version']}, {last['verdict']}."
@@ -118,7 +118,7 @@ def describe_certificate(facts: WindowFacts) -> str:
 def list_places(facts: WindowFacts) -> list[str]:
     """List the places of the window's raw, Parquet file and aggregates, one line each."""
     length = "" if facts.file_length is None else f" ({facts.file_length:,} bytes)"
-    select = f"SELECT * FROM {facts.aggregates} WHERE window_start = '{written(facts.window.start)}'"
+    select = f"SELECT * FROM {facts.aggregates} WHERE window_start = '{format_moment(facts.window.start)}'"
     places = [f"Raw: {facts.window_file}{length}", f"Aggregates: {select}"]
     if facts.parquet is not None:
         stands_in = "the text before it has expired" if facts.parquet["stands_in"] else "beside the text"
@@ -126,6 +126,6 @@ def list_places(facts: WindowFacts) -> list[str]:
     return places
 
 
-def format_moment(moment: Any) -> str:
+def format_second(moment: Any) -> str:
     """Format a moment, to the second."""
-    return written(moment.replace(microsecond=0))
+    return format_moment(moment.replace(microsecond=0))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from onceover.fault_points import Holding, Step
+from onceover.fault_points import FaultPoint, Step
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
@@ -35,15 +35,20 @@ class CarriedOut:
 
 
 def carried_out(
-    connection: Connection, epoch: Epoch, known: RegisteredPipeline, batch_id: int, work: BatchWork, holding: Holding
+    connection: Connection,
+    epoch: Epoch,
+    known: RegisteredPipeline,
+    batch_id: int,
+    work: BatchWork,
+    fault_point: FaultPoint,
 ) -> CarriedOut:
     """Both steps. Nothing of it counts before the batch has landed; what the aggregates count already shows then."""
     read, increments = work.read()
     read_at = time.monotonic()
     landings = work.append()
     appended_at = time.monotonic()
-    holding.reached(Step.APPENDED)
+    fault_point.stop_after(Step.APPENDED)
     known.table.stage(connection, stage_name(batch_id), work.rows())
     increment(connection, epoch, known.table, batch_id, increments)
-    holding.reached(Step.INCREMENTED)
+    fault_point.stop_after(Step.INCREMENTED)
     return CarriedOut(read, landings, read_at, appended_at)

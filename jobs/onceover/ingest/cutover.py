@@ -18,7 +18,7 @@ from onceover.ledger.catalog import RegisteredPipeline, keep_contract, require_i
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, as_driver, require_epoch
 from onceover.ledger.refills import list_wanted
-from onceover.model.contract import Columns, Contract, added, changed, refused
+from onceover.model.contract import Columns, Contract, list_added_measures, list_changed_parts, list_refused_changes
 from onceover.model.offsets import KafkaPartition
 from onceover.model.pipeline import Pipeline
 
@@ -59,11 +59,11 @@ def migrate_contract(context: PipelineContext, check: Check, who: str, why: str,
     Raises UsageError for a change that needs a pipeline of its own and while offsets are missing, BusyError while an
     ingest runs.
     """
-    known, pipeline, ledger = context.registered(), context.pipeline, context.ledger
+    known, pipeline, ledger = context.read_registration(), context.pipeline, context.ledger
     version, old, new = known.contract_version, known.contract, pipeline.contract
     if old.fingerprint() == new.fingerprint():
         return Migration(pipeline.name, version, version)
-    _refuse(pipeline.name, refused(old, new))
+    _refuse(pipeline.name, list_refused_changes(old, new))
     columns, retyped = check(old, new)
     _refuse(pipeline.name, retyped)
     cutovers: Mapping[KafkaPartition, int]
@@ -76,8 +76,8 @@ def migrate_contract(context: PipelineContext, check: Check, who: str, why: str,
         pipeline.name,
         version,
         version + 1,
-        changed=tuple(changed(old, new)),
-        added=tuple(added(old, new)),
+        changed=tuple(list_changed_parts(old, new)),
+        added=tuple(list_added_measures(old, new)),
         cutovers=tuple(cutovers.items()),
     )
 

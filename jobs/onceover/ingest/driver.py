@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from onceover.errors import FencedError, OnceoverError, TransientError
-from onceover.fault_points import Holding, Step
+from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_steps import BatchWork, carried_out
 from onceover.ingest.scheduler import Submissions
 from onceover.kafka import Topic, TopicFacts
@@ -30,7 +30,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, DatabaseError
 from onceover.ledger.windows import count_open_windows
 from onceover.model.batch import Landing, RangeRead
-from onceover.model.batch_plan import Start, starting_offsets
+from onceover.model.batch_plan import Start, compute_starts
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import IngestPolicy
 from onceover.offset_stores.tracker import OffsetTracker
@@ -74,10 +74,10 @@ class Ingest:
         offsets: OffsetTracker,
         work: Callable[[RegisteredPipeline, Sequence[OffsetRange], TopicFacts], BatchWork],
         files: expire.ExpiringFiles,
-        holding: Holding,
+        fault_point: FaultPoint,
     ) -> None:
         self._connection, self._epoch, self._known, self._policy = connection, epoch, known, policy
-        self._topic, self._offsets, self._work, self._holding = topic, offsets, work, holding
+        self._topic, self._offsets, self._work, self._fault_point = topic, offsets, work, fault_point
         self._files = files
         self._submissions = Submissions(topic, policy, cutovers=known.cutovers)
         self._planned = False
@@ -147,7 +147,7 @@ class Ingest:
                 refills.refuse_refills(self._connection, self._epoch.pipeline, [piece], "the log no longer holds it")
             else:
                 chosen.setdefault(kafka_partition, piece)
-        return next(iter(self._known.cutovers.by_version(chosen.values()).values()), ())
+        return next(iter(self._known.cutovers.cut_by_version(chosen.values()).values()), ())
 
     def _batch(self, ranges: Sequence[OffsetRange], facts: TopicFacts, waited: float | None = None) -> Progress:
         """Steps 2 to 7; offsets in the ledger share step 5's transaction. It was submitted `waited`
@@ -155,9 +155,9 @@ class Ingest:
         connection, epoch, started = self._connection, self._epoch, time.monotonic()
         known = self._known.select_ranges(ranges)
         batch_id = batches.begin(connection, epoch, known.contract_version, ranges, waited)
-        self._holding.reached(Step.BEGUN)
+        self._fault_point.stop_after(Step.BEGUN)
         with closing(self._work(known, ranges, facts)) as work:
-            done = carried_out(connection, epoch, known, batch_id, work, self._holding)
+            done = carried_out(connection, epoch, known, batch_id, work, self._fault_point)
         read, landings = done.read, done.landings
         ends = {} if waited is None else {r.source.kafka_partition: r.end for r in ranges}
         if self._offsets.store.in_ledger:
@@ -166,10 +166,10 @@ class Ingest:
                 self._offsets.commit(ends)
                 batches.mark_committed(connection, epoch, batch_id)
             for step in (Step.LANDED, Step.OFFSETS_COMMITTED, Step.COMMITTED):
-                self._holding.reached(step)
+                self._fault_point.stop_after(step)
         else:
             batches.land_batch(connection, epoch, batch_id, read, landings)
-            self._holding.reached(Step.LANDED)
+            self._fault_point.stop_after(Step.LANDED)
             self._uncommitted[batch_id] = ends
             self._commit_offsets()
         return self._report(
@@ -182,9 +182,9 @@ class Ingest:
         for batch_id, ends in list(self._uncommitted.items()):
             drivers.beat(self._connection, self._epoch)
             self._offsets.commit(ends)
-            self._holding.reached(Step.OFFSETS_COMMITTED)
+            self._fault_point.stop_after(Step.OFFSETS_COMMITTED)
             batches.mark_committed(self._connection, self._epoch, batch_id)
-            self._holding.reached(Step.COMMITTED)
+            self._fault_point.stop_after(Step.COMMITTED)
             del self._uncommitted[batch_id]
 
     def _stands(self, facts: TopicFacts) -> Mapping[int, int]:
@@ -204,7 +204,7 @@ class Ingest:
         # Only a first start may be at the end: a new incarnation or Kafka partition is read from its beginning.
         first = not stored and not self._planned and not (seen and remembers)
         at_end = first and self._policy.first_start == "latest"
-        starts = starting_offsets(stored, facts.end if at_end else facts.earliest, facts.earliest, facts.end)
+        starts = compute_starts(stored, facts.end if at_end else facts.earliest, facts.earliest, facts.end)
         if seen:  # of what is new to the ledger nothing may go unaccounted, whatever somebody set
             starts = {p: replace(start, origin=min(start.origin, facts.earliest[p])) for p, start in starts.items()}
         self._planned = True

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame, SparkSession
 
 from onceover.context import PipelineContext
-from onceover.fault_points import Holding
+from onceover.fault_points import FaultPoint
 from onceover.ingest.driver import Ingest
 from onceover.ingest.micro_batch import MicroBatch
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.drivers import Epoch
-from onceover.model.batch_plan import sharded
+from onceover.model.batch_plan import cut_into_shards
 from onceover.model.offsets import OffsetRange
 from onceover.offset_stores import open_store
 from onceover.offset_stores.tracker import OffsetTracker
@@ -44,7 +44,7 @@ def driver(
     known: RegisteredPipeline,
     topic: Topic,
     offsets: OffsetTracker,
-    holding: Holding,
+    fault_point: FaultPoint,
 ) -> Ingest:
     """The driver that holds `epoch`: nobody migrates the pipeline while it does. Raises ContractChangedError if it was
     migrated since `known` was read."""
@@ -60,8 +60,10 @@ def driver(
         source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
 
         def records() -> DataFrame:
-            return read_ranges(spark, source, sharded(policy.sharding, ranges, spark.sparkContext.defaultParallelism))
+            return read_ranges(
+                spark, source, cut_into_shards(policy.sharding, ranges, spark.sparkContext.defaultParallelism)
+            )
 
         return MicroBatch(spark, known, records, ranges, webhdfs, context.layout, datetime.now(UTC).date(), leases)
 
-    return Ingest(context.ledger, epoch, known, policy, topic, offsets, work, context.files, holding)
+    return Ingest(context.ledger, epoch, known, policy, topic, offsets, work, context.files, fault_point)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from onceover.ingest.driver import Progress
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 
 def show(pipeline: str) -> Callable[[Progress], None]:
@@ -28,7 +28,7 @@ def line(progress: Progress) -> str:
     if progress.every_window_closed:
         closed = "idle, every window closed"
     else:
-        closed = f"watermark {written(progress.watermark) if progress.watermark else 'none yet'}"
+        closed = f"watermark {format_moment(progress.watermark) if progress.watermark else 'none yet'}"
     lag = " ".join(f"{kafka_partition}:{offsets}" for kafka_partition, offsets in sorted(progress.lag.items()))
     state = f"lag {lag} | {closed} | {progress.open_windows} windows open"
     if progress.batch_id is None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from onceover.errors import OnceoverError
 from onceover.ingest.rate_control import Pace, RateController, Timing
 from onceover.kafka import Topic, TopicFacts
-from onceover.model.batch_plan import next_ranges
+from onceover.model.batch_plan import plan_ranges
 from onceover.model.contract import Cutovers
 from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import IngestPolicy
@@ -129,8 +129,8 @@ class Submissions:
             rate = self._pace.submit(now_ms, running, self._waiting[0].at_ms if self._waiting else None)
             most = round(min(most, max(1.0, rate * self._policy.interval_ms / 1000)))
         is_fair = self._policy.share == "fair"
-        end = self._cutovers.for_one_batch(facts.generation, self._reached, facts.end)
-        ranges = next_ranges(facts.generation, self._reached, end, most, fair=is_fair)
+        end = self._cutovers.limit_batch(facts.generation, self._reached, facts.end)
+        ranges = plan_ranges(facts.generation, self._reached, end, most, fair=is_fair)
         self._reached.update({r.source.kafka_partition: r.end for r in ranges})
         self._is_behind = self._reached != dict(facts.end)
         if ranges:

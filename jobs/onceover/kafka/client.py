@@ -1,4 +1,4 @@
-"""The client all questions to a cluster go through: bounded in time, and its errors told in one line."""
+"""The client for all requests to a cluster: bounded in time, with errors of one line."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, TopicDescription  # type: ignore[attr-defined]
 
-from onceover.config.kafka_properties import client_properties
+from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import ConfigurationError, OnceoverError, TerminalError, TransientError, UnreachableError
 
 TIMEOUT_SECONDS = 10.0
-_GRACE_SECONDS = 2.0  # librdkafka's own deadline comes first, and says more
+_GRACE_SECONDS = 2.0  # librdkafka's own deadline comes first, with a better message
 
 _UNREACHABLE = {
     KafkaError._TIMED_OUT,
@@ -39,14 +39,16 @@ T = TypeVar("T")
 
 
 class LastComplaint:
-    """The last thing librdkafka said about its brokers: why a client that only times out gets no answer."""
+    """The last error that librdkafka reported about its brokers: the reason behind a client's timeout."""
 
     def __init__(self) -> None:
         self.text = ""
         self.code = 0
 
     def __call__(self, error: KafkaError) -> None:
-        if error.code() != KafkaError._ALL_BROKERS_DOWN or not self.text:  # it follows the reason and hides it
+        if (
+            error.code() != KafkaError._ALL_BROKERS_DOWN or not self.text
+        ):  # this one follows the reason and would hide it
             self.text, self.code = error.str(), error.code()
 
     def __str__(self) -> str:
@@ -54,21 +56,22 @@ class LastComplaint:
 
 
 class Admin:
-    """One cluster, asked synchronously; no call takes longer than `timeout` seconds plus a little."""
+    """Synchronous requests to one cluster; no call takes longer than `timeout` seconds plus two."""
 
     def __init__(self, bootstrap: str, properties: Mapping[str, str], timeout: float = TIMEOUT_SECONDS) -> None:
-        """Connects to nothing yet. Raises ConfigurationError for a property or a value that the client refuses."""
+        """Make the client without connecting. Raise ConfigurationError for a property or a value that the client
+        refuses."""
         self.bootstrap = bootstrap
         self.timeout = timeout
         self._complaint = LastComplaint()
-        configuration: dict[str, Any] = {**client_properties(bootstrap, properties), "error_cb": self._complaint}
+        configuration: dict[str, Any] = {**build_client_properties(bootstrap, properties), "error_cb": self._complaint}
         try:
             self.client = AdminClient(configuration)
         except KafkaException as error:
-            raise refused_properties(error) from error
+            raise translate_refusal(error) from error
 
     def wait(self, future: Future[T], what: str) -> T:
-        """The future's result; UnreachableError or TerminalError that says `what` could not be done."""
+        """Return the future's result. Raise as `explain` if `what` could not be done."""
         try:
             return future.result(self.timeout + _GRACE_SECONDS)
         except KafkaException as error:
@@ -77,19 +80,22 @@ class Admin:
             raise self.explain(KafkaError(KafkaError._TIMED_OUT), what) from error
 
     def describe(self, topic: str) -> TopicDescription:
-        """The topic's ID and partitions; TerminalError if the cluster does not know it."""
-        asked = self.client.describe_topics(TopicCollection([topic]), request_timeout=self.timeout)
-        described: TopicDescription = self.wait(asked[topic], f"describe topic {topic!r}")
+        """Return the topic's ID and partitions. Raise TerminalError if the topic does not exist."""
+        futures = self.client.describe_topics(TopicCollection([topic]), request_timeout=self.timeout)
+        described: TopicDescription = self.wait(futures[topic], f"describe topic {topic!r}")
         return described
 
     def explain(self, error: KafkaError, what: str) -> OnceoverError:
-        """The error of ours that a client's error amounts to."""
-        self.client.poll(0)  # delivers what librdkafka has to say
+        """Return the error of our own for a client's error."""
+        self.client.poll(0)  # delivers the errors that librdkafka queued
         return explain(error, what, self.bootstrap, self.timeout, self._complaint)
 
 
 def explain(error: KafkaError, what: str, bootstrap: str, timeout: float, complaint: LastComplaint) -> OnceoverError:
-    """The error of ours that a client's error amounts to, with the reason that only its complaints tell."""
+    """Return the error of our own for a client's error, with the reason that librdkafka reported apart from it.
+
+    The error is an UnreachableError, a TerminalError for a missing topic or right, else a TransientError.
+    """
     where = f"Kafka at {bootstrap}"
     if complaint.code in _DENIED:
         return TerminalError(f"{where} refuses this client: cannot {what}{complaint}; check its credentials")
@@ -101,10 +107,10 @@ def explain(error: KafkaError, what: str, bootstrap: str, timeout: float, compla
     if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
         return TerminalError(f"{where}: cannot {what}, it does not exist; create it, or correct contract.topic")
     if error.code() in _DENIED:
-        return TerminalError(f"{where}: cannot {what}: {error.str()}; grant this client the right to")
-    return TransientError(f"{where}: cannot {what}: {error.str()}")
+        return TerminalError(f"{where}: cannot {what}: {error.str()}; grant this client the right to do so")
+    return TransientError(f"{where}: cannot {what}: {error.str()}; try again")
 
 
-def refused_properties(error: KafkaException) -> ConfigurationError:
-    """What the client library says when it cannot be made with the properties it was given."""
+def translate_refusal(error: KafkaException) -> ConfigurationError:
+    """Return the error for properties that the client library refuses."""
     return ConfigurationError(f"[kafka]: {error.args[0].str()}; correct the property in the pipeline's TOML")

@@ -1,4 +1,4 @@
-"""The reasons of a hole, by asking the broker: what it still delivers of it, and to whom."""
+"""The reasons of a hole, found by reading what the broker still delivers, at each isolation level."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import numpy as np
 
 from onceover.kafka.reader import KafkaSource, read_range
 from onceover.kafka.topic import TopicFacts
-from onceover.model.gap import Gap, Reason, classify_gaps, within_log
+from onceover.model.gap import Gap, Reason, classify_gaps, clip_to_log
 from onceover.model.offsets import OffsetRange
 
 UNCOMMITTED = "read_uncommitted"
 
 
-def gaps_of(source: KafkaSource, facts: TopicFacts, hole: OffsetRange, compacted: bool) -> tuple[Gap, ...]:
-    """Every offset of the hole in exactly one gap, in order. Reads what the log still holds of it, and keeps runs of
-    offsets only. Raises what `read_range` raises, also where the log is cut or recreated meanwhile: ask again then."""
+def find_gaps(source: KafkaSource, facts: TopicFacts, hole: OffsetRange, compacted: bool) -> tuple[Gap, ...]:
+    """Return gaps that hold every offset of the hole exactly once, in order. Read what the log still has of the hole;
+    keep runs of offsets only. Raise as `read_range`, also if the log is cut or recreated meanwhile: call again then."""
     if hole.source.generation != facts.generation or hole.source.kafka_partition not in facts.end:
         return (Gap(hole, Reason.EXPIRED),)
     kafka_partition = hole.source.kafka_partition
-    gone, inside = within_log(hole, facts.earliest[kafka_partition], facts.end[kafka_partition])
-    delivered = list(_runs(source, inside))
-    all_of_it = sum(map(len, delivered)) == len(inside)
+    expired, inside = clip_to_log(hole, facts.earliest[kafka_partition], facts.end[kafka_partition])
+    delivered = list(_read_runs(source, inside))
+    is_all_delivered = sum(map(len, delivered)) == len(inside)
     uncommitted: list[OffsetRange] = []
-    if not all_of_it and source.isolation != UNCOMMITTED:
-        uncommitted = list(_runs(replace(source, isolation=UNCOMMITTED), inside))
-    return tuple(sorted((*gone, *classify_gaps(inside, delivered, uncommitted, compacted))))
+    if not is_all_delivered and source.isolation != UNCOMMITTED:
+        uncommitted = list(_read_runs(replace(source, isolation=UNCOMMITTED), inside))
+    return tuple(sorted((*expired, *classify_gaps(inside, delivered, uncommitted, compacted))))
 
 
-def _runs(source: KafkaSource, inside: OffsetRange) -> Iterator[OffsetRange]:
-    """Unbroken runs of the offsets that are delivered, in order; a run goes on from one Arrow batch to the next."""
+def _read_runs(source: KafkaSource, inside: OffsetRange) -> Iterator[OffsetRange]:
+    """Yield unbroken runs of the delivered offsets, in order; a run may continue from one Arrow batch to the next."""
     run: OffsetRange | None = None
     for batch in read_range(source, inside.source.kafka_partition, inside.start, inside.end):
         offsets = batch.column("offset").to_numpy()

@@ -1,4 +1,4 @@
-"""Keys to Kafka partitions by MD5: evenly, and the same from every language that has MD5."""
+"""Keys to Kafka partitions by MD5: evenly, and alike in every language."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from onceover.errors import TransientError, UnreachableError, UsageError
 
 
 def md5_partition(key: bytes | None, partitions: int) -> int:
-    """`MD5(key) mod partitions`, the digest read as a big-endian number; any of them where there is no key."""
+    """Return `MD5(key) mod partitions`, the digest read as a big-endian number; a random one without a key. Raise
+    UsageError for fewer than one partition."""
     if partitions < 1:
-        raise UsageError(f"a topic of {partitions} Kafka partitions takes no record")
+        raise UsageError(f"a topic of {partitions} Kafka partitions takes no record; give it at least one")
     if key is None:
         return random.randrange(partitions)
     return int.from_bytes(hashlib.md5(key, usedforsecurity=False).digest()) % partitions
@@ -23,8 +24,8 @@ def md5_partition(key: bytes | None, partitions: int) -> int:
 class Md5Producer:
     """A confluent_kafka.Producer that places records by `md5_partition`.
 
-    How many Kafka partitions a topic has is asked once: for this producer's life keys stay where they are, also when
-    some are added. A producer that starts later counts them too, and places keys anew, as Kafka's own partitioners do.
+    The producer counts a topic's Kafka partitions once: for its life keys stay in place, even if partitions are added.
+    A producer that starts later counts those too and places keys differently, as Kafka's own partitioners do.
     """
 
     def __init__(self, producer: Producer, *, timeout: float = 30.0) -> None:
@@ -32,27 +33,31 @@ class Md5Producer:
         self._partitions: dict[str, int] = {}
 
     def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **options: Any) -> None:
-        """`Producer.produce` but for the Kafka partition. Raises UnreachableError if no broker answers, TransientError
-        if it does not know the topic, BufferError if the client's queue is full: poll, and try again."""
-        self._producer.produce(topic, value, key, partition=md5_partition(key, self._of(topic)), **options)
+        """Produce as `Producer.produce`, but choose the Kafka partition. Raise UnreachableError if no broker answers,
+        TransientError if the topic is unknown, BufferError if the client's queue is full: poll, and try again."""
+        self._producer.produce(
+            topic, value, key, partition=md5_partition(key, self._count_partitions(topic)), **options
+        )
 
     def poll(self, timeout: float = 0.0) -> int:
-        """See Producer.poll."""
+        """Serve callbacks as `Producer.poll`."""
         return int(self._producer.poll(timeout))
 
     def flush(self, timeout: float = -1) -> int:
-        """See Producer.flush: how many records were not delivered."""
+        """Deliver as `Producer.flush`; return the number of records not delivered."""
         return int(self._producer.flush(timeout))
 
-    def _of(self, topic: str) -> int:
+    def _count_partitions(self, topic: str) -> int:
         if topic not in self._partitions:
             try:
-                found = self._producer.list_topics(topic, timeout=self._timeout).topics[topic]
+                metadata = self._producer.list_topics(topic, timeout=self._timeout).topics[topic]
             except KafkaException as error:
                 raise UnreachableError(
-                    f"topic {topic}: no broker says how many Kafka partitions it has: {error}"
+                    f"topic {topic}: no broker says how many Kafka partitions it has: {error}; check its address"
                 ) from error
-            if found.error is not None or not found.partitions:
-                raise TransientError(f"topic {topic}: {found.error or 'the broker names no Kafka partition of it'}")
-            self._partitions[topic] = len(found.partitions)
+            if metadata.error is not None or not metadata.partitions:
+                raise TransientError(
+                    f"topic {topic}: {metadata.error or 'the broker reports no Kafka partition'}; try again"
+                )
+            self._partitions[topic] = len(metadata.partitions)
         return self._partitions[topic]

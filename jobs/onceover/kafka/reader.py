@@ -1,14 +1,14 @@
 r"""The records of one offset range, all of them or an error: from a Kafka partition's log to Arrow batches.
 
 A range ends by offset: by a record at or beyond its end, or by the end-of-partition event at or beyond it, since the
-last offsets of a range may belong to nobody (transaction markers, aborted and compacted records). Silence ends a
-read only with an error, so a range is never short. Nobody's default decides where a read starts: an offset that the
-broker does not have is an error too. The topic ID is checked before the first and after the last record, because a
+last offsets of a range may have no record (transaction markers, aborted and compacted records). Silence ends a read
+only with an error, so a range is never short. No default decides where a read starts: an offset that the broker does
+not have is an error too. The topic ID is checked before the first and after the last record, because a
 recreated topic has the same offsets and other records.
 
 The client library does not hand out header names that are not valid UTF-8. Kafka's protocol knows no such names, but
-a broker stores them. A record never blocks for it: all its headers become the one `UNREADABLE_HEADERS`, which no
-valid name can equal; key, value and timestamp are as they were. A name with a NUL byte is cut there by the library.
+a broker stores them. Such a record does not block: `UNREADABLE_HEADERS`, which no valid name can equal, replaces
+all its headers; key, value and timestamp are unchanged. The library cuts a name at a NUL byte.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import cast
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from onceover.config.kafka_properties import client_properties
+from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import OffsetRangeError, TransientError, UnreachableError
-from onceover.kafka.client import Admin, LastComplaint, refused_properties
+from onceover.kafka.client import Admin, LastComplaint, translate_refusal
 from onceover.model.line import Header, escape_headers
 
 SCHEMA = pa.schema(
@@ -51,20 +51,20 @@ _OWN_PROPERTIES = {
     "enable.partition.eof": "true",
     "allow.auto.create.topics": "false",
     "check.crcs": "true",
-    "group.id": "onceover-reader",  # the client wants one; it neither joins nor commits
+    "group.id": "onceover-reader",  # required by the client, which neither joins nor commits
 }
 _TUNED_PROPERTIES = {  # a pipeline's [kafka] wins
-    "fetch.wait.max.ms": "50",  # how long the broker may wait before it says that a partition ends
+    "fetch.wait.max.ms": "50",  # how long the broker may wait before it reports the end of a partition
     "fetch.message.max.bytes": str(4 << 20),
     "fetch.queue.backoff.ms": "1",  # its default, 1000, is a second's pause whenever the queue was full
     "queued.min.messages": "100000",
-    "queued.max.messages.kbytes": str(16 << 10),  # bounds memory: read ahead, with one fetch on top
+    "queued.max.messages.kbytes": str(16 << 10),  # bounds the memory of read-ahead, plus one fetch
 }
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
-    """Where ranges are read from. Plain values: it travels to Spark's Python workers.
+    """The topic to read ranges from, as plain values that travel to Spark's Python workers.
 
     A read waits `stall_seconds` for a broker before it fails.
     """
@@ -78,11 +78,11 @@ class KafkaSource:
 
 
 def read_range(source: KafkaSource, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
-    """Every record in [start, end) that the isolation level shows, in offset order, in batches of SCHEMA.
+    """Yield every record in [start, end) that the isolation level shows, in offset order, in batches of SCHEMA.
 
-    `headers` is the escaped field of the window file. Raises OffsetRangeError if the log does not hold the range
+    `headers` is the escaped field of the window file. Raise OffsetRangeError if the log does not hold the range
     (expired, truncated) or the topic is not the incarnation `source.topic_id`; UnreachableError if nothing arrives
-    for `stall_seconds`. Batches already yielded then mean nothing.
+    for `stall_seconds`. Discard the batches yielded before an error.
     """
     if start >= end:
         return
@@ -101,16 +101,16 @@ def read_range(source: KafkaSource, kafka_partition: int, start: int, end: int) 
 
 
 def _check_incarnation(admin: Admin, source: KafkaSource) -> None:
-    found = str(admin.describe(source.topic).topic_id)
-    if found != source.topic_id:
+    topic_id = str(admin.describe(source.topic).topic_id)
+    if topic_id != source.topic_id:
         raise OffsetRangeError(
-            f"topic {source.topic!r} was recreated: its ID is {found}, the batch was planned under {source.topic_id}; "
-            "plan again"
+            f"topic {source.topic!r} was recreated: its ID is {topic_id}, the batch was planned under "
+            f"{source.topic_id}; plan again"
         )
 
 
 class _Reader:
-    """One consumer on one range; `_position` is below which everything has been delivered or belongs to nobody."""
+    """A consumer of one range; every offset below `_position` is delivered or has no record."""
 
     def __init__(self, source: KafkaSource, kafka_partition: int, start: int, end: int, where: str) -> None:
         self._kafka_partition = kafka_partition
@@ -125,14 +125,14 @@ class _Reader:
             self._consumer = Consumer(
                 {
                     **_TUNED_PROPERTIES,
-                    **client_properties(source.bootstrap, source.properties),
+                    **build_client_properties(source.bootstrap, source.properties),
                     **_OWN_PROPERTIES,
                     "isolation.level": source.isolation,
                     "error_cb": self._complaint,
                 }
             )
         except KafkaException as error:
-            raise refused_properties(error) from error
+            raise translate_refusal(error) from error
         self._consumer.assign([TopicPartition(source.topic, kafka_partition, start)])
 
     def close(self) -> None:
@@ -142,33 +142,33 @@ class _Reader:
         waiting: list[Message] = []
         size = 0
         while self._position < self._end:
-            # consume() alone would sit out its timeout although records are there: wait for one, then take what is.
+            # consume() alone would wait its whole timeout although records are there: wait for one, then take the rest.
             first = self._consumer.poll(_POLL_SECONDS)
             messages = [] if first is None else [first, *self._consumer.consume(BATCH_RECORDS, 0)]
             records = [message for message in messages if message.error() is None]
             if records:
                 self._quiet_since, self._seen_end = monotonic(), None
-                waiting += self._within(records)
+                waiting += self._clip(records)
                 size += sum(map(len, records))
             if len(records) < len(messages):
                 self._take_events(messages)
             self._check_stall(monotonic() - self._quiet_since)
             if len(waiting) >= BATCH_RECORDS or size >= BATCH_BYTES:
-                yield self._arrow(waiting)
+                yield self._build_batch(waiting)
                 waiting, size = [], 0
-                self._quiet_since = monotonic()  # however long the consumer of these batches took
+                self._quiet_since = monotonic()  # the caller may have taken long over the batch
         if waiting:
-            yield self._arrow(waiting)
+            yield self._build_batch(waiting)
 
-    def _within(self, records: list[Message]) -> list[Message]:
+    def _clip(self, records: list[Message]) -> list[Message]:
         """Move the position over these records and drop what lies beyond the range."""
-        first, last = _offset_of(records[0]), _offset_of(records[-1])
+        first, last = _get_offset(records[0]), _get_offset(records[-1])
         if first < self._position:
             raise TransientError(f"{self._where}: offset {first} came after {self._position}; read again")
         self._position = last + 1
         if self._position <= self._end:
             return records
-        return [record for record in records if _offset_of(record) < self._end]
+        return [record for record in records if _get_offset(record) < self._end]
 
     def _take_events(self, messages: list[Message]) -> None:
         for event in messages:
@@ -176,8 +176,8 @@ class _Reader:
             if error is None:
                 continue
             if error.code() == KafkaError._PARTITION_EOF:
-                self._position = max(self._position, _offset_of(event))
-                self._quiet_since, self._seen_end = monotonic(), _offset_of(event)
+                self._position = max(self._position, _get_offset(event))
+                self._quiet_since, self._seen_end = monotonic(), _get_offset(event)
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                 raise OffsetRangeError(
                     f"{self._where}: the log does not hold offset {event.offset()}: expired or truncated; plan again"
@@ -201,32 +201,32 @@ class _Reader:
                 f"{self._complaint}; check that the Kafka partition's leader runs"
             )
 
-    def _arrow(self, records: list[Message]) -> pa.RecordBatch:
+    def _build_batch(self, records: list[Message]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(
             [
                 pa.repeat(pa.scalar(self._kafka_partition, pa.int32()), len(records)),
                 pa.array([record.offset() for record in records], pa.int64()),
                 pa.array([record.timestamp()[1] for record in records], pa.int64()),
                 pa.array([record.key() for record in records], pa.binary()),
-                pa.array([_headers(record) for record in records], pa.binary()),
+                pa.array([_read_headers(record) for record in records], pa.binary()),
                 pa.array([record.value() for record in records], pa.binary()),
             ],
             schema=SCHEMA,
         )
 
 
-def _offset_of(message: Message) -> int:
+def _get_offset(message: Message) -> int:
     return cast(int, message.offset())
 
 
-# By way of the C API, which notices that the library answers with an error set: the interpreter's own call of a method
-# that it has seen often (3.11 specializes it) would hand out the broken answer and leave the error for later.
-_ask_headers = methodcaller("headers")
+# A call through the C API notices that the library returns with an error set. Python 3.11 specializes a frequent method
+# call, which would return the broken value and raise the error later.
+_call_headers = methodcaller("headers")
 
 
-def _headers(record: Message) -> bytes:
+def _read_headers(record: Message) -> bytes:
     try:
-        headers = cast("Sequence[Header] | None", _ask_headers(record))
-    except (SystemError, UnicodeError):  # never ask such a message again: the second answer holds null pointers
+        headers = cast("Sequence[Header] | None", _call_headers(record))
+    except (SystemError, UnicodeError):  # never call twice for a message: the second result holds null pointers
         headers = UNREADABLE_HEADERS
     return escape_headers(headers) if headers else b""

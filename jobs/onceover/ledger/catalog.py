@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from onceover.errors import ContractChangedError, UsageError
 from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.database import Connection
-from onceover.model.contract import Columns, Contract, Contracts, Cutovers, changed
+from onceover.model.contract import Columns, Contract, Contracts, Cutovers, list_changed_parts
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import Pipeline
 
@@ -47,7 +47,7 @@ class RegisteredPipeline:
 
     def select_ranges(self, ranges: Sequence[OffsetRange]) -> RegisteredPipeline:
         """Return the pipeline under the one contract version that all of these offsets have."""
-        (version,) = self.cutovers.by_version(ranges)
+        (version,) = self.cutovers.cut_by_version(ranges)
         return self.select_version(version)
 
 
@@ -90,8 +90,9 @@ def require_same_contract(connection: Connection, pipeline: Pipeline) -> Registe
     """Return the registered pipeline. Raises ContractChangedError if its TOML has another contract than the ledger."""
     registered = read_registered(connection, pipeline.name)
     if registered.contract.fingerprint() != pipeline.contract.fingerprint():
+        parts = ", ".join(list_changed_parts(registered.contract, pipeline.contract))
         raise ContractChangedError(
-            f"pipelines/{pipeline.name}.toml: [contract] {', '.join(changed(registered.contract, pipeline.contract))} "
+            f"pipelines/{pipeline.name}.toml: [contract] {parts} "
             f"differs from version {registered.contract_version} in the ledger; put it back, or cut over to it with "
             f"`onceover pipelines migrate {pipeline.name}`"
         )

@@ -16,7 +16,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
 from onceover.model.digest import Digest
-from onceover.model.offsets import OffsetRange, frontier
+from onceover.model.offsets import OffsetRange, compute_frontier
 
 EXACT, BUT_FOR_LOSSES = "exact", "exact but for accepted losses"
 
@@ -121,7 +121,7 @@ def _frontiers(accounted: Sequence[OffsetRange]) -> list[list[str | int]]:
     """Return the end of each Kafka partition's first unbroken range: [generation, kafka_partition, frontier]."""
     pieces_by_source = groupby(sorted(accounted), key=lambda r: r.source)
     return [
-        [source.generation, source.kafka_partition, frontier((ranges := list(pieces))[0].start, ranges)]
+        [source.generation, source.kafka_partition, compute_frontier((ranges := list(pieces))[0].start, ranges)]
         for source, pieces in pieces_by_source
     ]
 

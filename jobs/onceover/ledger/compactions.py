@@ -18,7 +18,7 @@ from onceover.ledger.digest_columns import digest_columns, read_digest
 from onceover.ledger.expiries import CERTIFIED, FREE, IS_COMPACTED
 from onceover.ledger.windows import lock_windows
 from onceover.model.digest import Digest
-from onceover.model.raw_file import Compacted
+from onceover.model.raw_file import CompactedFile
 
 COMPACTED_COLUMNS = ", ".join(f"k.{name} AS k_{name}" for name in ("bytes", *digest_columns(Digest())))
 """The columns of compaction k that `parse_compacted` reads."""
@@ -110,9 +110,9 @@ def record_compaction(
     return True
 
 
-def parse_compacted(row: Mapping[str, object]) -> Compacted | None:
+def parse_compacted(row: Mapping[str, object]) -> CompactedFile | None:
     """Return the Parquet file in a row with COMPACTED_COLUMNS, None if the row has none."""
-    return None if row["k_bytes"] is None else Compacted(read_digest(row, "k_"), int(str(row["k_bytes"])))
+    return None if row["k_bytes"] is None else CompactedFile(read_digest(row, "k_"), int(str(row["k_bytes"])))
 
 
 def forget_compaction(connection: Connection, pipeline: str, window_start: datetime) -> None:
@@ -133,7 +133,7 @@ def forget_compaction(connection: Connection, pipeline: str, window_start: datet
 
 def list_substitutes(
     connection: Connection, pipeline: str, starts: Sequence[datetime]
-) -> dict[datetime, Compacted | None]:
+) -> dict[datetime, CompactedFile | None]:
     """Return, of those windows that have not expired, the Parquet file that replaced the text, None for text."""
     rows = connection.execute(
         f"""
@@ -148,7 +148,7 @@ def list_substitutes(
 
 def read_last_compaction(
     connection: Connection, pipeline: str, window_start: datetime
-) -> tuple[Compacted | None, bool]:
+) -> tuple[CompactedFile | None, bool]:
     """Return the last file that the window was compacted to, and whether it replaced the text."""
     row = connection.execute(
         f"""

@@ -13,7 +13,7 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import set_json_dumps
 
 from onceover.errors import BusyError, ConfigurationError, OnceoverError, TerminalError, UnreachableError
-from onceover.model.json_text import json_text
+from onceover.model.json_text import to_json
 
 Connection = psycopg.Connection[DictRow]
 DatabaseError = psycopg.Error  # for rooms that may not import the driver
@@ -38,7 +38,7 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
         )
     except psycopg.Error as error:
         raise explain_failure(address, error) from error
-    set_json_dumps(json_text, connection)
+    set_json_dumps(to_json, connection)
     with connection:
         try:
             yield connection

@@ -9,7 +9,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.model.batch_plan import Start
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.window import PartitionProgress, watermark
+from onceover.model.window import PartitionProgress, compute_watermark
 
 # The settled offset ranges of a pipeline: those of landed batches, and accepted losses.
 _SETTLED = """
@@ -123,7 +123,7 @@ def advance_watermark(
             [seen_ago, epoch.pipeline, generation],
         ).fetchall()
         progress = [PartitionProgress(row["max_event_time"], row["caught_up_for"]) for row in rows]
-        moment, every_window_closed = watermark(progress, allowed_lateness, idle_after)
+        moment, every_window_closed = compute_watermark(progress, allowed_lateness, idle_after)
         row = connection.execute(
             """
             UPDATE onceover.pipeline SET watermark = greatest(watermark, %s), every_window_closed = %s

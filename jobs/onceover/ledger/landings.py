@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.releases import read_releases
-from onceover.model.claim import LandingOf
+from onceover.model.claim import ClaimedLanding
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
-def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping[int, LandingOf]:
+def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping[int, ClaimedLanding]:
     """Return these landings by ID, in ascending order."""
     rows = connection.execute(
         """
@@ -37,6 +37,6 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
         parts.setdefault(row["landing_id"], []).append((offsets, read_digest(row)))
     batch = {row["landing_id"]: row["batch_id"] for row in rows}
     return {
-        landing_id: LandingOf(landing_id, tuple(pieces), released.get(batch[landing_id]))
+        landing_id: ClaimedLanding(landing_id, tuple(pieces), released.get(batch[landing_id]))
         for landing_id, pieces in parts.items()
     }

@@ -20,7 +20,7 @@ from onceover.ledger.frontiers import read_accounted
 from onceover.ledger.landings import read_landings
 from onceover.ledger.queries import LOG_UNTIL
 from onceover.ledger.windows import lock_windows
-from onceover.model.claim import CLAIM_SECONDS, Claimed
+from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange
@@ -106,7 +106,7 @@ def read_request(connection: Connection, pipeline: str, request_id: int) -> Repa
     )
 
 
-def claim(connection: Connection, request: RepairRequest) -> tuple[list[Claimed], tuple[OffsetRange, ...]]:
+def claim(connection: Connection, request: RepairRequest) -> tuple[list[ClaimedWindow], tuple[OffsetRange, ...]]:
     """Claim the request's windows by compare-and-set, then read the evidence for their repair in one snapshot. Windows
     whose records leave Kafka's log first come first.
 
@@ -153,7 +153,7 @@ def claim(connection: Connection, request: RepairRequest) -> tuple[list[Claimed]
         return _read_claimed(connection, request.request_id), tuple(read_accounted(connection, request.pipeline))
 
 
-def renew(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> None:
+def renew(connection: Connection, pipeline: str, claimed: Sequence[ClaimedWindow]) -> None:
     """Renew those of these claims that are still ours, for CLAIM_SECONDS."""
     with connection.transaction():
         lock_windows(connection, pipeline, [window.window_start for window in claimed])
@@ -166,7 +166,7 @@ def renew(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> 
         )
 
 
-def drop_claims(connection: Connection, pipeline: str, claimed: Sequence[Claimed]) -> None:
+def drop_claims(connection: Connection, pipeline: str, claimed: Sequence[ClaimedWindow]) -> None:
     """Drop those of these claims that are still ours; a later repair may claim the windows."""
     with connection.transaction():
         lock_windows(connection, pipeline, [window.window_start for window in claimed])
@@ -179,7 +179,7 @@ def drop_claims(connection: Connection, pipeline: str, claimed: Sequence[Claimed
         )
 
 
-def _read_claimed(connection: Connection, request_id: int) -> list[Claimed]:
+def _read_claimed(connection: Connection, request_id: int) -> list[ClaimedWindow]:
     rows = connection.execute(
         f"""
         SELECT r.repair_id, r.window_start, w.window_end, w.token, w.version, c.certificate_id, c.records, c.high1,
@@ -205,7 +205,7 @@ def _read_claimed(connection: Connection, request_id: int) -> list[Claimed]:
     by_window = {row["window_start"]: tuple(by_id[landing_id] for landing_id in row["landing_ids"]) for row in ids}
     decisions = list_decisions(connection, request_id)
     return [
-        Claimed(
+        ClaimedWindow(
             repair_id=row["repair_id"],
             window_start=row["window_start"],
             window_end=row["window_end"],

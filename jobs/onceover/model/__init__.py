@@ -1,1 +1,1 @@
-"""The glossary as values: what windows, offsets, batches, findings and contracts are, without any I/O."""
+"""The glossary as values: windows, offsets, batches, findings and contracts, without any I/O."""

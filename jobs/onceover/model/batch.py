@@ -1,4 +1,4 @@
-"""A micro-batch and its landings, as values: what a reader delivered, what an appender wrote, and when they agree."""
+"""A micro-batch and its landings as values: records delivered by the reader, bytes appended, and their agreement."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from onceover.errors import LandingMismatchError, TerminalError
-from onceover.model.digest import EMPTY, Digest, total
+from onceover.model.digest import EMPTY, Digest, sum_digests
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
 class RangeRead:
-    """What the reader delivered of one offset range. Fewer records than offsets is legal: markers take offsets."""
+    """One offset range as the reader delivered it. Fewer records than offsets is legal: markers take offsets."""
 
     offsets: OffsetRange
     digest: Digest
@@ -23,7 +23,9 @@ class RangeRead:
 
     def __post_init__(self) -> None:
         if self.digest.records > len(self.offsets):
-            raise TerminalError(f"the reader delivered {self.digest.records} records of {self.offsets}")
+            raise TerminalError(
+                f"the reader delivered {self.digest.records} records of {self.offsets}, more than it has"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,12 @@ class Landing:
 
     @property
     def digest(self) -> Digest:
-        return total(part.digest for part in self.parts)
+        return sum_digests(part.digest for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Increment:
-    """What a batch adds to one window's control row."""
+    """The count and digest that a batch adds to one window's control row."""
 
     window_start: datetime
     window_end: datetime
@@ -66,7 +68,8 @@ class Increment:
 
 
 def require_all_landed(read: Sequence[RangeRead], landings: Iterable[Landing]) -> None:
-    """Refuse a batch whose landings and quarantine are not exactly what its reader delivered, per Kafka partition."""
+    """Raise LandingMismatchError unless, per Kafka partition, windows and quarantine together got exactly the delivered
+    records."""
     landed: dict[KafkaPartition, Digest] = defaultdict(Digest)
     for landing in landings:
         for part in landing.parts:

@@ -1,4 +1,4 @@
-"""Step 1 of a batch: where each Kafka partition stands, and which offset ranges are read next."""
+"""The plan of a batch: the next offset of each Kafka partition, the ranges to read, and their shards."""
 
 from __future__ import annotations
 
@@ -14,38 +14,37 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where one Kafka partition's reading goes on: `at`. Offsets `[origin, at)` were never read and are no longer in
-    the log; `truncated_from` is the stored offset where the log ends before it, None where it does not.
-    """
+    """The offset `at` where reading of one Kafka partition continues. Offsets `[origin, at)` were never read and are no
+    longer in the log; `truncated_from` is the stored offset if the log ends before it, else None."""
 
     at: int
     origin: int
     truncated_from: int | None = None
 
 
-def starting_offsets(
+def compute_starts(
     stored: Mapping[int, int], first: Mapping[int, int], earliest: Mapping[int, int], end: Mapping[int, int]
 ) -> dict[int, Start]:
-    """Where reading goes on in each Kafka partition of the log `[earliest, end]`: at the stored offset, or at that in
-    `first` where none is stored; moved into the log where it lies outside."""
+    """Return where reading continues in each Kafka partition of the log `[earliest, end]`: at the stored offset, else
+    at the one in `first`; an offset outside the log is moved to the log's nearer end."""
     starts: dict[int, Start] = {}
     for kafka_partition in sorted(end):
         low, high = earliest[kafka_partition], end[kafka_partition]
-        asked = stored.get(kafka_partition, first[kafka_partition])
-        at = min(max(asked, low), high)
-        starts[kafka_partition] = Start(at, min(asked, at), asked if asked > high else None)
+        offset = stored.get(kafka_partition, first[kafka_partition])
+        at = min(max(offset, low), high)
+        starts[kafka_partition] = Start(at, min(offset, at), offset if offset > high else None)
     return starts
 
 
-def next_ranges(
+def plan_ranges(
     generation: str, starts: Mapping[int, int], end: Mapping[int, int], most: int, *, fair: bool = True
 ) -> tuple[OffsetRange, ...]:
-    """At most `most` offsets, shared evenly; what one Kafka partition does not use goes to those with a backlog, unless
-    not `fair`: then it is left. Where there is not one for each, those with the largest backlog get one."""
+    """Return ranges of at most `most` offsets, shared evenly. If `fair`, the unused share of a Kafka partition goes to
+    those with a backlog. If `most` is below their number, those with the largest backlog get one offset each."""
     backlog = {p: end[p] - starts[p] for p in sorted(starts) if end[p] > starts[p]}
     chosen = sorted(backlog, key=lambda p: (-backlog[p], p))[:most]
     each, left, take = max(1, most // max(1, len(starts))), most, {}
-    # Smallest backlog first: whatever it leaves of its even share is there for the larger ones.
+    # Smallest backlog first, so that the larger ones share what it leaves of its even share.
     for position, kafka_partition in enumerate(reversed(chosen)):
         share = -(-left // (len(chosen) - position)) if fair else each
         take[kafka_partition] = min(backlog[kafka_partition], share)
@@ -58,17 +57,17 @@ def next_ranges(
 # Offset ranges cut into shards before anything is read: each core reads its own, and no record moves for balance.
 
 PER_CORE: Final = 2
-"""Shards that the skew-aware rule makes for each core: one is too few where ranges differ, and four took longer on two
+"""Shards per core under the skew-aware rule: one is too few for ranges of different sizes, and four took longer on two
 cores (`make bench NAME=sharding`)."""
 LEAST_SHARD: Final = 1_000
-"""Offsets: a shard costs a task and a client, about as much as reading so many."""
+"""Offsets of the smallest shard: a task and a client cost about as much as reading so many."""
 MOST_PER_CORE: Final = 16
-"""Times the cores: about so many shards are made at most. 63 ranges on 16 cores would be 1,008, and each is a task."""
+"""Shards per core, at most, under lcm: 63 ranges on 16 cores would make 1,008 shards, and each is a task."""
 
 
 def cut(offset_range: OffsetRange, shards: int) -> list[OffsetRange]:
-    """That many touching shards in order, their sizes at most one apart, the larger first; fewer where there are fewer
-    offsets, for none is empty."""
+    """Cut a range into that many adjacent shards, in order, their sizes at most one apart, the larger first; into fewer
+    if it has fewer offsets, so that no shard is empty."""
     shards = min(shards, len(offset_range))
     if shards < 1:
         return []
@@ -77,23 +76,23 @@ def cut(offset_range: OffsetRange, shards: int) -> list[OffsetRange]:
     return [OffsetRange(offset_range.source, low, high) for low, high in pairwise(ends)]
 
 
-def one_to_one(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
-    """A shard a range, as Kafka's partitions are: with fewer of them than cores, cores are idle."""
+def keep_ranges(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
+    """Return one shard for each range: with fewer Kafka partitions than cores, some cores are idle."""
     return [whole for whole in ranges if len(whole)]
 
 
-def by_lcm(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
-    """spark_num = lcm(source_num, core_num) shards, map_num = spark_num / source_num a range: a multiple of the cores,
-    so that ranges of about equal size keep all of them busy to the end."""
+def cut_by_lcm(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
+    """Cut into spark_num = lcm(source_num, core_num) shards, map_num = spark_num / source_num for each range: a
+    multiple of the cores, so that ranges of about equal size keep all cores busy to the end."""
     sources = [whole for whole in ranges if len(whole)]
     if not sources:
         return []
     return [shard for whole in sources for shard in cut(whole, _map_num(len(sources), cores))]
 
 
-def by_backlog(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
-    """Each range cut in proportion to its size: at least one shard, at most PER_CORE times the cores, none of less than
-    LEAST_SHARD offsets. So a range that is larger than the rest keeps no core waiting for its end."""
+def cut_by_backlog(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
+    """Cut each range in proportion to its size: into at least one shard, at most PER_CORE times the cores, each of
+    about LEAST_SHARD offsets or more, so that no core waits for the end of a range that is larger than the rest."""
     sources = [whole for whole in ranges if len(whole)]
     size = max(LEAST_SHARD, sum(map(len, sources)) / (PER_CORE * cores))
     return [shard for whole in sources for shard in cut(whole, ceil(len(whole) / size))]
@@ -104,14 +103,14 @@ def _map_num(sources: int, cores: int) -> int:
 
 
 SHARDING: Final[Mapping[str, Callable[[Sequence[OffsetRange], int], list[OffsetRange]]]] = {
-    "lcm": by_lcm,
-    "backlog": by_backlog,
-    "none": one_to_one,
+    "lcm": cut_by_lcm,
+    "backlog": cut_by_backlog,
+    "none": keep_ranges,
 }
 
 
-def sharded(rule: str, ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
-    """The ranges cut by that rule of SHARDING for that many cores. Raises UsageError for less than one core."""
+def cut_into_shards(rule: str, ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRange]:
+    """Cut the ranges by that rule of SHARDING for that many cores. Raise UsageError for less than one core."""
     if cores < 1:
-        raise UsageError(f"{cores} cores read nothing")
+        raise UsageError(f"{cores} cores cannot read a batch; give Spark at least one")
     return SHARDING[rule](ranges, cores)

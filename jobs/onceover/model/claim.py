@@ -1,14 +1,14 @@
-"""A repair, as values: what was claimed, and what raw said."""
+"""A repair as values: the claimed windows, and the result of reading raw again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from onceover.model.digest import EMPTY, Digest, total
+from onceover.model.digest import EMPTY, Digest, sum_digests
 from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.raw_file import Compacted
+from onceover.model.raw_file import CompactedFile
 from onceover.model.window import from_ms
 
 CLAIM_SECONDS = 60.0
@@ -16,8 +16,8 @@ CLAIM_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What one batch landed out of quarantine: `ranges` hold exactly its IDs, which have that `version` of the contract
-    and count by this release alone. Every other landing that read their offsets landed them in quarantine."""
+    """One batch that landed records out of quarantine: `ranges` hold exactly its IDs, which have that `version` of the
+    contract and count by this release alone. Every other landing of their offsets was to quarantine."""
 
     batch_id: int
     version: int
@@ -25,9 +25,9 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class LandingOf:
-    """One landing of a claimed window as the ledger knows it: its parts' digests, and its batch's offset ranges; of a
-    `release`, from its first to its last ID in the Kafka partition."""
+class ClaimedLanding:
+    """One landing of a claimed window from the ledger: the digest of each part with its batch's offset range; for a
+    `release` the range runs from its first to its last ID in the Kafka partition."""
 
     landing_id: int
     parts: tuple[tuple[OffsetRange, Digest], ...]
@@ -40,7 +40,7 @@ class LandingOf:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Of the contents that raw holds for one ID, somebody decided which counts: `kept` is its `Suspect` hash."""
+    """An operator's choice of the content that counts for one ID: `kept` is its hash in the `Suspect`."""
 
     source: KafkaPartition
     offset: int
@@ -63,18 +63,18 @@ class Suspect:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
-    """A window that this repair holds, with all that is read at the claim and never again."""
+class ClaimedWindow:
+    """A window that this repair holds, with everything that is read at the claim and never again."""
 
     repair_id: int
     window_start: datetime
     window_end: datetime
     token: int
     version: int
-    landings: tuple[LandingOf, ...]
+    landings: tuple[ClaimedLanding, ...]
     certified: Digest | None
     decisions: tuple[Decision, ...] = ()
-    compacted: Compacted | None = None  # what its text was let go for; what came since is text again
+    compacted: CompactedFile | None = None  # replaced the expired text; later landings are text
 
     @property
     def landing_set(self) -> tuple[int, ...]:
@@ -82,7 +82,7 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True)
-class RangeRebuilt:
+class RebuiltRange:
     """The distinct intact records of one window that raw holds within one elementary offset range, or of one release in
     one Kafka partition."""
 
@@ -92,10 +92,10 @@ class RangeRebuilt:
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """What raw says about one window: within the frozen length, deduplicated on the ID, accounted IDs only.
+class RebuiltWindow:
+    """One window as raw has it: within the frozen length, deduplicated on the ID, accounted IDs only.
 
-    Stray lines are of accounted IDs that no landing of any claimed window holds.
+    Stray lines have accounted IDs that no landing of any claimed window holds.
     """
 
     lines: int
@@ -106,17 +106,17 @@ class Rebuilt:
     conflicts: int
     misdated: int
     planned_length: int
-    ranges: tuple[RangeRebuilt, ...] = ()
-    rejected_lines: int = 0  # of contents that a decision set aside
-    suspects: tuple[Suspect, ...] = ()  # the first of them, as evidence
-    compacted: Digest = EMPTY  # what of it stands in the Parquet file
+    ranges: tuple[RebuiltRange, ...] = ()
+    rejected_lines: int = 0  # of contents that a decision rejected
+    suspects: tuple[Suspect, ...] = ()  # only the first ones, as evidence
+    compacted: Digest = EMPTY  # the part read from the Parquet file
 
     @property
     def digest(self) -> Digest:
-        return total(piece.digest for piece in self.ranges)
+        return sum_digests(piece.digest for piece in self.ranges)
 
     @property
     def duplicates(self) -> int:
-        """Lines that are there more than once, of those that count."""
+        """Return the number of lines that repeat a counted record."""
         counting = self.lines - self.corrupt_lines - self.misplaced_lines - self.unaccounted_lines - self.stray_lines
         return counting - self.rejected_lines - self.digest.records

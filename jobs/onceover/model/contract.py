@@ -1,4 +1,4 @@
-"""A pipeline's contract: what decides where a record goes and what it counts for, its columns, and its versions."""
+"""A pipeline's contract: the rules that place and count a record, the columns of the aggregates, and the versions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onceover.errors import TerminalError
-from onceover.model.json_text import plain
+from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What aggregates are grouped by, besides the window."""
+    """A column that aggregates are grouped by, besides the window."""
 
     name: str
     sql: str
@@ -23,7 +23,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What is counted. `operation` is count, sum, min or max; `sql` of a count may be `*`."""
+    """A column that aggregates records. `operation` is count, sum, min or max; `sql` of a count may be `*`."""
 
     name: str
     operation: str
@@ -32,9 +32,9 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """Where a record goes and what it counts for. Versioned in the ledger: the same fingerprint is the same contract.
+    """The rules that place and count a record. Versioned in the ledger: the same fingerprint is the same contract.
 
-    `horizon_ms` and `skew_ms` are how far event time may lie before and after the Kafka timestamp; None is no bound.
+    Event time may lie at most `horizon_ms` before and `skew_ms` after the Kafka timestamp; None is no bound.
     `schema` is Spark DDL and empty unless `format` is json.
     """
 
@@ -51,12 +51,12 @@ class Contract:
     skew_ms: int | None
 
     def definition(self) -> dict[str, Any]:
-        """As JSON values, in a form that `from_definition` reads back for ever."""
-        return plain(self)  # type: ignore[no-any-return]
+        """Return JSON values, in a form that every later `from_definition` reads."""
+        return to_plain(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_definition(cls, definition: Mapping[str, Any]) -> Contract:
-        """The contract that the ledger stored."""
+        """Return the contract of a definition that the ledger stored."""
         values = dict(definition)
         values["required"] = tuple(values["required"])
         values["keys"] = tuple(Key(**key) for key in values["keys"])
@@ -64,7 +64,8 @@ class Contract:
         return cls(**values)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the canonical JSON, in hex. The order of keys and measures counts: it is the table's."""
+        """Return the SHA-256 of the canonical JSON, in hex. The order of keys and measures counts: it is the
+        table's."""
         canonical = json.dumps(self.definition(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
@@ -87,7 +88,9 @@ class Column:
     def __post_init__(self) -> None:
         allowed = KEY_TYPES if self.operation is None else MEASURE_TYPES
         if self.type not in allowed or (self.operation is not None and self.operation not in OPERATIONS):
-            raise TerminalError(f"column {self.name}: {self.operation or 'key'} of type {self.type} is not supported")
+            raise TerminalError(
+                f"column {self.name}: {self.operation or 'key'} of type {self.type} is not supported; cast it"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,48 +112,48 @@ class Columns:
         )
 
 
-# Which version of its contract a record has: a function of its ID, and of nothing else.
+# A record's ID alone decides its contract's version.
 #
 #     offset    0 ......... cutover to 2 ......... cutover to 3 .........
 #     version       1                     2                     3
 #
-# A Kafka partition that the ledger did not know when a version came, one of a topic created anew as well, has no
-# cutover to it: it has that version, or a later one, from its start.
+# A Kafka partition that was unknown to the ledger at a cutover, also one of a recreated topic, has that version or a
+# later one from its start.
 
 
 @dataclass(frozen=True, slots=True)
 class Cutovers:
-    """Where each version begins: by Kafka partition and version, the first offset that has it. `newest` is in force."""
+    """The first offset of each version, by Kafka partition and version. `newest` is the version in force."""
 
     newest: int = 1
     at: Mapping[KafkaPartition, Mapping[int, int]] = field(default_factory=dict)
 
     def version(self, source: KafkaPartition, offset: int) -> int:
-        """The version of that ID: the largest one whose cutover is not beyond it."""
-        known = self.at.get(source, {})
-        return next((v for v in range(self.newest, 1, -1) if known.get(v, 0) <= offset), 1)
+        """Return the version of that ID: the largest one whose cutover is not beyond the offset."""
+        cutovers = self.at.get(source, {})
+        return next((v for v in range(self.newest, 1, -1) if cutovers.get(v, 0) <= offset), 1)
 
-    def by_version(self, ranges: Iterable[OffsetRange]) -> dict[int, tuple[OffsetRange, ...]]:
-        """The same offsets, cut at the cutovers."""
-        found: dict[int, list[OffsetRange]] = {}
+    def cut_by_version(self, ranges: Iterable[OffsetRange]) -> dict[int, tuple[OffsetRange, ...]]:
+        """Cut the ranges at the cutovers; return the pieces by version, in order."""
+        pieces: dict[int, list[OffsetRange]] = {}
         for whole in ranges:
             inner = sorted({at for at in self.at.get(whole.source, {}).values() if whole.start < at < whole.end})
             for start, end in zip((whole.start, *inner), (*inner, whole.end), strict=True):
                 version = self.version(whole.source, start)
-                found.setdefault(version, []).append(OffsetRange(whole.source, start, end))
-        return {version: tuple(pieces) for version, pieces in sorted(found.items())}
+                pieces.setdefault(version, []).append(OffsetRange(whole.source, start, end))
+        return {version: tuple(of_version) for version, of_version in sorted(pieces.items())}
 
-    def for_one_batch(self, generation: str, at: Mapping[int, int], end: Mapping[int, int]) -> dict[int, int]:
-        """Up to where the next batch may read, by Kafka partition: what has the oldest version of all that lies in
-        `[at, end)`, and nothing of another one. What waits for its turn ends where it stands."""
+    def limit_batch(self, generation: str, at: Mapping[int, int], end: Mapping[int, int]) -> dict[int, int]:
+        """Return the end, by Kafka partition, up to which the next batch may read: a batch reads only offsets of the
+        oldest version in `[at, end)`. A Kafka partition that must wait ends at its `at`."""
         left = (OffsetRange(KafkaPartition(generation, p), at[p], end[p]) for p in at if at[p] < end.get(p, 0))
-        oldest = next(iter(self.by_version(left).values()), ())
+        oldest = next(iter(self.cut_by_version(left).values()), ())
         return {**at, **{r.source.kafka_partition: r.end for r in oldest}}
 
 
 @dataclass(frozen=True, slots=True)
 class Contracts:
-    """Every version of a pipeline's contract, the first of them being version 1, and which one a record has."""
+    """Every version of a pipeline's contract, from version 1, and the cutovers between them."""
 
     versions: tuple[Contract, ...]
     cutovers: Cutovers = field(default_factory=Cutovers)
@@ -160,36 +163,35 @@ class Contracts:
         return self.versions[-1]
 
 
-# What of a contract may change by a cutover, and what needs a pipeline of its own.
+# Changes that a cutover may make; any other needs a pipeline of its own.
 #
-# Records from both sides of a cutover stand in the same window files and count into the same rows of the same table. So
-# both versions must agree on where a window begins and ends, on what a row is, and on what each of its old columns
-# means.
+# Records from both sides of a cutover share window files and rows of the aggregates. So both versions must agree on the
+# bounds of a window, on the keys of a row, and on the meaning of each old column.
 
 
-def changed(old: Contract, new: Contract) -> list[str]:
-    """The parts of a contract that are not the same in both."""
+def list_changed_parts(old: Contract, new: Contract) -> list[str]:
+    """Return the names of the parts that differ."""
     before, after = old.definition(), new.definition()
     return sorted(part for part in before.keys() | after.keys() if before.get(part) != after.get(part))
 
 
-def added(old: Contract, new: Contract) -> list[str]:
-    """The measures that only the new one has."""
-    known = {measure.name for measure in old.measures}
-    return [measure.name for measure in new.measures if measure.name not in known]
+def list_added_measures(old: Contract, new: Contract) -> list[str]:
+    """Return the names of the measures that only the new contract has."""
+    old_names = {measure.name for measure in old.measures}
+    return [measure.name for measure in new.measures if measure.name not in old_names]
 
 
-def refused(old: Contract, new: Contract) -> list[str]:
-    """What cannot be cut over, each as a few words; nothing if all of it can, as far as is known without Spark."""
-    found = [part for part in ("topic", "window_minutes") if getattr(old, part) != getattr(new, part)]
+def list_refused_changes(old: Contract, new: Contract) -> list[str]:
+    """Return in a few words each change that a cutover cannot make; Spark may refuse further ones."""
+    refused = [part for part in ("topic", "window_minutes") if getattr(old, part) != getattr(new, part)]
     before, after = {key.name for key in old.keys}, {key.name for key in new.keys}
-    found += [f"key {name} is new" for name in sorted(after - before)]
-    found += [f"key {name} is gone" for name in sorted(before - after)]
+    refused += [f"key {name} is new" for name in sorted(after - before)]
+    refused += [f"key {name} is gone" for name in sorted(before - after)]
     operations = {measure.name: measure.operation for measure in new.measures}
     for measure in old.measures:
         now = operations.get(measure.name)
         if now is None:
-            found.append(f"measure {measure.name} is gone")
+            refused.append(f"measure {measure.name} is gone")
         elif now != measure.operation:
-            found.append(f"measure {measure.name} is a {now}, not a {measure.operation}")
-    return found
+            refused.append(f"measure {measure.name} is a {now}, not a {measure.operation}")
+    return refused

@@ -1,4 +1,4 @@
-"""The digest of a set of records: what two sides compare to say that they hold the same records.
+"""The digest of a set of records: two sides with equal digests hold the same records.
 
 Per record two 64-bit hashes (xxHash64 under two seeds) of its ID and content. Each hash is cut into unsigned 32-bit
 halves and each half is summed on its own, so that the digest of a union is the sum of digests: a doubled record shows
@@ -7,8 +7,8 @@ halves and each half is summed on its own, so that the digest of a union is the 
 Chance of an accidental equal digest: at most 2^-128. Take two different multisets and one record whose multiplicity
 differs between them by d != 0. Hold all other hashes fixed: each half-sum is equal only if d * half = c for one fixed
 c, and since sums are integers and not residues, at most one of the 2^32 values of that half does it. Four independent,
-uniform halves: 2^-128. xxHash64 is not cryptographic, so this proves equality against accident, not against somebody
-who chooses records.
+uniform halves: 2^-128. xxHash64 is not cryptographic, so this proves equality against accident, not against an
+attacker who chooses records.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from onceover.errors import UsageError
 
-HALVES = ("high1", "low1", "high2", "low2")  # as every column of a table or a DataFrame is called that holds one
-SEEDS = (0x4F6E6365, 0x6F766572)  # any two different constants; fixed for ever, since stored digests depend on them
+HALVES = ("high1", "low1", "high2", "low2")  # the columns of tables and DataFrames that hold a digest
+SEEDS = (0x4F6E6365, 0x6F766572)  # any two constants; stored digests depend on them, so they never change
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class Digest:
 
     def __post_init__(self) -> None:
         if any(not 0 <= v < 1 << 63 for v in self.as_tuple()):
-            raise UsageError(f"digest {self.as_tuple()} has a part that no bigint sum of a set of records can have")
+            raise UsageError(f"digest {self.as_tuple()} has a part outside 0..2^63-1, which no set of records has")
 
     def __add__(self, other: Digest) -> Digest:
         return Digest(*(a + b for a, b in zip(self.as_tuple(), other.as_tuple(), strict=True)))
 
     def __sub__(self, part: Digest) -> Digest:
-        """What is left of a whole without one of its parts; refused where it is no part."""
+        """Return the digest of a whole without that part. Raise UsageError if it is not a part."""
         return Digest(*(a - b for a, b in zip(self.as_tuple(), part.as_tuple(), strict=True)))
 
     def as_tuple(self) -> tuple[int, int, int, int, int]:
@@ -53,8 +53,8 @@ class Digest:
 EMPTY = Digest()
 
 
-def total(digests: Iterable[Digest]) -> Digest:
-    """Sum; the digest of the union of disjoint sets, or of a multiset."""
+def sum_digests(digests: Iterable[Digest]) -> Digest:
+    """Return the digest of the union of disjoint sets, or of a multiset."""
     result = EMPTY
     for digest in digests:
         result = result + digest

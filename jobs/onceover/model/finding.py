@@ -1,6 +1,6 @@
-"""Findings: the reasons why a window has failed, and the judgement that names them from the ledger's numbers alone.
+"""Findings: the reasons why a window failed, judged from the ledger's numbers and the file's length alone.
 
-Everything is judged from the last certificate: expected length = frozen length + bytes of the landings since that
+The last certificate is the base: expected length = frozen length + bytes of the landings since that
 begin at or beyond it; expected count and digest = certified + all landings since. Raw is never read here.
 """
 
@@ -12,12 +12,12 @@ from datetime import datetime
 
 from onceover.model.digest import Digest
 from onceover.model.finding_kinds import Kind, failures
-from onceover.model.raw_file import Compacted
+from onceover.model.raw_file import CompactedFile
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One reason, with its evidence as JSON-able values."""
+    """One reason why a window failed, with its evidence as JSON values."""
 
     kind: Kind
     evidence: Mapping[str, object] = field(default_factory=dict)
@@ -31,13 +31,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that the ledger and the file's length say about one window, at one version.
+    """Everything that the ledger says about one window, at one version.
 
-    `control` is what the rows in the aggregates count, None where somebody changed them and nobody knows.
-    `since` counts the landings outside the certificate's landing set; without a certificate those are all.
-    `stands_in` is the Parquet file for which its text was let go, as it was noted.
-    `overlaps` names pairs of landings of this window, not both certified, whose batches' offset ranges overlap: each
-    landing that overlaps earlier ones with the one of them that reaches furthest.
+    `control` is the digest that the aggregates' rows count, None if another program changed them.
+    `landed_since`, `bytes_since` and `landings_since` are of landings outside the certificate's landing set; without a
+    certificate, of all.
+    `compacted` is the Parquet file that replaces the window's expired text.
+    `overlaps` holds pairs of landings of this window, not both certified, whose batches' offset ranges overlap: each
+    landing with the earlier one that it overlaps and that reaches furthest.
     """
 
     window_start: datetime
@@ -54,7 +55,7 @@ class Evidence:
     overlaps: tuple[tuple[int, int], ...]
     unproved: tuple[int, ...]
     landing_set: tuple[int, ...]
-    stands_in: Compacted | None = None
+    compacted: CompactedFile | None = None
 
     @property
     def is_certified(self) -> bool:
@@ -70,10 +71,10 @@ class Evidence:
 
 
 def judge_window(evidence: Evidence, file_length: int | None, *, parquet_is_gone: bool = False) -> tuple[Finding, ...]:
-    """Every finding about one closed window; none means that the ledger alone can certify it.
+    """Return every finding about one closed window; without any, the ledger alone can certify the window.
 
-    `file_length` is the window file's length in bytes, None if there is no such file. `parquet_is_gone` if the file
-    that stands in for its text is not there as it was noted.
+    `file_length` is the window file's length in bytes, None if the file is missing. `parquet_is_gone` says that the
+    Parquet file of the evidence is missing or has another length.
     """
     findings: list[Finding] = []
     if evidence.overlaps:
@@ -90,8 +91,8 @@ def judge_window(evidence: Evidence, file_length: int | None, *, parquet_is_gone
         )
     if (file_length or 0) < expected:
         findings.append(Finding(Kind.MISSING_FILE, {"expected_length": expected, "file_length": file_length}))
-    elif parquet_is_gone and evidence.stands_in is not None:
-        expected = evidence.stands_in.bytes
+    elif parquet_is_gone and evidence.compacted is not None:
+        expected = evidence.compacted.bytes
         findings.append(Finding(Kind.MISSING_FILE, {"expected_length": expected, "file_length": None, "parquet": True}))
     if evidence.control != evidence.expected:
         findings.append(Finding(Kind.AGGREGATE_MISMATCH, _mismatch(evidence.control, evidence.expected)))
@@ -114,5 +115,5 @@ def _mismatch(counted: Digest | None, landed: Digest) -> dict[str, object]:
 
 
 def is_right(findings: tuple[Finding, ...]) -> bool:
-    """Whether the ledger alone certifies the window: nothing found, or late records that were counted rightly."""
+    """Return whether the ledger alone certifies the window: no finding, or only late records that are counted."""
     return not failures(finding.kind for finding in findings)

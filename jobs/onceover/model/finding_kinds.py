@@ -1,8 +1,8 @@
-"""The table of finding kinds: the words for each, its remedy, what it waits for, what it is about, whom it wakes.
+"""The table of finding kinds: for each kind its words, causes, remedies and alert.
 
-The command line, doctor, metrics and the documents of DAGs read it; tests compare docs/runbook.md and deploy/alerts.yml
-with it word for word. A command has the placeholders `{pipeline}`, `{window}` and `{end}`; words in capitals are a
-person's to replace.
+The command line, doctor, metrics and the documents of DAGs read the table; tests compare docs/runbook.md and
+deploy/alerts.yml with it word for word. A command has the placeholders `{pipeline}`, `{window}` and `{end}`; a person
+replaces the words in capitals.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One thing to do, and the command that does it or shows it; None where no command can."""
+    """One action, with the command that does or shows it; None if no command can."""
 
     text: str
     command: str | None = None
@@ -27,7 +27,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """The rule of deploy/alerts.yml that wakes a person, with its annotations and its section of docs/runbook.md."""
+    """A rule of deploy/alerts.yml, with its annotations and its section of docs/runbook.md."""
 
     name: str
     summary: str
@@ -37,7 +37,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """How a finding arises and what a repair does about it; `reason` tells the cases of one kind apart."""
+    """A cause of a finding and the effect of a repair; `reason` distinguishes the cases of one kind."""
 
     cause: str
     repair: str
@@ -49,7 +49,7 @@ RESTORE: Final = Remedy(
     "Lines that raw has lost cannot be rebuilt from it: bring the window file back first, if you can."
 )
 DECIDE: Final = Remedy(
-    "Of an ID with several contents, decide which one counts:",
+    "Decide which content of an ID counts:",
     'onceover decide {pipeline} {window} ID --keep HASH --reason "..."',
 )
 LOOK: Final = Remedy(
@@ -58,19 +58,19 @@ LOOK: Final = Remedy(
 )
 REPAIR: Final = Remedy("To do it now:", 'onceover repair {pipeline} --from {window} --to {end} --reason "..."')
 CERTIFY: Final = Remedy(
-    "Nothing is wrong with it; the next detection certifies it. To have that now, without Spark:", REPAIR.command
+    "Nothing is wrong with it; the next detection certifies it. To certify it now, without Spark:", REPAIR.command
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """What one kind means.
+    """The meaning of one kind.
 
-    `what` says it in a sentence; `{}` is the number that its evidence holds, `[one|many]` agrees with that number.
-    `cause`, `repair`, `reason` and `alert` are its case; where reasons tell two cases apart, `other` is the second.
-    `first` must be done before a repair can succeed. `look` is the command that shows more.
-    `waits_for_batches`: a batch in flight can cause it for a moment, so it counts only once that batch has ended.
-    `by_scan`: only reading raw shows it, so that it stays until a repair has read the window again.
+    `what` is a sentence for people; `{}` is the number in the evidence, `[one|many]` agrees with that number.
+    `cause`, `repair`, `reason` and `alert` are its first case, `other` the second if there are two.
+    `first` lists actions that a repair needs to succeed. `look` is the command that shows more.
+    `waits_for_batches`: a batch in flight can cause the kind for a moment, so it counts only once that batch has ended.
+    `by_scan`: only a scan of raw shows the kind, so it stays until a repair reads the window again.
     """
 
     what: str
@@ -88,13 +88,13 @@ class Meaning:
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        """Return how such a finding arises, each way with what a repair does about it."""
+        """Return the one or two cases."""
         first = Case(self.cause, self.repair, self.reason, self.alert)
         return (first, self.other) if self.other else (first,)
 
 
 class Kind(StrEnum):
-    """What can be wrong. The values are what the ledger, the logs and the UI show."""
+    """The kinds of findings. The ledger, the logs and the UI show the values."""
 
     DUPLICATED = "duplicated"
     UNACCOUNTED_BYTES = "unaccounted bytes"
@@ -117,7 +117,7 @@ class Kind(StrEnum):
 
 MEANINGS: Final[Mapping[Kind, Meaning]] = {
     Kind.DUPLICATED: Meaning(
-        what="Records stand in raw more than once, and the aggregates may count them more than once.",
+        what="Raw holds records more than once, and the aggregates may count them more than once.",
         cause="a crash after the landing and before the offsets were committed: two landings overlap",
         repair="counts each ID once",
     ),
@@ -129,7 +129,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         waits_for_batches=True,
     ),
     Kind.MISSING_FILE: Meaning(
-        what="Lines that were landed are gone from the window file.",
+        what="Lines that were landed are missing from the window file.",
         cause="the window file is shorter than what landed, or is gone",
         repair="refuses; the last certificate stays",
         first=(RESTORE,),
@@ -148,7 +148,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         waits_for_batches=True,
     ),
     Kind.UNFINISHED_BATCH: Meaning(
-        what="A batch was begun by an ingest or a release that is gone; what it appended counts for nothing.",
+        what="An ingest or a release ended within a batch; the lines that the batch appended count for nothing.",
         cause="an ingest or a release died, and none has taken over",
         repair="start ingest again, or the release",
         remedy=(
@@ -200,7 +200,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
             Alert(
                 "OnceoverHoleExpired",
                 "{{ $labels.pipeline }}: records were lost before they were read",
-                "{{ $value }} offsets expired unread; windows beyond them stay open until somebody accepts the loss.",
+                "{{ $value }} offsets expired unread; windows beyond them stay open until a person accepts the loss.",
                 "A hole has expired",
             ),
         ),
@@ -210,7 +210,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
                 "onceover holes {pipeline}",
             ),
             Remedy(
-                "What Kafka has no more is for a person to decide:",
+                "Offsets that Kafka no longer has need a person's decision:",
                 'onceover accept-loss {pipeline} RANGE --from TIME --to TIME --reason "..."',
             ),
         ),
@@ -225,7 +225,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         repair="continues at the log's end; where new records reuse old IDs, `conflict`",
         remedy=(
             Remedy(
-                "Find out who cut the log; see where it stands and what is stored:",
+                "Find out who cut the log; see where it ends and which offset is stored:",
                 "onceover offsets {pipeline} show",
             ),
         ),
@@ -239,12 +239,13 @@ _CERTIFIED: Final = frozenset(kind for kind, meaning in MEANINGS.items() if CERT
 
 
 def failures(kinds: Iterable[str]) -> set[str]:
-    """Return the kinds that keep the ledger alone from certifying a window; a kind of another version is one too."""
+    """Return the kinds that keep the ledger alone from certifying a window; an unknown kind of another version is
+    included."""
     return set(kinds) - _CERTIFIED
 
 
 def as_markdown() -> str:
-    """Return the table of findings that docs/runbook.md and the documents of DAGs show, a line a case."""
+    """Return the table of findings that docs/runbook.md and the documents of DAGs show, one line for each case."""
     lines = [
         f"| {kind}{case.reason and f', {case.reason}'} | {case.cause} | {case.repair} |".replace("|  |", "| |")
         for kind in Kind

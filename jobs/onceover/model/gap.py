@@ -1,8 +1,7 @@
-"""Gaps: why offsets that were skipped hold nothing for us, or what was lost with them.
+"""Gaps: runs of skipped offsets, each with the reason why raw has no record of them.
 
-A hole lies between the frontier and the reach of a Kafka partition. Asking the broker cuts it into gaps, each with one
-reason. Only `lost` and `expired` are findings: the others are offsets that never held a record for a reader at the
-pipeline's isolation level.
+A hole lies between the frontier and the reach of a Kafka partition. The broker's answers cut a hole into gaps. Only
+`lost` and `expired` are findings: the other offsets never held a record for a reader at the pipeline's isolation level.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ class Reason(StrEnum):
     """Why the offsets of a gap are in no window file. The values are what the ledger, the logs and the UI show."""
 
     LOST = "lost"  # the broker delivers records there
-    EXPIRED = "expired"  # below the log's start, beyond its end, or of a topic that is no longer
-    ABORTED = "aborted"  # only a reader of uncommitted records sees anything
+    EXPIRED = "expired"  # below the log's start, beyond its end, or of a deleted topic
+    ABORTED = "aborted"  # only a reader of uncommitted records gets records there
     COMPACTED = "compacted"
     MARKER = "control marker"
 
@@ -39,29 +38,30 @@ class Gap:
         return f"{self.offsets} {self.reason}"
 
 
-def within_log(hole: OffsetRange, earliest: int, end: int) -> tuple[tuple[Gap, ...], OffsetRange]:
-    """What of a hole the log no longer holds, and the part of it, empty perhaps, that lies in `[earliest, end)`."""
+def clip_to_log(hole: OffsetRange, earliest: int, end: int) -> tuple[tuple[Gap, ...], OffsetRange]:
+    """Return the expired gaps of a hole, and its part, possibly empty, that lies in `[earliest, end)`."""
     start = min(max(hole.start, earliest), hole.end)
     stop = max(min(hole.end, end), start)
-    gone = (OffsetRange(hole.source, hole.start, start), OffsetRange(hole.source, stop, hole.end))
-    return tuple(Gap(piece, Reason.EXPIRED) for piece in gone if len(piece)), OffsetRange(hole.source, start, stop)
+    outside = (OffsetRange(hole.source, hole.start, start), OffsetRange(hole.source, stop, hole.end))
+    return tuple(Gap(piece, Reason.EXPIRED) for piece in outside if len(piece)), OffsetRange(hole.source, start, stop)
 
 
 def classify_gaps(
     inside: OffsetRange, delivered: Iterable[OffsetRange], uncommitted: Iterable[OffsetRange], compacted: bool
 ) -> tuple[Gap, ...]:
-    """The gaps of a range that lies in the log, from what a reader at the pipeline's isolation level was `delivered`
-    and what one of `uncommitted` records sees besides. Both are disjoint runs in order, within the range."""
-    nothing = Reason.COMPACTED if compacted else Reason.MARKER
+    """Return the gaps of a range within the log: `delivered` are the runs that a reader at the pipeline's isolation
+    level gets, `uncommitted` those of a reader of uncommitted records. Both are disjoint and in order, within the
+    range."""
+    empty = Reason.COMPACTED if compacted else Reason.MARKER
     gaps: list[Gap] = []
     for left in _cut(inside, delivered, Reason.LOST, gaps):
         for rest in _cut(left, [r for r in uncommitted if left.overlaps(r)], Reason.ABORTED, gaps):
-            gaps.append(Gap(rest, nothing))
+            gaps.append(Gap(rest, empty))
     return tuple(sorted(gaps))
 
 
 def _cut(whole: OffsetRange, runs: Iterable[OffsetRange], reason: Reason, gaps: list[Gap]) -> Sequence[OffsetRange]:
-    """Note the runs as gaps with that reason; returns what of the whole lies between them."""
+    """Append the runs to `gaps` with that reason; return the ranges between them."""
     rest: list[OffsetRange] = []
     at = whole.start
     for run in runs:

@@ -1,9 +1,9 @@
-r"""The window file's line, byte for byte: the reference that Spark's expressions are tested against.
+r"""The line of a window file, byte for byte: the reference for tests of Spark's expressions.
 
     GGGGGGGG-PPPPP-OOOOOOOOOOOOOOOOOOO CCCCCCCC TTTTTTTTTTTTT KKKKKKKKKKKKKKKKKKKK<TAB>KEY<TAB>HEADERS<TAB>VALUE
 
-Everything up to the first TAB stands at a fixed place, so a line is parsed by slicing and sorts by its ID. `\\ \t \n`
-and `\r` are escaped, null is `\N`, headers are `NAME\=VALUE` joined by `\;`: any bytes come back unchanged. A
+Each field up to the first TAB has a fixed position, so a line is parsed by slicing and sorts by its ID. `\\ \t \n`
+and `\r` are escaped, null is `\N`, headers are `NAME\=VALUE` joined by `\;`: decoding returns any bytes unchanged. A
 quarantined record has 13 dashes for its event time and its reason as a fifth field.
 
 Two lines with the same content (from KAFKA_TS to VALUE) hold the same record: the encoding is injective.
@@ -32,7 +32,7 @@ PREFIX_BYTES = 79  # with the TAB before the key
 MAX_EVENT_MS = 10**13 - 1  # 13 digits: up to the year 2286
 NO_EVENT_TIME = b"-" * 13
 NULL = rb"\N"
-LONGEST_LINE = 256 * 1024 * 1024  # bytes without a newline after which a reader stops collecting
+LONGEST_LINE = 256 * 1024 * 1024  # bytes without a newline that a reader collects at most
 
 Header = tuple[str | bytes, bytes | None]
 
@@ -42,7 +42,7 @@ _SPECIAL = re.compile(rb"[\\\t\n\r]")
 
 
 class CorruptLineError(TerminalError):
-    """Bytes that `encode` did not write: torn, damaged or foreign. `problem` says how that shows."""
+    """Bytes that `encode` did not write: torn, damaged or foreign. `problem` names the first difference."""
 
     def __init__(self, problem: str, size: int) -> None:
         super().__init__(f"a line of {size} bytes is corrupt: {problem}; repair the window, which reads around it")
@@ -64,12 +64,12 @@ class Record:
         if not 0 <= self.offset < 1 << 63:
             raise UsageError(f"offset {self.offset} of {self.source} is not in 0..2^63-1")
         if not -(1 << 63) <= self.kafka_timestamp < 1 << 63:
-            raise UsageError(f"Kafka timestamp {self.kafka_timestamp} of {self.source} is no 64-bit integer")
+            raise UsageError(f"Kafka timestamp {self.kafka_timestamp} of {self.source} is not a 64-bit integer")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record with its event time in ms, or with the reason why it has none that it can be filed under."""
+    """A record with its event time in ms, or with the reason for its quarantine."""
 
     record: Record
     event_ms: int | None
@@ -92,7 +92,7 @@ class PlacedLine:
 
 @dataclass(frozen=True, slots=True)
 class CorruptLine:
-    """What stands in a file where no intact line does."""
+    """A stretch of a file that is not an intact line."""
 
     position: int
     size: int
@@ -100,7 +100,7 @@ class CorruptLine:
 
 
 def encode(line: Line) -> bytes:
-    """The line without its newline."""
+    """Return the line's bytes without a newline."""
     record = line.record
     event_time = NO_EVENT_TIME if line.event_ms is None else b"%013d" % line.event_ms
     fields = [
@@ -117,7 +117,7 @@ def encode(line: Line) -> bytes:
 
 
 def decode(data: bytes) -> Line:
-    """The line that `encode` wrote as exactly these bytes; CorruptLineError for any others."""
+    """Return the line that `encode` wrote as exactly these bytes. Raise CorruptLineError for any others."""
     if not _PREFIX.match(data):
         raise CorruptLineError("it does not start with an ID, a CRC, an event time and a Kafka timestamp", len(data))
     crc = _crc(data[: CRC.start], data[EVENT_TIME.start :])
@@ -140,30 +140,31 @@ def decode(data: bytes) -> Line:
     except UsageError as error:
         raise CorruptLineError(str(error), len(data)) from None
     if encode(line) != data:
-        raise CorruptLineError("it is escaped as no writer of ours escapes", len(data))
+        raise CorruptLineError("its escapes are not the ones that Onceover writes", len(data))
     return line
 
 
 def encode_id(source: KafkaPartition, offset: int) -> bytes:
+    """Return the 34 bytes that identify a record."""
     return b"%b-%05d-%019d" % (source.generation.encode(), source.kafka_partition, offset)
 
 
 def parse_id(data: bytes) -> tuple[KafkaPartition, int]:
-    """Kafka partition and offset of an ID of 34 bytes; UsageError if it is none."""
+    """Return Kafka partition and offset of an ID of 34 bytes. Raise UsageError for other bytes."""
     if not _ID.fullmatch(data):
         raise UsageError(f"{data[:60]!r} is not an ID; one looks like 00c0ffee-00003-0000000000000000042")
     return KafkaPartition(data[GENERATION].decode(), int(data[KAFKA_PARTITION])), int(data[OFFSET])
 
 
 def escape_headers(headers: Sequence[Header] | None) -> bytes:
-    r"""The HEADERS field, in the order Kafka has them: `NAME\=VALUE` joined by `\;`; empty when there are none."""
+    r"""Return the HEADERS field, in Kafka's order: `NAME\=VALUE` joined by `\;`; empty when there are none."""
     if not headers:
         return b""
     return rb"\;".join(_escape(_name_bytes(name)) + rb"\=" + _escape_nullable(value) for name, value in headers)
 
 
 def unescape_headers(field: bytes) -> tuple[Header, ...]:
-    """What `escape_headers` was given; CorruptLineError for a header without a value."""
+    """Return the headers that `escape_headers` wrote. Raise CorruptLineError for a header without a value."""
     if not field:
         return ()
     headers: list[Header] = []
@@ -176,19 +177,20 @@ def unescape_headers(field: bytes) -> tuple[Header, ...]:
 
 
 def frame(lines: Iterable[bytes]) -> bytes:
-    """One append: it begins and ends with a newline, so that a torn tail never glues to the next record.
+    """Return the bytes of one append. They begin and end with a newline, so that a torn tail never joins the next
+    record.
 
-    No lines give no bytes: there are no empty appends.
+    Without lines there are no bytes: no append is empty.
     """
     text = b"\n".join(lines)
     return b"\n" + text + b"\n" if text else b""
 
 
 def decode_file(chunks: Iterable[bytes], longest: int = LONGEST_LINE) -> Iterator[PlacedLine | CorruptLine]:
-    """Every line of a file that comes in chunks of any size, in its order; empty lines are nothing.
+    """Yield every line of a file, read in chunks of any size, in order; skip empty lines.
 
-    Holds one line and one chunk at a time. A stretch of more than `longest` bytes without a newline is reported as
-    one corrupt line and skipped.
+    Memory holds one line and one chunk at a time. A stretch of more than `longest` bytes without a newline is reported
+    as one corrupt line and skipped.
     """
     position = 0  # in the file, of the first byte in `pieces`
     pieces: list[bytes] = []
@@ -233,7 +235,8 @@ def _escape_nullable(data: bytes | None) -> bytes:
 
 
 def _unescape(field: bytes) -> bytes:
-    r"""Backslashes are set aside as `\x` first, which no escape uses, so that `\\t` does not become a TAB."""
+    r"""Undo `_escape`. Escaped backslashes become `\x` first, which no escape uses, so that `\\t` does not become a
+    TAB."""
     if b"\\" not in field:
         return field
     text = field.replace(rb"\\", rb"\x")

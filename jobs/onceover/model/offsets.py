@@ -1,4 +1,4 @@
-"""Offset ranges of Kafka partitions, and the small algebra that the ledger, repair and offset stores share.
+"""Offset ranges of Kafka partitions, and the operations on them that the ledger, repair and offset stores share.
 
 A range is half-open and its `end` is the next offset to read, as Kafka's committed offsets are.
 """
@@ -51,8 +51,8 @@ class OffsetRange:
     def __str__(self) -> str:
         return f"{self.source}[{self.start}, {self.end})"
 
-    def written(self) -> str:
-        """As people type it: GENERATION-PARTITION:START-END."""
+    def format(self) -> str:
+        """Return the form that people type: GENERATION-PARTITION:START-END."""
         return f"{self.source}:{self.start}-{self.end}"
 
     def overlaps(self, other: OffsetRange) -> bool:
@@ -60,23 +60,23 @@ class OffsetRange:
 
 
 def parse_range(text: str) -> OffsetRange:
-    """The range that `written` wrote; UsageError for anything else."""
-    found = _WRITTEN.fullmatch(text.strip())
-    if found is None:
+    """Return the range that `OffsetRange.format` wrote. Raise UsageError for any other text."""
+    match = _WRITTEN.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"{text[:60]!r} is not an offset range; write it like 1f2e3d4c-0:1200-1300")
-    generation, kafka_partition, start, end = found.groups()
+    generation, kafka_partition, start, end = match.groups()
     return OffsetRange(KafkaPartition(generation, int(kafka_partition)), int(start), int(end))
 
 
 def split(ranges: Iterable[OffsetRange], most: int) -> Iterable[OffsetRange]:
-    """The same offsets in pieces of at most `most`."""
+    """Yield the same offsets in pieces of at most `most`."""
     for whole in ranges:
         for start in range(whole.start, whole.end, most):
             yield OffsetRange(whole.source, start, min(start + most, whole.end))
 
 
 def coalesce(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """The same offsets as the fewest ranges, in order: touching and overlapping ones become one, empty ones none."""
+    """Return the same offsets as the fewest ranges, in order: join touching and overlapping ones, drop empty ones."""
     joined: list[OffsetRange] = []
     for piece in sorted(r for r in ranges if len(r)):
         last = joined[-1] if joined else None
@@ -87,8 +87,8 @@ def coalesce(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
     return tuple(joined)
 
 
-def frontier(origin: int, ranges: Iterable[OffsetRange]) -> int:
-    """End of the unbroken prefix that starts at `origin`, for the ranges of one Kafka partition."""
+def compute_frontier(origin: int, ranges: Iterable[OffsetRange]) -> int:
+    """Return the end of the unbroken prefix that starts at `origin`, for the ranges of one Kafka partition."""
     reached = origin
     for piece in coalesce(ranges):
         if piece.start > reached:
@@ -98,7 +98,7 @@ def frontier(origin: int, ranges: Iterable[OffsetRange]) -> int:
 
 
 def compute_holes(origins: Mapping[KafkaPartition, int], ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """What is missing between each Kafka partition's origin and the largest end that was reached."""
+    """Return the ranges missing between each Kafka partition's origin and its largest end."""
     missing: list[OffsetRange] = []
     reached = dict(origins)
     for piece in coalesce(ranges):

@@ -1,4 +1,4 @@
-"""What a pipeline is: its contract, and the policies that people may change at any time."""
+"""A pipeline: its contract, and the policies that an operator may change at any time."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 
 from onceover.model.contract import Contract
 
-NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")  # a PostgreSQL identifier as it stands, and an HDFS name
+NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")  # a PostgreSQL identifier without quotes, and an HDFS name
 NAME_RULE = "a small letter, then at most 40 small letters, digits or _"
 OFFSET_STORES = ("postgres", "kafka", "file", "hdfs", "zookeeper", "hbase", "checkpoint", "none")
-"""Where the next offset may be kept: what `ingest.offset_store` may name."""
+"""The choices of `ingest.offset_store`: where the next offset is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestPolicy:
-    """How the topic is read, and when a window closes. `offset_path` is empty but for the offset stores that are files:
-    a local folder, or one on HDFS. Rates are in offsets a second: `min_rate` of the topic, `start_rate` of each Kafka
+    """The rules for reading the topic and closing windows. `offset_path`, a folder, local or on HDFS, is empty unless
+    the offset store keeps files. Rates are in offsets a second: `min_rate` of the topic, `start_rate` of each Kafka
     partition."""
 
     allowed_lateness_ms: int
@@ -29,9 +29,9 @@ class IngestPolicy:
     group: str
     isolation: str
     first_start: str
-    # Defaults are what `make bench` shows for any machine: fair shares read a backlog in one Kafka partition in a third
-    # of the batches, shards by backlog are the fastest or near it for any skew. Control is asked for: where batches are
-    # mostly overhead, which `interval` alone decides, any rate that is to meet it falls to `min_rate`.
+    # Defaults follow `make bench`: fair shares read a backlog in one Kafka partition in a third of the batches, shards
+    # by backlog are the fastest or near it for any skew. Rate control is off: if batches are mostly overhead, which
+    # depends on `interval` alone, any rate that is to meet the interval falls to `min_rate`.
     rate_control: str = "none"
     start_rate: int = 500
     min_rate: int = 100
@@ -41,8 +41,8 @@ class IngestPolicy:
 
 @dataclass(frozen=True, slots=True)
 class StoragePolicy:
-    """Where raw lives on HDFS: an absolute, clean path without the file system's address; and how long it is kept after
-    the last record came to it, in ms, None for ever."""
+    """The folder of raw on HDFS, an absolute, normalized path without the file system's address, and the time in ms
+    that a file is kept after its last record arrived, None for ever."""
 
     raw_root: str
     retention_ms: int | None = None
@@ -50,8 +50,8 @@ class StoragePolicy:
 
 @dataclass(frozen=True, slots=True)
 class RepairPolicy:
-    """When a window counts as blocked, and how long after its last record it is to be certified, in ms; None: nobody
-    asks."""
+    """The failed tries after which a window is blocked, and the time in ms after a window's last record by which it
+    must be certified, None for no deadline."""
 
     max_tries: int
     deadline_ms: int | None = None
@@ -59,7 +59,7 @@ class RepairPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """One TOML. `kafka` are client properties passed through as they are: no addresses, no secrets."""
+    """One TOML as values. `kafka` holds client properties, passed on unchanged: no addresses, no secrets."""
 
     name: str
     contract: Contract

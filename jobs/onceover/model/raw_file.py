@@ -1,17 +1,17 @@
-"""What a pipeline's raw holds, as values: its files, and the unbroken runs of offsets in them."""
+"""A pipeline's raw as values: its files, and the unbroken runs of offsets in them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from onceover.model.digest import Digest, total
+from onceover.model.digest import Digest, sum_digests
 from onceover.model.offsets import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """One window's file, or one day's of quarantine, and how many bytes it has."""
+    """One window's file, or one day's of quarantine, with its length in bytes."""
 
     path: str
     length: int
@@ -21,7 +21,7 @@ class RawFile:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Offsets that raw holds without a gap, as far as they go, and what each file, by its number, holds of them."""
+    """A range of offsets that raw holds without a gap, and the digest of each file's part, by the file's number."""
 
     offsets: OffsetRange
     held: tuple[tuple[int, Digest], ...]
@@ -30,15 +30,12 @@ class Run:
 
     @property
     def digest(self) -> Digest:
-        return total(digest for _, digest in self.held)
-
-
-# What stands in for a window's text once that was let go.
+        return sum_digests(digest for _, digest in self.held)
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
-    """The Parquet file that stands in for a window's text: the records in it, and its bytes."""
+class CompactedFile:
+    """The Parquet file that replaces a window's text: the digest of its records, and its length in bytes."""
 
     digest: Digest
     bytes: int

@@ -1,4 +1,4 @@
-"""A window: the half-open event-time interval that is the unit of repair, and how it is written down."""
+"""A window: the half-open event-time interval that is the unit of repair, and its text form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WRITTEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\
 
 @dataclass(frozen=True, slots=True, order=True)
 class Window:
-    """`[start, end)`, aware UTC, aligned to the day, whole minutes that divide a day."""
+    """An interval `[start, end)`, aware UTC, aligned to the day, of whole minutes that divide a day."""
 
     start: datetime
     end: datetime
@@ -35,12 +35,12 @@ class Window:
 
     @classmethod
     def at(cls, start: datetime, minutes: int) -> Window:
-        """The window of that length that starts exactly there."""
+        """Return the window of that length that starts exactly there."""
         return cls(start, start + minutes * _MINUTE)
 
     @classmethod
     def of(cls, moment: datetime, minutes: int) -> Window:
-        """The window of that length that holds the moment."""
+        """Return the window of that length that holds the moment."""
         return cls.at(floor(moment, minutes), minutes)
 
     @property
@@ -49,27 +49,28 @@ class Window:
 
     @property
     def start_ms(self) -> int:
-        """Start in milliseconds since 1970, exact."""
+        """Return the start in milliseconds since 1970, exact."""
         return to_ms(self.start)
 
     def __str__(self) -> str:
-        return written(self.start)
+        return format_moment(self.start)
 
 
 def is_window_length(minutes: int) -> bool:
-    """Whether windows of that many minutes tile a day."""
+    """Return whether windows of that many minutes tile a day."""
     return 0 < minutes <= DAY_MINUTES and DAY_MINUTES % minutes == 0
 
 
 def floor(moment: datetime, minutes: int) -> datetime:
-    """Start of the window that holds the moment. Windows align to the day, so midnight UTC is always a start."""
-    _aware(moment)
+    """Return the start of the window that holds the moment. Windows align to the day, so midnight UTC is always a
+    start."""
+    _require_zone(moment)
     length = minutes * _MINUTE
     return moment - (moment - _EPOCH) % length
 
 
 def to_ms(moment: datetime) -> int:
-    """Milliseconds since 1970, rounded down, without a float in between."""
+    """Return milliseconds since 1970, rounded down, without a float in between."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -77,35 +78,35 @@ def from_ms(milliseconds: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def written(moment: datetime) -> str:
-    """How a moment is shown everywhere: 2013-01-01T05:00Z, seconds only where there are any."""
+def format_moment(moment: datetime) -> str:
+    """Write a moment as every page and log does: 2013-01-01T05:00Z, with seconds only if there are any."""
     text = moment.astimezone(UTC).isoformat(timespec="auto" if moment.second or moment.microsecond else "minutes")
     return text.replace("+00:00", "Z")
 
 
 def parse_moment(text: str) -> datetime:
-    """An aware moment from what a person or a UI typed; naive times are refused, because nobody can say whose."""
+    """Parse a typed time into an aware moment. Raise UsageError for a malformed time, or one without a zone."""
     cleaned = text.strip()
     if not _WRITTEN.fullmatch(cleaned):
-        raise UsageError(f"{_shown(cleaned)} is not a time with its zone; write it like 2013-01-01T05:00Z")
+        raise UsageError(f"{_quote(cleaned)} is not a time with its zone; write it like 2013-01-01T05:00Z")
     try:
         return datetime.fromisoformat(cleaned).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{_shown(cleaned)} is not a time ({error}); write it like 2013-01-01T05:00Z") from None
+        raise UsageError(f"{_quote(cleaned)} is not a time ({error}); write it like 2013-01-01T05:00Z") from None
 
 
 def parse_window(text: str, minutes: int) -> Window:
-    """The window that starts at what was typed; refuses what is not aligned."""
-    start = _aligned(parse_moment(text), minutes)
+    """Return the window that starts at a typed time. Raise UsageError for a time that is not aligned."""
+    start = _require_aligned(parse_moment(text), minutes)
     try:
         return Window.at(start, minutes)
     except OverflowError:
-        raise UsageError(f"window {written(start)} ends after the last year that there is") from None
+        raise UsageError(f"window {format_moment(start)} ends after the year 9999; choose an earlier one") from None
 
 
 @dataclass(frozen=True, slots=True)
 class WindowRange:
-    """`[start, end)` of whole windows, as asked for by a person, a form or a data interval."""
+    """A range `[start, end)` of whole windows, from a command, a form or a data interval."""
 
     start: datetime
     end: datetime
@@ -113,13 +114,15 @@ class WindowRange:
 
     def __post_init__(self) -> None:
         if self.end <= self.start:
-            raise UsageError(f"the range from {written(self.start)} to {written(self.end)} is empty or reversed")
-        _aligned(self.start, self.minutes)
-        _aligned(self.end, self.minutes)
+            raise UsageError(
+                f"the range from {format_moment(self.start)} to {format_moment(self.end)} is empty or reversed"
+            )
+        _require_aligned(self.start, self.minutes)
+        _require_aligned(self.end, self.minutes)
 
     @classmethod
     def parse(cls, start: str, end: str, minutes: int) -> WindowRange:
-        """From two typed times; `end` is exclusive."""
+        """Parse two typed times; `end` is exclusive."""
         return cls(parse_moment(start), parse_moment(end), minutes)
 
     @classmethod
@@ -127,11 +130,12 @@ class WindowRange:
         start = datetime(day.year, day.month, day.day, tzinfo=UTC)
         return cls(start, start + timedelta(days=1), minutes)
 
-    def not_after(self, newest: datetime) -> WindowRange:
-        """This range; UsageError if it ends later than that."""
+    def require_end_by(self, newest: datetime) -> WindowRange:
+        """Return this range. Raise UsageError if it ends later than `newest`."""
         if self.end > newest:
             raise UsageError(
-                f"the range ends at {written(self.end)}, which is in the future, and the ledger knows no window there"
+                f"the range ends at {format_moment(self.end)}, in the future, where the ledger has no "
+                "window; end it earlier"
             )
         return self
 
@@ -145,48 +149,49 @@ class WindowRange:
         return (self.end - self.start) // (self.minutes * _MINUTE)
 
 
-def _aligned(moment: datetime, minutes: int) -> datetime:
+def _require_aligned(moment: datetime, minutes: int) -> datetime:
     nearest = floor(moment, minutes)
     if nearest != moment:
         raise UsageError(
-            f"{written(moment)} is not the start of a window of {minutes} minutes; the one that holds it starts at "
-            f"{written(nearest)}"
+            f"{format_moment(moment)} is not the start of a window of {minutes} minutes; the one that holds it starts "
+            f"at {format_moment(nearest)}"
         )
     return moment
 
 
-def _aware(moment: datetime) -> None:
+def _require_zone(moment: datetime) -> None:
     if moment.tzinfo is None:
         raise UsageError(f"{moment.isoformat()} has no zone; write it like 2013-01-01T05:00Z")
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-# When a window closes: the watermark over a topic's Kafka partitions.
+# The watermark over a topic's Kafka partitions, which closes windows.
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """Largest event time up to the frontier, and for how long the frontier has stood at the log's end (None: not)."""
+    """The largest event time up to the frontier, and the time for which the frontier has been at the log's end (None:
+    it is not)."""
 
     max_event_time: datetime | None
     caught_up_for: timedelta | None
 
 
-def watermark(
+def compute_watermark(
     partitions: Iterable[PartitionProgress], allowed_lateness: timedelta, idle_after: timedelta
 ) -> tuple[datetime | None, bool]:
-    """The minimum of the largest event times less the allowed lateness, and whether every window is closed.
+    """Return the minimum of the largest event times less the allowed lateness, and whether every window is closed.
 
     Kafka partitions that are caught up and have been idle for `idle_after` are left out; when all are, every window
     is closed. One that is not idle and has shown no event time yet holds everything back (None).
     """
-    known = list(partitions)
-    active = [p for p in known if p.caught_up_for is None or p.caught_up_for < idle_after]
+    progress = list(partitions)
+    active = [p for p in progress if p.caught_up_for is None or p.caught_up_for < idle_after]
     if not active:
-        return None, bool(known)
+        return None, bool(progress)
     moments = [p.max_event_time for p in active if p.max_event_time is not None]
     if len(moments) < len(active):
         return None, False

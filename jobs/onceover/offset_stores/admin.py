@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
-from onceover.config.pipeline_tables import offset_path_mistake
+from onceover.config.pipeline_tables import check_offset_path
 from onceover.config.pipelines import names
 from onceover.context import PipelineContext
 from onceover.errors import TerminalError, UsageError
@@ -123,7 +123,7 @@ def copy_offsets(context: PipelineContext, to: str, path: str, who: str, why: st
         raise UsageError(f"pipeline {pipeline.name} keeps its offsets in {kind} already")
     if "none" in (to, kind):
         raise UsageError("offset_store none keeps no offsets: nothing can be copied from it or to it")
-    if mistake := offset_path_mistake(to, path):
+    if mistake := check_offset_path(to, path):
         raise UsageError(f"--path: {mistake}")
     moved = replace(pipeline, ingest=replace(pipeline.ingest, offset_store=to, offset_path=path))
     with _open_topic(context) as (ledger, facts), as_driver(ledger, pipeline.name, _OWNER) as epoch:
@@ -177,7 +177,7 @@ def _save(
 @contextmanager
 def _open_topic(context: PipelineContext) -> Iterator[tuple[Connection, TopicFacts]]:
     pipeline = context.pipeline
-    context.registered()
+    context.read_registration()
     kafka = context.address("kafka")
     with closing(Topic(kafka, pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic:
         yield context.ledger, topic.facts()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from onceover.errors import BusyError
-from onceover.model.json_text import json_text
+from onceover.model.json_text import to_json
 from onceover.offset_stores.store import CorruptOffsetsError, StoredOffsets, parse_offset
 from onceover.raw.hdfs import SmallFiles
 
@@ -59,7 +59,7 @@ class HdfsOffsetStore:
             "group": self._group,
             "offsets": {str(p): offset for p, offset in sorted(offsets.items())},
         }
-        self._files.create(self._path(last + 1), json_text(state).encode())
+        self._files.create(self._path(last + 1), to_json(state).encode())
         if last >= 0 and not self._files.remove(self._path(last)):
             # Only a writer that is ahead removes that file, so its state is newer than the one written here.
             self._files.remove(self._path(last + 1))

@@ -8,9 +8,9 @@ from time import monotonic, sleep
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from onceover.config.kafka_properties import client_properties
+from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import BusyError, OnceoverError
-from onceover.kafka.client import TIMEOUT_SECONDS, LastComplaint, explain, refused_properties
+from onceover.kafka.client import TIMEOUT_SECONDS, LastComplaint, explain, translate_refusal
 from onceover.offset_stores.store import StoredOffsets
 
 _MOVING = {  # the group's coordinator is: after a broker's restart, or in a cluster that never had a group
@@ -60,7 +60,7 @@ class KafkaOffsetStore:
         try:
             self._consumer = Consumer(
                 {
-                    **client_properties(bootstrap, properties),
+                    **build_client_properties(bootstrap, properties),
                     "socket.timeout.ms": str(int(timeout * 1000)),
                     "group.id": group,
                     "enable.auto.commit": "false",
@@ -69,7 +69,7 @@ class KafkaOffsetStore:
                 }
             )
         except KafkaException as error:
-            raise refused_properties(error) from error
+            raise translate_refusal(error) from error
 
     def load(self, kafka_partitions: Iterable[int]) -> StoredOffsets:
         """See OffsetStore."""

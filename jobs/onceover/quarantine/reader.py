@@ -16,8 +16,8 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 class QuarantineFiles(Protocol):
     """Files of a pipeline: its days of quarantine with their sizes in bytes, and the content of a day."""
 
-    def quarantine_days(self) -> dict[date, int]: ...
-    def quarantine(self, day: date) -> Iterator[bytes]: ...
+    def list_quarantine_days(self) -> dict[date, int]: ...
+    def read_quarantine(self, day: date) -> Iterator[bytes]: ...
 
 
 class ReleasedIds:
@@ -65,7 +65,7 @@ def count_by_reason(
         reasons: dict[bytes, str] = {}
         released: set[bytes] = set()
         corrupt = 0
-        for line in decode_file(_report_progress(files.quarantine(day), day, size, say)):
+        for line in decode_file(_report_progress(files.read_quarantine(day), day, size, say)):
             if not isinstance(line, PlacedLine):
                 corrupt += 1
             elif line.line in released_ids:
@@ -85,7 +85,7 @@ def read_first_records(
     """Yield the first `most` matching records of these days, each ID once, in the order of the files."""
     seen: set[bytes] = set()
     for day in days:
-        for line in decode_file(files.quarantine(day)):
+        for line in decode_file(files.read_quarantine(day)):
             if not isinstance(line, PlacedLine) or line.line in released_ids or not matches(line.line):
                 continue
             if _encode_id(line.line) not in seen:

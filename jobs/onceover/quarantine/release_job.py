@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.context import PipelineContext
-from onceover.fault_points import Holding, Step
+from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_steps import carried_out
 from onceover.ingest.micro_batch import MicroBatch, attempt
 from onceover.ledger import batches, releases
@@ -73,17 +73,17 @@ class ReleaseRun:
             left = {row.why: row["count"] for row in counts if row.why is not None}
             return ReleasePlan(dict(sorted(windows.items())), self._ids(self._judged), dict(sorted(left.items())))
 
-    def carry_out(self, epoch: Epoch, ids: Sequence[OffsetRange], who: str, why: str, holding: Holding) -> int:
+    def carry_out(self, epoch: Epoch, ids: Sequence[OffsetRange], who: str, why: str, fault_point: FaultPoint) -> int:
         """Land these IDs of the plan in batches; return the number of batches. If killed, batches that have landed
         remain."""
         chunks = list(_split_ids(ids, self._most))
         for chunk in chunks:
             batch_id = batches.begin(self._connection, epoch, self._registered.contract_version, (), None)
-            holding.reached(Step.BEGUN)
+            fault_point.stop_after(Step.BEGUN)
             with closing(self._work(chunk)) as work:
-                done = carried_out(self._connection, epoch, self._registered, batch_id, work, holding)
+                done = carried_out(self._connection, epoch, self._registered, batch_id, work, fault_point)
             releases.land_release(self._connection, epoch, batch_id, done.read, done.landings, chunk, who, why)
-            holding.reached(Step.LANDED)
+            fault_point.stop_after(Step.LANDED)
             batches.mark_committed(self._connection, epoch, batch_id)
             log.info("batch %d released %d records", batch_id, sum(map(len, chunk)))
         return len(chunks)

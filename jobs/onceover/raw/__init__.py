@@ -1,1 +1,1 @@
-"""Raw records in their store: where files lie, how they are appended to, listed and read."""
+"""Raw records in their store: the layout of files, append, list and read."""

@@ -1,4 +1,4 @@
-"""HDFS over WebHDFS: the connection, its errors in one line, and small files that are there whole or not at all."""
+"""HDFS over WebHDFS: the connection, its errors in one line, and small files that are written atomically."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from onceover.errors import BusyError, ConfigurationError, OnceoverError, Termin
 _TIMEOUT = (5.0, 120.0)  # seconds to connect, seconds without an answer
 
 
-def connected(address: str) -> Client:
-    """A client of that NameNode, as ONCEOVER_HDFS_AUTH says: `simple` or `kerberos`, the latter with the ticket of this
-    user's cache. Make one where it is used: sessions do not survive a fork."""
+def connect_hdfs(address: str) -> Client:
+    """Return a client of that NameNode, under ONCEOVER_HDFS_AUTH: `simple`, or `kerberos` with the ticket of this
+    user's cache. Make the client in the process that uses it: sessions do not survive a fork."""
     session = requests.Session()
     session.trust_env = False  # a proxy from the environment must not see raw records
     match os.environ.get("ONCEOVER_HDFS_AUTH") or "simple":
@@ -35,25 +35,27 @@ def connected(address: str) -> Client:
                 ) from None
             return KerberosClient(address, session=session, timeout=_TIMEOUT)
         case other:
-            raise ConfigurationError(f"ONCEOVER_HDFS_AUTH={other[:40]!r} is no way to log in; set simple or kerberos")
+            raise ConfigurationError(
+                f"ONCEOVER_HDFS_AUTH={other[:40]!r} is not a way to log in; set simple or kerberos"
+            )
 
 
 class SmallFiles:
-    """Files of some kilobytes: read whole, and created by a rename, so that no reader and no crash meets half of one.
+    """Files of some kilobytes: read whole, and created by a rename, so that no reader ever sees half a file.
 
-    HDFS renames over nothing: a name that is taken was taken by somebody else.
+    HDFS never renames over an existing file: a name that is taken belongs to another writer.
     """
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._client = connected(address)
+        self._client = connect_hdfs(address)
 
     def names(self, folder: str) -> list[str]:
-        """What lies in the folder, in no order; nothing if there is no such folder."""
-        return [name for name, _ in listing(self._client, self._address, folder)]
+        """List the names in the folder, in no order; none if the folder is missing."""
+        return [name for name, _ in list_folder(self._client, self._address, folder)]
 
     def read(self, path: str) -> bytes | None:
-        """The file's content, None if there is no such file."""
+        """Return the file's content, None if the file is missing."""
         try:
             with self._client.read(path) as reader:
                 content: bytes = reader.read()
@@ -64,10 +66,10 @@ class SmallFiles:
             raise translate_error(self._address, error) from error
 
     def create(self, path: str, content: bytes) -> None:
-        """A new file of that content, on its DataNodes. Raises BusyError if there is one of that name already."""
+        """Create a file of that content, on its DataNodes. Raise BusyError if the name is taken."""
         folder, _, name = path.rpartition("/")
         scratch = f"{folder}/.{name}.{uuid.uuid4().hex}.tmp"
-        with explaining(self._address):
+        with wrap_errors(self._address):
             self._client.write(scratch, data=content, overwrite=True)
             try:
                 self._client.rename(scratch, path)
@@ -75,16 +77,16 @@ class SmallFiles:
                 self._client.delete(scratch)
                 if self._client.status(path, strict=False) is None:
                     raise
-                raise BusyError(f"{path} on HDFS was written by somebody else at the same time") from error
+                raise BusyError(f"{path} on HDFS was written by another process at the same time; try again") from error
 
     def remove(self, path: str) -> bool:
-        """Delete the file, if it is there; returns whether it was."""
-        with explaining(self._address):
+        """Delete the file; return whether it existed."""
+        with wrap_errors(self._address):
             return bool(self._client.delete(path))
 
 
-def listing(client: Client, address: str, folder: str) -> list[tuple[str, int]]:
-    """Name and length of what lies in the folder; nothing if there is no such folder."""
+def list_folder(client: Client, address: str, folder: str) -> list[tuple[str, int]]:
+    """List the name and length of each file in the folder; none if the folder is missing."""
     try:
         return [(name, int(status["length"])) for name, status in client.list(folder, status=True)]
     except (HdfsError, requests.RequestException) as error:
@@ -94,8 +96,8 @@ def listing(client: Client, address: str, folder: str) -> list[tuple[str, int]]:
 
 
 @contextmanager
-def explaining(address: str) -> Iterator[None]:
-    """What the client raises within, as one of our own errors."""
+def wrap_errors(address: str) -> Iterator[None]:
+    """Raise the client's errors within the block as errors of our own."""
     try:
         yield
     except (HdfsError, requests.RequestException) as error:
@@ -103,28 +105,33 @@ def explaining(address: str) -> Iterator[None]:
 
 
 def is_missing(error: Exception) -> bool:
-    return "FileNotFoundException" in exception_name(error) or "does not exist" in str(error)
+    """Return whether the error says that the path does not exist."""
+    return "FileNotFoundException" in get_exception_name(error) or "does not exist" in str(error)
 
 
 def translate_error(address: str, error: Exception) -> OnceoverError:
+    """Return the error of our own for a client's error."""
     if isinstance(error, requests.RequestException):
         return UnreachableError(
             f"HDFS at {address} does not answer ({type(error).__name__}); start it (`onceover stack up`) or set "
             "ONCEOVER_WEBHDFS"
         )
-    if "SafeMode" in exception_name(error) or "safe mode" in str(error):
+    if "SafeMode" in get_exception_name(error) or "safe mode" in str(error):
         return UnreachableError(
-            f"HDFS at {address} is in safe mode and takes no writes; wait until its DataNodes have reported, or end it "
-            "with `hdfs dfsadmin -safemode leave`"
+            f"HDFS at {address} is in safe mode and accepts no writes; wait until its DataNodes have reported, or "
+            "end it with `hdfs dfsadmin -safemode leave`"
         )
-    return TerminalError(f"HDFS at {address} refused: {first_line(error)}")
+    return TerminalError(
+        f"HDFS at {address} refused the request: {take_first_line(error)}; the NameNode's log has more"
+    )
 
 
-def exception_name(error: Exception) -> str:
-    """Java's name of what was raised over there."""
+def get_exception_name(error: Exception) -> str:
+    """Return the name of the server's Java exception, empty if unknown."""
     return str(getattr(error, "exception", "") or "")
 
 
-def first_line(error: Exception) -> str:
+def take_first_line(error: Exception) -> str:
+    """Return at most 200 characters of the message, or the error's type if the message is empty."""
     text = str(error).strip()
     return text.splitlines()[0][:200] if text else type(error).__name__

@@ -1,4 +1,4 @@
-"""Where a pipeline's files lie on HDFS, by window, day and digest. No I/O."""
+"""The paths of a pipeline's files on HDFS, by window, day and digest. No I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onceover.model.digest import Digest
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a pipeline's files lie below its raw root."""
+    """The paths of one pipeline's files below its raw root."""
 
     raw_root: str
     pipeline: str
@@ -19,7 +19,7 @@ class Layout:
         return f"{self.day_folder(window_start.astimezone(UTC).date())}/{window_start.astimezone(UTC):%H%M}.log"
 
     def parquet_file(self, window_start: datetime, digest: Digest) -> str:
-        """Beside the window file, named for the records that it holds."""
+        """Return the path beside the window file, named for the digest of its records."""
         hashes = str(digest).partition("records ")[2]
         return f"{self.window_file(window_start).removesuffix('log')}{hashes}.parquet"
 
@@ -27,13 +27,13 @@ class Layout:
         return f"{self.raw_root}/{self.pipeline}/quarantine/{day.isoformat()}.log"
 
     def aside(self, path: str, number: int) -> str:
-        """Where a file of this pipeline lies for a day before it is deleted."""
+        """Return the path where an expired file waits for its deletion."""
         root = f"{self.raw_root}/{self.pipeline}"
         return f"{root}/expired{path.removeprefix(root)}.{number}"
 
     @property
     def compacting(self) -> str:
-        """The folder of Parquet files that are not whole yet, or not proved."""
+        """Return the folder of Parquet files that are not complete yet, or not proved."""
         return f"{self.raw_root}/{self.pipeline}/compacting"
 
     def day_folder(self, day: date) -> str:

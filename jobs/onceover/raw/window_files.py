@@ -1,7 +1,7 @@
-"""Window files on HDFS: where they lie, how long they are, and the one way to append to them.
+"""Window files on HDFS: their lengths, their listing, and the one way to append to them.
 
-An append is sent once. If nobody can say whether it arrived, the attempt fails, the batch is read again, and the IDs
-absorb what is there twice.
+An append is sent once. If its outcome is unknown, the attempt fails, the batch is replayed, and a repair deduplicates
+by ID.
 """
 
 from __future__ import annotations
@@ -18,8 +18,15 @@ from hdfs import HdfsError
 
 from onceover.errors import BusyError, UnknownOutcomeError
 from onceover.model.digest import Digest
-from onceover.model.raw_file import Compacted, RawFile
-from onceover.raw.hdfs import connected, exception_name, explaining, first_line, listing, translate_error
+from onceover.model.raw_file import CompactedFile, RawFile
+from onceover.raw.hdfs import (
+    connect_hdfs,
+    get_exception_name,
+    list_folder,
+    take_first_line,
+    translate_error,
+    wrap_errors,
+)
 from onceover.raw.layout import Layout
 
 _CHUNK = 1 << 20
@@ -27,14 +34,14 @@ _LEASE_HELD = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
 
 
 class Buffer(Protocol):
-    """Bytes to send, and how many they are."""
+    """Bytes to send, with their number."""
 
     def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Appended:
-    """What one append did: bytes `[start, end)`, and whether the file's length afterwards proves it."""
+class AppendResult:
+    """The bytes `[start, end)` of one append, and whether the file's length afterwards proves them."""
 
     start: int
     end: int
@@ -42,27 +49,29 @@ class Appended:
 
 
 class LeaseHeldError(BusyError):
-    """Somebody else, or a writer that died, has the file open; `path` says which."""
+    """A file at `path` that another writer, perhaps a dead one, holds open."""
 
     def __init__(self, path: str, detail: str) -> None:
-        super().__init__(f"{path} is still open for a writer that may be dead ({detail}); its lease must be recovered")
+        super().__init__(
+            f"{path} is still open for a writer that may be dead ({detail}); the next try recovers its lease"
+        )
         self.path = path
 
 
 class WindowFiles:
-    """One pipeline's files over WebHDFS. Make one where it is used: sessions do not survive a fork."""
+    """One pipeline's files over WebHDFS. Make it in the process that uses it: sessions do not survive a fork."""
 
     def __init__(self, address: str, layout: Layout) -> None:
         self.layout = layout
         self._address = address
-        self._client = connected(address)
+        self._client = connect_hdfs(address)
 
-    def append(self, path: str, chunks: Iterable[Buffer]) -> Appended:
-        """Append the chunks to the file, creating it if it is not there.
+    def append(self, path: str, chunks: Iterable[Buffer]) -> AppendResult:
+        """Append the chunks to the file; create it if missing.
 
-        Raises LeaseHeldError where the file could not be opened, UnknownOutcomeError once bytes may have arrived.
+        Raise LeaseHeldError if the file could not be opened, UnknownOutcomeError once bytes may have arrived.
         """
-        before = self.length(path)
+        before = self.read_length(path)
         sent = 0
 
         def counted() -> Iterator[Buffer]:
@@ -77,95 +86,95 @@ class WindowFiles:
             else:
                 self._client.write(path, data=counted(), append=True)
         except (HdfsError, requests.RequestException) as error:
-            detail = first_line(error)
-            if any(name in str(error) or name in exception_name(error) for name in _LEASE_HELD):
-                # Said by the DataNode when it could not open the file: what we began to send went nowhere.
+            detail = take_first_line(error)
+            if any(name in str(error) or name in get_exception_name(error) for name in _LEASE_HELD):
+                # The DataNode reports this if it could not open the file: no byte was written.
                 raise LeaseHeldError(path, detail) from error
             if not sent:
                 raise translate_error(self._address, error) from error
             raise UnknownOutcomeError(
-                f"append of {sent} bytes to {path} ended in {detail}; nobody can say whether it arrived, the batch is "
-                "read again"
+                f"append of {sent} bytes to {path} ended in {detail}: its outcome is unknown, so the batch "
+                "is read again"
             ) from error
         start = before or 0
-        return Appended(start, start + sent, self.length(path) == start + sent)
+        return AppendResult(start, start + sent, self.read_length(path) == start + sent)
 
-    def length(self, path: str) -> int | None:
-        """Bytes of a file, None if it is not there."""
-        with explaining(self._address):
+    def read_length(self, path: str) -> int | None:
+        """Return the bytes of a file, None if it is missing."""
+        with wrap_errors(self._address):
             status = self._client.status(path, strict=False)
         return None if status is None else int(status["length"])
 
-    def lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]:
-        """Bytes of each window's file that is there; one listing a day."""
+    def read_lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]:
+        """Return the bytes of each window's existing file; list each day's folder once."""
         starts = {self.layout.window_file(start): start for start in window_starts}
-        return {starts[path]: length for path, length in self._lengths_of(starts).items()}
+        return {starts[path]: length for path, length in self._read_lengths(starts).items()}
 
-    def parquet_files(self, compacted: Mapping[datetime, Compacted]) -> dict[datetime, str]:
-        """Paths of those of these windows' Parquet files that are there with the bytes that they had."""
-        paths = {start: self.layout.parquet_file(start, one.digest) for start, one in compacted.items()}
-        lengths = self._lengths_of(paths.values())
+    def find_parquet_files(self, compacted: Mapping[datetime, CompactedFile]) -> dict[datetime, str]:
+        """Return the paths of these windows' Parquet files that exist and have the recorded length."""
+        paths = {start: self.layout.parquet_file(start, file.digest) for start, file in compacted.items()}
+        lengths = self._read_lengths(paths.values())
         return {start: path for start, path in paths.items() if lengths.get(path) == compacted[start].bytes}
 
-    def _lengths_of(self, paths: Iterable[str]) -> dict[str, int]:
-        wanted = set(paths)
+    def _read_lengths(self, paths: Iterable[str]) -> dict[str, int]:
+        requested = set(paths)
         return {
             path: length
-            for folder in sorted({path.rpartition("/")[0] for path in wanted})
-            for name, length in listing(self._client, self._address, folder)
-            if (path := f"{folder}/{name}") in wanted
+            for folder in sorted({path.rpartition("/")[0] for path in requested})
+            for name, length in list_folder(self._client, self._address, folder)
+            if (path := f"{folder}/{name}") in requested
         }
 
-    def every_file(self) -> list[RawFile]:
-        """All of the pipeline's raw, windows first, in the order of time; files of other names are none of ours."""
-        found = [
+    def list_files(self) -> list[RawFile]:
+        """List the pipeline's raw, windows first, in order of time; skip files of other names."""
+        windows = [
             RawFile(self.layout.window_file(start), length, window_start=start)
-            for day, name, length in self._in_day_folders()
-            if length and (start := _start(day, name)) is not None
+            for day, name, length in self._list_day_folders()
+            if length and (start := _parse_start(day, name)) is not None
         ]
-        of_days = self.quarantine_days().items()
-        return found + [RawFile(self.layout.quarantine_file(day), n, quarantine_day=day) for day, n in of_days]
+        days = self.list_quarantine_days().items()
+        return windows + [RawFile(self.layout.quarantine_file(day), n, quarantine_day=day) for day, n in days]
 
-    def compacted_windows(self) -> list[datetime]:
-        """Windows beside whose file, or in whose place, there is a Parquet file, in order."""
-        found = {
+    def list_compacted_windows(self) -> list[datetime]:
+        """List the starts of windows that have a Parquet file, in order."""
+        starts = {
             start
-            for day, name, _ in self._in_day_folders()
-            if name.endswith(".parquet") and (start := _start(day, f"{name.partition('.')[0]}.log")) is not None
+            for day, name, _ in self._list_day_folders()
+            if name.endswith(".parquet") and (start := _parse_start(day, f"{name.partition('.')[0]}.log")) is not None
         }
-        return sorted(found)
+        return sorted(starts)
 
-    def _in_day_folders(self) -> Iterator[tuple[date, str, int]]:
-        """Every file in the folders of days, with its bytes, in order."""
+    def _list_day_folders(self) -> Iterator[tuple[date, str, int]]:
+        """Yield every file in the folders of days, with its bytes, in order."""
         root = f"{self.layout.raw_root}/{self.layout.pipeline}"
-        for folder, _ in sorted(listing(self._client, self._address, root)):
-            if (day := _day(f"{folder}.log")) is not None:
-                for name, length in sorted(listing(self._client, self._address, f"{root}/{folder}")):
+        for folder, _ in sorted(list_folder(self._client, self._address, root)):
+            if (day := _parse_day(f"{folder}.log")) is not None:
+                for name, length in sorted(list_folder(self._client, self._address, f"{root}/{folder}")):
                     yield day, name, length
 
-    def quarantine_files(self) -> list[str]:
-        """Paths of the days' quarantine files."""
-        return [self.layout.quarantine_file(day) for day in self.quarantine_days()]
+    def list_quarantine_files(self) -> list[str]:
+        """List the paths of the days' quarantine files."""
+        return [self.layout.quarantine_file(day) for day in self.list_quarantine_days()]
 
-    def quarantine_days(self) -> dict[date, int]:
-        """Days in their order, with the bytes of their quarantine files."""
-        found = listing(self._client, self._address, f"{self.layout.raw_root}/{self.layout.pipeline}/quarantine")
-        return {day: length for name, length in sorted(found) if length and (day := _day(name))}
+    def list_quarantine_days(self) -> dict[date, int]:
+        """Return the bytes of each day's quarantine file, by day, in order."""
+        files = list_folder(self._client, self._address, f"{self.layout.raw_root}/{self.layout.pipeline}/quarantine")
+        return {day: length for name, length in sorted(files) if length and (day := _parse_day(name))}
 
-    def quarantine(self, day: date) -> Iterator[bytes]:
-        """The bytes of the day's quarantine file in order, some at a time."""
+    def read_quarantine(self, day: date) -> Iterator[bytes]:
+        """Yield the day's quarantine file in chunks."""
         path = self.layout.quarantine_file(day)
-        with explaining(self._address), self._client.read(path, chunk_size=_CHUNK) as chunks:
+        with wrap_errors(self._address), self._client.read(path, chunk_size=_CHUNK) as chunks:
             yield from chunks
 
     def is_aside(self, path: str, number: int) -> bool:
-        """Whether `set_aside` was here."""
-        return self.length(self.layout.aside(path, number)) is not None
+        """Return whether `set_aside` moved that file."""
+        return self.read_length(self.layout.aside(path, number)) is not None
 
     def set_aside(self, path: str, number: int) -> None:
-        """Move the file, if there is one, to where it waits for its deletion."""
+        """Move the file, if it exists, to the place where it waits for its deletion."""
         aside = self.layout.aside(path, number)
-        with explaining(self._address):
+        with wrap_errors(self._address):
             if self._client.status(path, strict=False) is None:
                 return
             self._client.makedirs(aside.rpartition("/")[0])
@@ -173,46 +182,46 @@ class WindowFiles:
             self._remove_if_empty(path.rpartition("/")[0])
 
     def delete_aside(self, path: str, number: int) -> None:
-        """Delete what `set_aside` moved away, if it is there."""
+        """Delete the file that `set_aside` moved, if it exists."""
         aside = self.layout.aside(path, number)
-        with explaining(self._address):
+        with wrap_errors(self._address):
             self._client.delete(aside)
             self._remove_if_empty(aside.rpartition("/")[0])
 
     def place(self, source: str, window_start: datetime, digest: Digest) -> None:
-        """Move a Parquet file to where it belongs, over whatever is there, to be kept in as many copies as the text."""
+        """Move a Parquet file to its window, replacing any there, with the replication of the window's text."""
         path = self.layout.parquet_file(window_start, digest)
-        with explaining(self._address):
+        with wrap_errors(self._address):
             copies = self._client.status(self.layout.window_file(window_start))["replication"]
             self._client.set_replication(source, copies)
             self._client.delete(path)
             self._client.rename(source, path)
 
     def clear_compacting(self) -> None:
-        """Delete what a compaction leaves besides its files."""
-        with explaining(self._address):
+        """Delete the folder of unfinished compactions."""
+        with wrap_errors(self._address):
             self._client.delete(self.layout.compacting, recursive=True)
 
     def _remove_if_empty(self, folder: str) -> None:
-        with suppress(HdfsError):  # it is not: somebody may have put a file there just now
+        with suppress(HdfsError):  # another process may have put a file there just now
             self._client.delete(folder, recursive=False)
 
     def check(self) -> None:
         """Raise UnreachableError unless the NameNode answers and takes writes."""
-        with explaining(self._address):
+        with wrap_errors(self._address):
             self._client.makedirs(f"{self.layout.raw_root}/{self.layout.pipeline}")
 
 
-def _day(name: str) -> date | None:
-    """The day of a quarantine file; a file of another name is none of ours."""
+def _parse_day(name: str) -> date | None:
+    """Return the day of a quarantine file, None for a name of another kind."""
     try:
         return date.fromisoformat(name.removesuffix(".log")) if name.endswith(".log") else None
     except ValueError:
         return None
 
 
-def _start(day: date, name: str) -> datetime | None:
-    """The start of a window by its file's name; None for a name of another kind."""
+def _parse_start(day: date, name: str) -> datetime | None:
+    """Return the start of a window from its file's name, None for a name of another kind."""
     if re.fullmatch(r"([01][0-9]|2[0-3])[0-5][0-9]\.log", name) is None:
         return None
     return datetime.combine(day, time(int(name[:2]), int(name[2:4]), tzinfo=UTC))

@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
 from onceover.errors import FencedError, OnceoverError
-from onceover.fault_points import Holding, RepairStep
+from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import repair_requests
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.database import DatabaseError, connect
-from onceover.model.claim import CLAIM_SECONDS, Claimed, Rebuilt
+from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow, RebuiltWindow
 from onceover.model.offsets import OffsetRange
-from onceover.model.window import written
+from onceover.model.window import format_moment
 from onceover.repair import publish
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.rebuild import Rebuild
@@ -53,7 +53,7 @@ class RepairOutcome:
 class KeepClaims:
     """Renews the request's claims in a thread of its own while the repair runs."""
 
-    def __init__(self, address: str, pipeline: str, claimed: Sequence[Claimed]) -> None:
+    def __init__(self, address: str, pipeline: str, claimed: Sequence[ClaimedWindow]) -> None:
         self._address, self._pipeline, self._claimed = address, pipeline, claimed
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="claims", daemon=True)
@@ -84,14 +84,14 @@ class RepairRun:
         context: PipelineContext,
         known: RegisteredPipeline,
         wanted: repair_requests.RepairRequest,
-        holding: Holding,
+        fault_point: FaultPoint,
     ) -> None:
         self._spark, self._connection, self._known, self._wanted = spark, context.ledger, known, wanted
         self._files, self._hdfs = context.files, context.address("hdfs").rstrip("/")
         self._max_tries = context.pipeline.repair.max_tries
-        self._leases, self._holding = Leases(spark, context.address("hdfs")), holding
+        self._leases, self._fault_point = Leases(spark, context.address("hdfs")), fault_point
 
-    def run(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> RepairOutcome:
+    def run(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         """Repair the claimed windows in one query; if that query fails, in halves, until the bad window is alone.
 
         Raises ContractChangedError if the pipeline was migrated before they were claimed: records of since may be among
@@ -101,22 +101,22 @@ class RepairRun:
             return RepairOutcome()
         require_in_force(self._connection, self._known)
 
-        def together(some: Sequence[Claimed]) -> RepairOutcome:
+        def together(some: Sequence[ClaimedWindow]) -> RepairOutcome:
             return self._together(some, accounted)
 
-        def failed(one: Claimed, reason: str) -> RepairOutcome:
+        def failed(one: ClaimedWindow, reason: str) -> RepairOutcome:
             return self._failed(one, f"reading raw failed: {reason}")
 
         return sum(in_halves(claimed, together, failed), RepairOutcome())
 
-    def _together(self, claimed: Sequence[Claimed], accounted: Sequence[OffsetRange]) -> RepairOutcome:
+    def _together(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         frozen = self._freeze(claimed)
         paths = {
             start: self._hdfs + self._files.layout.window_file(start) for start, length in frozen.items() if length
         }
         compacted = {one.window_start: one.compacted for one in claimed if one.compacted}
         # One that is not there as it was is left out: its records are missed, and its window fails alone.
-        parquet = {start: self._hdfs + path for start, path in self._files.parquet_files(compacted).items()}
+        parquet = {start: self._hdfs + path for start, path in self._files.find_parquet_files(compacted).items()}
         size = sum(frozen.values()) + sum(compacted[start].bytes for start in parquet)
         log.info("reading %d window files and %d of Parquet, %.1f MiB", len(paths), len(parquet), size / 2**20)
         table, stage = self._known.table, self._wanted.stage
@@ -129,7 +129,7 @@ class RepairRun:
                 aggregated = rebuild.aggregated()
                 rows = iter(()) if aggregated is None else copy_lines(aggregated, self._known.columns.names)
                 staged = table.stage(self._connection, stage, rows)
-            self._holding.reached(RepairStep.STAGED)
+            self._fault_point.stop_after(RepairStep.STAGED)
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
             outcome = RepairOutcome()
             for one in claimed:
@@ -139,10 +139,10 @@ class RepairRun:
                 table.unstage(self._connection, stage)
         return outcome
 
-    def _freeze(self, claimed: Sequence[Claimed]) -> Mapping[datetime, int]:
+    def _freeze(self, claimed: Sequence[ClaimedWindow]) -> Mapping[datetime, int]:
         """Each window file's length, once nobody is in the middle of an append to it."""
         starts = [one.window_start for one in claimed]
-        there = self._files.lengths(starts)
+        there = self._files.read_lengths(starts)
         for start in there:
             path = self._files.layout.window_file(start)
             if self._leases.is_closed(path):
@@ -152,11 +152,13 @@ class RepairRun:
             if not self._leases.wait_until_closed(path, patience):
                 log.warning("%s is open, its writer is dead: recovering its lease", path)
                 self._leases.recover(path)
-        return dict.fromkeys(starts, 0) | self._files.lengths(starts)
+        return dict.fromkeys(starts, 0) | self._files.read_lengths(starts)
 
-    def _judge(self, one: Claimed, rebuilt: Rebuilt, frozen: int, accounted: Sequence[OffsetRange]) -> RepairOutcome:
+    def _judge(
+        self, one: ClaimedWindow, rebuilt: RebuiltWindow, frozen: int, accounted: Sequence[OffsetRange]
+    ) -> RepairOutcome:
         if rebuilt.planned_length > frozen:
-            log.warning("window %s: appended to between freezing and reading", written(one.window_start))
+            log.warning("window %s: appended to between freezing and reading", format_moment(one.window_start))
             publish.reopen(self._connection, one, "the window changed during the repair; it is judged again")
             return RepairOutcome(changed=1)
         verdict = prove(one, rebuilt, frozen)
@@ -179,18 +181,18 @@ class RepairRun:
             return self._failed(one, f"publishing failed: {str(error).strip().splitlines()[0]}", rebuilt, frozen)
         if not published:
             return RepairOutcome(changed=1)
-        self._holding.reached(RepairStep.PUBLISHED)
+        self._fault_point.stop_after(RepairStep.PUBLISHED)
         return RepairOutcome(published=1)
 
     def _failed(
         self,
-        one: Claimed,
+        one: ClaimedWindow,
         reason: str,
-        rebuilt: Rebuilt | None = None,
+        rebuilt: RebuiltWindow | None = None,
         frozen: int | None = None,
         verdict: Verdict | None = None,
     ) -> RepairOutcome:
-        log.error("window %s: %s", written(one.window_start), reason)
+        log.error("window %s: %s", format_moment(one.window_start), reason)
         findings = verdict.findings if verdict else ()
         blocked = publish.record_failed_try(
             self._connection, self._known, one, reason, self._max_tries, findings, rebuilt, frozen

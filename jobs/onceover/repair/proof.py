@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
 
-from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt
+from onceover.model.claim import ClaimedLanding, ClaimedWindow, RebuiltRange, RebuiltWindow
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
-from onceover.model.json_text import plain
+from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
@@ -28,7 +28,7 @@ class Verdict:
         return not self.reasons
 
 
-def elementary_ranges(landings: Iterable[LandingOf]) -> tuple[OffsetRange, ...]:
+def elementary_ranges(landings: Iterable[ClaimedLanding]) -> tuple[OffsetRange, ...]:
     """The landings' offset ranges cut at each other's bounds: disjoint, in order, each landing a union of some; those
     of releases left out.
 
@@ -50,7 +50,7 @@ def elementary_ranges(landings: Iterable[LandingOf]) -> tuple[OffsetRange, ...]:
     return tuple(pieces)
 
 
-def prove(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
+def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int) -> Verdict:
     """Hold raw against the ledger: every landing's count and digest must be there, nothing must count besides."""
     reasons: list[str] = []
     findings: list[Finding] = []
@@ -58,7 +58,7 @@ def prove(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
         reasons.append(
             f"Spark planned {rebuilt.planned_length} bytes, {frozen_length} were frozen; the file changed or is missing"
         )
-    suspects = plain(rebuilt.suspects)
+    suspects = to_plain(rebuilt.suspects)
     if rebuilt.conflicts:
         reasons.append(f"{rebuilt.conflicts} IDs have more than one content")
         findings.append(Finding(Kind.CONFLICT, {"ids": rebuilt.conflicts, "suspects": suspects}))
@@ -71,7 +71,7 @@ def prove(claimed: Claimed, rebuilt: Rebuilt, frozen_length: int) -> Verdict:
         findings.append(Finding(Kind.CORRUPT_LINE, {"lines": rebuilt.corrupt_lines}))
     held = {key: _Held(pieces) for key, pieces in _by_reading(rebuilt.ranges)}
     proved: list[OffsetRange] = []
-    unproved: list[tuple[LandingOf, OffsetRange, Digest, Digest]] = []
+    unproved: list[tuple[ClaimedLanding, OffsetRange, Digest, Digest]] = []
     for landing in claimed.landings:
         for offsets, expected in landing.parts:
             key = (offsets.source, landing.release_id)
@@ -118,7 +118,7 @@ _Reading = tuple[KafkaPartition, int | None]  # what was read of a Kafka partiti
 class _Held:
     """What was rebuilt of one of these, with running sums: any landing's digest is one subtraction."""
 
-    def __init__(self, ranges: Iterable[RangeRebuilt]) -> None:
+    def __init__(self, ranges: Iterable[RebuiltRange]) -> None:
         ordered = sorted(ranges, key=lambda piece: piece.offsets.start)
         self._starts = [piece.offsets.start for piece in ordered]
         self._ends = [piece.offsets.end for piece in ordered]
@@ -156,8 +156,8 @@ class _Cover:
         return at > 0 and self._reach[part.source][at - 1] >= part.end
 
 
-def _by_reading(ranges: Iterable[RangeRebuilt]) -> Iterable[tuple[_Reading, list[RangeRebuilt]]]:
-    found: dict[_Reading, list[RangeRebuilt]] = {}
+def _by_reading(ranges: Iterable[RebuiltRange]) -> Iterable[tuple[_Reading, list[RebuiltRange]]]:
+    found: dict[_Reading, list[RebuiltRange]] = {}
     for piece in ranges:
         found.setdefault((piece.offsets.source, piece.release_id), []).append(piece)
     return found.items()

@@ -14,7 +14,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns, digest_columns, read_count
 from onceover.ledger.findings import note_finding, resolve_findings
 from onceover.ledger.repair_requests import RepairRequest
-from onceover.model.claim import Claimed, Rebuilt
+from onceover.model.claim import ClaimedWindow, RebuiltWindow
 from onceover.model.finding import Finding
 from onceover.model.offsets import OffsetRange
 
@@ -23,8 +23,8 @@ def publish(
     connection: Connection,
     known: RegisteredPipeline,
     wanted: RepairRequest,
-    claimed: Claimed,
-    rebuilt: Rebuilt,
+    claimed: ClaimedWindow,
+    rebuilt: RebuiltWindow,
     findings: Iterable[Finding],
     ranges: Sequence[OffsetRange],
     frozen_length: int,
@@ -95,11 +95,11 @@ def publish(
 def record_failed_try(
     connection: Connection,
     known: RegisteredPipeline,
-    claimed: Claimed,
+    claimed: ClaimedWindow,
     reason: str,
     max_tries: int,
     findings: Iterable[Finding] = (),
-    rebuilt: Rebuilt | None = None,
+    rebuilt: RebuiltWindow | None = None,
     frozen_length: int | None = None,
 ) -> bool:
     """Count a failed try; after `max_tries` the window is blocked, with the reason. Returns whether it is now."""
@@ -129,7 +129,7 @@ def record_failed_try(
     return blocked
 
 
-def reopen(connection: Connection, claimed: Claimed, reason: str) -> None:
+def reopen(connection: Connection, claimed: ClaimedWindow, reason: str) -> None:
     """Note that somebody else has taken this window over; no try is counted."""
     _finish(connection, claimed, "unneeded", reason)
 
@@ -180,10 +180,10 @@ def reread_published(connection: Connection, known: RegisteredPipeline, request_
 
 def _finish(
     connection: Connection,
-    claimed: Claimed,
+    claimed: ClaimedWindow,
     state: str,
     reason: str | None,
-    rebuilt: Rebuilt | None = None,
+    rebuilt: RebuiltWindow | None = None,
     frozen_length: int | None = None,
     before: Mapping[str, object] | None = None,
     after: Mapping[str, object] | None = None,
@@ -210,7 +210,7 @@ def _finish(
     )
 
 
-def _release(connection: Connection, pipeline: str, claimed: Claimed) -> None:
+def _release(connection: Connection, pipeline: str, claimed: ClaimedWindow) -> None:
     connection.execute(
         'UPDATE onceover."window" SET claimed_by = NULL, claimed_until = NULL '
         "WHERE pipeline = %s AND window_start = %s AND token = %s",

@@ -18,7 +18,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release, Suspect
+from onceover.model.claim import ClaimedLanding, ClaimedWindow, RebuiltRange, RebuiltWindow, Release, Suspect
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -47,7 +47,7 @@ class Rebuild:
         self,
         spark: SparkSession,
         contracts: Contracts,
-        claimed: Sequence[Claimed],
+        claimed: Sequence[ClaimedWindow],
         accounted: Sequence[OffsetRange],
         files: Mapping[datetime, str],
         compacted: Mapping[datetime, str] = MappingProxyType({}),
@@ -66,7 +66,7 @@ class Rebuild:
         there = bool(files or compacted)
         self._distinct = self._deduplicated(spark).persist(StorageLevel.MEMORY_AND_DISK) if there else None
 
-    def results(self) -> dict[datetime, Rebuilt]:
+    def results(self) -> dict[datetime, RebuiltWindow]:
         """What raw says about each window; a window without a file has no lines."""
         rows = [] if self._distinct is None else self._sums(self._distinct).collect()  # one row a window and range
         by_window: dict[int, list[Row]] = {ms: [] for ms in self._claimed}
@@ -105,7 +105,7 @@ class Rebuild:
     def _deduplicated(self, spark: SparkSession) -> DataFrame:
         """One row for each ID and content, with how many lines said so; lines that do not count share a row a state."""
         length = self._contracts.newest.window_minutes * 60_000
-        present = {*self._contracts.cutovers.by_version(self._ranges), *(one.version for _, one in self._released)}
+        present = {*self._contracts.cutovers.cut_by_version(self._ranges), *(one.version for _, one in self._released)}
         read = self._read(spark).withColumnRenamed("event_ms", "line_event_ms").transform(self._of_releases())
         records = read.transform(interpret_each(self._contracts, sorted(present) or [len(self._contracts.versions)]))
         belongs = F.col("line_event_ms") - F.pmod("line_event_ms", F.lit(length)) == F.col("window_ms")
@@ -229,9 +229,11 @@ class Rebuild:
                 by_window.setdefault(window_ms, []).append(suspect)
         return by_window
 
-    def _rebuilt(self, rows: Sequence[Row], conflicts: int, misdated: int, suspects: tuple[Suspect, ...]) -> Rebuilt:
+    def _rebuilt(
+        self, rows: Sequence[Row], conflicts: int, misdated: int, suspects: tuple[Suspect, ...]
+    ) -> RebuiltWindow:
         lines_by: dict[str, int] = {}
-        ranges: list[RangeRebuilt] = []
+        ranges: list[RebuiltRange] = []
         planned, compacted = 0, EMPTY
         for row in rows:
             lines_by[row.state] = lines_by.get(row.state, 0) + row.lines
@@ -240,7 +242,7 @@ class Rebuild:
                 digest = Digest(row.records, *(getattr(row, h) for h in HALVES))
                 ranges.append(self._range(row.piece, digest))
                 compacted = compacted + digest if row.is_compacted else compacted
-        return Rebuilt(
+        return RebuiltWindow(
             lines=sum(lines_by.values()),
             corrupt_lines=lines_by.get("corrupt", 0),
             misplaced_lines=lines_by.get("misplaced", 0),
@@ -255,14 +257,14 @@ class Rebuild:
             compacted=compacted,
         )
 
-    def _range(self, piece: int, digest: Digest) -> RangeRebuilt:
+    def _range(self, piece: int, digest: Digest) -> RebuiltRange:
         if piece < len(self._ranges):
-            return RangeRebuilt(self._ranges[piece], digest)
+            return RebuiltRange(self._ranges[piece], digest)
         offsets, release = self._released[piece - len(self._ranges)]
-        return RangeRebuilt(offsets, digest, release.batch_id)
+        return RebuiltRange(offsets, digest, release.batch_id)
 
 
-def _released(landings: Iterable[LandingOf]) -> list[tuple[OffsetRange, Release]]:
+def _released(landings: Iterable[ClaimedLanding]) -> list[tuple[OffsetRange, Release]]:
     """Each release with each Kafka partition that it took something from, from the first to the last ID."""
     found: dict[tuple[int, OffsetRange], Release] = {}
     for one in landings:

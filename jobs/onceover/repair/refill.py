@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
 from onceover.errors import BusyError
-from onceover.fault_points import Holding
+from onceover.fault_points import FaultPoint
 from onceover.ingest.job import driver, open_source
 from onceover.ledger import refills, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
@@ -38,7 +38,7 @@ def refill(
     while refills.list_wanted(connection, known.name, request_id):
         try:
             with as_driver(connection, known.name, owner) as epoch, open_source(context) as (topic, offsets):
-                loop = driver(spark, context, epoch, known, topic, offsets, Holding())
+                loop = driver(spark, context, epoch, known, topic, offsets, FaultPoint())
                 while refills.list_wanted(connection, known.name, request_id):
                     progress = loop.turn(refills_only=True)
                     log.info("read %d records again", progress.records)

@@ -11,7 +11,7 @@ from onceover.errors import BusyError, UsageError
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns, read_count
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def restore_revision(
     longer, and it is blocked: a scheduled repair would undo what a person has decided. Repairing its range lifts that.
     Raises UsageError if there is no such revision, BusyError while a repair holds the window.
     """
-    shown = f"window {written(window_start)} of {known.name}"
+    shown = f"window {format_moment(window_start)} of {known.name}"
     with connection.transaction():
         window = connection.execute(
             'SELECT *, claimed_until >= clock_timestamp() AS claimed FROM onceover."window" '

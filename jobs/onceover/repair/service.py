@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from onceover.context import PipelineContext
 from onceover.ledger import repair_requests
-from onceover.model.window import written
+from onceover.model.window import format_moment
 from onceover.repair import publish
 
 
@@ -34,7 +34,7 @@ def confirm(context: PipelineContext, request_id: int) -> Confirmation:
     rows = publish.reread_published(connection, known, request_id)
 
     def of(state: str) -> list[tuple[str, str]]:
-        return [(written(row["window_start"]), row["reason"] or "") for row in rows if row["state"] == state]
+        return [(format_moment(row["window_start"]), row["reason"] or "") for row in rows if row["state"] == state]
 
     return Confirmation(
         pipeline=known.name,
@@ -42,7 +42,9 @@ def confirm(context: PipelineContext, request_id: int) -> Confirmation:
         confirmed=tuple(window for window, _ in of("confirmed")),
         revoked=tuple(of("revoked")),
         failed=tuple(of("failed")),
-        newly_blocked=tuple((written(row["window_start"]), row["reason"] or "") for row in rows if row["blocked"]),
+        newly_blocked=tuple(
+            (format_moment(row["window_start"]), row["reason"] or "") for row in rows if row["blocked"]
+        ),
         unneeded=tuple(of("unneeded")),
         left=(
             *of("left"),

@@ -16,8 +16,8 @@ from onceover.ledger import compactions, drivers, expiries
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import ExpiringFile
-from onceover.model.raw_file import Compacted
-from onceover.model.window import WindowRange, written
+from onceover.model.raw_file import CompactedFile
+from onceover.model.window import WindowRange, format_moment
 from onceover.raw.layout import Layout
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class ExpiringFiles(Protocol):
     def is_aside(self, path: str, number: int) -> bool: ...
     def set_aside(self, path: str, number: int) -> None: ...
     def delete_aside(self, path: str, number: int) -> None: ...
-    def parquet_files(self, compacted: Mapping[datetime, Compacted]) -> Mapping[datetime, str]: ...
+    def find_parquet_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]: ...
 
 
 def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int:
@@ -81,7 +81,7 @@ def _find_sole_copies(
     that expire without a Parquet file do not count."""
     starts = [text.window_start for text in texts if text.window_start is not None]
     needed = compactions.list_substitutes(connection, pipeline, starts)
-    present = files.parquet_files({start: compacted for start, compacted in needed.items() if compacted})
+    present = files.find_parquet_files({start: compacted for start, compacted in needed.items() if compacted})
     return needed.keys() - present.keys()
 
 
@@ -91,8 +91,9 @@ def refuse_expired(connection: Connection, pipeline: str, window_range: WindowRa
         connection, pipeline, window_range.start, window_range.end
     ):
         raise UsageError(
-            f"raw of {pipeline}'s windows from {written(window_range.start)} to {written(window_range.end)} has "
-            "expired by the pipeline's retention: they cannot be repaired; only their certificates are left"
+            f"raw of {pipeline}'s windows from {format_moment(window_range.start)} to "
+            f"{format_moment(window_range.end)} has expired by the pipeline's retention: they cannot be repaired; "
+            "only their certificates are left"
         )
 
 

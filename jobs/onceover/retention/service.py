@@ -77,7 +77,7 @@ def plan_expiry(context: PipelineContext) -> ExpiryDue:
     if keeps is None:
         remedy = 'for raw to expire, write retention = "400d" under [storage] in its TOML'
         raise UsageError(f"pipeline {context.name} keeps raw for ever; {remedy}")
-    context.registered()
+    context.read_registration()
     files = tuple(expiries.list_expirable(context.ledger, context.name, keeps))
     return ExpiryDue(context.name, keeps, files, expiries.count_kept_windows(context.ledger, context.name, keeps))
 

@@ -30,7 +30,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from onceover.config.mistakes import Mistake, MistakesError, did_you_mean
+from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
 from onceover.model.contract import Column, Columns, Contract, Measure
 from onceover.spark.json_value import document
@@ -169,7 +169,7 @@ class _Check:
         for part in name.split("."):
             known = kind.fieldNames() if isinstance(kind, StructType) else []
             if part not in known or not isinstance(kind, StructType):
-                self._wrong("required", f"the schema has no field {name}", did_you_mean(part, known))
+                self._wrong("required", f"the schema has no field {name}", suggest_name(part, known))
                 return
             kind = kind[part].dataType
 

@@ -57,7 +57,7 @@ def _numbered(cutovers: Cutovers) -> Callable[[DataFrame], DataFrame]:
     begins = (
         (piece, version)
         for source in cutovers.at
-        for version, pieces in cutovers.by_version([OffsetRange(source, 0, _NO_END)]).items()
+        for version, pieces in cutovers.cut_by_version([OffsetRange(source, 0, _NO_END)]).items()
         for piece in pieces
     )
     by_cutover = looked_up(begins, "version")

@@ -58,7 +58,7 @@ def build(app_name: str) -> SparkSession:
     Raises ConfigurationError if what names the cluster is no master.
     """
     if not any(name in os.environ for name in _ELSEWHERE):
-        cluster = None if _UNDER_SUBMIT in os.environ else endpoints.known("spark")
+        cluster = None if _UNDER_SUBMIT in os.environ else endpoints.find_address("spark")
         if cluster is not None:
             if not _MASTER.fullmatch(cluster):
                 raise ConfigurationError(f"{cluster!r} is no Spark master; ONCEOVER_SPARK wants one, spark://HOST:PORT")

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from onceover.errors import OffsetRangeError
 from onceover.kafka.reader import KafkaSource, read_range
-from onceover.kafka.topic import generation_of
+from onceover.kafka.topic import derive_generation
 from onceover.model.offsets import OffsetRange
 
 __all__ = ["SCHEMA", "KafkaSource", "read_ranges"]
@@ -28,7 +28,7 @@ def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[Offse
     Raises OffsetRangeError at once for a range of another generation than the source's. Each action reads anew, so
     observe or cache it rather than act twice.
     """
-    generation = generation_of(source.topic_id)
+    generation = derive_generation(source.topic_id)
     for foreign in (r for r in ranges if r.source.generation != generation):
         raise OffsetRangeError(f"{foreign} is not a range of topic {source.topic!r} under ID {source.topic_id}")
     cut = [(r.source.kafka_partition, r.start, r.end) for r in ranges if len(r)]

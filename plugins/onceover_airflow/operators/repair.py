@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
 from onceover.errors import TerminalError
-from onceover.model.json_text import plain
+from onceover.model.json_text import to_plain
 from onceover_airflow.metrics import count
 from onceover_airflow.run_request import Asked, chosen_name
 from onceover_airflow.spark_job import SparkJobOperator
@@ -70,10 +70,10 @@ class DetectOperator(BaseOperator):
                 window_range=asked.window_range,
                 force=asked.force,
             )
-        return self._found(opened.name, plain(detection))
+        return self._found(opened.name, to_plain(detection))
 
     def _planned(self, name: str, planned: Sequence[PlannedRepair]) -> dict[str, Any]:
-        rows: list[dict[str, Any]] = plain(planned)
+        rows: list[dict[str, Any]] = to_plain(planned)
         shown = [{**row, "findings": [finding["kind"] for finding in row["findings"]]} for row in rows]
         self.log.info("dry run, nothing was written; a repair of %s would do this:\n%s", name, format_table(shown))
         return shortened({"pipeline": name, "dry_run": True, "request_id": None, "windows": len(rows), "plan": rows})
@@ -142,7 +142,7 @@ class ConfirmOperator(BaseOperator):
         with open_pipeline(chosen_name(self.pipeline), "confirm") as opened:
             confirmation = repair_service.confirm(opened, request)
         count(confirmation)
-        result: dict[str, Any] = plain(confirmation)
+        result: dict[str, Any] = to_plain(confirmation)
         counts = {key: len(value) if isinstance(value, list) else value for key, value in result.items()}
         self.log.info("confirmed by reading back:\n%s", format_table([counts]))
         for trouble in ("failed", "newly_blocked", "revoked"):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Context
 
-from onceover.model.json_text import plain
-from onceover.model.window import written
+from onceover.model.json_text import to_plain
+from onceover.model.window import format_moment
 from onceover_airflow.run_request import Asked, chosen_name
 from onceover_airflow.tables import XCOM_ROWS, format_table
 from onceover_airflow.who import who_asked
@@ -49,9 +49,9 @@ class ExpireOperator(BaseOperator):
             what = "dry run, nothing is written" if asked.dry_run else "goes"
             self.log.info("%s, %s, for %s, because: %s\n%s", name, what, who, why, _files(listed))
             if asked.dry_run:
-                return {**plain(listed), "dry_run": True}
+                return {**to_plain(listed), "dry_run": True}
             went = retention_service.expire(opened, listed, who, why, self._say)
-        result = {**plain(listed), "let_go": went.expired, "left": went.left, "who": who, "why": why}
+        result = {**to_plain(listed), "let_go": went.expired, "left": went.left, "who": who, "why": why}
         self.log.info("%s: %s files let go", name, f"{went.expired:,}")
         if went.left:
             self.log.warning("the ingest that runs has %s files still to move away", f"{went.left:,}")
@@ -66,10 +66,10 @@ class ExpireOperator(BaseOperator):
 def _files(listed: ExpiryDue) -> str:
     rows = [
         {
-            "raw of": written(one.window_start) if one.window_start else f"quarantine {one.quarantine_day}",
+            "raw of": format_moment(one.window_start) if one.window_start else f"quarantine {one.quarantine_day}",
             "records": one.records,
             "bytes": one.bytes,
-            "last landed": written(one.landed_at.replace(microsecond=0)),
+            "last landed": format_moment(one.landed_at.replace(microsecond=0)),
         }
         for one in listed.files[:XCOM_ROWS]
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 
 from onceover.errors import BusyError, TerminalError
-from onceover.model.json_text import plain
+from onceover.model.json_text import to_plain
 from onceover_airflow.run_request import chosen_name
 from onceover_airflow.tables import evidence_table, format_table, shortened
 
@@ -32,7 +32,7 @@ class SweepOperator(BaseOperator):
 
         with open_pipeline(chosen_name(self.pipeline), "sweep") as opened:
             name, swept = opened.name, sweep.sweep_pipeline(opened, say=self._say)
-        result: dict[str, Any] = plain(swept)
+        result: dict[str, Any] = to_plain(swept)
         counts = {key: value for key, value in result.items() if isinstance(value, int)}
         self.log.info("%s:\n%s", name, format_table([{**counts, "differing": len(result["differing"])}]))
         if result["differing"]:

@@ -15,7 +15,7 @@ from tests.frozen import frozen
 
 from onceover.cli.arguments import who
 from onceover.ledger.database import HEAD
-from onceover.model.window import written
+from onceover.model.window import format_moment
 from onceover_local.stack import Stack
 
 pytestmark = pytest.mark.stack
@@ -55,7 +55,7 @@ def test_windows_are_listed_with_their_states(run: Any, states: Any) -> None:
 
 def test_windows_ahead_of_the_clock_are_listed_if_in_the_ledger(run: Any, plant: Any) -> None:
     hours = int((datetime.now(UTC) - DAY_ONE) / timedelta(hours=1)) + 30
-    ahead, end = (written(DAY_ONE + timedelta(hours=hours + n)) for n in (0, 1))
+    ahead, end = (format_moment(DAY_ONE + timedelta(hours=hours + n)) for n in (0, 1))
     for command in (["explain", plant.name, ahead], ["windows", plant.name, "--from", ahead]):
         refused = run(*command)
         assert (refused.exit_code, "in the future" in refused.stderr) == (2, True)
@@ -211,6 +211,7 @@ def test_ledger_migration_is_idempotent(run: Any, plant: Any) -> None:
     assert run("ledger", "migrate").stdout == run("ledger", "migrate").stdout == f"the ledger is at version {HEAD}\n"
 
 
+@pytest.mark.rare
 def test_repair_that_raw_contradicts_fails_and_publishes_nothing(states: Any) -> None:
     # Planted windows have no lines: raw holds none of the records that were landed.
     hour = ("--from", "2013-01-01T04:00Z", "--to", "2013-01-01T05:00Z")

@@ -177,11 +177,11 @@ def test_ctrl_c_exits_130_without_a_traceback(home: Path) -> None:
 
 
 def test_ingest_becomes_the_job_itself(home: Path) -> None:
-    # The job's own first complaint, from the process that was started as the command.
+    # The message is the job's own, from the process that was started as the command.
     done = subprocess.run([ONCEOVER, "ingest", "things"], capture_output=True, text=True, check=False)
     assert done.returncode == 75
     (line,) = done.stderr.splitlines()
-    assert line.startswith("ingest: nobody said where kafka is")
+    assert line.startswith("ingest: the address of kafka is unknown")
 
 
 def test_interrupted_entry_cleans_up_before_the_command_ends(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from onceover.cli.repair_report import Result, show_plan, show_result
 from onceover.detection.service import Detection, FailedWindow, PlannedRepair
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
-from onceover.model.json_text import json_text
+from onceover.model.json_text import to_json
 from onceover.model.window import Window
 from onceover.repair.service import Confirmation
 
@@ -51,7 +51,7 @@ def confirmed(*names: str, **changed: Any) -> Confirmation:
 )
 def test_exit_code_says_how_the_repair_ended(result: Result, code: int) -> None:
     assert result.exit_code == code
-    assert json.loads(json_text(result))["exit_code"] == code
+    assert json.loads(to_json(result))["exit_code"] == code
 
 
 def test_failed_window_is_shown_with_its_outcome(capsys: pytest.CaptureFixture[str]) -> None:

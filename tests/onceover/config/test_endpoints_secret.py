@@ -10,10 +10,10 @@ from onceover.errors import ConfigurationError
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    found = tmp_path / "password"
-    found.write_text("s3cret\n")
-    found.chmod(0o600)
-    return found
+    path = tmp_path / "password"
+    path.write_text("s3cret\n")
+    path.chmod(0o600)
+    return path
 
 
 def test_a_secret_is_a_variables_value_or_what_a_file_holds(file: Path) -> None:
@@ -35,13 +35,13 @@ def test_a_file_that_others_may_read_is_refused(file: Path, mode: int) -> None:
     assert "s3cret" not in str(refused.value)
 
 
-def test_what_holds_no_secret_is_told(file: Path) -> None:
+def test_variable_without_a_readable_secret_is_reported(file: Path) -> None:
     with pytest.raises(ConfigurationError, match="both set"):
         read_secret("PASSWORD", {"PASSWORD_FILE": str(file), "PASSWORD": "x"})
     with pytest.raises(ConfigurationError, match="No such file"):
         read_secret("PASSWORD", {"PASSWORD_FILE": f"{file}.gone"})
     file.write_text("\n")
-    with pytest.raises(ConfigurationError, match="holds nothing"):
+    with pytest.raises(ConfigurationError, match="is empty"):
         read_secret("PASSWORD", {"PASSWORD_FILE": str(file)})
     file.write_bytes(b"\xff")
     with pytest.raises(ConfigurationError, match="not UTF-8"):

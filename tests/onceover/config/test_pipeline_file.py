@@ -1,4 +1,4 @@
-"""What a TOML may say, and what it is told when it may not."""
+"""The keys and values that a TOML may have, and the message for each other one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from onceover.config.endpoints import home
 from onceover.config.mistakes import MistakesError
 from onceover.config.pipeline_file import read_pipeline
-from onceover.config.pipelines import all_pipelines, find, names
+from onceover.config.pipelines import find, names, read_all
 from onceover.errors import ConfigurationError, UsageError
 from onceover.model.batch_plan import SHARDING
 from onceover.model.contract import Contract, Key, Measure
@@ -112,10 +112,10 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
     "sasl.password" = "hunter2"
     """
 
-    found = mistakes(tmp_path, text)
+    messages = mistakes(tmp_path, text)
 
     file = "pipelines/orders.toml"
-    assert sorted(found) == sorted(
+    assert sorted(messages) == sorted(
         [
             f"{file}: contract.topic: missing; take a topic's name: at most 249 letters, digits, dots, _ and -, "
             "but not . or ..",
@@ -133,13 +133,13 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
             f"{file}: contract.measures.all.sum: only a count takes *; name what to take, such as value.x",
             f"{file}: contract.measures.plain: 'value.x' is not a table; "
             "write [contract.measures.plain] above its keys",
-            f"{file}: contract.bounds.horizon: '2 weeks' is no duration; "
+            f"{file}: contract.bounds.horizon: '2 weeks' is not a duration; "
             'write it like "90s", "15m", "1h" or "2d", at most 3650d',
             f"{file}: ingest.idle_after: '0s' is too short; take at least \"1ms\"",
             f"{file}: ingest.max_records_per_batch: 'True' is not a whole number; write a number from 1, below 2^31",
             f"{file}: ingest.offset_path: a checkpoint needs its path on HDFS; take an absolute path such as "
             "/checkpoints/flights, without hdfs://, spaces, //, /./, /../ or a / at the end, or leave it out",
-            f"{file}: ingest.sharding: 'backlogs' is none of {', '.join(SHARDING)}; did you mean `backlog`?",
+            f"{file}: ingest.sharding: 'backlogs' is not one of {', '.join(SHARDING)}; did you mean `backlog`?",
             f"{file}: storage.raw_root: '/raw/../etc' is not valid; take an absolute path such as /onceover/raw, "
             "without hdfs://, spaces, //, /./, /../ or a / at the end",
             f"{file}: kafka.group.id: not one of the client properties a pipeline may set; "
@@ -153,18 +153,18 @@ def test_every_mistake_is_named_at_once_with_file_key_and_remedy(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[contract]\ntopic = orders\n", "not TOML: Invalid value (at line 2, column 9)"),
         ("[contract]\n[contract]\n", "line 2"),
         ("", "contract: missing; write [contract] above its keys"),
     ],
 )
-def test_a_malformed_file_is_told_in_one_line_with_its_place(tmp_path: Path, text: str, told: str) -> None:
-    assert told in mistakes(tmp_path, text)[0]
+def test_a_malformed_file_is_reported_in_one_line_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    assert message in mistakes(tmp_path, text)[0]
 
 
-def test_a_file_in_another_encoding_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_file_in_another_encoding_is_reported_with_its_line(tmp_path: Path) -> None:
     path = written(tmp_path, SMALLEST)
     path.write_bytes(b"# one\n# caf\xe9\n")
 
@@ -180,21 +180,21 @@ def test_a_raw_root_is_an_absolute_clean_path(tmp_path: Path, root: str) -> None
 def test_a_text_pipeline_has_no_fields(tmp_path: Path) -> None:
     text = SMALLEST.replace('schema = "paid_at STRING"', 'format = "text"\nschema = "a INT"\nrequired = ["a"]')
 
-    found = mistakes(tmp_path, text)
+    messages = mistakes(tmp_path, text)
 
-    assert [line.split(": ")[1] for line in found] == ["contract.schema", "contract.required"]
+    assert [line.split(": ")[1] for line in messages] == ["contract.schema", "contract.required"]
 
 
 def test_json_needs_a_schema(tmp_path: Path) -> None:
-    (told,) = mistakes(tmp_path, SMALLEST.replace('schema = "paid_at STRING"', ""))
+    (message,) = mistakes(tmp_path, SMALLEST.replace('schema = "paid_at STRING"', ""))
 
-    assert "contract.schema: missing, and format is json; list the fields" in told
+    assert "contract.schema: missing, and format is json; list the fields" in message
 
 
 def test_a_pipeline_needs_a_measure(tmp_path: Path) -> None:
-    (told,) = mistakes(tmp_path, SMALLEST.replace('{ orders = { count = "*" } }', "{}"))
+    (message,) = mistakes(tmp_path, SMALLEST.replace('{ orders = { count = "*" } }', "{}"))
 
-    assert "contract.measures: there is none" in told
+    assert "contract.measures: is empty" in message
 
 
 @pytest.mark.parametrize("name", ["Orders.toml", "my orders.toml", "2orders.toml", "o" * 42 + ".toml"])
@@ -229,16 +229,16 @@ def test_an_unknown_pipeline_is_answered_with_the_nearest_known(tmp_path: Path) 
         find("zzz", tmp_path)
 
 
-def test_all_pipelines_are_read_or_all_mistakes_told(tmp_path: Path) -> None:
+def test_all_pipelines_are_read_or_all_mistakes_reported(tmp_path: Path) -> None:
     written(tmp_path, SMALLEST)
     written(tmp_path, SMALLEST, "returns.toml")
 
-    assert [pipeline.name for pipeline in all_pipelines(tmp_path)] == list(names(tmp_path)) == ["orders", "returns"]
+    assert [pipeline.name for pipeline in read_all(tmp_path)] == list(names(tmp_path)) == ["orders", "returns"]
 
     written(tmp_path, "x", "aaa.toml")
     written(tmp_path, "y = 1", "zzz.toml")
     with pytest.raises(MistakesError) as caught:
-        all_pipelines(tmp_path)
+        read_all(tmp_path)
     assert {mistake.file for mistake in caught.value.mistakes} == {"pipelines/aaa.toml", "pipelines/zzz.toml"}
 
 
@@ -247,7 +247,7 @@ def test_two_pipelines_do_not_share_a_consumer_group(tmp_path: Path) -> None:
     written(tmp_path, SMALLEST + '[ingest]\ngroup = "onceover-orders"\n', "returns.toml")
 
     with pytest.raises(MistakesError, match="pipeline orders keeps its offsets under the same group"):
-        all_pipelines(tmp_path)
+        read_all(tmp_path)
 
 
 def test_a_contract_comes_back_from_its_definition() -> None:

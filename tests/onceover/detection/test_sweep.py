@@ -152,7 +152,7 @@ def test_window_landed_during_the_sweep_is_no_finding(connection: Connection, le
     start = start_of(3)
 
     class Landing(large_ledger.Lengths):
-        def lengths(self, window_starts: object) -> dict[datetime, int]:
+        def read_lengths(self, window_starts: object) -> dict[datetime, int]:
             connection.execute(
                 'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
                 ["swept", start],

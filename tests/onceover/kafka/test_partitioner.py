@@ -1,4 +1,4 @@
-"""MD5's published values pin where a key goes; real keys show how evenly."""
+"""The MD5 partitioner: published values pin the place of a key, real keys show the evenness."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_tail_numbers_are_spread_as_evenly_as_by_murmur2() -> None:
     assert len(keys) > 2000
     ours = Counter(md5_partition(key, 4) for key in keys)
     kafkas = Counter((murmur2(key) & 0x7FFFFFFF) % 4 for key in keys)
-    assert worst(ours) <= 0.05
-    assert abs(worst(ours) - worst(kafkas)) <= 0.01
+    assert compute_excess(ours) <= 0.05
+    assert abs(compute_excess(ours) - compute_excess(kafkas)) <= 0.01
 
 
 def test_murmur2_is_that_of_kafka() -> None:
@@ -78,13 +78,13 @@ def test_missing_broker_is_reported() -> None:
         producer.produce("t", b"v", b"k")
 
 
-def worst(counts: Counter[int]) -> float:
-    """By how much the fullest is above the mean."""
+def compute_excess(counts: Counter[int]) -> float:
+    """Return by which part of the mean the largest count exceeds it."""
     return max(counts.values()) / (sum(counts.values()) / len(counts)) - 1
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's default partitioner's hash, after org.apache.kafka.common.utils.Utils."""
+    """Hash as Kafka's default partitioner, after org.apache.kafka.common.utils.Utils."""
     m, mask = 0x5BD1E995, 0xFFFFFFFF
     h = (0x9747B28C ^ len(data)) & mask
     for at in range(0, len(data) - len(data) % 4, 4):

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onceover.errors import TerminalError
-from onceover.kafka import Topic, generation_of
+from onceover.kafka import Topic, derive_generation
 
 if TYPE_CHECKING:
     from tests.onceover.conftest import Broker
 
 
 def test_generation_is_the_head_of_the_topic_id() -> None:
-    assert generation_of("3QQ4iTqxTMuP8fUEtkphFQ") == "dd043889"
-    assert generation_of("-_-_-_-_-_-_-_-_-_-_-w") == "fbffbffb"
+    assert derive_generation("3QQ4iTqxTMuP8fUEtkphFQ") == "dd043889"
+    assert derive_generation("-_-_-_-_-_-_-_-_-_-_-w") == "fbffbffb"
 
 
 @pytest.mark.stack
@@ -21,7 +21,7 @@ def test_empty_topic_begins_and_ends_at_zero_everywhere(broker: Broker) -> None:
     topic = broker.create(kafka_partitions=3)
     facts = broker.facts(topic)
     assert facts.earliest == facts.end == {0: 0, 1: 0, 2: 0}
-    assert facts.generation == generation_of(facts.topic_id)
+    assert facts.generation == derive_generation(facts.topic_id)
 
 
 @pytest.mark.stack
@@ -44,10 +44,10 @@ def test_open_transaction_is_beyond_the_end_under_read_committed(broker: Broker,
 
 @pytest.mark.stack
 def test_recreated_topic_is_another_generation(broker: Broker, topic: str) -> None:
-    asked = Topic(broker.address, topic, "read_committed", {})
-    before = asked.facts()
+    client = Topic(broker.address, topic, "read_committed", {})
+    before = client.facts()
     broker.recreate(topic)
-    assert asked.facts().generation != before.generation
+    assert client.facts().generation != before.generation
 
 
 @pytest.mark.stack

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceover.model.batch_plan import Start, next_ranges, starting_offsets
+from onceover.model.batch_plan import Start, compute_starts, plan_ranges
 
 backlogs = st.dictionaries(st.integers(0, 8), st.integers(0, 1000), min_size=1)
 
@@ -12,18 +12,18 @@ backlogs = st.dictionaries(st.integers(0, 8), st.integers(0, 1000), min_size=1)
 @given(backlogs, st.integers(1, 2000))
 def test_ranges_begin_at_the_position_and_take_their_limit(backlog: dict[int, int], most: int) -> None:
     starts = dict.fromkeys(backlog, 10)
-    ranges = next_ranges("00000001", starts, {p: 10 + n for p, n in backlog.items()}, most)
+    ranges = plan_ranges("00000001", starts, {p: 10 + n for p, n in backlog.items()}, most)
     assert all(r.start == 10 and 0 < len(r) <= backlog[r.source.kafka_partition] for r in ranges)
     assert sum(map(len, ranges)) == min(most, sum(backlog.values()))
 
 
 def test_unused_share_goes_to_kafka_partitions_with_a_backlog() -> None:
-    ranges = next_ranges("00000001", {0: 0, 1: 0, 2: 0}, {0: 1, 1: 100, 2: 100}, 21)
+    ranges = plan_ranges("00000001", {0: 0, 1: 0, 2: 0}, {0: 1, 1: 100, 2: 100}, 21)
     assert [len(r) for r in ranges] == [1, 10, 10]
 
 
 def test_unused_share_is_left_under_the_plain_rule() -> None:
-    ranges = next_ranges("00000001", {0: 0, 1: 0, 2: 0}, {0: 1, 1: 100, 2: 100}, 21, fair=False)
+    ranges = plan_ranges("00000001", {0: 0, 1: 0, 2: 0}, {0: 1, 1: 100, 2: 100}, 21, fair=False)
     assert [len(r) for r in ranges] == [1, 7, 7]
 
 
@@ -31,7 +31,7 @@ def test_unused_share_is_left_under_the_plain_rule() -> None:
 def test_limit_below_partition_count_prefers_largest_backlog(fair: bool) -> None:
     at, end = {0: 0, 1: 0, 2: 0}, {0: 5, 1: 3, 2: 1}
     for _ in range(9):
-        ranges = next_ranges("00000001", at, end, 1, fair=fair)
+        ranges = plan_ranges("00000001", at, end, 1, fair=fair)
         assert sum(map(len, ranges)) == 1
         at.update({r.source.kafka_partition: r.end for r in ranges})
         assert at[0] <= at[1] + 3, "none is left behind"
@@ -39,25 +39,25 @@ def test_limit_below_partition_count_prefers_largest_backlog(fair: bool) -> None
 
 
 def test_plan_with_nothing_to_read_has_no_range() -> None:
-    assert next_ranges("00000001", {0: 5}, {0: 5}, 100) == ()
+    assert plan_ranges("00000001", {0: 5}, {0: 5}, 100) == ()
 
 
 def test_first_start_is_at_earliest_and_later_ones_resume() -> None:
-    found = starting_offsets({0: 7}, {0: 3, 1: 4}, {0: 3, 1: 4}, {0: 9, 1: 9})
-    assert found == {0: Start(7, 7), 1: Start(4, 4)}
+    starts = compute_starts({0: 7}, {0: 3, 1: 4}, {0: 3, 1: 4}, {0: 9, 1: 9})
+    assert starts == {0: Start(7, 7), 1: Start(4, 4)}
 
 
 def test_first_start_may_be_at_the_end() -> None:
-    assert starting_offsets({}, {0: 9}, {0: 3}, {0: 9}) == {0: Start(9, 9)}
+    assert compute_starts({}, {0: 9}, {0: 3}, {0: 9}) == {0: Start(9, 9)}
 
 
 def test_stored_offset_at_either_end_of_the_log_is_within_it() -> None:
-    assert starting_offsets({0: 3, 1: 9}, {0: 3, 1: 3}, {0: 3, 1: 3}, {0: 9, 1: 9}) == {0: Start(3, 3), 1: Start(9, 9)}
+    assert compute_starts({0: 3, 1: 9}, {0: 3, 1: 3}, {0: 3, 1: 3}, {0: 9, 1: 9}) == {0: Start(3, 3), 1: Start(9, 9)}
 
 
 def test_expired_stored_offset_moves_to_the_start_leaving_a_hole() -> None:
-    assert starting_offsets({0: 1}, {0: 3}, {0: 3}, {0: 9}) == {0: Start(at=3, origin=1)}
+    assert compute_starts({0: 1}, {0: 3}, {0: 3}, {0: 9}) == {0: Start(at=3, origin=1)}
 
 
 def test_stored_offset_beyond_the_end_moves_down_and_is_reported() -> None:
-    assert starting_offsets({0: 10}, {0: 3}, {0: 3}, {0: 9}) == {0: Start(at=9, origin=9, truncated_from=10)}
+    assert compute_starts({0: 10}, {0: 3}, {0: 3}, {0: 9}) == {0: Start(at=9, origin=9, truncated_from=10)}

@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from onceover.model.contract import Contract, Key, Measure, added, changed, refused
+from onceover.model.contract import (
+    Contract,
+    Key,
+    Measure,
+    list_added_measures,
+    list_changed_parts,
+    list_refused_changes,
+)
 
 OLD = Contract(
     topic="events",
@@ -31,9 +38,9 @@ def test_reading_may_change_and_measures_may_be_added() -> None:
         keys=(Key("kind", "upper(value.kind)"),),
         measures=(Measure("more", "sum", "value.more"), LAST, Measure("events", "count", "value.kind")),
     )
-    assert refused(OLD, new) == []
-    assert changed(OLD, new) == ["event_time", "horizon_ms", "keys", "measures", "schema"]
-    assert added(OLD, new) == ["more"]
+    assert list_refused_changes(OLD, new) == []
+    assert list_changed_parts(OLD, new) == ["event_time", "horizon_ms", "keys", "measures", "schema"]
+    assert list_added_measures(OLD, new) == ["more"]
 
 
 @pytest.mark.parametrize(
@@ -48,8 +55,9 @@ def test_reading_may_change_and_measures_may_be_added() -> None:
     ],
 )
 def test_change_of_a_shared_setting_is_refused(new: Contract, why: str) -> None:
-    assert refused(OLD, new) == [why]
+    assert list_refused_changes(OLD, new) == [why]
 
 
 def test_renamed_key_is_one_gone_and_one_new() -> None:
-    assert refused(OLD, replace(OLD, keys=(Key("sort", "value.kind"),))) == ["key sort is new", "key kind is gone"]
+    renamed = replace(OLD, keys=(Key("sort", "value.kind"),))
+    assert list_refused_changes(OLD, renamed) == ["key sort is new", "key kind is gone"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceover.model.batch_plan import next_ranges
+from onceover.model.batch_plan import plan_ranges
 from onceover.model.contract import Cutovers
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
@@ -46,7 +46,7 @@ def test_ranges_are_cut_into_pieces_of_one_version(
 ) -> None:
     cutovers, _ = after(history)
     whole = [OffsetRange(source, start, start + length) for source in (ONE, OTHER)]
-    found = cutovers.by_version(whole)
+    found = cutovers.cut_by_version(whole)
     assert list(found) == sorted(found)
     assert coalesce(piece for pieces in found.values() for piece in pieces) == tuple(whole)
     assert sum(len(piece) for pieces in found.values() for piece in pieces) == 2 * length
@@ -61,8 +61,8 @@ def test_backlog_is_read_in_batches_of_one_version_oldest_first(
     cutovers, _ = after(history)
     at, end, versions = {0: 0, 1: 0}, {0: 20, 1: 9}, []
     while at != end:
-        ranges = next_ranges(GENERATION, at, cutovers.for_one_batch(GENERATION, at, end), most)
-        (version,) = cutovers.by_version(ranges)
+        ranges = plan_ranges(GENERATION, at, cutovers.limit_batch(GENERATION, at, end), most)
+        (version,) = cutovers.cut_by_version(ranges)
         versions.append(version)
         at.update({r.source.kafka_partition: r.end for r in ranges})
     assert versions == sorted(versions)
@@ -70,10 +70,10 @@ def test_backlog_is_read_in_batches_of_one_version_oldest_first(
 
 def test_kafka_partition_past_the_cutover_waits_for_one_set_back() -> None:
     cutovers = Cutovers(2, {ONE: {2: 5}, OTHER: {2: 5}})
-    assert cutovers.for_one_batch(GENERATION, {0: 3, 1: 7}, {0: 9, 1: 9}) == {0: 5, 1: 7}
-    assert cutovers.for_one_batch(GENERATION, {0: 5, 1: 7}, {0: 9, 1: 9}) == {0: 9, 1: 9}
+    assert cutovers.limit_batch(GENERATION, {0: 3, 1: 7}, {0: 9, 1: 9}) == {0: 5, 1: 7}
+    assert cutovers.limit_batch(GENERATION, {0: 5, 1: 7}, {0: 9, 1: 9}) == {0: 9, 1: 9}
 
 
 def test_pipeline_without_a_cutover_is_read_in_plain_order() -> None:
-    assert Cutovers().for_one_batch(GENERATION, {0: 3, 1: 9}, {0: 9, 1: 9}) == {0: 9, 1: 9}
+    assert Cutovers().limit_batch(GENERATION, {0: 3, 1: 9}, {0: 9, 1: 9}) == {0: 9, 1: 9}
     assert Cutovers().version(ONE, 0) == 1

@@ -47,7 +47,7 @@ def _literals(module: ast.Module) -> Iterator[str]:
     for node in ast.walk(module):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from ([node.value] if node.value in list(Kind) else [])
-            yield from (found.strip("'") for found in quoted.findall(node.value))
+            yield from (literal.strip("'") for literal in quoted.findall(node.value))
 
 
 def _members(module: ast.Module) -> list[str]:
@@ -59,13 +59,13 @@ def _members(module: ast.Module) -> list[str]:
 
 
 def test_kind_is_written_out_in_the_table_only() -> None:
-    found = {(name, kind) for name, module in MODULES.items() if name != TABLE for kind in _literals(module)}
-    assert found == NO_KIND
+    written = {(name, kind) for name, module in MODULES.items() if name != TABLE for kind in _literals(module)}
+    assert written == NO_KIND
 
 
 def test_kind_is_named_only_where_recorded_or_read() -> None:
-    found = {name for name, module in MODULES.items() if _members(module)}
-    assert found == {TABLE, *RECORDED, *READ}
+    naming = {name for name, module in MODULES.items() if _members(module)}
+    assert naming == {TABLE, *RECORDED, *READ}
 
 
 def test_every_kind_is_recorded_by_some_module() -> None:

@@ -12,7 +12,7 @@ import pytest
 from onceover.model.contract import Column, Columns
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
-from onceover.model.json_text import json_text, plain
+from onceover.model.json_text import to_json, to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import Window
 
@@ -42,10 +42,10 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
     ],
 )
 def test_plain_value_has_json_types_only(value: object, expected: object) -> None:
-    assert plain(value) == expected
-    assert json.loads(json_text(value)) == expected
+    assert to_plain(value) == expected
+    assert json.loads(to_json(value)) == expected
 
 
 def test_text_is_one_line_unless_it_is_indented() -> None:
-    assert json_text({"a": [1]}) == '{"a": [1]}'
-    assert json_text({"a": [1]}, indent=2) == '{\n  "a": [\n    1\n  ]\n}'
+    assert to_json({"a": [1]}) == '{"a": [1]}'
+    assert to_json({"a": [1]}, indent=2) == '{\n  "a": [\n    1\n  ]\n}'

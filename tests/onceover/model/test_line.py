@@ -149,8 +149,8 @@ def test_truncation_is_always_noticed_and_named() -> None:
         (b"k\th", "has 2 fields"),
         (b"k\t\tv\tw", "has 4 fields"),
         (b"k\th\tv", "a header has no value"),
-        (b"k\t\t\\q", "escaped as no writer of ours escapes"),
-        (b"k\t\tv\\", "escaped as no writer of ours escapes"),
+        (b"k\t\t\\q", "its escapes are not the ones that Onceover writes"),
+        (b"k\t\tv\\", "its escapes are not the ones that Onceover writes"),
     ],
 )
 def test_foreign_line_is_corrupt_although_its_crc_is_right(fields: bytes, problem: str) -> None:
@@ -185,27 +185,27 @@ def test_torn_append_costs_none_of_the_records_around_it(
     append = frame(map(encode, torn))
     cut = data.draw(st.integers(0, len(append)))
     file = append[:cut] + frame(map(encode, following))
-    found = list(decode_file(_chunks(file, data.draw(st.integers(1, 200)))))
-    intact = [piece.line for piece in found if isinstance(piece, PlacedLine)]
+    decoded = list(decode_file(_chunks(file, data.draw(st.integers(1, 200)))))
+    intact = [piece.line for piece in decoded if isinstance(piece, PlacedLine)]
     whole = append[: cut + 1].count(b"\n") - 1 if cut else 0  # the last newline need not have arrived
     assert intact == torn[: max(whole, 0)] + following
-    assert len(found) - len(intact) <= 1
+    assert len(decoded) - len(intact) <= 1
 
 
 @given(st.lists(lines, max_size=5), st.integers(1, 300))
 def test_file_reads_the_same_in_any_chunks_with_lines_placed(written: list[Line], size: int) -> None:
     file = b"".join(frame([encode(line)]) for line in written) + b"\n\n"
-    found = list(decode_file(_chunks(file, size)))
-    assert [piece.line for piece in found if isinstance(piece, PlacedLine)] == written
-    for piece, line in zip(found, written, strict=True):
+    decoded = list(decode_file(_chunks(file, size)))
+    assert [piece.line for piece in decoded if isinstance(piece, PlacedLine)] == written
+    for piece, line in zip(decoded, written, strict=True):
         assert file.startswith(encode(line) + b"\n", piece.position)
 
 
 def test_bytes_without_a_newline_are_reported_once_not_collected() -> None:
     good = encode(PLAIN)
     file = b"x" * 1000 + b"\n" + good + b"\n" + b"y" * 999
-    found = list(decode_file(_chunks(file, 64), longest=len(good)))
-    assert found == [
+    decoded = list(decode_file(_chunks(file, 64), longest=len(good)))
+    assert decoded == [
         CorruptLine(0, 1000, "there is no newline in 1000 bytes"),
         PlacedLine(1001, PLAIN),
         CorruptLine(1002 + len(good), 999, "there is no newline in 999 bytes"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onceover.errors import UsageError
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, compute_holes, frontier
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, compute_frontier, compute_holes
 
 P0, P1 = KafkaPartition("00000001", 0), KafkaPartition("00000001", 1)
 bounds = st.tuples(st.integers(0, 60), st.integers(0, 12))
@@ -28,10 +28,10 @@ def test_coalescing_keeps_every_offset_and_leaves_none_adjacent(pieces: list[Off
 
 @given(ranges, st.integers(0, 20))
 def test_frontier_is_the_end_of_the_unbroken_prefix(pieces: list[OffsetRange], origin: int) -> None:
-    there = offsets(pieces, P0)
-    at = frontier(origin, [r for r in pieces if r.source == P0])
-    assert all(o in there for o in range(origin, at))
-    assert at not in there
+    covered = offsets(pieces, P0)
+    at = compute_frontier(origin, [r for r in pieces if r.source == P0])
+    assert all(o in covered for o in range(origin, at))
+    assert at not in covered
 
 
 @given(ranges)

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from onceover.model.window import PartitionProgress, watermark
+from onceover.model.window import PartitionProgress, compute_watermark
 
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 def judge(*partitions: PartitionProgress) -> tuple[datetime | None, bool]:
-    return watermark(partitions, allowed_lateness=HOUR, idle_after=MINUTE)
+    return compute_watermark(partitions, allowed_lateness=HOUR, idle_after=MINUTE)
 
 
 def test_watermark_is_the_slowest_kafka_partition_minus_lateness() -> None:

@@ -23,7 +23,7 @@ from onceover.ledger.queries import WindowState, list_windows
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
 from onceover.model.contract import Column, Columns
-from onceover.model.digest import Digest, total
+from onceover.model.digest import Digest, sum_digests
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason
@@ -91,8 +91,8 @@ class Written:
 
     def certify(self, minute: int) -> None:
         rows = self.windows(minute)
-        stated = Certificate(rows["window_start"], rows["window_end"], rows["version"], (), (), 0, total(()), NOTHING,
-                             "test", "a test")  # fmt: skip
+        stated = Certificate(rows["window_start"], rows["window_end"], rows["version"], (), (), 0, sum_digests(()),
+                             NOTHING, "test", "a test")  # fmt: skip
         certify(self.connection, self.known, stated)
 
     def windows(self, minute: int) -> Any:

@@ -52,7 +52,7 @@ def test_one_of_two_writers_at_once_is_refused(places: Places) -> None:
         one, other = place.open(), place.open()
         one.save({0: 5}, "topic-a")
         other.save({0: 6}, "topic-a")
-        with pytest.raises(BusyError, match="by somebody else at the same time"):
+        with pytest.raises(BusyError, match="at the same time"):
             one.save({0: 7}, "topic-a")
         assert dict(place.open().load([0]).offsets) == {0: 6}
         other.save({0: 6}, "topic-a")

@@ -22,10 +22,10 @@ class QuarantineDays:
     def __init__(self, days: dict[date, bytes]) -> None:
         self._days = days
 
-    def quarantine_days(self) -> dict[date, int]:
+    def list_quarantine_days(self) -> dict[date, int]:
         return {day: len(content) for day, content in self._days.items()}
 
-    def quarantine(self, day: date) -> Iterator[bytes]:
+    def read_quarantine(self, day: date) -> Iterator[bytes]:
         content = self._days[day]
         return (content[at : at + 100] for at in range(0, len(content), 100))
 
@@ -45,8 +45,8 @@ NONE = ReleasedIds(())
 
 def test_record_counts_once_by_reason_and_torn_lines_apart() -> None:
     progress: list[tuple[date, int, int]] = []
-    contents = list(count_by_reason(HELD, HELD.quarantine_days(), NONE, lambda *report: progress.append(report)))
-    sizes = HELD.quarantine_days()
+    contents = list(count_by_reason(HELD, HELD.list_quarantine_days(), NONE, lambda *report: progress.append(report)))
+    sizes = HELD.list_quarantine_days()
     assert contents == [
         DayReasons(FIRST, sizes[FIRST], {"not JSON": 3, "beyond horizon": 1}, 1),
         DayReasons(SECOND, sizes[SECOND], {"beyond skew": 1}, 0),
@@ -57,7 +57,7 @@ def test_record_counts_once_by_reason_and_torn_lines_apart() -> None:
 
 
 def test_limit_gives_the_first_records_each_once() -> None:
-    days = HELD.quarantine_days()
+    days = HELD.list_quarantine_days()
     shown = [line.record.offset for line in read_first_records(HELD, days, NONE, lambda line: True, 100)]
     assert shown == [1, 2, 3, 4, 9]
     assert [x.record.offset for x in read_first_records(HELD, days, NONE, lambda x: x.reason == "not JSON", 2)] == [
@@ -69,7 +69,7 @@ def test_limit_gives_the_first_records_each_once() -> None:
 def test_released_records_are_counted_apart_and_not_shown() -> None:
     here, elsewhere = KafkaPartition("0badcafe", 0), KafkaPartition("ffffffff", 0)
     released = ReleasedIds([OffsetRange(here, 2, 4), OffsetRange(here, 9, 10), OffsetRange(elsewhere, 1, 2)])
-    days = HELD.quarantine_days()
+    days = HELD.list_quarantine_days()
     contents = list(count_by_reason(HELD, days, released, lambda *report: None))
     assert [(each.reasons, each.released) for each in contents] == [({"not JSON": 2}, 2), ({}, 1)]
     assert [line.record.offset for line in read_first_records(HELD, days, released, lambda line: True, 100)] == [1, 4]

@@ -1,4 +1,4 @@
-"""How a client logs in to HDFS. No Kerberos server is at hand: what is shown is which client is made, and with what."""
+"""A client's login to HDFS. Without a Kerberos server the tests show only which client is made, and its settings."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import requests
 from hdfs import InsecureClient
 
 from onceover.errors import ConfigurationError
-from onceover.raw.hdfs import connected
+from onceover.raw.hdfs import connect_hdfs
 
 WHERE = "http://127.0.0.1:1"
 
 
 def test_hdfs_without_a_setting_uses_simple_authentication(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ONCEOVER_HDFS_AUTH", raising=False)
-    assert isinstance(connected(WHERE), InsecureClient)
+    assert isinstance(connect_hdfs(WHERE), InsecureClient)
 
 
 def test_kerberos_logs_in_with_its_own_client(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +30,7 @@ def test_kerberos_logs_in_with_its_own_client(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "requests_kerberos", package)
     monkeypatch.delitem(sys.modules, "hdfs.ext.kerberos", raising=False)
     monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "kerberos")
-    made = connected(WHERE)
+    made = connect_hdfs(WHERE)
     assert type(made).__name__ == "KerberosClient"
     assert isinstance(made._session.auth, Ticket)
     assert made._session.trust_env is False
@@ -41,7 +41,7 @@ def test_missing_or_unknown_authentication_is_refused(monkeypatch: pytest.Monkey
     monkeypatch.delitem(sys.modules, "hdfs.ext.kerberos", raising=False)
     monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "kerberos")
     with pytest.raises(ConfigurationError, match=r"pip install 'hdfs\[kerberos\]'"):
-        connected(WHERE)
+        connect_hdfs(WHERE)
     monkeypatch.setenv("ONCEOVER_HDFS_AUTH", "hope")
     with pytest.raises(ConfigurationError, match="set simple or kerberos"):
-        connected(WHERE)
+        connect_hdfs(WHERE)

@@ -8,11 +8,11 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceover.model.claim import Claimed, LandingOf, RangeRebuilt, Rebuilt, Release
+from onceover.model.claim import ClaimedLanding, ClaimedWindow, RebuiltRange, RebuiltWindow, Release
 from onceover.model.digest import Digest
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
-from onceover.model.raw_file import Compacted
+from onceover.model.raw_file import CompactedFile
 from onceover.repair.proof import elementary_ranges, prove
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
@@ -28,9 +28,9 @@ def digest(start: int, end: int) -> Digest:
     return Digest(end - start, sum(range(start, end)))
 
 
-LANDINGS = (LandingOf(1, ((of(0, 10), digest(0, 10)),)), LandingOf(2, ((of(0, 15), digest(0, 15)),)))
-CLAIMED = Claimed(7, START, START + timedelta(hours=1), 1, 4, LANDINGS, None)
-RIGHT = Rebuilt(
+LANDINGS = (ClaimedLanding(1, ((of(0, 10), digest(0, 10)),)), ClaimedLanding(2, ((of(0, 15), digest(0, 15)),)))
+CLAIMED = ClaimedWindow(7, START, START + timedelta(hours=1), 1, 4, LANDINGS, None)
+RIGHT = RebuiltWindow(
     lines=25,
     corrupt_lines=0,
     misplaced_lines=0,
@@ -39,7 +39,7 @@ RIGHT = Rebuilt(
     conflicts=0,
     misdated=0,
     planned_length=900,
-    ranges=(RangeRebuilt(of(0, 10), digest(0, 10)), RangeRebuilt(of(10, 15), digest(10, 15))),
+    ranges=(RebuiltRange(of(0, 10), digest(0, 10)), RebuiltRange(of(10, 15), digest(10, 15))),
 )
 
 
@@ -52,7 +52,7 @@ SPANS = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), min_size=1)
 
 @given(SPANS)
 def test_landing_is_a_union_of_elementary_ranges_counted_once(spans: list[tuple[int, int]]) -> None:
-    landings = [LandingOf(n, ((of(a, a + size), Digest()),)) for n, (a, size) in enumerate(spans)]
+    landings = [ClaimedLanding(n, ((of(a, a + size), Digest()),)) for n, (a, size) in enumerate(spans)]
     pieces = elementary_ranges(landings)
     assert coalesce(pieces) == coalesce(r for x in landings for r, _ in x.parts)
     assert all(not a.overlaps(b) for a, b in pairwise(pieces))
@@ -66,9 +66,9 @@ def test_landing_is_a_union_of_elementary_ranges_counted_once(spans: list[tuple[
 def test_landing_under_any_overlap_is_proved_by_its_own_records(
     spans: list[tuple[int, int]], data: st.DataObject
 ) -> None:
-    landings = tuple(LandingOf(n, ((of(a, a + size), digest(a, a + size)),)) for n, (a, size) in enumerate(spans))
+    landings = tuple(ClaimedLanding(n, ((of(a, a + size), digest(a, a + size)),)) for n, (a, size) in enumerate(spans))
     claimed = replace(CLAIMED, landings=landings)
-    ranges = tuple(RangeRebuilt(p, digest(p.start, p.end)) for p in elementary_ranges(landings))
+    ranges = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in elementary_ranges(landings))
     assert prove(claimed, replace(RIGHT, ranges=ranges), 900).is_proved
     lost = data.draw(st.sampled_from(ranges))
     short = replace(RIGHT, ranges=tuple(r for r in ranges if r is not lost))
@@ -79,8 +79,8 @@ def test_landing_under_any_overlap_is_proved_by_its_own_records(
 
 def test_verification_of_many_small_landings_takes_linear_time() -> None:
     many = 40_000
-    landings = tuple(LandingOf(n, ((of(n, n + 2), digest(n, n + 2)),)) for n in range(many))
-    ranges = tuple(RangeRebuilt(p, digest(p.start, p.end)) for p in elementary_ranges(landings))
+    landings = tuple(ClaimedLanding(n, ((of(n, n + 2), digest(n, n + 2)),)) for n in range(many))
+    ranges = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in elementary_ranges(landings))
     started = time.process_time()
     assert prove(replace(CLAIMED, landings=landings), replace(RIGHT, ranges=ranges), 900).is_proved
     assert time.process_time() - started < 5  # all pairs would be 1.6 billion comparisons: minutes
@@ -93,26 +93,26 @@ def test_raw_with_every_landing_is_proved_and_duplicates_counted() -> None:
 
 
 def test_landing_that_lost_a_record_refuses_the_window() -> None:
-    short = replace(RIGHT, ranges=(RIGHT.ranges[0], RangeRebuilt(of(10, 15), digest(10, 14))))
+    short = replace(RIGHT, ranges=(RIGHT.ranges[0], RebuiltRange(of(10, 15), digest(10, 14))))
     assert prove(CLAIMED, short, 900).reasons == ("landing 2: raw holds 14 of 15 of 00000001-0[0, 15)",)
 
 
 def test_replay_after_log_compaction_is_proved_by_the_first_one() -> None:
-    thinner = (LANDINGS[1], LandingOf(3, ((of(0, 10), Digest(7, 40)),)))
+    thinner = (LANDINGS[1], ClaimedLanding(3, ((of(0, 10), Digest(7, 40)),)))
     assert prove(replace(CLAIMED, landings=thinner), RIGHT, 900).is_proved
-    alone = replace(CLAIMED, landings=(LandingOf(3, ((of(0, 15), Digest(7, 40)),)),))
+    alone = replace(CLAIMED, landings=(ClaimedLanding(3, ((of(0, 15), Digest(7, 40)),)),))
     assert not prove(alone, RIGHT, 900).is_proved
 
 
 def test_equal_count_with_another_digest_refuses_the_window() -> None:
-    other = replace(RIGHT, ranges=(RIGHT.ranges[0], RangeRebuilt(of(10, 15), Digest(5, 1))))
+    other = replace(RIGHT, ranges=(RIGHT.ranges[0], RebuiltRange(of(10, 15), Digest(5, 1))))
     assert prove(CLAIMED, other, 900).reasons == (
         "landing 2: raw holds 15 of 15 of 00000001-0[0, 15), with another digest",
     )
 
 
 def test_batch_records_outside_landings_refuse_the_window() -> None:
-    stray = replace(RIGHT, ranges=(*RIGHT.ranges, RangeRebuilt(of(15, 40), Digest(1, 20))))
+    stray = replace(RIGHT, ranges=(*RIGHT.ranges, RebuiltRange(of(15, 40), Digest(1, 20))))
     assert "by no landing" in prove(CLAIMED, stray, 900).reasons[0]
 
 
@@ -142,7 +142,7 @@ def test_torn_tail_outside_every_landing_refuses_nothing() -> None:
 
 
 def test_damaged_parquet_is_the_first_reason_of_a_refusal() -> None:
-    parquet = Compacted(digest(0, 15), 1_000)
+    parquet = CompactedFile(digest(0, 15), 1_000)
     claimed = replace(CLAIMED, compacted=parquet)
     lacking = replace(RIGHT, ranges=RIGHT.ranges[:1], compacted=digest(0, 10))
     reasons = prove(claimed, lacking, 900).reasons
@@ -155,25 +155,25 @@ def test_damaged_parquet_is_the_first_reason_of_a_refusal() -> None:
 
 
 RELEASE = Release(90, 2, (of(3, 4), of(7, 9)))  # 3, 7 and 8 were in quarantine, and no other landing counts them
-RELEASED = LandingOf(3, ((of(3, 9), Digest(3, 18)),), RELEASE)
+RELEASED = ClaimedLanding(3, ((of(3, 9), Digest(3, 18)),), RELEASE)
 OTHERS = Digest(10 - 3, sum(range(10)) - 18)
-WITH_RELEASE = replace(CLAIMED, landings=(LandingOf(1, ((of(0, 10), OTHERS),)), RELEASED))
-OF_RELEASE = RangeRebuilt(of(3, 9), Digest(3, 18), 90)
+WITH_RELEASE = replace(CLAIMED, landings=(ClaimedLanding(1, ((of(0, 10), OTHERS),)), RELEASED))
+OF_RELEASE = RebuiltRange(of(3, 9), Digest(3, 18), 90)
 
 
 def test_released_records_are_proved_by_their_release_alone() -> None:
     assert elementary_ranges(WITH_RELEASE.landings) == (of(0, 10),)
-    rebuilt = replace(RIGHT, lines=10, ranges=(RangeRebuilt(of(0, 10), OTHERS), OF_RELEASE))
+    rebuilt = replace(RIGHT, lines=10, ranges=(RebuiltRange(of(0, 10), OTHERS), OF_RELEASE))
     assert prove(WITH_RELEASE, rebuilt, 900).is_proved
     assert rebuilt.digest == digest(0, 10)
 
-    lost = replace(rebuilt, ranges=(RangeRebuilt(of(0, 10), OTHERS), replace(OF_RELEASE, digest=Digest(2, 10))))
+    lost = replace(rebuilt, ranges=(RebuiltRange(of(0, 10), OTHERS), replace(OF_RELEASE, digest=Digest(2, 10))))
     assert prove(WITH_RELEASE, lost, 900).reasons == (f"landing 3: raw holds 2 of 3 of {of(3, 9)}",)
     unproved = replace(WITH_RELEASE, landings=WITH_RELEASE.landings[:1])
     assert prove(unproved, rebuilt, 900).reasons == (
         "3 records are accounted for, but by no landing of this window",
     )  # fmt: skip
-    as_read = replace(rebuilt, ranges=(RangeRebuilt(of(0, 10), digest(0, 10)),))
+    as_read = replace(rebuilt, ranges=(RebuiltRange(of(0, 10), digest(0, 10)),))
     assert not prove(WITH_RELEASE, as_read, 900).is_proved, "the same records, as if the batch had landed them"
     twice = replace(rebuilt, ranges=(*rebuilt.ranges, replace(OF_RELEASE, release_id=91)))
     assert not prove(WITH_RELEASE, twice, 900).is_proved

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.onceover.spark.contracts import NOON, payments, plain
 
-from onceover.model.claim import Claimed, LandingOf, Rebuilt
+from onceover.model.claim import ClaimedLanding, ClaimedWindow, RebuiltWindow
 from onceover.model.contract import Contract, Contracts, Cutovers, Measure
 from onceover.model.digest import Digest
 from onceover.model.line import Line, Record, encode
@@ -37,8 +37,8 @@ def test_rebuild_is_equal_interpreted_and_compiled(spark: SparkSession, tmp_path
     ]
     window_file = tmp_path / "1200.log"
     window_file.write_bytes(b"\n".join([*texts, *texts[5:15], texts[7][:50], b""]))  # a replay and a torn line
-    landing = LandingOf(1, ((WHOLE, Digest()),))
-    claimed = Claimed(1, START, START + timedelta(minutes=5), 1, 1, (landing,), None)
+    landing = ClaimedLanding(1, ((WHOLE, Digest()),))
+    claimed = ClaimedWindow(1, START, START + timedelta(minutes=5), 1, 1, (landing,), None)
     contract = replace(payments(tmp_path), horizon_ms=None)
 
     shown = spark.read.text(str(window_file)).select("_metadata.file_path").first()
@@ -68,7 +68,7 @@ def test_rebuild_is_equal_interpreted_and_compiled(spark: SparkSession, tmp_path
 
 def rebuilt_under(
     spark: SparkSession, folder: Path, versions: tuple[Contract, ...], given: dict[int, int], landed: OffsetRange
-) -> tuple[Rebuilt, list[tuple[int | None, ...]]]:
+) -> tuple[RebuiltWindow, list[tuple[int | None, ...]]]:
     """Raw's account of the window at noon, cut over to version 2 at offset 10 and to 3 at 15, and its aggregates;
     `given` are the event times of its lines, in ms after noon."""
     window_file = folder / "1200.log"
@@ -79,7 +79,9 @@ def rebuilt_under(
     window_file.write_bytes(b"\n".join([*lines, lines[0], b"torn", b""]))
     shown = spark.read.text(str(window_file)).select("_metadata.file_path").first()
     assert shown
-    claimed = Claimed(1, START, START + timedelta(hours=1), 1, 1, (LandingOf(1, ((landed, Digest()),)),), None)
+    claimed = ClaimedWindow(
+        1, START, START + timedelta(hours=1), 1, 1, (ClaimedLanding(1, ((landed, Digest()),)),), None
+    )
     contracts = Contracts(versions, Cutovers(len(versions), {SOURCE: {v: 5 * v for v in range(2, len(versions) + 1)}}))
     with closing(Rebuild(spark, contracts, [claimed], [WHOLE], {START: shown.file_path})) as rebuild:
         rows = rebuild.aggregated()

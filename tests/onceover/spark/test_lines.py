@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from onceover.model.digest import SEEDS, Digest, total
+from onceover.model.digest import SEEDS, Digest, sum_digests
 from onceover.model.line import (
     CONTENT,
     ID,
@@ -86,7 +86,7 @@ def test_bytes_of_any_record_return_from_a_parquet_file(spark: SparkSession, tmp
     ((window, back),) = parquet.read_back(spark, folder).items()
     assert (window, back.is_one) == (7, True)
     held = Digest(back.records, back.high1, back.low1, back.high2, back.low2)
-    assert held == total(_reference_digest(line) for line in expected)
+    assert held == sum_digests(_reference_digest(line) for line in expected)
     read = parquet.read_parquet(spark, {7: back.path}).sort("offset").collect()
     for line, row in zip(expected, read, strict=True):
         record = line.record
@@ -131,7 +131,7 @@ def test_digest_is_the_published_xxhash64_of_id_and_content(spark: SparkSession)
     assert _xxh64(b"", 0) == 0xEF46DB3751D8E999  # check values of the xxHash specification's reference program
     assert _xxh64(b"abc", 0) == 0x44BC2CF5AD770999
     chosen = _lines(seed=6)[:40]
-    assert _digest(_framed(spark, chosen)) == total(_reference_digest(line) for line in chosen)
+    assert _digest(_framed(spark, chosen)) == sum_digests(_reference_digest(line) for line in chosen)
 
 
 def test_digest_ignores_order_and_spark_partitions(spark: SparkSession) -> None:

@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from onceover.errors import OffsetRangeError
-from onceover.kafka.topic import generation_of
+from onceover.kafka.topic import derive_generation
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.spark.source import SCHEMA, KafkaSource, read_ranges
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def ranges(source: KafkaSource, *bounds: tuple[int, int, int]) -> list[OffsetRange]:
-    generation = generation_of(source.topic_id)
+    generation = derive_generation(source.topic_id)
     return [OffsetRange(KafkaPartition(generation, p), start, end) for p, start, end in bounds]
 
 

@@ -14,7 +14,7 @@ from onceover.context import open_pipeline
 from onceover.detection import holes
 from onceover.explain.finding_text import pluralize
 from onceover.model.offsets import parse_range
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 Range = Annotated[
     str,
@@ -48,6 +48,7 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
         reopened = holes.accept_loss(context, lost, windows, who(), why)
     say(
         f"{pluralize(len(lost), 'offset')} of {lost.source} accepted as lost; "
-        f"{pluralize(len(reopened), 'window')} from {written(windows.start)} to "
-        f"{written(windows.end)} will be judged again and say so in their certificates"
+        f"{pluralize(len(reopened), 'window')} from "
+        f"{format_moment(windows.start)} to {format_moment(windows.end)} will be judged again and say so in their "
+        "certificates"
     )

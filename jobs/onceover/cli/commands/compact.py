@@ -12,13 +12,13 @@ from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import as_json, draw_table, print_progress, say
 from onceover.cli.ranges import range_if_any
 from onceover.cli.spark_entry import entry, read_result
-from onceover.config.duration import DURATION_RULE, milliseconds
+from onceover.config.duration import DURATION_RULE, parse_duration
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.explain.finding_text import pluralize
 from onceover.ledger import compactions
 from onceover.ledger.compactions import CompactionDue
-from onceover.model.window import WindowRange, written
+from onceover.model.window import WindowRange, format_moment
 
 _MOST_SHOWN = 40
 
@@ -66,7 +66,7 @@ def compact(
         asked = range_if_any(
             context, start, end, "--from and --to belong together; leave both out for every certified window"
         )
-        longer = milliseconds(older_than)
+        longer = parse_duration(older_than)
         if longer is None:
             raise UsageError(f"--older-than: {older_than[:40]!r} is no duration; {DURATION_RULE}")
         why = given(reason, "a compaction")
@@ -91,7 +91,7 @@ def _due(context: PipelineContext, longer: int, asked: WindowRange | None) -> li
 def _carried_out(pipeline: str, longer: int, asked: WindowRange | None, why: str) -> list[Mapping[str, Any]]:
     """What `jobs/compact.py` says became of each window."""
     print_progress("starting Spark")
-    within = ("--from", written(asked.start), "--to", written(asked.end)) if asked else ()
+    within = ("--from", format_moment(asked.start), "--to", format_moment(asked.end)) if asked else ()
     command = entry("compact.py", "--pipeline", pipeline, "--older-than-ms", str(longer), *within,
                     f"--who={who()}", f"--why={why}")  # fmt: skip
     found: list[Mapping[str, Any]] = read_result(command)
@@ -99,7 +99,7 @@ def _carried_out(pipeline: str, longer: int, asked: WindowRange | None, why: str
 
 
 def _as_dict(due: CompactionDue) -> Mapping[str, Any]:
-    return {"window": written(due.window_start), "records": due.digest.records, "text_bytes": due.text_bytes,
+    return {"window": format_moment(due.window_start), "records": due.digest.records, "text_bytes": due.text_bytes,
             "bytes": None, "why": None}  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from onceover.errors import UsageError
 from onceover.ledger import decisions
 from onceover.model.claim import Decision
 from onceover.model.line import parse_id
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 RecordId = Annotated[str, typer.Argument(metavar="ID", help="A record's ID, as `onceover explain` names it.")]
 Keep = Annotated[str, typer.Option("--keep", metavar="HASH", help="Hash of the content that counts.")]
@@ -41,11 +41,11 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
         source, offset = parse_id(record.strip().encode("ascii", "replace"))
         if len(keep) != 32 or set(keep) - set("0123456789abcdef"):
             raise UsageError("--keep takes the 32 hex digits of a content's hash; `onceover explain` shows them")
-        context.registered()
+        context.read_registration()
         decisions.record_decision(
             context.ledger, context.name, chosen.start, Decision(source, offset, keep), who(), why
         )
     say(
         f"of {record} the content {keep} counts. Now repair the window: "
-        f'onceover repair {context.name} --from {chosen} --to {written(chosen.end)} --reason "..."'
+        f'onceover repair {context.name} --from {chosen} --to {format_moment(chosen.end)} --reason "..."'
     )

@@ -15,7 +15,7 @@ from onceover.cli.arguments import AsJson
 from onceover.cli.doctor import Outcome
 from onceover.cli.exit_codes import FAILED, epilog
 from onceover.cli.output import as_json, draw_table, err, say, styled
-from onceover.config.pipelines import right_pipelines
+from onceover.config.pipelines import read_valid
 from onceover.errors import OnceoverError
 from onceover.model.pipeline import Pipeline
 
@@ -101,7 +101,7 @@ def _registered() -> dict[str, Look]:
 
 
 def _pipelines() -> tuple[tuple[Pipeline, ...], list[Outcome]]:
-    good, mistakes = right_pipelines()
+    good, mistakes = read_valid()
     outcomes = [Outcome("pipelines", "wrong", str(mistake)) for mistake in mistakes]
     if not good and not mistakes:
         outcomes = [Outcome("pipelines", "note", "there is none; write a TOML into pipelines/")]

@@ -34,14 +34,14 @@ def holes(pipeline: PipelineName, json: AsJson = False) -> None:
     compacted, control marker: nobody will ever be given a record there; no finding.
     """
     with open_pipeline(pipeline, "holes") as context:
-        context.registered()
+        context.read_registration()
         print_progress("asking Kafka what it still holds of the holes")
         gaps = probe_holes(context)
     if json:
         as_json(
             [
                 {
-                    "range": gap.offsets.written(),
+                    "range": gap.offsets.format(),
                     "generation": gap.offsets.source.generation,
                     "kafka_partition": gap.offsets.source.kafka_partition,
                     "start": gap.offsets.start,
@@ -54,7 +54,7 @@ def holes(pipeline: PipelineName, json: AsJson = False) -> None:
     elif gaps:
         say(
             draw_table(
-                ["range", ">offsets", "reason"], ((g.offsets.written(), len(g.offsets), str(g.reason)) for g in gaps)
+                ["range", ">offsets", "reason"], ((g.offsets.format(), len(g.offsets), str(g.reason)) for g in gaps)
             )
         )
         for reason, what in _NEXT.items():

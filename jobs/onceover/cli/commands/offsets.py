@@ -14,7 +14,7 @@ from onceover.cli.output import as_json, draw_table, say
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.explain.finding_text import pluralize
-from onceover.model.json_text import plain
+from onceover.model.json_text import to_plain
 from onceover.model.offsets import MAX_KAFKA_PARTITION
 from onceover.model.pipeline import OFFSET_STORES
 from onceover.offset_stores.admin import OffsetInspection, copy_offsets, inspect_offsets, set_offsets
@@ -85,7 +85,7 @@ def offsets(
 def _show(context: PipelineContext, json: bool) -> None:
     seen = inspect_offsets(context)
     if json:
-        as_json({"pipeline": context.name, **plain(seen)})
+        as_json({"pipeline": context.name, **to_plain(seen)})
     else:
         _draw(context.name, seen)
     if seen.trouble:

@@ -36,7 +36,8 @@ def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = No
     """
     with open_pipeline(pipeline, "restore") as context:
         chosen, why = window_of(context, window), given(reason, "a restore")
-        done = revisions.restore_revision(context.ledger, context.registered(), chosen.start, revision, who(), why)
+        known = context.read_registration()
+        done = revisions.restore_revision(context.ledger, known, chosen.start, revision, who(), why)
     say(
         f"window {chosen} holds the {pluralize(done.rows, 'row')} of revision {done.source} again, as revision "
         f"{done.revision}: {format_records(done.records)}. It is blocked until somebody repairs it by its range"

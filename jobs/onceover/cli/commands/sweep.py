@@ -13,7 +13,7 @@ from onceover.cli.ranges import range_if_any
 from onceover.context import open_pipeline
 from onceover.detection.sweep import SweepResult, sweep_pipeline
 from onceover.explain.finding_text import pluralize
-from onceover.model.window import written
+from onceover.model.window import format_moment
 
 DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what differs; write nothing.")]
 
@@ -71,7 +71,7 @@ def show(swept: SweepResult, dry_run: bool) -> None:
     differ = pluralize(len(swept.differing), "window") if swept.differing else "none"
     say(f"{pluralize(swept.compared, 'certified window')} compared, {differ} no longer as certified")
     if swept.differing and not dry_run:
-        first = written(swept.differing[0].window_start)
+        first = format_moment(swept.differing[0].window_start)
         say(
             f"{pluralize(swept.reopened, 'window')} will be judged again by the next detection; see "
             f"`onceover explain {swept.pipeline} {first}`"

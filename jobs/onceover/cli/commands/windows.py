@@ -52,7 +52,7 @@ def windows(
         if state is not None and state not in list(WindowState):
             raise UsageError(f"there is no state {state!r}; there are {', '.join(WindowState)}")
         first, last = bounds(context, start, end)
-        context.registered()
+        context.read_registration()
         rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last)
     if json:
         as_json(rows)

@@ -38,7 +38,7 @@ def hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     where = address("webhdfs")
     yield from _namenode_rpc()
     root = pipelines[0].storage.raw_root if pipelines else "/"
-    WindowFiles(where, Layout(root, "doctor")).length(root)
+    WindowFiles(where, Layout(root, "doctor")).read_length(root)
     try:
         state = _bean(where, "FSNamesystemState")
         mode, living = str(state["FSState"]), int(state["NumLiveDataNodes"])

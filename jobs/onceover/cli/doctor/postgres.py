@@ -14,7 +14,7 @@ from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import HEAD, Connection, connect, require_current
 from onceover.ledger.queries import WindowState, find_next_log_expiry, list_windows
 from onceover.model.pipeline import Pipeline
-from onceover.model.window import from_ms, written
+from onceover.model.window import format_moment, from_ms
 
 POSTGRES = 15
 
@@ -70,7 +70,7 @@ def _log(connection: Connection, name: str) -> Iterator[Outcome]:
     first = find_next_log_expiry(connection, name)
     if first is None:
         return
-    left, at = first["log_until"] - first["now"], written(first["window_start"])
+    left, at = first["log_until"] - first["now"], format_moment(first["window_start"])
     judge = f"see `onceover explain {name} {at}`, repair it, and raise the topic's retention.ms if this comes again"
     if left.total_seconds() <= 0:
         what = f"window {at} is not certified and Kafka has dropped records of it: only raw still holds them; {judge}"

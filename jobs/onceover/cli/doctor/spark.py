@@ -14,7 +14,7 @@ _STANDALONE = "spark://"
 
 def spark() -> Iterator[Outcome]:
     """Of a standalone cluster only; nothing where no cluster is named, for jobs then bring a Spark of their own."""
-    master = endpoints.known("spark")
+    master = endpoints.find_address("spark")
     if master is None or master.startswith("local"):
         return
     if not master.startswith(_STANDALONE):

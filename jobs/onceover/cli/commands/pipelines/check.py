@@ -12,7 +12,7 @@ from onceover.cli.arguments import AsJson, pipeline_names
 from onceover.cli.exit_codes import WRONG_TOML, epilog
 from onceover.cli.output import as_json, draw_table, err, safe, say, styled
 from onceover.config.mistakes import Mistake, MistakesError
-from onceover.config.pipelines import find, right_pipelines, toml_of
+from onceover.config.pipelines import find, name_toml, read_valid
 from onceover.errors import ConfigurationError
 from onceover.explain.finding_text import pluralize
 from onceover.model.contract import Columns
@@ -64,7 +64,7 @@ def check(name: Name = None, no_spark: NoSpark = False, json: AsJson = False) ->
 
 def _read(name: str | None) -> tuple[Sequence[Pipeline], list[Mistake]]:
     if name is None:
-        return right_pipelines()
+        return read_valid()
     try:
         return [find(name)], []
     except MistakesError as error:
@@ -78,11 +78,11 @@ def _check_sql(pipelines: Sequence[Pipeline]) -> tuple[dict[str, Columns], list[
     try:
         for pipeline in pipelines:
             try:
-                columns[pipeline.name] = check_contract(spark, pipeline.contract, toml_of(pipeline.name))
+                columns[pipeline.name] = check_contract(spark, pipeline.contract, name_toml(pipeline.name))
             except MistakesError as error:
                 mistakes += error.mistakes
             except ConfigurationError as error:
-                mistakes.append(Mistake(toml_of(pipeline.name), "contract", str(error), "correct it"))
+                mistakes.append(Mistake(name_toml(pipeline.name), "contract", str(error), "correct it"))
     finally:
         with suppress(Exception):  # a JVM that was interrupted has nothing left to stop
             spark.stop()
@@ -94,7 +94,7 @@ def _show(good: Sequence[Pipeline], columns: dict[str, Columns], mistakes: Seque
     rows = [
         (
             pipeline.name,
-            styled("wrong" if toml_of(pipeline.name) in wrong else "fine"),
+            styled("wrong" if name_toml(pipeline.name) in wrong else "fine"),
             pipeline.contract.topic,
             f"{pipeline.contract.window_minutes} min",
             _columns(columns.get(pipeline.name), no_spark),

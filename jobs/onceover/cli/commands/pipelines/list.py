@@ -9,7 +9,7 @@ import typer
 from onceover.cli.arguments import AsJson
 from onceover.cli.exit_codes import epilog
 from onceover.cli.output import as_json, draw_table, safe, say
-from onceover.config.pipelines import right_pipelines
+from onceover.config.pipelines import read_valid
 
 
 def add_to(app: typer.Typer) -> None:
@@ -18,7 +18,7 @@ def add_to(app: typer.Typer) -> None:
 
 def list_(json: AsJson = False) -> None:
     """List the pipelines under pipelines/, those with mistakes too."""
-    good, mistakes = right_pipelines()
+    good, mistakes = read_valid()
     wrong = sorted({mistake.file for mistake in mistakes})
     if json:
         rows: list[dict[str, Any]] = [

@@ -10,7 +10,7 @@ import typer
 from onceover.cli.arguments import AsJson, PipelineName, Reason, given, who
 from onceover.cli.exit_codes import TRY_LATER, WRONG_TOML, epilog
 from onceover.cli.output import as_json, draw_table, err, say
-from onceover.config.pipelines import toml_of
+from onceover.config.pipelines import name_toml
 from onceover.context import open_pipeline
 from onceover.ingest import cutover
 from onceover.ingest.cutover import Check, Migration
@@ -44,7 +44,7 @@ def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = Fal
     """
     with open_pipeline(pipeline, "pipelines migrate") as context:
         why = "a dry run" if dry_run else given(reason, "a migration", ", or --dry-run")
-        done = cutover.migrate_contract(context, _with_spark(toml_of(context.name)), who(), why, write=not dry_run)
+        done = cutover.migrate_contract(context, _with_spark(name_toml(context.name)), who(), why, write=not dry_run)
     if json:
         as_json({**done.as_dict(), "dry_run": dry_run})
     else:

@@ -103,7 +103,7 @@ def quarantine(
 
 def _days(files: QuarantineFiles, day: str | None) -> Mapping[date, int]:
     chosen = _date(day)
-    return {each: size for each, size in files.quarantine_days().items() if chosen in (None, each)}
+    return {each: size for each, size in files.list_quarantine_days().items() if chosen in (None, each)}
 
 
 def _date(day: str | None) -> date | None:
