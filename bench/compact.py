@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from bench.table import Row, alternate, middle, results, runs
 from onceover.audit import store as audit_store
-from onceover.compaction.job import CompactRun, Ended
+from onceover.compaction.job import CompactionResult, CompactRun
 from onceover.config.endpoints import address
 from onceover.context import PipelineContext, open_pipeline
 from onceover.detection import service as detection_service
@@ -79,7 +79,7 @@ def run() -> tuple[list[Row], list[str]]:
         due = compactions.list_compactable(context.ledger, NAME, 0, None, None)
         ended = CompactRun(spark, context, known, "bench", "bench", FaultPoint()).run(due)
         compacted_s = time.monotonic() - started
-        claimed = [audit_store.certified(context.ledger, NAME, one.due.window_start).claimed for one in ended]
+        claimed = [audit_store.read_certificate(context.ledger, NAME, one.due.window_start).claimed for one in ended]
     rows = _compared(spark, known, context.layout, claimed, ended)
     spark.stop()
     return rows, [f"written, read back and noted in {compacted_s:.0f} s, on a Spark that was warm"]
@@ -90,7 +90,7 @@ def _compared(
     known: RegisteredPipeline,
     layout: Layout,
     claimed: Sequence[ClaimedWindow],
-    ended: Sequence[Ended],
+    ended: Sequence[CompactionResult],
 ) -> list[Row]:
     root = address("hdfs").rstrip("/")
     text = {one.due.window_start: root + layout.window_file(one.due.window_start) for one in ended}

@@ -58,7 +58,7 @@ def _year(connection: Connection) -> tuple[list[Row], list[str]]:
         return time.monotonic() - started, seen
 
     _, first = detect()
-    correct = _is_exact(ledger, first) and swept.compared == windows and not swept.found
+    correct = _is_exact(ledger, first) and swept.compared == windows and not swept.differing
     planted = [detect()[0] for _ in range(max(5, runs()))]
     day = [start for n in range(windows - DAY, windows) if (start := large_ledger.start_of(n)) not in ledger.planted]
     with large_ledger.uncertified(connection, ledger, day):

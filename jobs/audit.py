@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
             except (PySparkException, Py4JError) as error:
                 raise TransientError(f"Spark failed, nothing was changed: {one_line(error)}") from error
         require_in_force(context.ledger, known)
-        audit_store.finish(context.ledger, audit.audit_id, result)
+        audit_store.record_result(context.ledger, audit.audit_id, result)
     print(f"audit {audit.audit_id}: {'equal' if result['equal'] else 'not equal'}")
     return 0
 

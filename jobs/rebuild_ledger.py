@@ -24,7 +24,7 @@ from onceover.model.json_text import to_json
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import format_moment
 from onceover.raw.window_files import WindowFiles
-from onceover.recovery.rebuild_ledger import require_nothing_known, write_anew
+from onceover.recovery.rebuild_ledger import require_no_batches, write_ledger
 from onceover.recovery.scan import scan
 from onceover.spark.contract_check import check_contract
 from onceover.spark.failure import one_line
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
         facts, pipeline = _facts(context), context.pipeline
         files = context.files.list_files()
         _refuse_compacted(pipeline.name, context.files)
-        require_nothing_known(context.ledger, pipeline.name)
+        require_no_batches(context.ledger, pipeline.name)
         print(f"{len(files):,} files, {sum(file.length for file in files):,} bytes", file=sys.stderr, flush=True)
         with running(f"onceover rebuild {pipeline.name}") as spark:
             try:
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
                     runs, released = scan(spark, context.address("hdfs"), files, known.contract.window_minutes, logs)
                     whole = logs if pipeline.ingest.first_start == "earliest" else {}
                     topic_ids = {facts.generation: facts.topic_id} if facts else {}
-                    done = write_anew(context.ledger, epoch, known, files, runs, released, topic_ids, whole)
+                    done = write_ledger(context.ledger, epoch, known, files, runs, released, topic_ids, whole)
             except (PySparkException, Py4JError) as error:
                 raise TransientError(f"Spark failed, nothing was written: {one_line(error)}") from error
     print(
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
                 "windows": done.windows,
                 "records": done.records,
                 "holes": done.holes,
-                "beyond_reading": done.beyond_reading,
+                "beyond_reading": done.unreadable,
             }
         )
     )

@@ -14,7 +14,7 @@ from onceover.entrypoint import run
 from onceover.fault_points import FaultPoint
 from onceover.ledger.drivers import as_driver
 from onceover.model.json_text import to_json
-from onceover.quarantine.release_job import Found, ReleaseRun
+from onceover.quarantine.release_job import ReleasePlan, ReleaseRun
 from onceover.spark.session import running
 
 
@@ -34,13 +34,13 @@ def main(arguments: Sequence[str]) -> int:
         with driving as epoch:
             known = context.require_same_contract()
             days = [day for day in context.files.list_quarantine_days() if chosen.day in (None, day)]
-            found, done = Found({}, (), {}), 0
+            found, done = ReleasePlan({}, (), {}), 0
             if days:
                 with (
                     running(f"onceover release {known.name}") as spark,
                     closing(ReleaseRun(spark, context, known)) as release,
                 ):
-                    found = release.look(days, chosen.reason)
+                    found = release.plan(days, chosen.reason)
                     if epoch is not None:
                         fault_point = FaultPoint.from_environment()
                         done = release.carry_out(epoch, found.ids, chosen.who, chosen.why, fault_point)

@@ -16,7 +16,7 @@ from onceover.context import PipelineContext
 from onceover.detection import service as detection_service
 from onceover.detection import sweep
 from onceover.detection.service import Detection, FailedWindow, PlannedRepair
-from onceover.detection.sweep import Swept
+from onceover.detection.sweep import SweepResult
 from onceover.errors import TerminalError
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
@@ -24,7 +24,7 @@ from onceover.model.window import Window, WindowRange
 from onceover.repair import service as repair_service
 from onceover.repair.service import Confirmation
 from onceover.retention import service as retention_service
-from onceover.retention.service import ExpiryDue, LetGo
+from onceover.retention.service import ExpiryDue, ExpiryResult
 
 # Airflow starts its own API inside this process, and its libraries warn each other there.
 pytestmark = [pytest.mark.airflow, pytest.mark.filterwarnings("default")]
@@ -206,10 +206,10 @@ def test_on_call_refuses_a_malformed_request(
 def test_sweep_of_one_pipeline_fails_without_delaying_the_other(
     dag_bag: DagBag, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def sweep_pipeline(context: PipelineContext, *, say: sweep.Say) -> Swept:
+    def sweep_pipeline(context: PipelineContext, *, say: sweep.Say) -> SweepResult:
         if context.name == "events":
             raise TerminalError("its TOML is wrong")
-        return Swept(context.name, 24, (), 0)
+        return SweepResult(context.name, 24, (), 0)
 
     monkeypatch.setattr(sweep, "sweep_pipeline", sweep_pipeline)
 
@@ -224,9 +224,11 @@ def test_retention_of_one_pipeline_fails_without_delaying_others(
 ) -> None:
     went: list[tuple[str, str, str]] = []
 
-    def expire(context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: retention_service.Say) -> LetGo:
+    def expire(
+        context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: retention_service.Say
+    ) -> ExpiryResult:
         went.append((context.name, who, why))
-        return LetGo(0, 0)
+        return ExpiryResult(0, 0)
 
     monkeypatch.setattr(retention_service, "plan_expiry", lambda context: ExpiryDue(context.name, 1, (), 0))
     monkeypatch.setattr(retention_service, "expire", expire)

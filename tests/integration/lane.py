@@ -22,12 +22,12 @@ from tests.integration.program import run
 from onceover.audit import store as audit_store
 from onceover.audit.log_job import audit_log
 from onceover.audit.verify_job import verify_window
-from onceover.compaction.job import CompactRun, Ended
+from onceover.compaction.job import CompactionResult, CompactRun
 from onceover.config.endpoints import address, pipelines_folder
 from onceover.config.pipelines import find
 from onceover.context import PipelineContext, open_ledger, open_pipeline
 from onceover.detection.service import Detection, PlannedRepair, detect, plan_repair
-from onceover.detection.sweep import Swept, sweep_pipeline
+from onceover.detection.sweep import SweepResult, sweep_pipeline
 from onceover.fault_points import FaultPoint
 from onceover.ingest.cutover import Migration, migrate_contract
 from onceover.ingest.driver import Ingest, Progress
@@ -157,13 +157,13 @@ class Lane:
             repair_requests.drop_claims(ledger, self.name, claimed)
             return confirm(context, request_id)
 
-    def compact(self) -> list[Ended]:
+    def compact(self) -> list[CompactionResult]:
         """Do as `jobs/compact.py` does, on this process's session."""
         with self.opened() as context:
             due = compactions.list_compactable(context.ledger, self.name, 0, None, None)
             return CompactRun(self.spark, context, context.read_registration(), "test", "a test", FaultPoint()).run(due)
 
-    def sweep(self) -> Swept:
+    def sweep(self) -> SweepResult:
         """Do as `onceover sweep` does."""
         with self.opened() as context:
             return sweep_pipeline(context)

@@ -78,7 +78,7 @@ def test_audit_leaves_out_and_reports_expired_offsets(lanes: Lanes) -> None:
     assert found["12:05Z"]["equal"]
     assert lane.verified(NOON)["equal"], "raw and the certificate need no log"
     with lane.ledger() as ledger, pytest.raises(TerminalError, match="no certificate"):
-        audit_store.certified(ledger, lane.name, from_ms(NOON_MS + 600_000))
+        audit_store.read_certificate(ledger, lane.name, from_ms(NOON_MS + 600_000))
 
 
 def test_audit_restores_replaced_rows_as_a_revision_until_repair(lanes: Lanes) -> None:

@@ -76,7 +76,7 @@ def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> Non
     assert done.returncode == 1, done.stderr
     output = json.loads(done.stdout)
     assert (output["compacted"], output["failed"]) == (1, 1)
-    assert "raw is not what its certificate says: landing" in output["windows"][0]["why"]
+    assert "raw differs from its certificate: landing" in output["windows"][0]["why"]
     assert {name.split(".")[0] for name in parquet(lane)} == {"2026-03-01/1205"}
     assert [one.due.window_start for one in lane.compact()] == [NOON], "nothing was noted of it"
 

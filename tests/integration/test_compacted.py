@@ -65,7 +65,7 @@ def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> 
     assert [certificate(lane, start) for start in (NOON, FIVE_PAST)] == was
     assert lane.compact() == []
     assert expire_text(lane) == 0
-    assert "text of before was let go for it" in lane.text(0)
+    assert "the text before it has expired" in lane.text(0)
 
 
 @pytest.mark.rare
@@ -163,7 +163,7 @@ def test_sweep_finds_missing_parquet_and_repair_waits_for_it(lane: Lane) -> None
     with lane.hdfs().read(path) as reader:
         content = reader.read()
     lane.hdfs().delete(path)
-    (differing,) = lane.sweep().found
+    (differing,) = lane.sweep().differing
     assert (differing.window_start, [f.kind for f in differing.findings]) == (NOON, [Kind.MISSING_FILE])
     detection = lane.detect()
     assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:00Z"]
@@ -173,7 +173,7 @@ def test_sweep_finds_missing_parquet_and_repair_waits_for_it(lane: Lane) -> None
     again = lane.detect()
     assert (again.certified, again.failed) == (1, ())
     assert states(lane) == ["certified", "certified"]
-    assert lane.sweep().found == ()
+    assert lane.sweep().differing == ()
 
 
 def gone(lane: Lane, path: str) -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.stack
 
 def overdue(lane: Lane) -> list[tuple[str, str]]:
     with lane.opened() as context:
-        return [(format_moment(one.window_start), one.state) for one in deadlines.overdue(context)]
+        return [(format_moment(one.window_start), one.state) for one in deadlines.list_overdue(context)]
 
 
 def landed_hours_ago(lane: Lane, hours: int) -> None:

@@ -241,9 +241,9 @@ def content_hash(lane: Lane, amount: int) -> str:
 
 
 def text_of(finding: dict[str, Any]) -> str:
-    from onceover.explain.finding_text import tell
+    from onceover.explain.finding_text import describe_finding
 
-    return tell(finding["kind"], finding["evidence"]).what
+    return describe_finding(finding["kind"], finding["evidence"]).what
 
 
 def certificates(lane: Lane) -> list[Any]:

@@ -116,7 +116,7 @@ def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> Non
     ]  # fmt: skip
     text = lane.text(10)
     assert "certified but for a loss that was accepted" in text
-    assert f"{lost}, 7 offsets that Kafka holds no more" in text
+    assert f"{lost}, 7 offsets that Kafka no longer holds" in text
     assert "certified: each record is counted exactly once" in lane.text(0)
 
 

@@ -16,7 +16,7 @@ from tests.integration.cutover import change, cut, expected, migrated
 from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import left_by_the_dead, replayed
 
-from onceover.detection.evidence import certify_from_ledger, snapshot
+from onceover.detection.evidence import certify_from_ledger, read_evidence
 from onceover.errors import BusyError, ContractChangedError, UsageError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.cutover import cut_over
@@ -88,7 +88,7 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
     lane.ingest()
     wrong, request_id = lane.aggregates(), lane.detect().request_id or 0
     with lane.ledger() as ledger:
-        seen = snapshot(ledger, lane.name, None, None, True)
+        seen = read_evidence(ledger, lane.name, None, None, True)
         assert certify_from_ledger(ledger, knew, [(seen.evidence[0], ())], seen.accounted, "me", "a look") == []
     again = pytest.raises(ContractChangedError, match="version 2 of its contract meanwhile")
     with again:

@@ -1,4 +1,4 @@
-"""Records released from quarantine on the real stack: landed once, counted once, proved after any failure."""
+"""Records released from quarantine on the real stack: landed once, pluralize once, proved after any failure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from onceover.ledger.drivers import as_driver
 from onceover.model.line import encode, frame
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import from_ms
-from onceover.quarantine.release_job import CONFLICT, EXPIRED, UNACCOUNTED, Found, ReleaseRun
+from onceover.quarantine.release_job import CONFLICT, EXPIRED, UNACCOUNTED, ReleasePlan, ReleaseRun
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -57,9 +57,9 @@ def take_the_nameless(lane: Lane, name: str = "none") -> None:
     lane.migrate()
 
 
-def looked(lane: Lane, reason: str | None = None) -> Found:
+def looked(lane: Lane, reason: str | None = None) -> ReleasePlan:
     with release_run(lane) as (_, run):
-        return run.look(lane.files().list_quarantine_days(), reason)
+        return run.plan(lane.files().list_quarantine_days(), reason)
 
 
 @contextmanager
@@ -74,10 +74,10 @@ def release_run(lane: Lane, most: int = 100) -> Iterator[tuple[Connection, Relea
         yield context.ledger, run
 
 
-def released(lane: Lane, most: int = 100, reason: str | None = None) -> Found:
+def released(lane: Lane, most: int = 100, reason: str | None = None) -> ReleasePlan:
     """Do as `jobs/release.py` does, on this process's session."""
     with release_run(lane, most) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
-        found = run.look(lane.files().list_quarantine_days(), reason)
+        found = run.plan(lane.files().list_quarantine_days(), reason)
         run.carry_out(epoch, found.ids, "me", "a test", FaultPoint())
     return found
 
@@ -151,7 +151,7 @@ def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     assert lane.aggregates() == expected(lane)
     for window, one in planned.items():
         if one.distinct is not None:
-            assert one.distinct == counted(lane, window), window
+            assert one.distinct == pluralize(lane, window), window
     proved_again(lane, 0, 15)
 
     take_the_nameless(lane)  # nothing has changed
@@ -167,7 +167,7 @@ def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     proved_again(lane, 0, 15, 25)
 
 
-def counted(lane: Lane, window: str) -> int:
+def pluralize(lane: Lane, window: str) -> int:
     found = lane.explained((datetime.fromisoformat(window).timestamp() * 1000 - NOON_MS) / MINUTE_MS)
     return int(found["ledger"]["window"]["records"])
 
@@ -210,7 +210,7 @@ def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) ->
             released(lane)
         assert sum(looked(lane).windows.values()) == 2, "to look is free"
     with release_run(lane) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
-        ids = run.look(lane.files().list_quarantine_days(), None).ids
+        ids = run.plan(lane.files().list_quarantine_days(), None).ids
         assert [(r.start, r.end) for r in ids] == [(1, 3)]
         run.carry_out(epoch, [OffsetRange(ids[0].source, 2, 3)], "me", "a test", FaultPoint())
         with pytest.raises(FencedError, match="has released some of these"):

@@ -92,7 +92,7 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
         ).fetchall()
         assert {(row["why"], row["state"]) for row in kept} == {("room", "deleted")}
         with pytest.raises(TerminalError, match="has expired"):
-            audit_store.certified(ledger, lane.name, NOON)
+            audit_store.read_certificate(ledger, lane.name, NOON)
         with pytest.raises(UsageError, match="has expired"):
             revisions.restore_revision(ledger, lane.known(), NOON, None, "me", "why")
     with pytest.raises(UsageError, match="cannot be repaired"):

@@ -8,7 +8,7 @@ from tests.protocol.facts import GENERATION, as_span, digest, source, window_sta
 from tests.protocol.replay import Replay, counted
 from tests.protocol.state import State
 
-from onceover.detection.evidence import snapshot
+from onceover.detection.evidence import read_evidence
 from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger import refills
 from onceover.ledger.digest_columns import read_digest
@@ -79,7 +79,7 @@ def _aggregates(replay: Replay, state: State) -> None:
 def _findings(replay: Replay, state: State) -> None:
     replay.register(state)
     replay.watermark(state)
-    seen = snapshot(replay.connection, replay.name, None, None, True)
+    seen = read_evidence(replay.connection, replay.name, None, None, True)
     found = {
         evidence.window_start: {finding.kind for finding in judge_window(evidence, len(state.raw[w]))}
         for evidence in seen.evidence

@@ -17,7 +17,7 @@ from tests.protocol.ingest_moves import delivered
 from tests.protocol.state import Action, Counts, Event, Scenario, State
 from tests.protocol.state import Landing as ModelLanding
 
-from onceover.detection.evidence import certify_from_ledger, snapshot
+from onceover.detection.evidence import certify_from_ledger, read_evidence
 from onceover.errors import FencedError
 from onceover.fault_points import RepairStep, Step
 from onceover.ledger import batches, catalog, drivers, frontiers, refills, repair_requests
@@ -221,7 +221,7 @@ class Replay:
         tries[driver.step]()
 
     def _judged(self, action: Action, state: State) -> None:
-        seen = snapshot(self.connection, self.name, window_start(action.at), window_start(action.at + 1), False)
+        seen = read_evidence(self.connection, self.name, window_start(action.at), window_start(action.at + 1), False)
         (evidence,) = seen.evidence
         assert is_right(judge_window(evidence, len(state.raw[action.at])))
         if action.did is Event.LOOKED:

@@ -1,1 +1,1 @@
-"""Proves certified windows again: from raw, from the rows that readers query, and from Kafka's log."""
+"""Audit: proves certified windows again, from raw, the rows that readers query, and Kafka's log."""

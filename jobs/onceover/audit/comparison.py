@@ -1,7 +1,7 @@
-"""Kafka's log, raw and the aggregates held against each other as sets, window by window.
+"""Comparison of Kafka's log and raw as sets of records, window by window.
 
-Each side is read by itself: the log through the reader and the contract, raw through its lines, the aggregates from
-the database. One join by ID tells which records differ.
+Each side is read by itself: the log through the reader and the contract, raw through its lines. One join by ID finds
+the records that differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
-from onceover.audit.result import Apart, Side, WindowAudit
+from onceover.audit.result import Difference, Side, WindowAudit
 from onceover.model.claim import Release
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, HALVES, Digest
@@ -36,23 +36,23 @@ _RAW = "kafka_partition INT, offset BIGINT, r_window BIGINT, lines BIGINT, conte
 )
 
 
-def from_log(
+def read_log(
     spark: SparkSession,
     source: KafkaSource,
     ranges: Sequence[OffsetRange],
     contracts: Contracts,
     releases: Sequence[Release] = (),
 ) -> DataFrame:
-    """What Kafka delivers of the ranges, as the contract of each ID sees it: ID, `window_ms` (null: quarantine), the
-    digest's halves, and what the newest contract counts. Where IDs were released, the log is read twice."""
+    """Read the ranges from Kafka, each ID by its own contract: ID, `window_ms` (null: quarantine), the digest's halves,
+    and the newest contract's keys and measures. Reads the log twice if IDs were released."""
     length, generation = contracts.newest.window_minutes * 60_000, ranges[0].source.generation
-    taken = looked_up(((r, one.version) for one in releases for r in one.ranges), "released_version")
+    released_by = looked_up(((r, rel.version) for rel in releases for r in rel.ranges), "released_version")
 
     def under(version: int, pieces: Sequence[OffsetRange], released: int | None) -> DataFrame:
         records = read_ranges(spark, source, pieces)
         if releases:
             same = F.col("released_version").eqNullSafe(F.lit(released))
-            records = records.withColumn("generation", F.lit(generation)).transform(taken).where(same)
+            records = records.withColumn("generation", F.lit(generation)).transform(released_by).where(same)
         framed = (
             records.transform(interpret(contracts.versions[version - 1]))
             .transform(with_measures_of(contracts.newest))
@@ -60,14 +60,14 @@ def from_log(
             .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
         )
         inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
-        return framed.select(*_ID, "event_ms", "window_ms", *_halves(), *inputs)
+        return framed.select(*_ID, "event_ms", "window_ms", *_digest_halves(), *inputs)
 
-    found = [under(version, pieces, None) for version, pieces in contracts.cutovers.cut_by_version(ranges).items()]
-    found += [under(version, ranges, version) for version in sorted({one.version for one in releases})]
-    return reduce(DataFrame.unionByName, found)
+    parts = [under(version, pieces, None) for version, pieces in contracts.cutovers.cut_by_version(ranges).items()]
+    parts += [under(version, ranges, version) for version in sorted({release.version for release in releases})]
+    return reduce(DataFrame.unionByName, parts)
 
 
-def from_raw(
+def read_raw(
     spark: SparkSession,
     places: Sequence[tuple[int, str]],
     compacted: Mapping[int, str],
@@ -75,29 +75,31 @@ def from_raw(
     window_minutes: int,
     releases: Sequence[Release] = (),
 ) -> DataFrame:
-    """One row for each ID that the files hold within the ranges, damaged and misplaced lines left out: its window (the
-    least if several), how many lines, how many different contents, and the least halves. What was released is looked
-    for in windows only.
+    """Return one row for each ID of the ranges that the files hold, damaged and misplaced lines left out: its window
+    (the least if several), the numbers of lines and of different contents, and the least halves. Released IDs are read
+    from windows only.
 
-    `places` are windows, or QUARANTINE, with the paths of their files, `compacted` those with the paths of their
+    `places` are windows (or QUARANTINE) with the paths of their files, `compacted` windows with the paths of their
     Parquet files; a window may have both.
     """
     length = F.lit(window_minutes * 60_000)
     of_line = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE))
     needed = ("window_ms", "generation", *_ID, "event_ms", "id", "content")
-    found = [text_files.read_text(spark, places).where("intact").select(*needed)] if places else []
+    parts = [text_files.read_text(spark, places).where("intact").select(*needed)] if places else []
     if compacted:
-        found.append(parquet.read_parquet(spark, compacted).select(*needed))
-    if not found:
+        parts.append(parquet.read_parquet(spark, compacted).select(*needed))
+    if not parts:
         return spark.createDataFrame([], _RAW)
-    read = reduce(DataFrame.unionByName, found).withColumnRenamed("window_ms", "r_window")
+    read = reduce(DataFrame.unionByName, parts).withColumnRenamed("window_ms", "r_window")
     if releases:
-        gone = F.col("is_released").isNotNull() & (F.col("r_window") == QUARANTINE)
-        read = read.transform(looked_up(((r, 1) for one in releases for r in one.ranges), "is_released")).where(~gone)
+        leftover = F.col("is_released").isNotNull() & (F.col("r_window") == QUARANTINE)
+        read = read.transform(looked_up(((r, 1) for rel in releases for r in rel.ranges), "is_released")).where(
+            ~leftover
+        )
     return (
         read.transform(looked_up(((r, 1) for r in ranges), "is_wanted"))
         .where(F.col("is_wanted").isNotNull() & (of_line == F.col("r_window")))
-        .select(*_ID, "r_window", *_halves())
+        .select(*_ID, "r_window", *_digest_halves())
         .groupBy(*_ID)
         .agg(
             F.min("r_window").alias("r_window"),
@@ -110,9 +112,9 @@ def from_raw(
 
 @dataclass(slots=True)
 class Comparison:
-    """The log joined with raw by ID, kept until `close`: `log` is what `from_log` gives, `raw` what `from_raw` gives.
+    """The log joined with raw by ID, kept until `close`: `log` is from `read_log`, `raw` from `read_raw`.
 
-    Of the log only windows in `[low, high)` are wanted, in ms; without bounds all of them, and quarantine.
+    Of the log, compares only windows in `[low, high)`, in ms; without bounds all windows, and quarantine.
     """
 
     log: DataFrame
@@ -125,18 +127,18 @@ class Comparison:
     def __post_init__(self) -> None:
         k = self.log.select(*_ID, F.coalesce("window_ms", F.lit(QUARANTINE)).alias("k_window"),
                             *(F.col(h).alias(f"k_{h}") for h in HALVES))  # fmt: skip
-        asked = F.lit(True) if self.low is None else F.col("k_window").between(self.low, F.lit(self.high) - 1)
+        in_range = F.lit(True) if self.low is None else F.col("k_window").between(self.low, F.lit(self.high) - 1)
         same = [F.col(f"k_{h}") == F.col(f"r_{h}") for h in HALVES]
         self._joined = (
             k.join(self.raw, [*_ID], "full_outer")
-            .where(F.col("r_window").isNotNull() | asked)
+            .where(F.col("r_window").isNotNull() | in_range)
             .withColumn(
                 "apart",
-                F.when(F.col("r_window").isNull(), Apart.NOT_IN_RAW)
-                .when(F.col("k_window").isNull(), Apart.NOT_IN_LOG)
-                .when(F.col("contents") > 1, Apart.SEVERAL)
-                .when(~(same[0] & same[1] & same[2] & same[3]), Apart.OTHER_CONTENT)
-                .when(F.col("k_window") != F.col("r_window"), Apart.OTHER_WINDOW),
+                F.when(F.col("r_window").isNull(), Difference.NOT_IN_RAW)
+                .when(F.col("k_window").isNull(), Difference.NOT_IN_LOG)
+                .when(F.col("contents") > 1, Difference.SEVERAL)
+                .when(~(same[0] & same[1] & same[2] & same[3]), Difference.OTHER_CONTENT)
+                .when(F.col("k_window") != F.col("r_window"), Difference.OTHER_WINDOW),
             )
             .persist(StorageLevel.MEMORY_AND_DISK)
         )
@@ -145,16 +147,16 @@ class Comparison:
         self._joined.unpersist()
 
     def windows(self) -> dict[datetime | None, WindowAudit]:
-        """Every window that either side knows; None is quarantine."""
-        found: dict[datetime | None, WindowAudit] = {}
+        """Return every window that either side holds; None is quarantine."""
+        audits: dict[datetime | None, WindowAudit] = {}
         log, raw = self._side("k"), self._side("r")
         for key in sorted({*log, *raw}):
             log_side, raw_side = log.get(key, Side(EMPTY, 0)), raw.get(key, Side(EMPTY, 0))
-            found[_start(key)] = WindowAudit(_start(key), log_side, raw_side)
+            audits[_parse_window(key)] = WindowAudit(_parse_window(key), log_side, raw_side)
         for row in self._apart():
             ids = tuple(self._id(at) for at in row.ids)
-            found[_start(row.window_ms)].apart[Apart(row.apart)] = (row.n, ids)
-        return found
+            audits[_parse_window(row.window_ms)].differences[Difference(row.apart)] = (row.n, ids)
+        return audits
 
     def _side(self, side: str) -> dict[int, Side]:
         rows = (
@@ -174,7 +176,7 @@ class Comparison:
         }  # fmt: skip
 
     def _apart(self) -> list[Row]:
-        """Per window and kind, how many IDs differ, and the first of them."""
+        """Return by window and kind the number of IDs that differ, and the first of them."""
         places = F.array_distinct(F.array_compact(F.array("k_window", "r_window")))
         each = self._joined.where("apart IS NOT NULL").select("apart", *_ID, F.explode(places).alias("window_ms"))
         by_kind = Window.partitionBy("window_ms", "apart")
@@ -184,16 +186,16 @@ class Comparison:
             .where(F.col("place") <= MOST_IDS)
             .groupBy("window_ms", "apart")
             .agg(F.max("n").alias("n"), F.sort_array(F.collect_list(F.struct(*_ID))).alias("ids"))
-            .collect()  # at most that many IDs a window and kind
+            .collect()  # at most MOST_IDS IDs a window and kind
         )
 
     def _id(self, at: Row) -> str:
         return encode_id(KafkaPartition(self.generation, at.kafka_partition), at.offset).decode()
 
 
-def _halves() -> list[Column]:
+def _digest_halves() -> list[Column]:
     return list(lines.digest_halves(F.col("id"), F.col("content")))
 
 
-def _start(window_ms: int) -> datetime | None:
+def _parse_window(window_ms: int) -> datetime | None:
     return None if window_ms == QUARANTINE else from_ms(window_ms)

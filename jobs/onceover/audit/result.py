@@ -1,4 +1,4 @@
-"""An audit against the log, as values: three sides of a window, what differs, and the sentence that follows."""
+"""Results of an audit of the log: the three sides of a window, and their differences."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from onceover.model.digest import Digest
 
 
-class Apart(StrEnum):
-    """How one ID can differ between Kafka's log and raw."""
+class Difference(StrEnum):
+    """A way in which an ID differs between Kafka's log and raw."""
 
     NOT_IN_RAW = "in Kafka, not in raw"
     NOT_IN_LOG = "in raw, not in Kafka"
@@ -23,7 +23,7 @@ class Apart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The distinct records that one side holds of a window, and in how many lines."""
+    """The distinct records of a window on one side, and the number of their lines."""
 
     digest: Digest
     lines: int
@@ -31,9 +31,10 @@ class Side:
 
 @dataclass(slots=True)
 class WindowAudit:
-    """One window, None for quarantine. `counted` is what its aggregates count, `rows` how many of their rows differ
-    from what Kafka's records make, with the first ones. Both are None where `not_compared` says why: the log no longer
-    holds all of the window, it is open, or it changed during the audit; `counted` also where nobody knows it."""
+    """A window, or quarantine if `start` is None. `counted` are the records its aggregates count, `rows` the number of
+    their rows that differ from Kafka's records, and the first of them. Both are None if `not_compared` says why:
+    the log no longer holds all of the window, it is open, or it changed during the audit. `counted` is also None if
+    unknown."""
 
     start: datetime | None
     log: Side
@@ -41,12 +42,12 @@ class WindowAudit:
     counted: Digest | None = None
     rows: tuple[int, list[str]] | None = None
     not_compared: str | None = None
-    apart: dict[Apart, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
+    differences: dict[Difference, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
 
     @property
     def is_equal(self) -> bool:
-        """Whether all sides that could be compared hold the same set."""
-        if any(kind is not Apart.COMPACTED for kind in self.apart):
+        """Whether all sides that were compared hold the same set."""
+        if any(kind is not Difference.COMPACTED for kind in self.differences):
             return False
         return self.not_compared is not None or (
             self.counted in (None, self.log.digest) and (self.rows is None or not self.rows[0])
@@ -64,5 +65,5 @@ class WindowAudit:
             "rows_differing": None if self.rows is None else self.rows[0],
             "rows": [] if self.rows is None else self.rows[1],
             "not_compared": self.not_compared,
-            "ids": {str(kind): {"count": n, "first": list(ids)} for kind, (n, ids) in self.apart.items()},
+            "ids": {str(kind): {"count": n, "first": list(ids)} for kind, (n, ids) in self.differences.items()},
         }

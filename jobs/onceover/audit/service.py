@@ -1,4 +1,4 @@
-"""What Airflow and the command line ask for when something is to be proved again."""
+"""Audits for Airflow and the command line: request one, and read its result."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from onceover.errors import TransientError
 def request_audit(
     context: PipelineContext, kind: str, *, start: datetime | None = None, end: datetime | None = None, who: str
 ) -> int | None:
-    """Write an audit down, for `jobs/audit.py` to carry out; its id. None for a pipeline that has not run yet, where a
-    schedule asks for all of its windows. A window without a certificate is refused here, before Spark starts."""
+    """Record an audit for `jobs/audit.py` to carry out and return its id; None for an audit of the whole log of a
+    pipeline that has not run yet. Raises TerminalError for a window without a certificate, before Spark starts."""
     if kind == "log" and start is None and not context.is_registered():
         return None
-    known = context.require_same_contract()
+    registered = context.require_same_contract()
     if kind == "window" and start is not None:
-        audit_store.certified(context.ledger, known.name, start)
-    return audit_store.record_request(context.ledger, known.name, kind, start, end, who)
+        audit_store.read_certificate(context.ledger, registered.name, start)
+    return audit_store.record_request(context.ledger, registered.name, kind, start, end, who)
 
 
-def result(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:
-    """What came out of it; TransientError if nothing has yet."""
-    _, found = audit_store.read_audit(context.ledger, context.name, audit_id)
-    if found is None:
+def require_result(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:
+    """Return the result of an audit. Raises TransientError if it has none yet."""
+    _, result = audit_store.read_audit(context.ledger, context.name, audit_id)
+    if result is None:
         raise TransientError(f"audit {audit_id} of {context.name} ended without a result; run it again")
-    return found
+    return result

@@ -1,4 +1,4 @@
-"""Audits: what was asked to be checked again, by whom, what came out, and what the ledger says of it."""
+"""The ledger's part of audits: requests, results, and the facts to audit by."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from onceover.model.raw_file import CompactedFile
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """One audit that was asked for. Of kind `window` it is about one window's certificate, of kind `log` about a range
-    of windows, or about all of them, against Kafka's log."""
+    """A requested audit. Kind `window` verifies one window's certificate, kind `log` compares a range of windows, or
+    all windows, with Kafka's log."""
 
     audit_id: int
     pipeline: str
@@ -36,8 +36,8 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class AuditedWindow:
-    """A window as the ledger has it now: what its aggregates count (None: nobody knows), and whether its certificate
-    stands."""
+    """A window as the ledger has it now: `control` is the digest of its aggregates (None: unknown), `certified` whether
+    its certificate is valid."""
 
     window_start: datetime
     version: int
@@ -48,8 +48,8 @@ class AuditedWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class Certified:
-    """A certificate with what it takes to recompute it."""
+class StoredCertificate:
+    """A certificate, with the facts to recompute it from."""
 
     claimed: ClaimedWindow
     accounted: tuple[OffsetRange, ...]
@@ -63,7 +63,7 @@ class Certified:
 def record_request(
     connection: Connection, pipeline: str, kind: str, start: datetime | None, end: datetime | None, who: str
 ) -> int:
-    """Write down that this is to be audited; returns the audit's id."""
+    """Record a request for an audit; return the audit's id."""
     row = connection.execute(
         "INSERT INTO onceover.audit (pipeline, kind, window_start, window_end, who) VALUES (%s, %s, %s, %s, %s) "
         "RETURNING audit_id",
@@ -73,18 +73,18 @@ def record_request(
 
 
 def read_audit(connection: Connection, pipeline: str, audit_id: int) -> tuple[Audit, Mapping[str, Any] | None]:
-    """The audit, and its result once it has one; UsageError if there is no such audit."""
+    """Return an audit, and its result (None: not finished). Raises UsageError for an unknown audit."""
     row = connection.execute(
         "SELECT kind, window_start, window_end, result FROM onceover.audit WHERE audit_id = %s AND pipeline = %s",
         [audit_id, pipeline],
     ).fetchone()
     if row is None:
-        raise UsageError(f"pipeline {pipeline} has no audit {audit_id}")
+        raise UsageError(f"pipeline {pipeline} has no audit {audit_id}; request one with `onceover audit {pipeline}`")
     return Audit(audit_id, pipeline, row["kind"], row["window_start"], row["window_end"]), row["result"]
 
 
-def finish(connection: Connection, audit_id: int, result: Mapping[str, Any]) -> None:
-    """Keep what came out; an audit that is run again replaces it."""
+def record_result(connection: Connection, audit_id: int, result: Mapping[str, Any]) -> None:
+    """Record the result of an audit; an audit that runs again replaces it."""
     connection.execute(
         "UPDATE onceover.audit SET result = %s, finished_at = clock_timestamp() WHERE audit_id = %s",
         [Jsonb(result), audit_id],
@@ -94,7 +94,7 @@ def finish(connection: Connection, audit_id: int, result: Mapping[str, Any]) -> 
 def read_windows(
     connection: Connection, pipeline: str, start: datetime | None, end: datetime | None
 ) -> dict[datetime, AuditedWindow]:
-    """The windows of the range, all of them without one."""
+    """Return the windows from `start` to before `end` (None: unbounded)."""
     rows = connection.execute(
         f"""
         SELECT w.*, coalesce(c.version = w.version, false) AS certified,
@@ -122,11 +122,11 @@ def read_windows(
     }
 
 
-def read_for(
+def read_offset_bounds(
     connection: Connection, pipeline: str, generation: str, start: datetime | None, end: datetime | None
 ) -> dict[int, tuple[int, int]]:
-    """By Kafka partition of that generation, from the first to beyond the last offset that is to be compared: all that
-    was read, or what the batches read that landed in the range of windows."""
+    """Return by Kafka partition of the generation the first offset to compare, and the one after the last: of all that
+    was read, or of the batches that landed in the range of windows."""
     rows = connection.execute(
         """
         SELECT kafka_partition, min(start_offset) AS start_offset, max(end_offset) AS end_offset FROM (
@@ -145,10 +145,10 @@ def read_for(
     return {row["kafka_partition"]: (row["start_offset"], row["end_offset"]) for row in rows}
 
 
-def reaching_back(
+def find_windows_before_log(
     connection: Connection, pipeline: str, generation: str, earliest: Mapping[int, int]
 ) -> frozenset[datetime]:
-    """Windows that hold records of batches which began before the log's start now, or of another generation."""
+    """Return the windows with records of batches that began before the log's start now, or of another generation."""
     rows = connection.execute(
         """
         SELECT DISTINCT l.window_start FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
@@ -172,8 +172,8 @@ def reaching_back(
     return frozenset(row["window_start"] for row in rows)
 
 
-def certified(connection: Connection, pipeline: str, window_start: datetime) -> Certified:
-    """The window's certificate; TerminalError if it has none, or none any more."""
+def read_certificate(connection: Connection, pipeline: str, window_start: datetime) -> StoredCertificate:
+    """Return the window's certificate. Raises TerminalError if it has none, or its raw has expired."""
     row = connection.execute(
         f"""
         SELECT w.window_end, w.expired_at, w.version AS window_version, c.*, w.records AS w_records, w.high1 AS w_high1,
@@ -186,15 +186,15 @@ def certified(connection: Connection, pipeline: str, window_start: datetime) -> 
     ).fetchone()
     if row is None:
         raise TerminalError(
-            f"window {window_start:%Y-%m-%dT%H:%MZ} of {pipeline} has no certificate that could be verified; see what "
-            "is known of it with `onceover explain`"
+            f"window {window_start:%Y-%m-%dT%H:%MZ} of {pipeline} has no certificate that could be verified; see "
+            f"`onceover explain {pipeline} {window_start:%Y-%m-%dT%H:%MZ}`"
         )
     if row["expired_at"]:
         raise TerminalError(
-            f"raw of window {window_start:%Y-%m-%dT%H:%MZ} of {pipeline} has expired by its retention: nothing is left "
-            "to verify its certificate with"
+            f"raw of window {window_start:%Y-%m-%dT%H:%MZ} of {pipeline} has expired by its retention: its certificate "
+            "can no longer be verified"
         )
-    return Certified(
+    return StoredCertificate(
         claimed=ClaimedWindow(
             repair_id=0,
             window_start=window_start,

@@ -1,4 +1,4 @@
-"""A certificate recomputed: from raw, in the way a repair does, and from the rows that readers query."""
+"""The audit of a window: its certificate recomputed from raw, as a repair does, and from the rows readers query."""
 
 from __future__ import annotations
 
@@ -20,52 +20,54 @@ from onceover.spark.failure import in_halves
 from onceover.spark.session import compiled_for
 
 MOST_ROWS = 20
-_Raw = tuple[RebuiltWindow, tuple[int, list[str]]]  # and how many rows differ from it, with the first of them
+_Raw = tuple[RebuiltWindow, tuple[int, list[str]]]  # with the number of rows that differ, and the first of them
 
 
 def verify_window(
-    spark: SparkSession, context: PipelineContext, known: RegisteredPipeline, audit: audit_store.Audit
+    spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, audit: audit_store.Audit
 ) -> dict[str, Any]:
-    """Whether raw and the aggregates still say what the window's certificate says; `differences` say where not.
+    """Compare raw and the aggregates with the window's certificate; `differences` of the result list what differs.
 
-    Raw is judged by the certificate's own landings and offset ranges. Rows that count what was landed since differ from
-    it, and that is said: the certificate does not speak for them. Changes nothing.
+    Judges raw by the certificate's own landings and offset ranges. Rows that count later landings differ too, and are
+    listed: the certificate does not cover them. Changes nothing.
     """
     connection, files, start = context.ledger, context.files, audit.start
     if start is None:
         raise ValueError(f"audit {audit.audit_id} names no window")
-    certified = audit_store.certified(connection, known.name, start)
+    certified = audit_store.read_certificate(connection, registered.name, start)
     compacted, root = certified.claimed.compacted, context.address("hdfs").rstrip("/")
     length = files.read_lengths([start]).get(start, 0)
     path = {start: root + files.layout.window_file(start)} if length else {}
-    there = files.find_parquet_files({start: compacted} if compacted else {})
-    parquet = {start: root + found for start, found in there.items()}
+    parquet_files = files.find_parquet_files({start: compacted} if compacted else {})
+    parquet = {start: root + file for start, file in parquet_files.items()}
     stage = f"audit:{audit.audit_id}"
 
-    def together(claimed: Sequence[ClaimedWindow]) -> _Raw | str:
+    def rebuild_claimed(claimed: Sequence[ClaimedWindow]) -> _Raw | str:
         with (
             compiled_for(spark, length + (compacted.bytes if compacted else 0)),
-            closing(Rebuild(spark, known.contracts, claimed, certified.accounted, path, parquet)) as rebuild,
+            closing(Rebuild(spark, registered.contracts, claimed, certified.accounted, path, parquet)) as rebuild,
         ):
             rebuilt = rebuild.results()[start]
-            rows = rebuild.aggregated()
-            known.table.stage(connection, stage, iter(()) if rows is None else copy_lines(rows, known.columns.names))
-            return rebuilt, known.table.compare(connection, stage, [start], MOST_ROWS).get(start, (0, []))
+            aggregated = rebuild.aggregated()
+            registered.table.stage(
+                connection, stage, iter(()) if aggregated is None else copy_lines(aggregated, registered.columns.names)
+            )
+            return rebuilt, registered.table.compare(connection, stage, [start], MOST_ROWS).get(start, (0, []))
 
-    def unread(_: ClaimedWindow, reason: str) -> _Raw | str:
+    def fail(_: ClaimedWindow, reason: str) -> _Raw | str:
         return reason
 
     try:
-        (raw,) = in_halves([certified.claimed], together, unread)
+        (raw,) = in_halves([certified.claimed], rebuild_claimed, fail)
     finally:
         if not connection.broken:
-            known.table.unstage(connection, stage)
-    return _compared(certified, length, raw)
+            registered.table.unstage(connection, stage)
+    return _build_result(certified, length, raw)
 
 
-def _compared(certified: audit_store.Certified, length: int, raw: _Raw | str) -> dict[str, Any]:
-    """What differs; `raw` may be why it could not be read."""
-    rebuilt, apart = (None, (0, [])) if isinstance(raw, str) else raw
+def _build_result(certified: audit_store.StoredCertificate, length: int, raw: _Raw | str) -> dict[str, Any]:
+    """Return the result; `raw` is the rebuilt window, or why reading it failed."""
+    rebuilt, rows = (None, (0, [])) if isinstance(raw, str) else raw
     differences: list[str] = []
     if length < certified.frozen_length:
         differences.append(f"raw: the window file has {length} bytes, the certificate froze {certified.frozen_length}")
@@ -76,28 +78,28 @@ def _compared(certified: audit_store.Certified, length: int, raw: _Raw | str) ->
         differences += [f"raw: {reason}" for reason in reasons]
         if rebuilt.digest != certified.digest and not differences:
             differences.append(f"raw: {rebuilt.digest}, the certificate says {certified.digest}")
-    # What readers query is judged whether or not the certificate stands: rows that somebody put back are not it.
+    # The aggregates are judged even if the certificate is no longer valid: rows may have been put back by hand.
     if certified.control != certified.digest:
-        counts = "nobody knows what" if certified.control is None else str(certified.control)
+        counts = "an unknown number" if certified.control is None else str(certified.control)
         differences.append(f"aggregates: the control row counts {counts}, not {certified.digest}")
-    if apart[0]:
-        differences.append(f"aggregates: {apart[0]} rows differ from what raw says: {'; '.join(apart[1])}")
+    if rows[0]:
+        differences.append(f"aggregates: {rows[0]} rows differ from what raw says: {'; '.join(rows[1])}")
     return {
         "equal": not differences,
         "differences": differences,
         "stands": certified.stands,
         "basis": certified.basis,
-        "certificate": _side(certified.digest),
+        "certificate": _describe_side(certified.digest),
         "raw": {
-            **_side(rebuilt.digest if rebuilt else None),
+            **_describe_side(rebuilt.digest if rebuilt else None),
             "lines": rebuilt.lines if rebuilt else None,
             "duplicates": rebuilt.duplicates if rebuilt else None,
         },
-        "aggregates": {**_side(certified.control), "rows_differing": apart[0]},
+        "aggregates": {**_describe_side(certified.control), "rows_differing": rows[0]},
     }
 
 
-def _side(digest: Digest | None) -> dict[str, Any]:
+def _describe_side(digest: Digest | None) -> dict[str, Any]:
     if digest is None:
         return {"records": None, "digest": None}
     return {"records": digest.records, "digest": str(digest).partition("records ")[2]}

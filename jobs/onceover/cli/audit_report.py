@@ -12,7 +12,7 @@ from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import draw_table, print_progress, say
 from onceover.cli.spark_entry import entry, run_entry
 from onceover.context import PipelineContext
-from onceover.explain.finding_text import counted
+from onceover.explain.finding_text import pluralize
 
 CODES: Final = {0: "all sides hold the same", FAILED: "they differ", TRY_LATER: "a part does not answer"}
 _MOST_SHOWN = 50
@@ -23,7 +23,7 @@ def carry_out(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:
     print_progress("starting Spark")
     if ended := run_entry(entry("audit.py", "--pipeline", context.name, "--audit", str(audit_id))):
         raise typer.Exit(ended)
-    return audit_service.result(context, audit_id)
+    return audit_service.require_result(context, audit_id)
 
 
 def show(found: Mapping[str, Any]) -> None:
@@ -48,8 +48,8 @@ def show(found: Mapping[str, Any]) -> None:
             say(f"{row['window']} row {difference}")
     silent = found["offsets"] - found["records"]
     say(
-        f"{counted(found['windows'], 'window')}, {found['differing']:,} differ; {counted(found['offsets'], 'offset')} "
-        f"read, {counted(found['records'], 'record')} delivered"
+        f"{pluralize(found['windows'], 'window')}, {found['differing']:,} differ; "
+        f"{pluralize(found['offsets'], 'offset')} read, {pluralize(found['records'], 'record')} delivered"
         + (f", {silent:,} hold none (markers, aborted, compacted, or of other windows)" if silent else "")
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from onceover.audit.comparison import Comparison, from_raw
+from onceover.audit.comparison import Comparison, read_raw
 from onceover.model.contract import Contract, Key, Measure
 from onceover.model.offsets import GENERATION_DIGITS, KafkaPartition, OffsetRange
 from onceover.spark import lines
@@ -81,7 +81,7 @@ def _use(spark: SparkSession, folder: Path) -> None:
     log = framed.select("*", *halves, F.lit(0).alias("window_ms")).persist()
     file = folder / "window"
     file.write_bytes(b"".join(bytes(row.line) for row in log.select("line").collect()))
-    raw = from_raw(spark, [(0, file.as_uri())], {}, [OffsetRange(_SOURCE, 0, 100)], _CONTRACT.window_minutes)
+    raw = read_raw(spark, [(0, file.as_uri())], {}, [OffsetRange(_SOURCE, 0, 100)], _CONTRACT.window_minutes)
     with closing(Comparison(log, raw, _SOURCE.generation)) as compared:
         compared.windows()
     parsed = spark.read.text(file.as_uri(), lineSep="\n").where(lines.not_empty()).transform(lines.parse_lines())

@@ -10,7 +10,7 @@ from rich.filesize import decimal
 from onceover.cli.exit_codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
 from onceover.cli.output import draw_table, say, styled
 from onceover.detection.service import Detection, PlannedRepair
-from onceover.explain.finding_text import counted, tell
+from onceover.explain.finding_text import describe_finding, pluralize
 from onceover.model.finding import Finding
 from onceover.model.gap import Reason
 from onceover.repair.service import Confirmation
@@ -91,7 +91,7 @@ def show_plan(planned: Sequence[PlannedRepair]) -> None:
         )
     )
     lines, size = sum(row.lines for row in planned), sum(row.bytes for row in planned)
-    say(f"a repair would read {counted(len(planned), 'window')}, {counted(lines, 'line')}, {decimal(size)}.")
+    say(f"a repair would read {pluralize(len(planned), 'window')}, {pluralize(lines, 'line')}, {decimal(size)}.")
     if any(row.change is None for row in planned):
         say("Where the change is -, only reading raw tells it.")
     say("Nothing was written.")
@@ -101,7 +101,7 @@ def show_result(result: Result) -> None:
     seen, outcomes = result.detection, result.outcomes
     if not seen.failed:
         say(
-            f"nothing to repair: {counted(seen.judged, 'window')} judged, {seen.certified} certified from the ledger"
+            f"nothing to repair: {pluralize(seen.judged, 'window')} judged, {seen.certified} certified from the ledger"
             if seen.judged
             else "nothing to judge: the windows of this range that are known are certified, or still open"
         )
@@ -121,23 +121,23 @@ def show_result(result: Result) -> None:
             )
         confirmed = len(outcomes) - len(troubled)
         line = (
-            f"{counted(seen.judged, 'window')} judged, {seen.certified} certified from the ledger, "
+            f"{pluralize(seen.judged, 'window')} judged, {seen.certified} certified from the ledger, "
             f"{confirmed} repaired and confirmed"
         )
         if troubled:
             line += f", {len(troubled)} not"
         if result.confirmation is not None:
             line += (
-                f"; {counted(result.confirmation.lines_read, 'line')} read, "
-                f"{counted(result.confirmation.duplicates, 'duplicate')} left out"
+                f"; {pluralize(result.confirmation.lines_read, 'line')} read, "
+                f"{pluralize(result.confirmation.duplicates, 'duplicate')} left out"
             )
         say(line)
     if result.ended:
         say(f"The Spark application ended with {result.ended}, see above. The same command goes on where it stopped.")
     if seen.waiting:
-        say(f"{counted(seen.waiting, 'window')} left to a batch or a repair that holds them; ask again in a minute.")
+        say(f"{pluralize(seen.waiting, 'window')} left to a batch or a repair that holds them; ask again in a minute.")
     for finding in seen.findings:
-        told = tell(finding.kind, finding.evidence)
+        told = describe_finding(finding.kind, finding.evidence)
         look = finding.kind.meaning.look.format(pipeline=seen.pipeline)
         say(f"Of the whole pipeline: {told.what} {told.how} See `{look}`.")
 

@@ -10,23 +10,29 @@ from rich.table import Table
 from rich.text import Text
 
 from onceover.cli.output import STYLES, draw_table, safe, say
-from onceover.explain.finding_text import FindingText, counted, offset_ranges, records, tell
-from onceover.explain.gather import Known
+from onceover.explain.finding_text import (
+    FindingText,
+    describe_finding,
+    format_records,
+    parse_offset_ranges,
+    pluralize,
+)
+from onceover.explain.gather import WindowFacts
 from onceover.explain.view import (
-    at,
     describe_certificate,
     describe_loss,
+    describe_marks,
+    describe_release,
     describe_repair,
-    marks,
-    places,
-    released,
-    verdict,
-    worth_showing,
+    describe_verdict,
+    format_second,
+    list_places,
+    select_landings,
 )
 from onceover.model.window import format_moment
 
 
-def show(known: Known) -> None:
+def show(known: WindowFacts) -> None:
     """Print all of it: state, what is wrong, what raw holds, what was done, what is next."""
     state, end = known.state, format_moment(known.window.end)
     say(
@@ -35,7 +41,7 @@ def show(known: Known) -> None:
         )
     )
     window = known.rows["window"]
-    say(f"{verdict(known)} The aggregates count {records(window['records'])}.")
+    say(f"{describe_verdict(known)} The aggregates count {format_records(window['records'])}.")
     if window["blocked_why"]:
         say(f"Blocked because: {safe(window['blocked_why'])}")
     if known.judged is None and state != "open":
@@ -48,7 +54,7 @@ def show(known: Known) -> None:
     _section("What was done", [Text(safe(describe_repair(row))) for row in known.rows["repairs"]])
     _section("Certificate", [Text(safe(describe_certificate(known)))])
     _title("Where it is")
-    for line in places(known):
+    for line in list_places(known):
         say(f"  {line}", whole=True)
     _title("What to do next")
     for number, step in enumerate(known.steps, 1):
@@ -69,28 +75,32 @@ def _section(title: str, parts: Sequence[RenderableType]) -> None:
         say(Padding(Group(*parts), (0, 0, 0, 2), expand=False))
 
 
-def _findings(known: Known) -> list[RenderableType]:
+def _findings(known: WindowFacts) -> list[RenderableType]:
     if not known.findings:
         return [Text("Nothing." if known.judged is not None else "Nothing that the ledger has written down.")]
     parts: list[RenderableType] = []
     for row in known.findings:
-        told = tell(row["kind"], row["evidence"], known.rows["landings"])
+        told = describe_finding(row["kind"], row["evidence"], known.rows["landings"])
         first = row.get("first_seen_at")
-        parts.append(_finding(row["kind"], told, f" First seen {at(first)}." if first else ""))
+        parts.append(_finding(row["kind"], told, f" First seen {format_second(first)}." if first else ""))
     return parts
 
 
-def _of_pipeline(known: Known) -> list[RenderableType]:
-    return [_finding(finding.kind, tell(finding.kind, finding.evidence)) for finding in known.of_pipeline]
+def _of_pipeline(known: WindowFacts) -> list[RenderableType]:
+    return [_finding(finding.kind, describe_finding(finding.kind, finding.evidence)) for finding in known.of_pipeline]
 
 
-def _ended(known: Known) -> list[RenderableType]:
+def _ended(known: WindowFacts) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for row in known.rows["findings"]:
         if row["resolved_at"] is not None:
-            how = tell(row["kind"], row["evidence"], known.rows["landings"]).how
-            over = f"Over since {at(row['resolved_at'])}: {row['resolution'] or 'no longer there'}."
-            parts.append(Text.assemble((row["kind"], "bold"), safe(f", seen {at(row['first_seen_at'])}. {how} {over}")))
+            how = describe_finding(row["kind"], row["evidence"], known.rows["landings"]).how
+            over = f"Over since {format_second(row['resolved_at'])}: {row['resolution'] or 'no longer there'}."
+            parts.append(
+                Text.assemble(
+                    (row["kind"], "bold"), safe(f", seen {format_second(row['first_seen_at'])}. {how} {over}")
+                )
+            )
     return parts
 
 
@@ -98,12 +108,12 @@ def _finding(kind: str, told: FindingText, since: str = "") -> Text:
     return Text.assemble((kind, "bold red"), f": {safe(told.what)}\n{safe(told.how)}{since}")
 
 
-def _landings(known: Known) -> list[RenderableType]:
+def _landings(known: WindowFacts) -> list[RenderableType]:
     rows = known.rows["landings"]
     if not rows:
         return [Text("No batch has landed anything in it.")]
-    shown = worth_showing(rows, known.findings)
-    text = f"{counted(len(rows), 'landing')}, {counted(sum(row['records'] for row in rows), 'line')} in all."
+    shown = select_landings(rows, known.findings)
+    text = f"{pluralize(len(rows), 'landing')}, {pluralize(sum(row['records'] for row in rows), 'line')} in all."
     if len(shown) < len(rows):
         text += f" Below are {len(shown)}, those that findings name first; --json has all."
     drawn = draw_table(
@@ -115,7 +125,8 @@ def _landings(known: Known) -> list[RenderableType]:
                 f"[{row['byte_start']}, {row['byte_end']})",
                 row["records"],
                 row["landed_at"].replace(second=0, microsecond=0) if row["landed_at"] else None,
-                marks(row) + (released(row) or " ".join(map(str, offset_ranges(row["offset_ranges"])))),
+                describe_marks(row)
+                + (describe_release(row) or " ".join(map(str, parse_offset_ranges(row["offset_ranges"])))),
             )
             for row in shown
         ),

@@ -1,1 +1,1 @@
-"""Compacts certified windows to Parquet beside their text."""
+"""Compaction: certified windows as Parquet beside their text."""

@@ -1,7 +1,7 @@
-"""Windows compacted: what their text holds for their certificates, once, as Parquet beside it, proved before it counts.
+"""Compaction of windows: the certified records of their text, once each, as Parquet beside the text.
 
-Every file is written under another name and read back; only if its digest is the certificate's is it moved to where it
-belongs and noted, in one transaction. The text stays as it is.
+Every file is written under another name and read back; only if its digest is the certificate's is it moved to its place
+and recorded, in one transaction. The text stays unchanged.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from onceover.spark.session import compiled_for
 
 log = logging.getLogger(__name__)
 BYTES_AT_ONCE = 512 << 20
-"""Of text: what one query keeps while it writes. A run that is killed has noted the windows before."""
+"""Text that one query reads. A killed run has recorded the windows of earlier queries."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How it ended for one window: the bytes of its Parquet file, or why there is none."""
+class CompactionResult:
+    """The result for one window: the bytes of its Parquet file, or why it has none."""
 
     due: CompactionDue
     bytes: int | None = None
@@ -55,104 +55,110 @@ class Ended:
 
 
 class CompactRun:
-    """One run, on one Spark session, by the only process that compacts this pipeline."""
+    """A run on one Spark session, by the only process that compacts this pipeline."""
 
     def __init__(
         self,
         spark: SparkSession,
         context: PipelineContext,
-        known: RegisteredPipeline,
+        registered: RegisteredPipeline,
         who: str,
         why: str,
         fault_point: FaultPoint,
     ) -> None:
-        self._spark, self._connection, self._known, self._files = spark, context.ledger, known, context.files
+        self._spark, self._connection, self._registered, self._files = spark, context.ledger, registered, context.files
         self._hdfs, self._who, self._why, self._fault_point = context.address("hdfs").rstrip("/"), who, why, fault_point
 
-    def run(self, due: Sequence[CompactionDue]) -> list[Ended]:
-        """Each of these windows, failing alone."""
-        ended: list[Ended] = []
-        for group in _groups(due):
-            ended += chain.from_iterable(in_halves(group, self._together, _failed))
+    def run(self, due: Sequence[CompactionDue]) -> list[CompactionResult]:
+        """Compact these windows; one that fails does not stop the others."""
+        results: list[CompactionResult] = []
+        for group in _group_by_size(due):
+            results += chain.from_iterable(in_halves(group, self._compact_group, _report_failure))
         self._files.clear_compacting()
-        for one in ended:
-            if one.why:
-                log.error("window %s: %s", format_moment(one.due.window_start), one.why)
-        return ended
+        for result in results:
+            if result.why:
+                log.error("window %s: %s", format_moment(result.due.window_start), result.why)
+        return results
 
-    def _together(self, group: Sequence[CompactionDue]) -> list[Ended]:
-        return list(self._each(group))
+    def _compact_group(self, group: Sequence[CompactionDue]) -> list[CompactionResult]:
+        return list(self._compact(group))
 
-    def _each(self, group: Sequence[CompactionDue]) -> Iterator[Ended]:
-        certified: dict[datetime, audit_store.Certified] = {}
-        for one in group:
+    def _compact(self, group: Sequence[CompactionDue]) -> Iterator[CompactionResult]:
+        certified: dict[datetime, audit_store.StoredCertificate] = {}
+        for due in group:
             try:
-                certified[one.window_start] = audit_store.certified(
-                    self._connection, self._known.name, one.window_start
+                certified[due.window_start] = audit_store.read_certificate(
+                    self._connection, self._registered.name, due.window_start
                 )
-            except TerminalError as error:  # it went, or its certificate did, since it was listed
-                yield Ended(one, why=str(error))
+            except TerminalError as error:  # the window or its certificate expired since it was listed
+                yield CompactionResult(due, why=str(error))
         lengths = self._files.read_lengths(certified)
         paths = {start: self._hdfs + self._files.layout.window_file(start) for start, n in lengths.items() if n}
         claimed = [each.claimed for each in certified.values()]
         with (
             compiled_for(self._spark, sum(lengths.values())),
-            closing(Rebuild(self._spark, self._known.contracts, claimed, (), paths, whole=True)) as rebuild,
+            closing(Rebuild(self._spark, self._registered.contracts, claimed, (), paths, whole=True)) as rebuild,
         ):
             rebuilt = rebuild.results()
             right: list[CompactionDue] = []
-            for one in (one for one in group if one.window_start in certified):
-                why = _difference(one, certified[one.window_start], rebuilt[one.window_start])
+            for due in (due for due in group if due.window_start in certified):
+                why = _find_difference(due, certified[due.window_start], rebuilt[due.window_start])
                 if why is None:
-                    right.append(one)
+                    right.append(due)
                 else:
-                    yield Ended(one, why=why)
+                    yield CompactionResult(due, why=why)
             if not right:
                 return
             folder = self._hdfs + self._files.layout.compacting
-            parquet.write(rebuild.records([one.window_start for one in right]), folder)
+            parquet.write(rebuild.records([due.window_start for due in right]), folder)
             self._fault_point.stop_after(CompactStep.WRITTEN)
-            found = parquet.read_back(self._spark, folder)
-        for one in right:
-            row = found.get(to_ms(one.window_start))
+            rows = parquet.read_back(self._spark, folder)
+        for due in right:
+            row = rows.get(to_ms(due.window_start))
             held = Digest() if row is None else Digest(row.records, row.high1, row.low1, row.high2, row.low2)
-            if row is None or not row.is_one or held != one.digest:
-                yield Ended(one, why=f"what was written reads back as {held}, not as {one.digest}; compact it again")
+            if row is None or not row.is_one or held != due.digest:
+                yield CompactionResult(
+                    due, why=f"the written file reads back as {held}, not as {due.digest}; compact the window again"
+                )
             else:
-                yield self._kept(one, row.path.removeprefix(self._hdfs), row.bytes)
+                yield self._keep(due, row.path.removeprefix(self._hdfs), row.bytes)
 
-    def _kept(self, one: CompactionDue, source: str, length: int) -> Ended:
+    def _keep(self, due: CompactionDue, source: str, length: int) -> CompactionResult:
         def place() -> None:
-            self._files.place(source, one.window_start, one.digest)
+            self._files.place(source, due.window_start, due.digest)
             self._fault_point.stop_after(CompactStep.PLACED)
 
-        if compactions.record_compaction(self._connection, self._known.name, one, length, self._who, self._why, place):
-            return Ended(one, length)
-        return Ended(one, why="it changed meanwhile, or a repair holds it; compact it again")
+        if compactions.record_compaction(
+            self._connection, self._registered.name, due, length, self._who, self._why, place
+        ):
+            return CompactionResult(due, length)
+        return CompactionResult(due, why="it changed meanwhile, or a repair holds it; compact the window again")
 
 
-def _failed(one: CompactionDue, reason: str) -> list[Ended]:
-    return [Ended(one, why=f"Spark failed: {reason}")]
+def _report_failure(due: CompactionDue, reason: str) -> list[CompactionResult]:
+    return [CompactionResult(due, why=f"Spark failed: {reason}")]
 
 
-def _difference(one: CompactionDue, certified: audit_store.Certified, rebuilt: RebuiltWindow) -> str | None:
-    """Why the window's text is not what its certificate says; None where it is."""
+def _find_difference(
+    due: CompactionDue, certified: audit_store.StoredCertificate, rebuilt: RebuiltWindow
+) -> str | None:
+    """Return why the window's text differs from its certificate, None if it does not."""
     reasons = prove(certified.claimed, rebuilt, rebuilt.planned_length).reasons
     if reasons:
         more = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-        return f"raw is not what its certificate says: {reasons[0]}{more}"
-    if rebuilt.digest != one.digest:
-        return f"raw holds {rebuilt.digest}, its certificate says {one.digest}"
+        return f"raw differs from its certificate: {reasons[0]}{more}"
+    if rebuilt.digest != due.digest:
+        return f"raw holds {rebuilt.digest}, its certificate says {due.digest}"
     return None
 
 
-def _groups(due: Sequence[CompactionDue]) -> Iterator[list[CompactionDue]]:
-    """In order, as many at once as their text allows."""
+def _group_by_size(windows: Sequence[CompactionDue]) -> Iterator[list[CompactionDue]]:
+    """Yield the windows in order, in groups of at most BYTES_AT_ONCE of text; a larger window is a group of its own."""
     group: list[CompactionDue] = []
-    for one in due:
-        if group and sum(each.text_bytes for each in group) + one.text_bytes > BYTES_AT_ONCE:
+    for due in windows:
+        if group and sum(each.text_bytes for each in group) + due.text_bytes > BYTES_AT_ONCE:
             yield group
             group = []
-        group.append(one)
+        group.append(due)
     if group:
         yield group

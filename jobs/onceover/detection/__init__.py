@@ -1,1 +1,1 @@
-"""Judges which closed windows are right, from the ledger's numbers and the lengths of files."""
+"""Detection: judges closed windows by the ledger's numbers and the lengths of files."""

@@ -1,4 +1,4 @@
-"""Windows whose certificate stands: what it states beside what the ledger and the aggregates hold now."""
+"""Windows with a valid certificate: its statement, and what the ledger and the aggregates hold now."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from onceover.model.raw_file import CompactedFile
 
 @dataclass(frozen=True, slots=True)
 class CertifiedWindow:
-    """One window at the version it was certified at. `stated` are the rows that readers were promised, None where an
-    early certificate tells nothing about them; `rows` are those that stand there now."""
+    """A window at its certified version. `stated` fingerprints the certified rows (None: an early certificate, which
+    states none), `rows` the rows in the table now."""
 
     window_start: datetime
     window_end: datetime
@@ -39,7 +39,7 @@ class CertifiedWindow:
 
     @property
     def evidence(self) -> Evidence:
-        """The same as detection judges by: nothing has landed since the certificate."""
+        """The evidence that detection would judge: nothing has landed since the certificate."""
         return Evidence(
             window_start=self.window_start,
             window_end=self.window_end,
@@ -60,56 +60,63 @@ class CertifiedWindow:
 
 
 def list_certified(
-    connection: Connection, known: RegisteredPipeline, start: datetime | None, end: datetime | None, most: int
+    connection: Connection, registered: RegisteredPipeline, start: datetime | None, end: datetime | None, most: int
 ) -> list[CertifiedWindow]:
-    """The first windows of a range (without a bound where None), at most that many, in their order and in one snapshot:
-    whatever ingest and repair do to rows shows in the version too."""
+    """Return the first `most` windows from `start` to before `end` (None: unbounded), in order and in one snapshot.
+
+    Ingest and repair change rows and version together, so that an unchanged version means untouched rows.
+    """
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         return _read(
             connection,
-            known,
+            registered,
             f"{_WITHIN} ORDER BY w.window_start LIMIT %(most)s",
             {"start": start, "end": end, "most": most},
         )
 
 
-def standing_of(connection: Connection, known: RegisteredPipeline, starts: Iterable[datetime]) -> list[CertifiedWindow]:
-    """Those of these windows whose certificate still stands, in one snapshot."""
+def read_certified(
+    connection: Connection, registered: RegisteredPipeline, starts: Iterable[datetime]
+) -> list[CertifiedWindow]:
+    """Return those of these windows whose certificate is still valid, in one snapshot."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         return _read(
-            connection, known, "w.window_start = ANY(%(starts)s) ORDER BY w.window_start", {"starts": sorted(starts)}
+            connection,
+            registered,
+            "w.window_start = ANY(%(starts)s) ORDER BY w.window_start",
+            {"starts": sorted(starts)},
         )
 
 
-def versions_standing(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> dict[datetime, int]:
-    """The versions of those of these windows whose certificate stands."""
+def read_certified_versions(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> dict[datetime, int]:
+    """Return the versions of those of these windows whose certificate is still valid."""
     rows = connection.execute(
-        f"SELECT w.window_start, w.version {_STANDING} AND w.window_start = ANY(%(starts)s)",
+        f"SELECT w.window_start, w.version {_CERTIFIED} AND w.window_start = ANY(%(starts)s)",
         {"pipeline": pipeline, "starts": sorted(starts)},
     )
     return {row["window_start"]: row["version"] for row in rows}
 
 
-def how_many(connection: Connection, pipeline: str, start: datetime | None, end: datetime | None) -> int:
-    """How many windows of the range stand."""
+def count_certified(connection: Connection, pipeline: str, start: datetime | None, end: datetime | None) -> int:
+    """Count the windows of the range whose certificate is valid."""
     row = connection.execute(
-        f"SELECT count(*) AS standing {_STANDING} AND {_WITHIN}",
+        f"SELECT count(*) AS windows {_CERTIFIED} AND {_WITHIN}",
         {"pipeline": pipeline, "start": start, "end": end},
     ).fetchone()
-    return int(row["standing"]) if row else 0
+    return int(row["windows"]) if row else 0
 
 
-def have_judged_again(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> None:
-    """Give them a new version: the next detection judges these windows. Their rows are locked by the caller."""
+def raise_versions(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> None:
+    """Give these windows a new version, so that the next detection judges them. The caller holds their row locks."""
     connection.execute(
         'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
         [pipeline, sorted(starts)],
     )
 
 
-_STANDING = """
+_CERTIFIED = """
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
   LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
   WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL"""
@@ -118,21 +125,21 @@ _WITHIN = """(%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
 
 
 def _read(
-    connection: Connection, known: RegisteredPipeline, which: str, values: Mapping[str, object]
+    connection: Connection, registered: RegisteredPipeline, which: str, values: Mapping[str, object]
 ) -> list[CertifiedWindow]:
     rows = connection.execute(
         f"""
         SELECT w.window_start, w.window_end, w.version, w.certificate_id, w.records, w.high1, w.low1, w.high2, w.low2,
           {FROZEN} AS frozen_length, c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2,
           c.low2 AS c_low2, c.aggregate_rows, c.aggregate_hash, c.contract_version, {COMPACTED_COLUMNS}
-        {_STANDING} AND {which}
+        {_CERTIFIED} AND {which}
         """,
-        {"pipeline": known.name, **values},
+        {"pipeline": registered.name, **values},
     ).fetchall()
-    found: dict[datetime, Fingerprint] = {}
-    for version in {row["contract_version"] for row in rows}:  # it speaks of the columns that there were
+    fingerprints: dict[datetime, Fingerprint] = {}
+    for version in {row["contract_version"] for row in rows}:  # a certificate states the columns of its contract
         starts = [row["window_start"] for row in rows if row["contract_version"] == version]
-        found |= known.select_version(version).table.fingerprints(connection, starts)
+        fingerprints |= registered.select_version(version).table.fingerprints(connection, starts)
     return [
         CertifiedWindow(
             window_start=row["window_start"],
@@ -143,7 +150,7 @@ def _read(
             certified=read_digest(row, "c_"),
             control=read_count(row),
             stated=None if row["aggregate_hash"] is None else Fingerprint(row["aggregate_rows"], row["aggregate_hash"]),
-            rows=found[row["window_start"]],
+            rows=fingerprints[row["window_start"]],
             compacted=parse_compacted(row),
         )
         for row in rows

@@ -1,31 +1,30 @@
-"""Deadlines: which windows of a pipeline should have been certified by now, told once."""
+"""Deadlines: a pipeline's windows that should have been certified by now, each reported once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from onceover.context import PipelineContext
-from onceover.detection.overdue import Overdue, tell_overdue
+from onceover.detection.overdue import OverdueWindow, report_overdue
 from onceover.model.window import format_moment
 
 _MOST_NAMED = 5
 
 
-def overdue(context: PipelineContext) -> list[Overdue]:
-    """Windows that have missed the pipeline's deadline since this was asked last; none where it has no deadline, or has
-    not run yet."""
+def list_overdue(context: PipelineContext) -> list[OverdueWindow]:
+    """Return the windows that have missed the pipeline's deadline since the last call; none for a pipeline that has no
+    deadline or has not run yet."""
     deadline_ms = context.pipeline.repair.deadline_ms
     if deadline_ms is None or not context.is_registered():
         return []
-    return tell_overdue(context.ledger, context.name, deadline_ms)
+    return report_overdue(context.ledger, context.name, deadline_ms)
 
 
-def describe_overdue(pipeline_name: str, windows: Sequence[Overdue]) -> str:
-    """One line for whoever is on call: which windows, what is wrong with them, and the command that shows it."""
+def describe_overdue(pipeline_name: str, windows: Sequence[OverdueWindow]) -> str:
+    """Return one line for the person on call: the windows, what is wrong with them, and the command that shows it."""
     named = "; ".join(
-        f"{format_moment(one.window_start)} is {one.state} "
-        f"({one.blocked_why or ', '.join(one.findings) or 'not judged'})"
-        for one in windows[:_MOST_NAMED]
+        f"{format_moment(w.window_start)} is {w.state} ({w.blocked_why or ', '.join(w.findings) or 'not judged'})"
+        for w in windows[:_MOST_NAMED]
     )
     more = f" and {len(windows) - _MOST_NAMED} more" if len(windows) > _MOST_NAMED else ""
     return (

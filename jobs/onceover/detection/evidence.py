@@ -1,4 +1,4 @@
-"""What the ledger says about windows, in one snapshot, and certificates that stand on the ledger alone."""
+"""Evidence of the ledger about windows, in one snapshot, and certificates based on the ledger alone."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from onceover.model.offsets import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One consistent look: evidence of every closed window that is not certified (or of all, where asked for)."""
+class EvidenceSnapshot:
+    """One consistent view: evidence of each closed window that is not certified, or of all closed ones on request."""
 
     evidence: tuple[Evidence, ...]
     accounted: tuple[OffsetRange, ...]
@@ -42,8 +42,8 @@ _CHOSEN = """
     AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
     AND (%(all)s OR c.version IS DISTINCT FROM w.version)"""
 
-# The windows come by name and not by what chose them: nobody could tell the planner how few are left of a year of
-# certified ones, and it would read every landing there is.
+# Selects windows by start, not by the condition of _CHOSEN: the planner cannot know how few of a year's windows are
+# uncertified, and would read every landing.
 _EVIDENCE = f"""
 WITH chosen AS (
   SELECT w.*, c.version AS certificate_version, coalesce(c.landing_set, '{{}}') AS landing_set,
@@ -96,11 +96,11 @@ ORDER BY c.window_start
 """
 
 
-def versions(
+def read_versions(
     connection: Connection, pipeline: str, start: datetime | None, end: datetime | None, every: bool
 ) -> dict[datetime, int]:
-    """Version of each closed window that a snapshot over the same range would judge, in their order; compared with the
-    snapshot's, it tells which windows changed in between."""
+    """Return the version of each closed window that `read_evidence` would read with these arguments, in order: a window
+    whose version differs in the evidence changed in between."""
     rows = connection.execute(
         f"SELECT w.window_start, w.version {_CHOSEN} ORDER BY w.window_start",
         {"pipeline": pipeline, "start": start, "end": end, "all": every},
@@ -108,40 +108,44 @@ def versions(
     return {row["window_start"]: row["version"] for row in rows}
 
 
-def snapshot(
+def read_evidence(
     connection: Connection, pipeline: str, start: datetime | None, end: datetime | None, every: bool
-) -> Snapshot:
-    """Read it all in one repeatable-read transaction; `every` includes windows whose certificate stands."""
+) -> EvidenceSnapshot:
+    """Read the evidence in one repeatable-read transaction; `every` includes windows whose certificate is valid."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        starts = list(versions(connection, pipeline, start, end, every))
+        starts = list(read_versions(connection, pipeline, start, end, every))
         rows = connection.execute(_EVIDENCE, {"pipeline": pipeline, "starts": starts}).fetchall()
-        return Snapshot(
-            evidence=tuple(map(_evidence, rows)),
+        return EvidenceSnapshot(
+            evidence=tuple(map(_build_evidence, rows)),
             accounted=tuple(read_accounted(connection, pipeline)),
             in_flight=list_in_flight(connection, pipeline),
-            findings=(*_unfinished(connection, pipeline), *_of_kafka_partitions(connection, pipeline)),
+            findings=(
+                *_find_unfinished_batches(connection, pipeline),
+                *_find_incomplete_partitions(connection, pipeline),
+            ),
             blocked=frozenset(row["window_start"] for row in rows if row["blocked_at"]),
-            claimed=_claimed(connection, pipeline),
+            claimed=_read_claims(connection, pipeline),
             open_windows=count_open_windows(connection, pipeline),
         )
 
 
 def certify_from_ledger(
     connection: Connection,
-    known: RegisteredPipeline,
+    registered: RegisteredPipeline,
     right: Iterable[tuple[Evidence, Sequence[Finding]]],
     ranges: Sequence[OffsetRange],
     who: str,
     why: str,
 ) -> list[datetime]:
-    """Certify windows on the ledger's word, each only if its version is still the one it was judged at.
+    """Certify windows from the ledger, each only if its version is still the one it was judged at.
 
-    One transaction; returns the windows certified. Those that changed meanwhile are judged again next time, all of them
-    if the pipeline was migrated. What the tables hold of them is stated too, so that a later change by hand shows.
+    One transaction; returns the windows certified. The next detection judges those that changed meanwhile, which is all
+    of them if the pipeline's contract changed. Certificates state the rows in the table too, so that a sweep detects
+    later changes by hand.
     """
     judged = {evidence.window_start: (evidence, findings) for evidence, findings in right}
-    done: list[datetime] = []
+    certified: list[datetime] = []
     with connection.transaction():
         rows = connection.execute(
             """
@@ -149,10 +153,10 @@ def certify_from_ledger(
             WHERE p.name = %s AND p.contract_version = %s AND w.window_start = ANY(%s)
             ORDER BY w.window_start FOR UPDATE OF w
             """,
-            [known.name, known.contract_version, sorted(judged)],
+            [registered.name, registered.contract_version, sorted(judged)],
         ).fetchall()
         same = [row["window_start"] for row in rows if row["version"] == judged[row["window_start"]][0].version]
-        standing = known.table.fingerprints(connection, same)
+        fingerprints = registered.table.fingerprints(connection, same)
         for start in same:
             evidence, findings = judged[start]
             stated = Certificate(
@@ -163,18 +167,18 @@ def certify_from_ledger(
                 accounted=ranges,
                 frozen_length=evidence.expected_length,
                 digest=evidence.expected,
-                aggregates=standing[start],
+                aggregates=fingerprints[start],
                 who=who,
                 why=why,
             )
-            certify(connection, known, stated)
-            record_findings(connection, known.name, evidence.window_start, findings)
-            resolve_findings(connection, known.name, evidence.window_start, "certified from the ledger")
-            done.append(evidence.window_start)
-    return done
+            certify(connection, registered, stated)
+            record_findings(connection, registered.name, evidence.window_start, findings)
+            resolve_findings(connection, registered.name, evidence.window_start, "certified from the ledger")
+            certified.append(evidence.window_start)
+    return certified
 
 
-def _evidence(row: Mapping[str, object]) -> Evidence:
+def _build_evidence(row: Mapping[str, object]) -> Evidence:
     values: dict[str, object] = dict(row)
     has_certificate = bool(values["has_certificate"])
     return Evidence(
@@ -206,7 +210,7 @@ def _moment(value: object) -> datetime:
     return value
 
 
-def _claimed(connection: Connection, pipeline: str) -> dict[datetime, str]:
+def _read_claims(connection: Connection, pipeline: str) -> dict[datetime, str]:
     rows = connection.execute(
         'SELECT window_start, claimed_by FROM onceover."window" '
         "WHERE pipeline = %s AND claimed_until >= clock_timestamp()",
@@ -215,7 +219,7 @@ def _claimed(connection: Connection, pipeline: str) -> dict[datetime, str]:
     return {row["window_start"]: row["claimed_by"] for row in rows}
 
 
-def _unfinished(connection: Connection, pipeline: str) -> list[Finding]:
+def _find_unfinished_batches(connection: Connection, pipeline: str) -> list[Finding]:
     row = connection.execute(
         """
         SELECT coalesce(array_agg(b.batch_id ORDER BY b.batch_id), '{}') AS batches
@@ -228,7 +232,7 @@ def _unfinished(connection: Connection, pipeline: str) -> list[Finding]:
     return [Finding(Kind.UNFINISHED_BATCH, {"batches": batches})] if batches else []
 
 
-def _of_kafka_partitions(connection: Connection, pipeline: str) -> list[Finding]:
+def _find_incomplete_partitions(connection: Connection, pipeline: str) -> list[Finding]:
     rows = connection.execute(
         """
         SELECT generation, kafka_partition, frontier, reach, end_offset, truncated_from FROM onceover.kafka_partition

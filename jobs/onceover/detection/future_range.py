@@ -1,4 +1,4 @@
-"""Ranges of windows that lie ahead of the clock: meant where the ledger knows windows there, mistyped elsewhere."""
+"""Ranges of windows ahead of the clock: valid where the ledger has windows there, typing errors elsewhere."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from onceover.ledger.queries import read_last_end
 from onceover.model.window import WindowRange
 
 
-def reject_future_range(context: PipelineContext, asked: WindowRange) -> WindowRange:
-    """The range, if it ends in the past or the ledger knows windows up to there: records may be dated ahead.
+def reject_future_range(context: PipelineContext, requested: WindowRange) -> WindowRange:
+    """Return the range if it ends in the past, or the ledger has windows up to its end: records may be dated ahead.
 
-    Raises UsageError otherwise, also where the ledger cannot be asked. What the clock has passed needs no ledger.
+    Raises UsageError otherwise, also where the ledger cannot be read. A range in the past needs no ledger.
     """
     clock = datetime.now(UTC)
-    if asked.end <= clock:
-        return asked
+    if requested.end <= clock:
+        return requested
     with suppress(OnceoverError):
         clock = max(clock, read_last_end(context.ledger, context.name) or clock)
-    return asked.require_end_by(clock)
+    return requested.require_end_by(clock)

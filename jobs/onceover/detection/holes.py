@@ -1,7 +1,7 @@
-"""Holes: what of them the broker can still explain, what is read again, and what only a person can decide.
+"""Holes: gaps that the broker explains, gaps that are read again, and losses that only a person can accept.
 
-Nobody knows the event times of what is missing, so a hole is a finding about the pipeline, and windows that would
-close beyond it wait.
+The event times of missing records are unknown, so a hole is a finding about the pipeline, and windows that would close
+beyond it wait.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_LIKELY = 20  # windows named beside one gap
 
 
 def probe_holes(context: PipelineContext) -> tuple[Gap, ...]:
-    """Every hole of the pipeline, cut into gaps by what the broker says now. Asks nobody where there is no hole."""
+    """Return every hole of the pipeline, cut into gaps by the broker's log; queries no broker without a hole."""
     holes = frontiers.read_holes(context.ledger, context.name)
     if not holes:
         return ()
@@ -41,9 +41,9 @@ def probe_holes(context: PipelineContext) -> tuple[Gap, ...]:
 def explain_holes(
     context: PipelineContext, findings: Sequence[Finding]
 ) -> tuple[tuple[Finding, ...], tuple[OffsetRange, ...]]:
-    """The pipeline's findings with its holes explained, and what of them is to be read again.
+    """Return the pipeline's findings with its holes explained, and the offset ranges to read again.
 
-    If the broker does not answer, the holes stay as the ledger knows them, and say so.
+    If the broker does not answer, the holes stay as the ledger has them, with the error as `not_asked`.
     """
     others = tuple(f for f in findings if f.kind is not Kind.HOLE)
     unexplained = [f for f in findings if f.kind is Kind.HOLE]
@@ -53,14 +53,14 @@ def explain_holes(
         gaps = probe_holes(context)
     except OnceoverError as error:
         return (*others, *(Finding(f.kind, {**f.evidence, "not_asked": str(error)}) for f in unexplained)), ()
-    lost = finding(context.ledger, context.name, gaps)
-    # What lies in the log and is empty is accounted for by having been read.
+    lost = build_hole_finding(context.ledger, context.name, gaps)
+    # A gap that is empty in the log is accounted for by reading it.
     again = coalesce(gap.offsets for gap in gaps if gap.reason is not Reason.EXPIRED)
     return ((*others, lost) if lost else others), again
 
 
-def finding(connection: Connection, name: str, gaps: Sequence[Gap]) -> Finding | None:
-    """The losses among the gaps, each with the windows that its neighbours were landed in."""
+def build_hole_finding(connection: Connection, name: str, gaps: Sequence[Gap]) -> Finding | None:
+    """Return a finding of the losses among the gaps, each with the windows of its neighbouring offsets; else None."""
     rows = []
     for gap in gaps:
         if gap.reason.is_loss:
@@ -80,16 +80,17 @@ def accept_loss(
     who: str,
     why: str,
 ) -> list[datetime]:
-    """Somebody decides that `lost` is lost, and which windows may lack its records: their certificates say so for ever.
+    """Record a person's decision that `lost` is lost and that `windows` may lack its records, which their certificates
+    state from then on.
 
-    Returns the known windows among them, which are judged again. Raises UsageError for offsets that are in no hole,
-    or that the log still holds.
+    Returns the windows among them that the ledger has; detection judges these again. Raises UsageError for offsets
+    outside every hole, or that the log still holds.
     """
     expired = coalesce(gap.offsets for gap in probe_holes(context) if gap.reason is Reason.EXPIRED)
     if not any(e.source == lost.source and e.start <= lost.start and lost.end <= e.end for e in expired) or not lost:
-        there = ", ".join(map(str, expired)) or "none"
+        acceptable = ", ".join(map(str, expired)) or "none"
         raise UsageError(
             f"{lost} is not a loss that can be accepted: only offsets in a hole that the log no longer holds are (now: "
-            f"{there}); what the log still holds is read again by the next repair"
+            f"{acceptable}); the next repair reads again what the log still holds"
         )
     return losses.record_loss(context.ledger, context.name, lost, windows.start, windows.end, who, why)

@@ -1,7 +1,7 @@
-"""Detection: which closed windows are right, which have failed and why, from the ledger and the files' lengths.
+"""Judgement of closed windows, right or failed and why, from the ledger and the lengths of files.
 
-A finding about bytes or aggregates counts only if it is still there once every batch that was in flight at first
-sight has landed or been superseded: so detection looks, waits for exactly those batches, and looks again.
+A finding about bytes or aggregates counts only if it persists after every batch in flight at the first look has landed
+or been superseded: detection looks, waits for exactly those batches, and looks again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
-from onceover.detection.evidence import snapshot, versions
+from onceover.detection.evidence import read_evidence, read_versions
 from onceover.ledger import batches
 from onceover.ledger.database import Connection
 from onceover.model.finding import Evidence, Finding, is_right, judge_window
@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class Files(Protocol):
-    """What is asked of the files: bytes of each window file that is there, and which Parquet files are as noted."""
+    """Files of a pipeline: bytes of each existing window file, and paths of Parquet files of the recorded length."""
 
     def read_lengths(self, window_starts: Iterable[datetime]) -> dict[datetime, int]: ...
     def find_parquet_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]: ...
@@ -32,7 +32,7 @@ class Files(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One window's evidence, its file's length, and what follows from them."""
+    """A window's evidence, the length of its file, and the findings that follow."""
 
     evidence: Evidence
     file_length: int | None
@@ -43,13 +43,13 @@ class Judgement:
         return is_right(self.findings)
 
     @property
-    def waits(self) -> bool:
+    def may_change(self) -> bool:
         return any(finding.kind.meaning.waits_for_batches for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One consistent look at a pipeline. `changing` windows were left out: batches touched them during the look."""
+    """One consistent look at a pipeline. `changing` counts windows left out, as batches changed them meanwhile."""
 
     judgements: tuple[Judgement, ...]
     changing: int
@@ -69,30 +69,33 @@ def judge_windows(
     every: bool,
     patience: float = PATIENCE_SECONDS,
 ) -> Look:
-    """Judge the closed windows of the range (all without one) that are not certified, or `every` one of them."""
+    """Judge the closed windows of the range (None: all) that are not certified; with `every`, certified ones too.
+
+    Waits at most `patience` seconds for batches in flight; windows that they may explain then count as changing.
+    """
     first = _look_once(connection, pipeline, files, window_range, every)
-    if not first.in_flight or not any(j.waits for j in first.judgements):
+    if not first.in_flight or not any(j.may_change for j in first.judgements):
         return first
     deadline = time.monotonic() + patience
     while batches.list_in_flight(connection, pipeline) & first.in_flight:
         if time.monotonic() > deadline:
-            kept = tuple(j for j in first.judgements if not j.waits)
+            kept = tuple(j for j in first.judgements if not j.may_change)
             return replace(first, judgements=kept, changing=first.changing + len(first.judgements) - len(kept))
         time.sleep(0.2)
     second = _look_once(connection, pipeline, files, window_range, every)
-    suspects = {j.evidence.window_start for j in first.judgements if j.waits}
-    # What shows only now may be due to a batch that was not in flight at first: it waits for the next detection.
-    kept = tuple(j for j in second.judgements if not j.waits or j.evidence.window_start in suspects)
+    suspects = {j.evidence.window_start for j in first.judgements if j.may_change}
+    # A new suspicion may be due to a batch that began since the first look: the next detection judges that window.
+    kept = tuple(j for j in second.judgements if not j.may_change or j.evidence.window_start in suspects)
     return replace(second, judgements=kept, changing=second.changing + len(second.judgements) - len(kept))
 
 
-def parquet_gone(files: Files, evidence: Iterable[Evidence]) -> frozenset[datetime]:
-    """The windows whose Parquet file, which stands in for their text, is not there as it was noted."""
-    needed = {one.window_start: one.compacted for one in evidence if one.compacted}
+def find_missing_parquet(files: Files, evidence: Iterable[Evidence]) -> frozenset[datetime]:
+    """Return the windows whose Parquet file replaces their text, but is missing or has another length than recorded."""
+    needed = {each.window_start: each.compacted for each in evidence if each.compacted}
     return frozenset(needed.keys() - files.find_parquet_files(needed).keys()) if needed else frozenset()
 
 
-def _judged(evidence: Evidence, length: int | None, parquet_is_gone: bool) -> Judgement:
+def _judge(evidence: Evidence, length: int | None, parquet_is_gone: bool) -> Judgement:
     return Judgement(evidence, length, judge_window(evidence, length, parquet_is_gone=parquet_is_gone))
 
 
@@ -101,19 +104,19 @@ def _look_once(
 ) -> Look:
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
-    # Lengths are read between the two looks at the ledger: a window whose version differs changed in between.
-    flying = batches.list_in_flight(connection, pipeline)
-    before = versions(connection, pipeline, start, end, every)
+    # Lengths are read between two reads of the ledger: a window whose version differs changed in between.
+    in_flight = batches.list_in_flight(connection, pipeline)
+    before = read_versions(connection, pipeline, start, end, every)
     lengths = files.read_lengths(before)
-    seen = snapshot(connection, pipeline, start, end, every)
+    seen = read_evidence(connection, pipeline, start, end, every)
     steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
-    gone = parquet_gone(files, steady)
-    judgements = tuple(_judged(e, lengths.get(e.window_start), e.window_start in gone) for e in steady)
+    missing = find_missing_parquet(files, steady)
+    judgements = tuple(_judge(e, lengths.get(e.window_start), e.window_start in missing) for e in steady)
     return Look(
         judgements=judgements,
         changing=len(seen.evidence) - len(steady),
         accounted=seen.accounted,
-        in_flight=flying | seen.in_flight,
+        in_flight=in_flight | seen.in_flight,
         findings=seen.findings,
         blocked=seen.blocked,
         claimed=seen.claimed,

@@ -1,4 +1,4 @@
-"""Windows that are not certified within their deadline, each told once."""
+"""Windows that are not certified within their deadline, each reported once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from onceover.ledger.queries import STATE
 
 
 @dataclass(frozen=True, slots=True)
-class Overdue:
-    """A window, where it stands, and what is known to be wrong with it."""
+class OverdueWindow:
+    """A window past its deadline, with its state and open findings."""
 
     window_start: datetime
     state: str
@@ -19,14 +19,13 @@ class Overdue:
     blocked_why: str | None
 
 
-def tell_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> list[Overdue]:
-    """Windows that nobody was told of yet, whose certificate does not stand though their last record came longer ago
-    than the deadline; open ones too, for something may keep them open. They count as told from here on, until they are
-    certified."""
+def report_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> list[OverdueWindow]:
+    """Return windows without a valid certificate whose last record landed longer ago than the deadline, open ones
+    included: a fault may keep a window open. Each is marked as reported and left out from now on, until certified."""
     with connection.transaction():
         rows = connection.execute(
             f"""
-            WITH told AS (
+            WITH reported AS (
               UPDATE onceover."window" u SET overdue_told_at = clock_timestamp()
               FROM (
                 SELECT w.pipeline, w.window_start
@@ -43,11 +42,11 @@ def tell_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> lis
             SELECT w.window_start, {STATE} AS state, w.blocked_why,
               ARRAY(SELECT f.kind FROM onceover.finding f WHERE f.pipeline = w.pipeline
                 AND f.window_start = w.window_start AND f.resolved_at IS NULL ORDER BY f.kind) AS findings
-            FROM told JOIN onceover."window" w USING (pipeline, window_start)
+            FROM reported JOIN onceover."window" w USING (pipeline, window_start)
             JOIN onceover.pipeline p ON p.name = w.pipeline
             LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
             ORDER BY w.window_start
             """,
             {"pipeline": pipeline, "seconds": deadline_ms / 1000},
         ).fetchall()
-    return [Overdue(r["window_start"], r["state"], tuple(r["findings"]), r["blocked_why"]) for r in rows]
+    return [OverdueWindow(r["window_start"], r["state"], tuple(r["findings"]), r["blocked_why"]) for r in rows]

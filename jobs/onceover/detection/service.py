@@ -1,4 +1,4 @@
-"""What Airflow and the command line ask of detection: judge windows, request their repair, or only plan it."""
+"""Detection for Airflow and the command line: judge windows and request their repair, or only plan it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from onceover.retention.expire import refuse_expired
 
 @dataclass(frozen=True, slots=True)
 class FailedWindow:
-    """A window with its findings."""
+    """A failed window with its findings."""
 
     window: Window
     findings: tuple[Finding, ...]
@@ -37,8 +37,8 @@ class FailedWindow:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """What one detection judged. `waiting` windows are changing or claimed right now and are judged again next time;
-    `refills` are offset ranges that the repair has read again."""
+    """The result of one detection. `waiting` counts windows that are changing or claimed now, and that the next
+    detection judges; `refills` are the offset ranges that the requested repair reads again."""
 
     pipeline: str
     judged: int
@@ -68,8 +68,8 @@ class Detection:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRepair:
-    """One row of a dry run. `counted` is what the aggregates count now (None: somebody changed them, nobody knows);
-    `distinct` what raw should hold, as far as the ledger alone can tell (None: only reading raw will)."""
+    """One window of a dry run. `counted` are the records in the aggregates (None: unknown, as rows were changed by
+    hand), `distinct` the records in raw by the ledger (None: unknown without reading raw)."""
 
     window: Window
     findings: tuple[Finding, ...]
@@ -80,7 +80,7 @@ class PlannedRepair:
 
     @property
     def change(self) -> int | None:
-        """By how many records the aggregates would change, as far as that is known before."""
+        """The records by which the repair would change the aggregates; None if unknown before it."""
         return None if self.distinct is None or self.counted is None else self.distinct - self.counted
 
     def as_dict(self) -> dict[str, object]:
@@ -104,49 +104,50 @@ def detect(
 ) -> Detection:
     """Judge closed windows that are not certified; certify the right ones from the ledger, request repair of the rest.
 
-    With a range, only its windows, blocked ones too (a person or a backfill asked for them); with `force`, those whose
-    certificate stands as well. Windows that another repair holds are left to it. `request_id` is None if there is
-    nothing to repair, and then no Spark need start.
+    With a range, judges only its windows, blocked ones too (a person or a backfill requested them); with `force`,
+    certified ones as well. Leaves windows that another repair holds to it. `request_id` is None if nothing is to be
+    repaired; Spark need not start then. Raises UsageError for an empty reason, `force` without a range, or an expired
+    range.
     """
     reason = _reason(why, window_range, force)
     if window_range is None and not context.is_registered():
-        # A schedule looks at every pipeline there is; one that was only just written is no failure.
+        # A schedule runs for every pipeline; one that has not run yet is not a failure.
         return Detection(context.name, 0, 0, (), 0, 0, 0, (), None)
-    known, connection = context.require_same_contract(), context.ledger
-    refuse_expired(connection, known.name, window_range)
-    judged = judge_windows(connection, known.name, context.files, window_range, force)
+    registered, connection = context.require_same_contract(), context.ledger
+    refuse_expired(connection, registered.name, window_range)
+    judged = judge_windows(connection, registered.name, context.files, window_range, force)
     keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]
     certified = evidence.certify_from_ledger(
         connection,
-        known,
+        registered,
         [(j.evidence, j.findings) for j in keep if j.is_right and not j.evidence.is_certified],
         judged.accounted,
         who,
         reason,
     )
     of_pipeline, missing = holes.explain_holes(context, judged.findings)
-    ledger_findings.record_findings(connection, known.name, None, of_pipeline)
+    ledger_findings.record_findings(connection, registered.name, None, of_pipeline)
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
     free = {start: findings for start, findings in failed.items() if start not in judged.claimed}
-    # A scheduled detection takes over what an earlier repair has left; others ask only for what nobody asked for.
-    asked_for = set() if window_range is None else set(refills.list_wanted(connection, known.name))
-    # Each is read by one batch, and a batch has one contract.
-    pieces = chain.from_iterable(known.cutovers.cut_by_version(missing).values())
-    again = [r for r in split(pieces, context.pipeline.ingest.max_records_per_batch) if r not in asked_for]
+    # A scheduled detection takes over refills that an earlier repair left; others skip refills already requested.
+    requested = set() if window_range is None else set(refills.list_wanted(connection, registered.name))
+    # One batch reads each refill, and a batch has one contract.
+    pieces = chain.from_iterable(registered.cutovers.cut_by_version(missing).values())
+    again = [r for r in split(pieces, context.pipeline.ingest.max_records_per_batch) if r not in requested]
     request_id = None
     if again:
-        require_in_force(connection, known)  # else they are cut where the contract of before was
+        require_in_force(connection, registered)  # else the refills were cut at an earlier contract's cutovers
     if free or again:
         request_id = repair_requests.create_request(
-            connection, known.name, who, reason, free, unblock=window_range is not None
+            connection, registered.name, who, reason, free, unblock=window_range is not None
         )
-        refills.record_refills(connection, known.name, request_id, again)
+        refills.record_refills(connection, registered.name, request_id, again)
     return Detection(
-        pipeline=known.name,
+        pipeline=registered.name,
         judged=len(judged.judgements),
         certified=len(certified),
         failed=tuple(
-            FailedWindow(Window.at(start, known.contract.window_minutes), findings)
+            FailedWindow(Window.at(start, registered.contract.window_minutes), findings)
             for start, findings in sorted(failed.items())
         ),
         waiting=judged.changing + len(failed) - len(free),
@@ -161,32 +162,32 @@ def detect(
 def plan_repair(
     context: PipelineContext, *, window_range: WindowRange, force: bool = False
 ) -> tuple[PlannedRepair, ...]:
-    """What `detect` with the same range would have repaired: windows, reasons, lines, bytes, change. Writes nothing."""
-    known, connection = context.require_same_contract(), context.ledger
-    refuse_expired(connection, known.name, window_range)
-    judged = judge_windows(connection, known.name, context.files, window_range, force)
-    wanted = [j for j in judged.judgements if not j.is_right or force]
-    starts = [j.evidence.window_start for j in wanted]
+    """Return the windows whose repair `detect` with the same range would request. Writes nothing."""
+    registered, connection = context.require_same_contract(), context.ledger
+    refuse_expired(connection, registered.name, window_range)
+    judged = judge_windows(connection, registered.name, context.files, window_range, force)
+    failed = [j for j in judged.judgements if not j.is_right or force]
+    starts = [j.evidence.window_start for j in failed]
     lines, distinct = (
-        count_landed_lines(connection, known.name, starts),
-        count_distinct_records(connection, known.name, starts),
+        count_landed_lines(connection, registered.name, starts),
+        count_distinct_records(connection, registered.name, starts),
     )
     return tuple(
         PlannedRepair(
-            window=Window.at(j.evidence.window_start, known.contract.window_minutes),
+            window=Window.at(j.evidence.window_start, registered.contract.window_minutes),
             findings=j.findings,
             lines=lines.get(j.evidence.window_start, 0),
             bytes=j.file_length or 0,
             counted=j.evidence.control.records if j.evidence.control is not None else None,
             distinct=distinct.get(j.evidence.window_start),
         )
-        for j in wanted
+        for j in failed
     )
 
 
 def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> str:
     if force and window_range is None:
-        raise UsageError("force needs a range of windows: without one it would mean every window there is")
+        raise UsageError("force needs a range of windows: without one it would select every window; name the range")
     if why is None:
         return "scheduled detection"
     reason = clean_reason(why)

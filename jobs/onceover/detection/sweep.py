@@ -1,7 +1,7 @@
-"""The sweep: whether what was certified is still there. Detection looks no more at a window whose certificate stands;
-this does, slowly: file lengths, control rows, and the rows that readers query, beside what each certificate states.
+"""The sweep: compares certified windows, which detection skips, with their certificates: file lengths, control rows,
+and the rows that readers query.
 
-It changes nothing by itself. What it finds is handed to `reopen`, and the next detection judges and repairs it.
+A sweep changes nothing. `reopen` takes the windows that differ, and the next detection judges and repairs them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from datetime import datetime
 from onceover.context import PipelineContext
 from onceover.detection.certified import (
     CertifiedWindow,
-    have_judged_again,
-    how_many,
+    count_certified,
     list_certified,
-    standing_of,
-    versions_standing,
+    raise_versions,
+    read_certified,
+    read_certified_versions,
 )
-from onceover.detection.look import Files, parquet_gone
+from onceover.detection.look import Files, find_missing_parquet
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import revoke
@@ -32,14 +32,14 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange
 
 PATIENCE_SECONDS = 60.0
-_AT_ONCE = 2016  # windows between two looks at the ledger; a week of those of 5 minutes
+_AT_ONCE = 2016  # windows of one query; a week of those of 5 minutes
 
 Say = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Differing:
-    """A window that no longer is what its certificate says, and in what."""
+class DifferingWindow:
+    """A window that differs from its certificate, with the findings."""
 
     window: CertifiedWindow
     findings: tuple[Finding, ...]
@@ -54,13 +54,14 @@ class Differing:
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
-    """What one sweep looked at. `reopened` is how many of the differing windows will be judged again; those that
-    changed meanwhile are judged anyway. `waiting` windows may differ only because a batch is landing in them."""
+class SweepResult:
+    """The result of one sweep. `reopened` counts the differing windows that detection will judge again because of it;
+    those that changed meanwhile it judges anyway. `waiting` counts windows that differ perhaps only because a batch is
+    landing in them."""
 
     pipeline: str
     compared: int
-    found: tuple[Differing, ...]
+    differing: tuple[DifferingWindow, ...]
     waiting: int
     reopened: int = 0
 
@@ -68,7 +69,7 @@ class Swept:
         return {
             "pipeline": self.pipeline,
             "compared": self.compared,
-            "differing": [{"window": each.window_start, "findings": each.findings} for each in self.found],
+            "differing": [{"window": each.window_start, "findings": each.findings} for each in self.differing],
             "waiting": self.waiting,
             "reopened": self.reopened,
         }
@@ -80,96 +81,94 @@ def sweep_pipeline(
     *,
     write: bool = True,
     say: Say = lambda done, of: None,
-) -> Swept:
-    """Sweep a pipeline's certified windows, of the range or all, and have what differs judged again if `write`.
-
-    A pipeline that never ran has none.
-    """
+) -> SweepResult:
+    """Sweep a pipeline's certified windows, of the range or all, and reopen those that differ if `write`. Compares none
+    for a pipeline that has not run yet. Calls `say` with the windows compared so far and their total."""
     if not context.is_registered():
-        return Swept(context.name, 0, (), 0)
-    known = context.require_same_contract()
-    swept = sweep_windows(context.ledger, known, context.files, window_range, say=say)
-    reopened = reopen(context.ledger, known.name, swept.found) if write else []
-    return Swept(swept.pipeline, swept.compared, swept.found, swept.waiting, len(reopened))
+        return SweepResult(context.name, 0, (), 0)
+    registered = context.require_same_contract()
+    swept = sweep_windows(context.ledger, registered, context.files, window_range, say=say)
+    reopened = reopen(context.ledger, registered.name, swept.differing) if write else []
+    return SweepResult(swept.pipeline, swept.compared, swept.differing, swept.waiting, len(reopened))
 
 
 def sweep_windows(
     connection: Connection,
-    known: RegisteredPipeline,
+    registered: RegisteredPipeline,
     files: Files,
     window_range: WindowRange | None,
     patience: float = PATIENCE_SECONDS,
     say: Say = lambda done, of: None,
-) -> Swept:
-    """Compare every window whose certificate stands. What a batch in flight may explain counts only if it is still
-    there, at the same version, once that batch has ended."""
+) -> SweepResult:
+    """Compare each window whose certificate is valid. A difference that a batch in flight may explain counts only if it
+    persists, at the same version, after that batch has ended; waits for that at most `patience` seconds."""
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
-    whole = how_many(connection, known.name, start, end)
-    flying = list_in_flight(connection, known.name)
-    first: dict[datetime, Differing] = {}
+    whole = count_certified(connection, registered.name, start, end)
+    flying = list_in_flight(connection, registered.name)
+    first: dict[datetime, DifferingWindow] = {}
     compared = 0
-    while windows := list_certified(connection, known, start, end, _AT_ONCE):
-        first |= _judged(windows, files)
+    while windows := list_certified(connection, registered, start, end, _AT_ONCE):
+        first |= _compare(windows, files)
         compared += len(windows)
         start = windows[-1].window_end
         say(compared, whole)
-    # A batch that was begun since may have appended to a file whose window does not show it yet.
-    flying |= list_in_flight(connection, known.name)
+    # A batch that began since may have appended to a file before the ledger shows it.
+    flying |= list_in_flight(connection, registered.name)
     if not first:
-        return Swept(known.name, compared, (), 0)
+        return SweepResult(registered.name, compared, (), 0)
     deadline = time.monotonic() + patience
-    while flying & list_in_flight(connection, known.name):
+    while flying & list_in_flight(connection, registered.name):
         if time.monotonic() > deadline:
             kept = tuple(each for each in first.values() if each.rows_differ)
-            return Swept(known.name, compared, kept, len(first) - len(kept))
+            return SweepResult(registered.name, compared, kept, len(first) - len(kept))
         time.sleep(0.2)
-    second = _judged(standing_of(connection, known, first), files)
+    second = _compare(read_certified(connection, registered, first), files)
     steady = (each for start, each in second.items() if each.window.version == first[start].window.version)
-    return Swept(known.name, compared, tuple(steady), 0)
+    return SweepResult(registered.name, compared, tuple(steady), 0)
 
 
-def reopen(connection: Connection, pipeline: str, found: Iterable[Differing]) -> list[datetime]:
-    """Have the next detection judge these windows, in one transaction; returns those that still stood as they were.
+def reopen(connection: Connection, pipeline: str, differing: Iterable[DifferingWindow]) -> list[datetime]:
+    """Have the next detection judge these windows, in one transaction; return those unchanged since the sweep.
 
-    Where the rows themselves differ the certificate is revoked: detection compares the control row with the ledger, and
-    only a repair looks at rows.
+    Revokes the certificate where rows differ: detection compares only the control row, and only a repair reads rows.
     """
-    wanted = {each.window_start: each for each in found}
-    if not wanted:
+    by_start = {each.window_start: each for each in differing}
+    if not by_start:
         return []
     with connection.transaction():
-        lock_windows(connection, pipeline, sorted(wanted))
-        now = versions_standing(connection, pipeline, wanted)
-        same = [each for start, each in sorted(wanted.items()) if now.get(start) == each.window.version]
+        lock_windows(connection, pipeline, sorted(by_start))
+        now = read_certified_versions(connection, pipeline, by_start)
+        same = [each for start, each in sorted(by_start.items()) if now.get(start) == each.window.version]
         for each in same:
             for finding in each.findings:
                 note_finding(connection, pipeline, each.window_start, finding)
             if each.rows_differ:
                 revoke(connection, pipeline, each.window.certificate_id, "the aggregates were changed under it")
-        have_judged_again(connection, pipeline, [each.window_start for each in same if not each.rows_differ])
+        raise_versions(connection, pipeline, [each.window_start for each in same if not each.rows_differ])
     return [each.window_start for each in same]
 
 
 def find_differences(
     window: CertifiedWindow, file_length: int | None, *, parquet_is_gone: bool = False
 ) -> tuple[Finding, ...]:
-    """What is no longer as the certificate states, at most one finding of a kind."""
+    """Return the differences from the certificate, at most one finding of a kind."""
     judged = judge_window(window.evidence, file_length, parquet_is_gone=parquet_is_gone)
-    found = {finding.kind: finding for finding in judged}
+    findings = {finding.kind: finding for finding in judged}
     if window.rows_differ and window.stated is not None:
-        told = {"certified_rows": window.stated.rows, "rows": window.rows.rows, "difference": "rows"}
-        mismatch = found.get(Kind.AGGREGATE_MISMATCH)
-        found[Kind.AGGREGATE_MISMATCH] = Finding(
-            Kind.AGGREGATE_MISMATCH, {**(mismatch.evidence if mismatch else {}), **told}
+        rows = {"certified_rows": window.stated.rows, "rows": window.rows.rows, "difference": "rows"}
+        mismatch = findings.get(Kind.AGGREGATE_MISMATCH)
+        findings[Kind.AGGREGATE_MISMATCH] = Finding(
+            Kind.AGGREGATE_MISMATCH, {**(mismatch.evidence if mismatch else {}), **rows}
         )
-    return tuple(found.values())
+    return tuple(findings.values())
 
 
-def _judged(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, Differing]:
+def _compare(windows: Sequence[CertifiedWindow], files: Files) -> dict[datetime, DifferingWindow]:
     lengths = files.read_lengths(window.window_start for window in windows)
-    gone = parquet_gone(files, [window.evidence for window in windows])
+    missing = find_missing_parquet(files, [window.evidence for window in windows])
     judged = (
-        (w, find_differences(w, lengths.get(w.window_start), parquet_is_gone=w.window_start in gone)) for w in windows
+        (w, find_differences(w, lengths.get(w.window_start), parquet_is_gone=w.window_start in missing))
+        for w in windows
     )
-    return {w.window_start: Differing(w, findings) for w, findings in judged if findings}
+    return {w.window_start: DifferingWindow(w, findings) for w, findings in judged if findings}

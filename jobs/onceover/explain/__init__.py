@@ -1,1 +1,1 @@
-"""Tells what is known of a window, in words and as values."""
+"""Explanation: everything the ledger and files say about a window, in words and as values."""

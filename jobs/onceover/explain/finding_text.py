@@ -1,4 +1,4 @@
-"""Findings in sentences for somebody on call: what is wrong, and how it is known. Values in, text out."""
+"""Findings in sentences for the person on call: the fault, and the evidence for it. Values in, text out."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ _MOST_PAIRS = 3
 
 @dataclass(frozen=True, slots=True)
 class FindingText:
-    """One finding: what is wrong, and how it is known."""
+    """A finding in words: `what` is wrong, and `how` detection or a repair knows."""
 
     what: str
     how: str
 
 
-def tell(kind: str, evidence: Mapping[str, Any], landings: Sequence[Mapping[str, Any]] = ()) -> FindingText:
-    """A finding with its evidence; `landings` are the window's, with the offset ranges of their batches."""
+def describe_finding(kind: str, evidence: Mapping[str, Any], landings: Sequence[Mapping[str, Any]] = ()) -> FindingText:
+    """Describe a finding; `landings` are the window's, with the offset ranges of their batches."""
     if kind not in list(Kind):
-        return FindingText(kind, _as_it_is(evidence))
+        return FindingText(kind, _format_evidence(evidence))
     try:
-        return _tell(Kind(kind), evidence, landings)
+        return _describe(Kind(kind), evidence, landings)
     except (KeyError, TypeError, ValueError):
-        # A finding of another version may hold other evidence; somebody on call is still to see it.
-        return FindingText(kind, _as_it_is(evidence))
+        # A finding of another version may hold other evidence; the person on call must still see it.
+        return FindingText(kind, _format_evidence(evidence))
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 record`, `2 records`."""
+def pluralize(number: int, noun: str) -> str:
+    """Return `1 record` or `2 records`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def records(number: int | None) -> str:
-    """How many records something counts, where that is known."""
-    return "an unknown number of records" if number is None else counted(number, "record")
+def format_records(number: int | None) -> str:
+    """Return a number of records in words, also an unknown one."""
+    return "an unknown number of records" if number is None else pluralize(number, "record")
 
 
-def listed(numbers: Iterable[object], noun: str, most: int = 8) -> str:
-    """`landing 3`, `landings 3, 4 and 9`, cut where it would fill a page."""
+def format_list(numbers: Iterable[object], noun: str, most: int = 8) -> str:
+    """Return `landing 3` or `landings 3, 4 and 9`, with at most `most` of them named."""
     shown = [str(number) for number in numbers]
     left = len(shown) - most
     if left > 0:
@@ -54,52 +54,52 @@ def listed(numbers: Iterable[object], noun: str, most: int = 8) -> str:
     return f"{noun}s {', '.join(shown[:-1])} and {shown[-1]}" if shown else f"no {noun}s"
 
 
-def offset_ranges(values: Iterable[Sequence[Any]] | None) -> tuple[OffsetRange, ...]:
-    """As the ledger keeps them: [generation, kafka_partition, start, end]."""
+def parse_offset_ranges(values: Iterable[Sequence[Any]] | None) -> tuple[OffsetRange, ...]:
+    """Parse the ledger's offset ranges, each [generation, kafka_partition, start, end]."""
     return tuple(OffsetRange(KafkaPartition(g, int(p)), int(a), int(b)) for g, p, a, b in values or ())
 
 
-def _tell(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mapping[str, Any]]) -> FindingText:
+def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mapping[str, Any]]) -> FindingText:
     what = kind.meaning.what
     match kind:
         case Kind.DUPLICATED:
-            overlap = _overlaps(evidence["landings"], landings)
-            how = f"The offset ranges behind {listed(evidence['landings'], 'landing')} overlap{overlap}."
+            overlap = _list_overlaps(evidence["landings"], landings)
+            how = f"The offset ranges behind {format_list(evidence['landings'], 'landing')} overlap{overlap}."
         case Kind.UNACCOUNTED_BYTES:
-            how = _unaccounted(evidence)
+            how = _describe_unaccounted(evidence)
         case Kind.MISSING_FILE if evidence.get("parquet"):
-            what = "The Parquet file that stands in for the window's text is gone, or has another length."
-            how = f"It had {evidence['expected_length']:,} bytes; put it back where it says below."
+            what = "The Parquet file that replaces the window's text is missing, or has another length."
+            how = f"It had {evidence['expected_length']:,} bytes; put it back at the path shown below."
         case Kind.MISSING_FILE:
             length = evidence["file_length"]
-            there = "there is no window file" if length is None else f"the window file has only {length:,}"
-            how = f"The ledger accounts for {evidence['expected_length']:,} bytes; {there}."
+            file = "there is no window file" if length is None else f"the window file has only {length:,}"
+            how = f"The ledger accounts for {evidence['expected_length']:,} bytes; {file}."
         case Kind.AGGREGATE_MISMATCH:
-            return _mismatch(evidence)
+            return _describe_mismatch(evidence)
         case Kind.LATE:
-            what = _agree(what, evidence["records"], "record")
-            from_landings = f" ({listed(evidence['landings'], 'landing')})" if evidence["landings"] else ""
-            how = f"They were landed when the watermark had already passed the window's end{from_landings}."
+            what = _agree_in_number(what, evidence["records"], "record")
+            from_landings = f" ({format_list(evidence['landings'], 'landing')})" if evidence["landings"] else ""
+            how = f"They landed after the watermark had passed the window's end{from_landings}."
         case Kind.UNFINISHED_BATCH:
-            batches = listed(evidence["batches"], "batch").replace("batchs", "batches").capitalize()
-            how = f"{batches}: begun, neither landed nor superseded, and the epoch is dead."
+            batches = format_list(evidence["batches"], "batch").replace("batchs", "batches").capitalize()
+            how = f"{batches}: begun, neither landed nor superseded, and their driver is dead."
         case Kind.HOLE:
-            return _hole(evidence)
+            return _describe_hole(evidence)
         case Kind.TRUNCATED:
             cut = "; ".join(
                 f"{g}-{p}: it ends at {end:,}, {at:,} was stored" for g, p, end, at in evidence["end_and_stored"]
             )
-            how = f"{cut}. Reading goes on at the log's end; this is over once the log reaches the stored offset again."
+            how = f"{cut}. Reading goes on at the log's end; this ends once the log reaches the stored offset again."
         case Kind.MISPLACED_LINE:
-            what = _agree(what, evidence["lines"], "line")
+            what = _agree_in_number(what, evidence["lines"], "line")
             how = (
-                f"{_SCAN} They count for nothing: lines of another window's records, or what a release appended that "
-                "was killed before it landed."
+                f"{_SCAN} They are not counted: they are lines of another window, or of a release that was killed "
+                "before it landed."
             )
         case Kind.CORRUPT_LINE:
-            what, how = _agree(what, evidence["lines"], "line"), _SCAN
+            what, how = _agree_in_number(what, evidence["lines"], "line"), _SCAN
         case Kind.MISDATED | Kind.CONFLICT:
-            what, how = _agree(what, evidence["ids"], "ID"), _suspects(evidence)
+            what, how = _agree_in_number(what, evidence["ids"], "ID"), _list_suspects(evidence)
         case _:
             assert_never(kind)
     return FindingText(what, how)
@@ -108,74 +108,76 @@ def _tell(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mapping[st
 _SCAN = "A repair read every line of the window file and counted them."
 
 
-def _suspects(evidence: Mapping[str, Any]) -> str:
+def _list_suspects(evidence: Mapping[str, Any]) -> str:
     shown = [
-        f"{one['id']}: " + " or ".join(f"{c['hash']} (event time {c['event_time']})" for c in one["contents"])
-        for one in evidence.get("suspects", ())
+        f"{record['id']}: " + " or ".join(f"{c['hash']} (event time {c['event_time']})" for c in record["contents"])
+        for record in evidence.get("suspects", ())
     ]
     return " ".join([_SCAN, *(f"{text}." for text in shown[:_MOST_PAIRS])])
 
 
-def _agree(what: str, number: int, noun: str) -> str:
-    return re.sub(r"\[(\w+)\|(\w+)\]", r"\1" if number == 1 else r"\2", what).format(counted(number, noun))
+def _agree_in_number(what: str, number: int, noun: str) -> str:
+    return re.sub(r"\[(\w+)\|(\w+)\]", r"\1" if number == 1 else r"\2", what).format(pluralize(number, noun))
 
 
-def _unaccounted(evidence: Mapping[str, Any]) -> str:
+def _describe_unaccounted(evidence: Mapping[str, Any]) -> str:
     expected, length = evidence["expected_length"], evidence["file_length"]
     how = f"The window file has {length:,} bytes, its landings account for {expected:,}: {length - expected:,} more."
     if unproved := evidence.get("unproved_landings"):
-        how = f"The file's length did not prove {listed(unproved, 'landing')}." + (
+        how = f"The file's length did not prove {format_list(unproved, 'landing')}." + (
             f" {how}" if length > expected else ""
         )
     return how
 
 
-def _hole(evidence: Mapping[str, Any]) -> FindingText:
+def _describe_hole(evidence: Mapping[str, Any]) -> FindingText:
     if "gaps" not in evidence:
         behind = "; ".join(f"{g}-{p}: frontier {a:,}, reach {b:,}" for g, p, a, b in evidence["frontier_and_reach"])
-        asked = f" The broker was not asked: {evidence['not_asked']}." if "not_asked" in evidence else ""
-        what = "Offsets were skipped: nothing is known of the records between frontier and reach."
-        return FindingText(what, f"{behind}.{asked}")
-    return FindingText(Kind.HOLE.meaning.what, "; ".join(map(_gap, evidence["gaps"])) + ".")
+        unread = f" The broker could not be read: {evidence['not_asked']}." if "not_asked" in evidence else ""
+        what = "Offsets were skipped: the records between frontier and reach are unknown."
+        return FindingText(what, f"{behind}.{unread}")
+    return FindingText(Kind.HOLE.meaning.what, "; ".join(map(_describe_gap, evidence["gaps"])) + ".")
 
 
-def _gap(gap: Mapping[str, Any]) -> str:
-    (offsets,) = offset_ranges([gap["offsets"]])
-    says = {"lost": "Kafka still has them, the next repair reads them again", "expired": "Kafka has them no more"}
-    likely = f"; likely of {listed(gap['likely_windows'], 'window')}" if gap["likely_windows"] else ""
+def _describe_gap(gap: Mapping[str, Any]) -> str:
+    (offsets,) = parse_offset_ranges([gap["offsets"]])
+    says = {"lost": "Kafka still has them, the next repair reads them again", "expired": "Kafka no longer has them"}
+    likely = f"; likely of {format_list(gap['likely_windows'], 'window')}" if gap["likely_windows"] else ""
     return f"{offsets} {gap['reason']}: {says.get(gap['reason'], '')}{likely}"
 
 
-def _mismatch(evidence: Mapping[str, Any]) -> FindingText:
+def _describe_mismatch(evidence: Mapping[str, Any]) -> FindingText:
     difference = evidence["difference"]
     changed = "Rows of the aggregates were changed after they were certified."
     if difference == "rows":
-        stated, there = counted(evidence["certified_rows"], "row"), counted(evidence["rows"], "row")
-        return FindingText(
-            changed, f"The certificate stated {stated}, and those that stand there are not the same: {there}."
-        )
+        stated, present = pluralize(evidence["certified_rows"], "row"), pluralize(evidence["rows"], "row")
+        return FindingText(changed, f"The certificate states {stated}; the aggregates hold other rows: {present}.")
     if difference == "unknown":
-        held = counted(evidence["landed"], "record")
-        return FindingText(changed, f"So nobody knows what they count; the landings hold {held}.")
+        held = pluralize(evidence["landed"], "record")
+        return FindingText(changed, f"How many records they count is unknown; the landings hold {held}.")
     what = Kind.AGGREGATE_MISMATCH.meaning.what
-    how = f"They count {counted(evidence['counted'], 'record')}, the landings hold {evidence['landed']:,}"
+    how = f"They count {pluralize(evidence['counted'], 'record')}, the landings hold {evidence['landed']:,}"
     if difference == "digest":
-        return FindingText(what, f"{how}: as many, but not the same ones, for the digests differ.")
-    return FindingText(what, f"{how}: {counted(abs(difference), 'record')} too {'many' if difference > 0 else 'few'}.")
+        return FindingText(what, f"{how}: as many, but not the same ones: the digests differ.")
+    return FindingText(
+        what, f"{how}: {pluralize(abs(difference), 'record')} too {'many' if difference > 0 else 'few'}."
+    )
 
 
-def _overlaps(named: Sequence[int], landings: Sequence[Mapping[str, Any]]) -> str:
-    held = {row["landing_id"]: offset_ranges(row["offset_ranges"]) for row in landings if row["landing_id"] in named}
+def _list_overlaps(named: Sequence[int], landings: Sequence[Mapping[str, Any]]) -> str:
+    held = {
+        row["landing_id"]: parse_offset_ranges(row["offset_ranges"]) for row in landings if row["landing_id"] in named
+    }
     shared = [
-        f"{one} and {two} share {OffsetRange(a.source, max(a.start, b.start), min(a.end, b.end))}"
-        for one, two in combinations(sorted(held), 2)
-        for a in held[one]
-        for b in held[two]
+        f"{first} and {second} share {OffsetRange(a.source, max(a.start, b.start), min(a.end, b.end))}"
+        for first, second in combinations(sorted(held), 2)
+        for a in held[first]
+        for b in held[second]
         if a.overlaps(b)
     ]
     more = f", and {len(shared) - _MOST_PAIRS} more" if len(shared) > _MOST_PAIRS else ""
     return f": {', '.join(shared[:_MOST_PAIRS])}{more}" if shared else ""
 
 
-def _as_it_is(evidence: Mapping[str, Any]) -> str:
+def _format_evidence(evidence: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in evidence.items()) or "no evidence was kept"

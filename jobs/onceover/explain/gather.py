@@ -1,4 +1,4 @@
-"""All that is known of one window, gathered from the ledger and the window file's length."""
+"""Facts about one window, gathered from the ledger and the length of the window file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from onceover.context import PipelineContext
-from onceover.detection.evidence import snapshot
+from onceover.detection.evidence import read_evidence
 from onceover.detection.look import judge_windows
 from onceover.errors import OnceoverError, TerminalError
-from onceover.explain.next_steps import next_steps
+from onceover.explain.next_steps import list_next_steps
 from onceover.ledger import compactions, queries
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind, Remedy
@@ -21,11 +21,10 @@ _BY_SCAN = frozenset(kind for kind in Kind if kind.meaning.by_scan)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """One window: the ledger's rows about it, and what they and the file's length mean now.
+class WindowFacts:
+    """A window: the ledger's rows about it, and the findings that follow from them and the file's length now.
 
-    `judged` is None where nobody can say: the window is open, a batch is landing in it, or HDFS did not answer, and
-    then `not_judged` says why.
+    `judged` is None if the window is open, a batch is landing in it, or HDFS does not answer; `not_judged` says which.
     """
 
     pipeline: str
@@ -48,36 +47,37 @@ class Known:
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
-        """What is wrong now: as just judged, else what the ledger has open."""
+        """The present findings: as just judged, else the ledger's open ones."""
         noted = [row for row in self.rows["findings"] if row["resolved_at"] is None]
         if self.judged is None:
             return noted
         seen = {row["kind"]: row for row in noted}
         fresh = [{**seen.get(f.kind, {}), "kind": str(f.kind), "evidence": dict(f.evidence)} for f in self.judged]
         judged = {f.kind for f in self.judged}
-        # What only a scan can see is not judged from lengths; it stands until a repair ends it.
+        # Lengths show no finding of a scan: such a finding stays open until a repair resolves it.
         return fresh + [row for row in noted if row["kind"] not in judged and row["kind"] in _BY_SCAN]
 
     @property
     def steps(self) -> list[Remedy]:
         kinds = [str(row["kind"]) for row in self.findings] + [str(f.kind) for f in self.of_pipeline]
-        return next_steps(self.pipeline, self.window, self.state, kinds, self.changing)
+        return list_next_steps(self.pipeline, self.window, self.state, kinds, self.changing)
 
 
-def gather(context: PipelineContext, window: Window) -> Known:
-    """Ask the ledger and HDFS. Raises TerminalError for a window that nothing was ever landed in."""
-    known = context.read_registration()
-    rows: Mapping[str, Any] = queries.read_window(context.ledger, known.name, window.start)
+def gather(context: PipelineContext, window: Window) -> WindowFacts:
+    """Read the ledger and HDFS. Raises TerminalError for a window without any landing."""
+    registered = context.read_registration()
+    rows: Mapping[str, Any] = queries.read_window(context.ledger, registered.name, window.start)
     if rows["window"] is None:
         raise TerminalError(
-            f"nothing is known of window {window} of {known.name}: no record with an event time in it was ever read; "
-            f"see what there is with `onceover windows {known.name}`, and how far ingest is with `onceover doctor`"
+            f"window {window} of {registered.name} is unknown: no record with an event time in it was ever read; list "
+            f"the known windows with `onceover windows {registered.name}`, and see how far ingest is "
+            "with `onceover doctor`"
         )
     judged, not_judged, length, changing, of_pipeline = _judge(context, window)
     if rows["window"]["state"] == "expired":
         not_judged = "its raw has expired by the pipeline's retention"
-    return Known(
-        pipeline=known.name,
+    return WindowFacts(
+        pipeline=registered.name,
         window=window,
         rows=rows,
         judged=judged,
@@ -85,16 +85,16 @@ def gather(context: PipelineContext, window: Window) -> Known:
         file_length=length,
         changing=changing,
         of_pipeline=of_pipeline,
-        watermark=known.watermark,
-        every_window_closed=known.every_window_closed,
+        watermark=registered.watermark,
+        every_window_closed=registered.every_window_closed,
         window_file=context.layout.window_file(window.start),
-        parquet=_parquet(context, window),
-        aggregates=f"aggregates.{known.name}",
+        parquet=_read_parquet(context, window),
+        aggregates=f"aggregates.{registered.name}",
     )
 
 
-def _parquet(context: PipelineContext, window: Window) -> Mapping[str, Any] | None:
-    """The file that the window was compacted to last, with its bytes, and whether its text was let go for it."""
+def _read_parquet(context: PipelineContext, window: Window) -> Mapping[str, Any] | None:
+    """Return the window's last Parquet file, its bytes, and whether its text has expired in favour of that file."""
     compacted, stands_in = compactions.read_last_compaction(context.ledger, context.name, window.start)
     if compacted is None:
         return None
@@ -110,9 +110,9 @@ def _judge(
         context.files.read_lengths([])
         seen = judge_windows(context.ledger, context.name, context.files, only, every=True, patience=0.0)
     except OnceoverError as error:
-        # The ledger alone is worth telling; if it is the ledger that failed, this raises again.
-        found = snapshot(context.ledger, context.name, window.start, window.end, True).findings
-        return None, str(error), None, False, found
+        # The ledger alone is worth reporting; if the ledger itself failed, this raises again.
+        findings = read_evidence(context.ledger, context.name, window.start, window.end, True).findings
+        return None, str(error), None, False, findings
     for judgement in seen.judgements:
         return judgement.findings, None, judgement.file_length, False, seen.findings
     why = "a batch is landing in it right now" if seen.changing else "it is still open"

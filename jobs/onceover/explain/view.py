@@ -1,61 +1,64 @@
-"""What is known of a window, in words: its verdict, losses, repairs, certificate, and where it is."""
+"""A window in words: its verdict, losses, repairs, certificate, and the places of its data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceover.explain.finding_text import counted, offset_ranges, records
-from onceover.explain.gather import Known
+from onceover.explain.finding_text import format_records, parse_offset_ranges, pluralize
+from onceover.explain.gather import WindowFacts
 from onceover.model.finding_kinds import failures
 from onceover.model.window import format_moment
 
 _MOST_LANDINGS = 20
 
 _VERDICTS = {
-    "open": "It is open: records may still come.",
+    "open": "It is open: records may still arrive.",
     "closed": "It has closed and is not certified yet.",
     "failed": "Its aggregates are wrong, or cannot be trusted.",
     "repairing": "A repair holds it right now.",
-    "blocked": "Schedules leave it alone until a person asks for it.",
+    "blocked": "Schedules leave it alone until a person requests its repair.",
     "certified": "It is certified: each record is counted exactly once.",
-    "expired": "Its raw has expired by the pipeline's retention: what came to it since is counted at least once.",
+    "expired": "Its raw has expired by the pipeline's retention: records landed since are counted at least once.",
 }
 
 
-def verdict(known: Known) -> str:
-    """The window's state in a sentence."""
-    if known.state == "closed" and failures(row["kind"] for row in known.findings):
-        return "It has closed, and is wrong; detection has not written that down yet."
-    if known.state == "certified" and known.rows["losses"]:
+def describe_verdict(facts: WindowFacts) -> str:
+    """Describe the window's state in a sentence."""
+    if facts.state == "closed" and failures(row["kind"] for row in facts.findings):
+        return "It has closed, and is wrong; detection has not recorded that yet."
+    if facts.state == "certified" and facts.rows["losses"]:
         return (
             "It is certified but for a loss that was accepted: each record that was not lost is counted exactly once."
         )
-    return _VERDICTS.get(known.state, "")
+    return _VERDICTS.get(facts.state, "")
 
 
 def describe_loss(row: Mapping[str, Any]) -> str:
-    """An accepted loss that the window may have had a part in."""
-    (lost,) = offset_ranges([(row["generation"], row["kafka_partition"], row["start_offset"], row["end_offset"])])
+    """Describe an accepted loss that may have held records of the window."""
+    (lost,) = parse_offset_ranges([(row["generation"], row["kafka_partition"], row["start_offset"], row["end_offset"])])
     return (
-        f"{lost}, {counted(row['end_offset'] - row['start_offset'], 'offset')} that Kafka holds no more; their records "
-        f'may have belonged here. Accepted by {row["who"]} at {at(row["created_at"])} ("{row["why"]}").'
+        f"{lost}, {pluralize(row['end_offset'] - row['start_offset'], 'offset')} that Kafka no longer holds; "
+        f"their records may have belonged here. Accepted by {row['who']} at "
+        f'{format_second(row["created_at"])} ("{row["why"]}").'
     )
 
 
-def marks(row: Mapping[str, Any]) -> str:
-    """What is particular about a landing, to stand before its offset ranges."""
+def describe_marks(row: Mapping[str, Any]) -> str:
+    """Return the marks of a landing, for display before its offset ranges."""
     return ("late, " if row["late"] else "") + ("" if row["proved"] else "unproved, ")
 
 
-def released(row: Mapping[str, Any]) -> str | None:
-    """By whom and why a landing was released from quarantine; None if it was read from Kafka."""
-    who = row["released"]
-    return who and f'released from quarantine by {who["who"]} ("{who["why"]}")'
+def describe_release(row: Mapping[str, Any]) -> str | None:
+    """Describe by whom and why a landing was released from quarantine; None if it was read from Kafka."""
+    release = row["released"]
+    return release and f'released from quarantine by {release["who"]} ("{release["why"]}")'
 
 
-def worth_showing(rows: Sequence[Mapping[str, Any]], findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """All, if they fit a page; else those that findings name, then the newest, in their own order."""
+def select_landings(
+    rows: Sequence[Mapping[str, Any]], findings: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return the landings that fit a page, in order: those that findings name first, then the newest."""
     named = {
         number
         for finding in findings
@@ -67,63 +70,62 @@ def worth_showing(rows: Sequence[Mapping[str, Any]], findings: Sequence[Mapping[
 
 
 def describe_repair(row: Mapping[str, Any]) -> str:
-    """A repair or a restoration: who asked for it, what it read and what it changed."""
+    """Describe a repair or a restoration: by whom it was requested, its reads and its changes."""
     state = row["state"]
-    text = f'Repair {row["repair_id"]}, asked for by {row["who"]} ("{row["why"]}"): {state}'
+    text = f'Repair {row["repair_id"]}, requested by {row["who"]} ("{row["why"]}"): {state}'
     if row["finished_at"] or row["started_at"]:
-        text += f" at {at(row['finished_at'] or row['started_at'])}"
+        text += f" at {format_second(row['finished_at'] or row['started_at'])}"
     if row["reason"]:
         text += f", {row['reason']}"
     text += "."
     if row["lines_read"] is not None:
-        text += (
-            f" It read {counted(row['lines_read'], 'line')}, {counted(row['duplicates'] or 0, 'duplicate')} among them."
-        )
+        duplicates = pluralize(row["duplicates"] or 0, "duplicate")
+        text += f" It read {pluralize(row['lines_read'], 'line')}, {duplicates} among them."
     if row["before"] and row["after"]:
         before, after = row["before"], row["after"]
         same = (
             "" if before["revision"] != after["revision"] else "; the rows were right already and stayed as they were"
         )
         text += (
-            f" Before: {records(before['control']['records'])} counted (revision {before['revision']}); "
-            f"after: {records(after['control']['records'])} (revision {after['revision']}){same}."
+            f" Before: {format_records(before['control']['records'])} counted (revision {before['revision']}); "
+            f"after: {format_records(after['control']['records'])} (revision {after['revision']}){same}."
         )
     return text
 
 
-def describe_certificate(known: Known) -> str:
-    """The last certificate, and whether it stands."""
-    rows = known.rows["certificates"]
+def describe_certificate(facts: WindowFacts) -> str:
+    """Describe the last certificate, and whether it is valid."""
+    rows = facts.rows["certificates"]
     if not rows:
         return "None yet."
-    last, version = rows[-1], known.rows["window"]["version"]
+    last, version = rows[-1], facts.rows["window"]["version"]
     if last["revoked_at"]:
-        stands = f"revoked at {at(last['revoked_at'])}: {last['revoked_why']}"
+        validity = f"revoked at {format_second(last['revoked_at'])}: {last['revoked_why']}"
     elif last["version"] != version:
-        stands = f"it no longer stands: the window is at version {version} since"
+        validity = f"no longer valid: the window is at version {version} since"
     else:
-        stands = "it stands"
+        validity = "valid"
     text = (
-        f"Certificate {last['certificate_id']} of {at(last['created_at'])}, from {last['basis']}, by {last['who']} "
-        f'("{last["why"]}"): {stands}. It covers {counted(last["records"], "record")} of '
-        f"{counted(len(last['landing_set']), 'landing')} in {last['frozen_length']:,} bytes, at version "
+        f"Certificate {last['certificate_id']} of {format_second(last['created_at'])}, from {last['basis']}, by "
+        f'{last["who"]} ("{last["why"]}"): {validity}. It covers {pluralize(last["records"], "record")} of '
+        f"{pluralize(len(last['landing_set']), 'landing')} in {last['frozen_length']:,} bytes, at version "
         f"{last['version']}, contract {last['contract_version']}, {last['verdict']}."
     )
-    earlier = f" {counted(len(rows) - 1, 'earlier one')}." if len(rows) > 1 else ""
+    earlier = f" {pluralize(len(rows) - 1, 'earlier one')}." if len(rows) > 1 else ""
     return text + earlier
 
 
-def places(known: Known) -> list[str]:
-    """Where the window's raw and aggregates lie, one line each."""
-    length = "" if known.file_length is None else f" ({known.file_length:,} bytes)"
-    select = f"SELECT * FROM {known.aggregates} WHERE window_start = '{format_moment(known.window.start)}'"
-    places = [f"Raw: {known.window_file}{length}", f"Aggregates: {select}"]
-    if known.parquet is not None:
-        stands_in = "text of before was let go for it" if known.parquet["stands_in"] else "beside the text"
-        places.insert(1, f"Parquet: {known.parquet['path']} ({known.parquet['bytes']:,} bytes), {stands_in}")
+def list_places(facts: WindowFacts) -> list[str]:
+    """List the places of the window's raw, Parquet file and aggregates, one line each."""
+    length = "" if facts.file_length is None else f" ({facts.file_length:,} bytes)"
+    select = f"SELECT * FROM {facts.aggregates} WHERE window_start = '{format_moment(facts.window.start)}'"
+    places = [f"Raw: {facts.window_file}{length}", f"Aggregates: {select}"]
+    if facts.parquet is not None:
+        stands_in = "the text before it has expired" if facts.parquet["stands_in"] else "beside the text"
+        places.insert(1, f"Parquet: {facts.parquet['path']} ({facts.parquet['bytes']:,} bytes), {stands_in}")
     return places
 
 
-def at(moment: Any) -> str:
-    """A moment, to the second."""
+def format_second(moment: Any) -> str:
+    """Format a moment, to the second."""
     return format_moment(moment.replace(microsecond=0))

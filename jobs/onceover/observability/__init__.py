@@ -1,1 +1,1 @@
-"""Shows pipelines to monitoring: metrics of what the ledger says, and the lineage of repairs."""
+"""Observability: metrics from the ledger, and the lineage of repairs."""

@@ -1,4 +1,4 @@
-"""Serves the metrics on loopback. Each scrape reads the ledger anew: nothing is kept that a crash could lose."""
+"""Exporter of the metrics on loopback. Each scrape reads the ledger, so that a crash loses no state."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from onceover.context import open_ledger
 from onceover.errors import OnceoverError, TransientError
 from onceover.ledger.database import DatabaseError
 from onceover.observability import snapshot
-from onceover.observability.metrics import exposed, up_metric
+from onceover.observability.metrics import build_metrics, build_up_metric
 
 HOST: Final = "127.0.0.1"
 
 
 class LedgerCollector(Collector):
-    """All metrics as the ledger has them now; `onceover_up` 0 alone where it does not answer. `problem` is why, and is
-    told to `say` once, not at each scrape."""
+    """A collector of all metrics from the ledger; of `onceover_up` 0 alone if the ledger does not answer. `problem` is
+    that error, reported to `say` once, not at each scrape."""
 
     def __init__(self, overdue_after: timedelta, say: Callable[[str], None]) -> None:
         self._overdue_after, self._say = overdue_after, say
@@ -30,15 +30,15 @@ class LedgerCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         try:
-            found = self._read()
+            signals = self._read()
         except OnceoverError as error:
             if str(error) != str(self.problem):
                 self._say(str(error))
             self.problem = error
-            yield up_metric(False)
+            yield build_up_metric(False)
             return
         self.problem = None
-        yield from exposed(found)
+        yield from build_metrics(signals)
 
     def _read(self) -> tuple[snapshot.Signals, ...]:
         try:
@@ -48,22 +48,25 @@ class LedgerCollector(Collector):
             raise TransientError(f"the ledger could not be read for its metrics: {error}") from error
 
 
-def registry(collector: LedgerCollector) -> CollectorRegistry:
-    """One of its own: the global one would add this process's memory and garbage."""
+def create_registry(collector: LedgerCollector) -> CollectorRegistry:
+    """Return a registry with only this collector: the global one would add metrics of this process."""
     own = CollectorRegistry()
     own.register(collector)
     return own
 
 
 @contextmanager
-def serving(collector: LedgerCollector, port: int) -> Iterator[str]:
-    """Answer scrapes within, a thread each; the address comes back. Port 0 is any free one."""
+def serve_metrics(collector: LedgerCollector, port: int) -> Iterator[str]:
+    """Serve scrapes while entered, each in a thread; yield the URL. Port 0 is any free port.
+
+    Raises TransientError if the port is taken.
+    """
     try:
-        server, thread = start_http_server(port, HOST, registry(collector))
+        server, thread = start_http_server(port, HOST, create_registry(collector))
     except OSError as error:
         raise TransientError(
-            f"port {port} on {HOST} cannot be had ({error.strerror}); stop what listens there, or name another with "
-            "--port"
+            f"port {port} on {HOST} is not available ({error.strerror}); stop the process that listens there, or "
+            "choose another port with --port"
         ) from error
     try:
         yield f"http://{HOST}:{server.server_port}/metrics"

@@ -1,5 +1,5 @@
-"""Lineage of a repair: which files and offsets it read and which windows it wrote, under the names that OpenLineage's
-specification gives them (Naming.md). What was published the ledger says, and nothing else is reported.
+"""Lineage of a repair: the files and offsets that it read and the windows that it wrote, named as in OpenLineage's
+specification (Naming.md). The ledger is the only source of what was published.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from onceover.ledger import compactions
 from onceover.ledger.database import locate_server
 from onceover.model.offsets import OffsetRange
 from onceover.observability import lineage_store
-from onceover.observability.lineage_store import Published
+from onceover.observability.lineage_store import PublishedWindow
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetName:
-    """`namespace` is the server that holds it, `name` is what it is called there."""
+    """The name of a dataset: `namespace` is its server, `name` its name there."""
 
     namespace: str
     name: str
@@ -25,49 +25,49 @@ class DatasetName:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What one repair request has read and written until now. `files` are the window files below the folder `raw`, in
-    the windows' order, and the Parquet files that stand in for their text, with their `bytes`; `offsets` are those of
-    the topic that their landings came from. All empty if nothing was published."""
+    """The reads and writes of one repair request until now. `files` are the window files below the folder `raw`, in the
+    windows' order, and the Parquet files that replace their text, `bytes` their total size; `offsets` are the topic's
+    offsets of their landings. All are empty if nothing was published."""
 
     raw: DatasetName
     topic: DatasetName
     table: DatasetName
-    windows: tuple[Published, ...]
+    windows: tuple[PublishedWindow, ...]
     files: tuple[str, ...]
     bytes: int
     offsets: tuple[OffsetRange, ...]
 
 
 def read_lineage(context: PipelineContext, request_id: int) -> Lineage:
-    """The lineage of a repair request, read back from the ledger; of one that is not there it is empty."""
+    """Read the lineage of a repair request from the ledger; that of an unknown request is empty."""
     name, layout = context.name, context.layout
     host, port, database = locate_server(context.ledger)
-    windows, offsets = lineage_store.of_request(context.ledger, name, request_id)
-    standing_in = compactions.list_substitutes(context.ledger, name, [one.window_start for one in windows])
+    windows, offsets = lineage_store.read_published(context.ledger, name, request_id)
+    standing_in = compactions.list_substitutes(context.ledger, name, [window.window_start for window in windows])
     parquet = {start: compacted for start, compacted in standing_in.items() if compacted}
     files: list[str] = []
-    for one in windows:
-        compacted = parquet.get(one.window_start)
-        files += [layout.parquet_file(one.window_start, compacted.digest)] if compacted else []
-        files += [layout.window_file(one.window_start)] if one.bytes or not compacted else []
+    for window in windows:
+        compacted = parquet.get(window.window_start)
+        files += [layout.parquet_file(window.window_start, compacted.digest)] if compacted else []
+        files += [layout.window_file(window.window_start)] if window.bytes or not compacted else []
     return Lineage(
-        raw=on_hdfs(context.address("hdfs"), f"{layout.raw_root}/{name}"),
-        topic=on_kafka(context.address("kafka"), context.pipeline.contract.topic),
+        raw=name_hdfs_path(context.address("hdfs"), f"{layout.raw_root}/{name}"),
+        topic=name_topic(context.address("kafka"), context.pipeline.contract.topic),
         table=DatasetName(f"postgres://{host}:{port}", f"{database}.aggregates.{name}"),
         windows=windows,
         files=tuple(files),
-        bytes=sum(one.bytes for one in windows) + sum(compacted.bytes for compacted in parquet.values()),
+        bytes=sum(window.bytes for window in windows) + sum(compacted.bytes for compacted in parquet.values()),
         offsets=offsets,
     )
 
 
-def on_hdfs(address: str, path: str) -> DatasetName:
-    """A path by its file system's address: a NameNode's, or a name service's, which has no port."""
+def name_hdfs_path(address: str, path: str) -> DatasetName:
+    """Name a path by its file system's address: a NameNode, or a name service, which has no port."""
     place = urlsplit(address)
     return DatasetName(f"{place.scheme}://{place.netloc}", path)
 
 
-def on_kafka(servers: str, topic: str) -> DatasetName:
-    """A topic by the first bootstrap server: a list of them has to begin with the same one everywhere."""
+def name_topic(servers: str, topic: str) -> DatasetName:
+    """Name a topic by the first bootstrap server, so each list of servers must begin with the same one."""
     first = servers.split(",")[0].strip()
     return DatasetName(f"kafka://{first.rpartition('://')[2]}", topic)

@@ -1,4 +1,4 @@
-"""What a repair request has published, and which offset ranges the raw of it was landed from."""
+"""The ledger's part of lineage: the windows that a repair request published, and the offset ranges of their raw."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """One window as a repair published it: `lines` and `bytes` read, `rows` of the aggregates, and the revision that
-    they are. `rewritten` is false where the rows already were what raw says."""
+class PublishedWindow:
+    """A window as a repair published it: `lines` and `bytes` read, `rows` of the aggregates, and their revision.
+    `rewritten` is false if the rows already agreed with raw."""
 
     window_start: datetime
     window_end: datetime
@@ -23,17 +23,17 @@ class Published:
     rewritten: bool
 
 
-# Whether or not the certificate stands any more: what was read and written stays so.
+# Certificates that are no longer valid too: their repairs read and wrote all the same.
 _CERTIFICATES = """
   onceover.repair r JOIN onceover.certificate c ON c.repair_id = r.repair_id
     AND r.request_id = %(request)s AND r.pipeline = %(pipeline)s AND r.state IN ('published', 'confirmed', 'revoked')"""
 
 
-def of_request(
+def read_published(
     connection: Connection, pipeline: str, request_id: int
-) -> tuple[tuple[Published, ...], tuple[OffsetRange, ...]]:
-    """The windows that the request has published until now, in order, and the offset ranges of the batches whose
-    landings they stand on, joined where they touch: records of other windows lie between theirs. One snapshot."""
+) -> tuple[tuple[PublishedWindow, ...], tuple[OffsetRange, ...]]:
+    """Return the windows that the request has published until now, in order, and the offset ranges of the batches of
+    their landings, merged where they touch. The ranges hold records of other windows too. Reads one snapshot."""
     request = {"pipeline": pipeline, "request": request_id}
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -59,7 +59,7 @@ def of_request(
             """,
             request,
         ).fetchall()
-    return tuple(Published(**row) for row in windows), coalesce(
+    return tuple(PublishedWindow(**row) for row in windows), coalesce(
         OffsetRange(KafkaPartition(row["generation"], row["kafka_partition"]), row["start_offset"], row["end_offset"])
         for row in ranges
     )

@@ -1,7 +1,7 @@
-"""Every metric there is: its name with the unit, its labels, what it means, and where its values come from.
+"""All metrics: name with the unit, label, meaning, and source of the values.
 
-Names follow Prometheus: seconds, Unix time for moments, `_total` for what only grows. Each has the label `pipeline`
-first, but for `onceover_up`.
+Names follow Prometheus: seconds, Unix time for moments, `_total` for counters. Each metric but `onceover_up` has
+the label `pipeline` first.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from onceover.model.gap import Reason
 from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, LastBatch, Signals
 
 Values = Mapping[str, float | None]
-"""By the value of the one label besides `pipeline`; "" where there is none. What nobody knows (None) is left out."""
+"""Values by the label besides `pipeline`, or by "" without such a label. Unknown values (None) are left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
-    """One metric. It is a counter if its name says so, else a gauge."""
+class MetricDeclaration:
+    """A metric: a counter if its name ends with `_total`, else a gauge."""
 
     name: str
     help: str
@@ -57,120 +57,120 @@ def _moment(moment: datetime | None) -> float | None:
 
 
 UP: Final = "onceover_up"
-UP_HELP: Final = "1 if the ledger answered this scrape, 0 if it did not; then nothing else is there."
+UP_HELP: Final = "1 if the ledger answered this scrape, 0 if it did not; then no other metric is exposed."
 
 METRICS: Final = (
-    Declared(
+    MetricDeclaration(
         "onceover_driver_state",
-        "1 for the state the driver is in: alive, stopped (it was told to), dead (its heartbeat ran out).",
+        "1 for the state the driver is in: alive, stopped (on request), dead (its heartbeat expired).",
         lambda s: {state: float(s.driver is state) for state in DriverState},
         "state",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_records_landed_total",
-        "Records landed, in window files or in quarantine. One that landed again counts again.",
+        "Records landed, in window files or in quarantine. A record that landed again counts again.",
         _each(lambda p: p.landed),
         "kafka_partition",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_records_quarantined_total",
         "Records landed in quarantine.",
         _each(lambda p: p.quarantined),
         "kafka_partition",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_batches_total",
-        "Batches that landed, and those that were superseded: failed attempts, and what a dead driver had begun.",
+        "Batches that landed, and those that were superseded: failed attempts, and batches of a dead driver.",
         lambda s: {"landed": s.landed, "superseded": s.superseded},
         "state",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_lag_offsets",
         "Offsets not read yet, as the driver last saw the log's end.",
         _each(lambda p: p.lag),
         "kafka_partition",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_largest_event_timestamp_seconds",
         "Largest event time of the unbroken prefix that was read.",
         _each(lambda p: _moment(p.largest_event_time)),
         "kafka_partition",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_watermark_timestamp_seconds",
         "The watermark: windows that end before it are closed.",
         _one(lambda s: _moment(s.watermark)),
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_last_batch_scheduling_delay_seconds",
         "From the submission of the last batch that landed to its start.",
         _last(lambda b: b.scheduling_delay),
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_last_batch_processing_seconds",
         "From the start of the last batch that landed to its landing.",
         _last(lambda b: b.processing),
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_last_batch_landed_timestamp_seconds",
         "When the last batch landed.",
         _last(lambda b: b.landed_at.timestamp()),
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_windows",
-        "Windows by where they stand, as `onceover windows` lists them.",
+        "Windows by state, as `onceover windows` lists them.",
         lambda s: {state: s.windows.get(state, 0) for state in WindowState},
         "state",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_overdue_windows",
         "Windows that have been closed for long and are neither certified nor blocked.",
         _one(lambda s: s.overdue),
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_open_findings",
         "Findings that are not resolved.",
         lambda s: {kind: s.findings.get(kind, 0) for kind in Kind},
         "kind",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_hole_offsets",
-        "Offsets that were skipped and whose records are lost (Kafka still has them) or expired (it has not).",
+        "Skipped offsets whose records are lost (Kafka still has them) or expired (it no longer has them).",
         lambda s: {reason: s.holes.get(reason, 0) for reason in Reason if reason.is_loss},
         "reason",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_repaired_records_total",
         "Records that near-real-time aggregates counted too many or too few, by the windows repaired since.",
         lambda s: {"too many": s.too_many, "too few": s.too_few},
         "error",
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_log_until_timestamp_seconds",
         "Until when Kafka holds every record of the windows that are not certified.",
         _one(lambda s: s.log_until),
     ),
-    Declared(
+    MetricDeclaration(
         "onceover_log_retention_seconds",
-        "How long Kafka keeps records of the topic; not there if for ever, or if nobody knows.",
+        "How long Kafka keeps records of the topic; not exposed if for ever or unknown.",
         _one(lambda s: s.log_retention),
     ),
 )
 
 
-def exposed(signals: Iterable[Signals]) -> Iterator[Metric]:
-    """All metrics of these pipelines."""
-    known = tuple(signals)
-    yield up_metric(True)
-    for each in METRICS:
-        make = CounterMetricFamily if each.is_counter else GaugeMetricFamily
-        family = make(each.name, each.help, labels=each.labels)
-        for pipeline in known:
-            for label, value in each.values(pipeline).items():
+def build_metrics(signals: Iterable[Signals]) -> Iterator[Metric]:
+    """Yield all metrics of these pipelines."""
+    pipelines = tuple(signals)
+    yield build_up_metric(True)
+    for declaration in METRICS:
+        make = CounterMetricFamily if declaration.is_counter else GaugeMetricFamily
+        family = make(declaration.name, declaration.help, labels=declaration.labels)
+        for pipeline in pipelines:
+            for label, value in declaration.values(pipeline).items():
                 if value is not None:
-                    family.add_metric([pipeline.pipeline, *([label] if each.label else [])], value)
+                    family.add_metric([pipeline.pipeline, *([label] if declaration.label else [])], value)
         yield family
 
 
-def up_metric(answered: bool) -> Metric:
+def build_up_metric(answered: bool) -> Metric:
     return GaugeMetricFamily(UP, UP_HELP, value=float(answered))

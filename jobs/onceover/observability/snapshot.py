@@ -1,7 +1,7 @@
-"""What the ledger says of every pipeline for who watches it, in one snapshot, in time that a year of windows bears.
+"""Snapshot of every pipeline's signals in the ledger, read in time that a year of windows allows.
 
-What has landed is read from running totals, windows are counted without their landings, and landings are looked up only
-of windows that are not certified and of batches that landed lately.
+Landed records are read from running totals and windows are counted without their landings; landings are read only of
+uncertified windows and of batches that landed lately.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
 
 MOST_SECONDS = 8
-"""For one statement: Prometheus gives up after 10 s, and a scrape that nobody waits for must not go on."""
+"""Limit of one statement: Prometheus gives up after 10 s, and an abandoned scrape must not go on."""
 MOST_UNCERTIFIED = 200
-"""Windows that are asked how long Kafka holds their records, the earliest ones first: those expire first."""
+"""Windows whose oldest record in Kafka is looked up, the earliest first: their records expire first."""
 
 
 class DriverState(StrEnum):
-    """Whether somebody ingests. A driver that was told to stop says goodbye, one that died or gave up does not."""
+    """The state of a pipeline's driver. A driver stopped on request ends its epoch; one that died does not."""
 
     ALIVE = "alive"
     STOPPED = "stopped"
@@ -33,7 +33,7 @@ class DriverState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KafkaPartitionProgress:
-    """One Kafka partition, over all generations of its topic. `lag` is in offsets, as its driver last saw the log."""
+    """A Kafka partition over all generations of its topic. `lag` is in offsets, as the driver last saw the log."""
 
     landed: int
     quarantined: int
@@ -43,7 +43,7 @@ class KafkaPartitionProgress:
 
 @dataclass(frozen=True, slots=True)
 class LastBatch:
-    """The last one that landed, refills left out. Times in seconds; an early ledger does not know the delay."""
+    """The last batch that landed, refills left out. Times are in seconds; an early ledger has no delay (None)."""
 
     scheduling_delay: float | None
     processing: float
@@ -52,9 +52,9 @@ class LastBatch:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """One pipeline. `overdue` counts windows, `holes` offsets, `too_many` and `too_few` the records by which aggregates
-    were wrong before their repair. `log_retention` is in seconds, None if Kafka's log lasts for ever; `log_until` in
-    Unix seconds, None too if nothing waits for a certificate."""
+    """Signals of a pipeline. `overdue` counts windows, `holes` offsets, `too_many` and `too_few` the records by which
+    aggregates were wrong before their repair. `log_retention` is in seconds, None if Kafka's log lasts for ever;
+    `log_until` is in Unix seconds, None also if every closed window is certified."""
 
     pipeline: str
     driver: DriverState
@@ -74,17 +74,17 @@ class Signals:
 
 
 def read_signals(connection: Connection, overdue_after: timedelta) -> tuple[Signals, ...]:
-    """All pipelines that ever ran, by name.
+    """Return the signals of all pipelines that ever ran, by name.
 
     A window is overdue if it is closed and neither certified nor blocked, the watermark has been `overdue_after` beyond
     its end or the whole topic is idle, and nothing has landed in it for as long: by event time and by the database's
-    clock, so that neither a topic that is replayed nor one that stands still makes windows overdue at once.
+    clock, so that neither a replayed topic nor an idle one makes windows overdue at once.
     """
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         connection.execute(f"SET LOCAL statement_timeout = '{MOST_SECONDS}s'")
         rows = connection.execute(_PIPELINES).fetchall()
-        return tuple(_signals(connection, row, overdue_after) for row in rows)
+        return tuple(_read_pipeline(connection, row, overdue_after) for row in rows)
 
 
 _PIPELINES = """
@@ -101,7 +101,7 @@ LEFT JOIN LATERAL (
 ORDER BY p.name
 """
 
-# What was not read of earlier generations is no lag: it can never be read, and is a hole.
+# Unread offsets of earlier generations are not lag: they can never be read, and are a hole.
 _KAFKA_PARTITIONS = """
 SELECT kafka_partition, sum(records_landed)::bigint AS landed, sum(records_quarantined)::bigint AS quarantined,
   sum(greatest(end_offset - reach, 0))::bigint AS lag, max(max_event_time) AS largest_event_time
@@ -138,7 +138,7 @@ SELECT w.window_start {_OF_WINDOWS} AND c.version IS DISTINCT FROM w.version AND
 ORDER BY 1 LIMIT {MOST_UNCERTIFIED}
 """
 
-# Looked up by key, one landing after the other: they are few, and the planner cannot know it.
+# A subquery makes the planner look up each landing by key; it cannot know that they are few.
 _OLDEST_RECORD = """
 SELECT extract(epoch FROM min((
   SELECT min(r.oldest_record) FROM onceover.landing_part p JOIN onceover.batch_range r
@@ -165,7 +165,7 @@ FROM onceover.repair WHERE pipeline = %s AND overcount <> 0 AND state <> 'restor
 """
 
 
-def _signals(connection: Connection, row: Mapping[str, Any], overdue_after: timedelta) -> Signals:
+def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after: timedelta) -> Signals:
     name: str = row["name"]
     key = {"pipeline": name, "after": overdue_after}
     last_before = connection.execute(_LAST_BEFORE, key).fetchone()
@@ -191,7 +191,7 @@ def _signals(connection: Connection, row: Mapping[str, Any], overdue_after: time
         windows={WindowState(each["state"]): each["windows"] for each in windows},
         overdue=sum(each["overdue"] for each in windows),
         log_retention=row["log_retention"],
-        log_until=_log_until(connection, name, row["log_retention"]),
+        log_until=_compute_log_until(connection, name, row["log_retention"]),
         findings={Kind(each["kind"]): each["found"] for each in connection.execute(_FINDINGS, [name])},
         holes={Reason(each["reason"]): each["missing"] for each in connection.execute(_HOLES, [name, Kind.HOLE])},
         too_many=repaired["too_many"],
@@ -199,8 +199,8 @@ def _signals(connection: Connection, row: Mapping[str, Any], overdue_after: time
     )
 
 
-def _log_until(connection: Connection, name: str, log_retention: float | None) -> float | None:
-    """Until when Kafka holds every record of the uncertified windows."""
+def _compute_log_until(connection: Connection, name: str, log_retention: float | None) -> float | None:
+    """Return until when Kafka holds every record of the uncertified windows."""
     if log_retention is None:
         return None
     starts = [row["window_start"] for row in connection.execute(_UNCERTIFIED, {"pipeline": name})]

@@ -1,1 +1,1 @@
-"""Shows records that have no place in any window, and releases those that have one now."""
+"""Quarantine: records without a window, shown, and released once a contract gives them one."""

@@ -1,4 +1,4 @@
-"""Records that have no place in any window: how many, why, and what they are. Only reads."""
+"""Reader of quarantined records: their numbers, reasons and contents. Only reads."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 
 class QuarantineFiles(Protocol):
-    """What is asked of a pipeline's files: its days of quarantine with their bytes, and a day's bytes."""
+    """Files of a pipeline: its days of quarantine with their sizes in bytes, and the content of a day."""
 
     def list_quarantine_days(self) -> dict[date, int]: ...
     def read_quarantine(self, day: date) -> Iterator[bytes]: ...
 
 
-class Released:
-    """IDs that were released: what is asked of them is whether one is among them."""
+class ReleasedIds:
+    """A set of released IDs, for membership tests."""
 
     def __init__(self, ranges: Iterable[OffsetRange]) -> None:
         self._starts: dict[KafkaPartition, list[int]] = {}
@@ -37,13 +37,13 @@ class Released:
 
 
 Say = Callable[[date, int, int], None]
-"""Called while a day is read: the day, bytes read of it, bytes of it."""
+"""Progress callback while a day is read: the day, bytes read so far, bytes in total."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayReasons:
-    """One day: records by reason, those that were `released` apart, and stretches of its file that hold no intact line,
-    left by a writer that died."""
+    """One day: records by reason, without the `released` ones, and stretches of its file without an intact line, which
+    a writer left that died."""
 
     day: date
     bytes: int
@@ -56,44 +56,50 @@ class DayReasons:
         return sum(self.reasons.values())
 
 
-def by_reason(files: QuarantineFiles, days: Mapping[date, int], gone: Released, say: Say) -> Iterator[DayReasons]:
-    """Each day's records by reason, in the order of days. A record counts once in a day, by its ID, however often a
-    batch was read again."""
+def count_by_reason(
+    files: QuarantineFiles, days: Mapping[date, int], released_ids: ReleasedIds, say: Say
+) -> Iterator[DayReasons]:
+    """Yield each day's records by reason, in the order of `days`. A record counts once a day, by its ID, however often
+    its batch was read."""
     for day, size in days.items():
-        found: dict[bytes, str] = {}
+        reasons: dict[bytes, str] = {}
         released: set[bytes] = set()
         corrupt = 0
-        for line in decode_file(_told(files.read_quarantine(day), day, size, say)):
+        for line in decode_file(_report_progress(files.read_quarantine(day), day, size, say)):
             if not isinstance(line, PlacedLine):
                 corrupt += 1
-            elif line.line in gone:
-                released.add(_id(line.line))
+            elif line.line in released_ids:
+                released.add(_encode_id(line.line))
             else:
-                found[_id(line.line)] = line.line.reason or ""
-        yield DayReasons(day, size, dict(Counter(found.values()).most_common()), corrupt, len(released))
+                reasons[_encode_id(line.line)] = line.line.reason or ""
+        yield DayReasons(day, size, dict(Counter(reasons.values()).most_common()), corrupt, len(released))
 
 
-def first_records(
-    files: QuarantineFiles, days: Mapping[date, int], gone: Released, wanted: Callable[[Line], bool], most: int
+def read_first_records(
+    files: QuarantineFiles,
+    days: Mapping[date, int],
+    released_ids: ReleasedIds,
+    matches: Callable[[Line], bool],
+    most: int,
 ) -> Iterator[Line]:
-    """The first `most` wanted records of these days, each ID once, as they stand in the files."""
+    """Yield the first `most` matching records of these days, each ID once, in the order of the files."""
     seen: set[bytes] = set()
     for day in days:
         for line in decode_file(files.read_quarantine(day)):
-            if not isinstance(line, PlacedLine) or line.line in gone or not wanted(line.line):
+            if not isinstance(line, PlacedLine) or line.line in released_ids or not matches(line.line):
                 continue
-            if _id(line.line) not in seen:
+            if _encode_id(line.line) not in seen:
                 if len(seen) == most:
                     return
-                seen.add(_id(line.line))
+                seen.add(_encode_id(line.line))
                 yield line.line
 
 
-def _id(line: Line) -> bytes:
+def _encode_id(line: Line) -> bytes:
     return encode_id(line.record.source, line.record.offset)
 
 
-def _told(chunks: Iterator[bytes], day: date, size: int, say: Say) -> Iterator[bytes]:
+def _report_progress(chunks: Iterator[bytes], day: date, size: int, say: Say) -> Iterator[bytes]:
     done = 0
     for chunk in chunks:
         done += len(chunk)

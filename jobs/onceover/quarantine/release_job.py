@@ -1,7 +1,7 @@
-"""Records that were quarantined, parsed again by the contract in force, and landed where that has a place for them.
+"""Release of quarantined records: parsed again by the contract in force, and landed in the windows that it gives them.
 
 quarantine lines -> one an ID, of landed batches, not released before -> interpreted -> batch by batch: appended,
-counted, landed. What still has no place stays where it is.
+counted, landed. Records that still have no window stay in quarantine.
 """
 
 from __future__ import annotations
@@ -44,9 +44,8 @@ _ID = ("generation", "kafka_partition", "offset")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a look at the quarantine found: records that have a place now, by their windows and as IDs, and how many
-    have none, by why."""
+class ReleasePlan:
+    """The records to release, by window and as IDs, and the number of those `left` in quarantine, by reason."""
 
     windows: dict[datetime, int]
     ids: tuple[OffsetRange, ...]
@@ -54,35 +53,35 @@ class Found:
 
 
 class ReleaseRun:
-    """One release, on one Spark session. `look` first; `carry_out` is for the pipeline's driver; then `close`."""
+    """A release on one Spark session: `plan`, then `carry_out` as the pipeline's driver, then `close`."""
 
-    def __init__(self, spark: SparkSession, context: PipelineContext, known: RegisteredPipeline) -> None:
-        self._spark, self._connection, self._known, self._context = spark, context.ledger, known, context
+    def __init__(self, spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline) -> None:
+        self._spark, self._connection, self._registered, self._context = spark, context.ledger, registered, context
         self._hdfs, self._most = context.address("hdfs").rstrip("/"), context.pipeline.ingest.max_records_per_batch
         self._judged: DataFrame | None = None
 
-    def look(self, days: Iterable[date], reason: str | None) -> Found:
-        """Judge what stands in these days' files, where a `reason` is given what was quarantined for one that contains
-        it, and was not released before."""
+    def plan(self, days: Iterable[date], reason: str | None) -> ReleasePlan:
+        """Judge the records in these days' files that were not released before; with a `reason`, only those quarantined
+        for a reason that contains it."""
         paths = [(QUARANTINE, self._hdfs + self._context.layout.quarantine_file(day)) for day in days]
         if not paths:
-            return Found({}, (), {})
+            return ReleasePlan({}, (), {})
         with attempt():
             self._judged = self._judge(text_files.read_text(self._spark, paths), reason).persist(StorageLevel.DISK_ONLY)
             counts = self._judged.groupBy("why", "window_ms").count().collect()  # one row a reason or window
             windows = {from_ms(row.window_ms): row["count"] for row in counts if row.why is None}
             left = {row.why: row["count"] for row in counts if row.why is not None}
-            return Found(dict(sorted(windows.items())), self._ids(self._judged), dict(sorted(left.items())))
+            return ReleasePlan(dict(sorted(windows.items())), self._ids(self._judged), dict(sorted(left.items())))
 
     def carry_out(self, epoch: Epoch, ids: Sequence[OffsetRange], who: str, why: str, fault_point: FaultPoint) -> int:
-        """Land these IDs that `look` found, some at a time; returns how many batches that were. What has landed when
-        this is killed stays landed."""
-        chunks = list(_chunks(ids, self._most))
+        """Land these IDs of the plan in batches; return the number of batches. If killed, batches that have landed
+        remain."""
+        chunks = list(_split_ids(ids, self._most))
         for chunk in chunks:
-            batch_id = batches.begin(self._connection, epoch, self._known.contract_version, (), None)
+            batch_id = batches.begin(self._connection, epoch, self._registered.contract_version, (), None)
             fault_point.stop_after(Step.BEGUN)
             with closing(self._work(chunk)) as work:
-                done = carried_out(self._connection, epoch, self._known, batch_id, work, fault_point)
+                done = carried_out(self._connection, epoch, self._registered, batch_id, work, fault_point)
             releases.land_release(self._connection, epoch, batch_id, done.read, done.landings, chunk, who, why)
             fault_point.stop_after(Step.LANDED)
             batches.mark_committed(self._connection, epoch, batch_id)
@@ -92,13 +91,15 @@ class ReleaseRun:
     def _work(self, chunk: Sequence[OffsetRange]) -> MicroBatch:
         def records() -> DataFrame:
             if self._judged is None:
-                raise ValueError("look first")
+                raise ValueError("plan the release first")
             chosen = self._judged.transform(looked_up(((r, 1) for r in chunk), "is_chosen"))
             return chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD)
 
         today, leases = datetime.now(UTC).date(), Leases(self._spark, self._hdfs)
         webhdfs, layout = self._context.address("webhdfs"), self._context.layout
-        return MicroBatch(self._spark, self._known, records, _hulls(chunk), webhdfs, layout, today, leases)
+        return MicroBatch(
+            self._spark, self._registered, records, _span_partitions(chunk), webhdfs, layout, today, leases
+        )
 
     def close(self) -> None:
         if self._judged is not None:
@@ -106,14 +107,14 @@ class ReleaseRun:
                 self._judged.unpersist()
 
     def _judge(self, read: DataFrame, reason: str | None) -> DataFrame:
-        """A row an ID: its record, and its `window_ms` or `why` it has none."""
-        known, length = self._known, self._known.contract.window_minutes * 60_000
+        """Return a row an ID: its record, and its `window_ms` or `why` it has none."""
+        registered, length = self._registered, self._registered.contract.window_minutes * 60_000
         chosen = F.lit(True) if reason is None else F.contains("quarantined_for", F.lit(reason))
-        before = ((r, 1) for one in releases.list_releases(self._connection, known.name) for r in one.ranges)
-        landed = ((r, 1) for r in read_accounted(self._connection, known.name))
-        gone_windows, _ = list_expired(self._connection, known.name)
-        gone = self._spark.createDataFrame(
-            [(int(start.timestamp() * 1000), True) for start in gone_windows], "window_ms bigint, is_gone boolean"
+        before = ((r, 1) for rel in releases.list_releases(self._connection, registered.name) for r in rel.ranges)
+        landed = ((r, 1) for r in read_accounted(self._connection, registered.name))
+        expired_windows, _ = list_expired(self._connection, registered.name)
+        expired_starts = self._spark.createDataFrame(
+            [(int(start.timestamp() * 1000), True) for start in expired_windows], "window_ms bigint, is_expired boolean"
         )
         record = [F.first(name).alias(name) for name in _OF_RECORD if name not in _ID]
         window_ms = F.col("event_ms") - F.pmod("event_ms", F.lit(length))
@@ -126,22 +127,22 @@ class ReleaseRun:
             .transform(looked_up(landed, "is_landed"))
             .groupBy(*_ID, "is_landed")
             .agg(F.count_distinct("content").alias("contents"), *record)
-            .transform(interpret(known.contract))
+            .transform(interpret(registered.contract))
             .withColumn("window_ms", window_ms)
-            .join(F.broadcast(gone), "window_ms", "left")
+            .join(F.broadcast(expired_starts), "window_ms", "left")
             .withColumn(
                 "why",
                 F.when(F.col("is_landed").isNull(), UNACCOUNTED)
                 .when(F.col("contents") > 1, CONFLICT)
                 .when(F.col("reason").isNotNull(), F.col("reason"))
-                .when(F.col("is_gone"), EXPIRED),
+                .when(F.col("is_expired"), EXPIRED),
             )
             .withColumn("window_ms", F.when(F.col("why").isNull(), F.col("window_ms")))
             .select("generation", *_OF_RECORD, "window_ms", "why")
         )  # fmt: skip
 
     def _ids(self, judged: DataFrame) -> tuple[OffsetRange, ...]:
-        """Those that have a place, as the fewest ranges that hold them and nothing else."""
+        """Return the IDs to release, as the fewest ranges that hold only them."""
         in_order = Window.partitionBy("generation", "kafka_partition").orderBy("offset")
         rows = (
             judged.where("why IS NULL")
@@ -155,12 +156,12 @@ class ReleaseRun:
         )
 
 
-def _chunks(ids: Iterable[OffsetRange], most: int) -> Iterator[list[OffsetRange]]:
-    """In order, of one generation each, `most` IDs at most."""
-    for _, of_it in groupby(split(ids, most), key=lambda piece: piece.source.generation):
+def _split_ids(ids: Iterable[OffsetRange], most: int) -> Iterator[list[OffsetRange]]:
+    """Yield the IDs in order, in chunks of one generation and at most `most` IDs."""
+    for _, pieces in groupby(split(ids, most), key=lambda piece: piece.source.generation):
         chunk: list[OffsetRange] = []
         room = most
-        for piece in of_it:
+        for piece in pieces:
             if len(piece) > room:
                 yield chunk
                 chunk, room = [], most
@@ -169,9 +170,9 @@ def _chunks(ids: Iterable[OffsetRange], most: int) -> Iterator[list[OffsetRange]
         yield chunk
 
 
-def _hulls(chunk: Iterable[OffsetRange]) -> list[OffsetRange]:
-    """By Kafka partition, from the first to the last of the IDs."""
-    found: dict[KafkaPartition, OffsetRange] = {}
+def _span_partitions(chunk: Iterable[OffsetRange]) -> list[OffsetRange]:
+    """Return for each Kafka partition the range from its first ID to its last."""
+    hulls: dict[KafkaPartition, OffsetRange] = {}
     for piece in chunk:  # in order
-        found[piece.source] = OffsetRange(piece.source, found.get(piece.source, piece).start, piece.end)
-    return list(found.values())
+        hulls[piece.source] = OffsetRange(piece.source, hulls.get(piece.source, piece).start, piece.end)
+    return list(hulls.values())

@@ -1,1 +1,1 @@
-"""Rebuilds a pipeline's part of a lost ledger from what raw holds."""
+"""Recovery: rebuilds a pipeline's part of a lost ledger from raw."""

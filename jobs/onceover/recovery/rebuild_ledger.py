@@ -1,8 +1,8 @@
-"""A pipeline's batches, landings, windows and frontiers written anew from what raw was found to hold.
+"""Rebuild of a pipeline's batches, landings, windows and frontiers from a scan of raw.
 
-It goes the way of a batch: the n-th runs of all Kafka partitions are the n-th batch, which lands only if its landings
-are exactly what it read. What the aggregates count nobody knows, so each window is rebuilt from raw and certified by
-the next repair.
+The rebuild uses the steps of ingest: the n-th runs of all Kafka partitions are the n-th batch, which lands only if its
+landings are exactly what it read. The content of the aggregates is unknown, so the next repair rebuilds each window
+from raw and certifies it.
 """
 
 from __future__ import annotations
@@ -28,62 +28,61 @@ _WHO = "onceover ledger rebuild"
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
-    """What was written, and which offsets raw does not hold."""
+class RebuiltLedger:
+    """The totals written, and the offsets that raw does not hold."""
 
     batches: int
     landings: int
     windows: int
     records: int
     holes: tuple[OffsetRange, ...]
-    beyond_reading: int  # offsets that neither raw holds nor the log
+    unreadable: int  # number of offsets that neither raw nor the log holds
 
 
-def require_nothing_known(connection: Connection, pipeline: str) -> None:
-    """Raise UsageError for a pipeline that the ledger knows batches of: what it says of them is worth more."""
+def require_no_batches(connection: Connection, pipeline: str) -> None:
+    """Raise UsageError for a pipeline with batches in the ledger: their rows are more precise than a rebuild."""
     row = connection.execute(
         "SELECT count(*) AS n FROM onceover.batch WHERE pipeline = %s AND state = 'landed'", [pipeline]
     ).fetchone()
     if row and row["n"]:
         raise UsageError(
-            f"the ledger knows {row['n']:,} landed batches of {pipeline}; it is written anew only where it was lost. "
-            "To have windows rebuilt from raw: `onceover repair --force`"
+            f"the ledger knows {row['n']:,} landed batches of {pipeline}; only a lost ledger is rebuilt. To rebuild "
+            f"windows from raw: `onceover repair {pipeline} --from ... --to ... --force --reason ...`"
         )
 
 
-def write_anew(
+def write_ledger(
     connection: Connection,
     epoch: Epoch,
-    known: RegisteredPipeline,
+    registered: RegisteredPipeline,
     files: Sequence[RawFile],
     runs: Sequence[Run],
     released: Sequence[Run],
     topic_ids: Mapping[str, str],
     origins: Mapping[KafkaPartition, int],
-) -> Anew:
-    """All of it in one transaction, as the pipeline's driver.
+) -> RebuiltLedger:
+    """Write the pipeline's part of the ledger in one transaction, as the pipeline's driver.
 
-    `runs` are in order, those that were `released` from quarantine too; `topic_ids` are of generations that are known;
-    `origins` say from which offset on a Kafka partition was to be read, where that is known. Raises UsageError where
-    batches are known already.
+    `runs` and `released`, the runs from quarantine, are in order; `topic_ids` are by generation, where known; `origins`
+    are the offsets that reading began at, where known. Raises UsageError if the ledger has batches already.
     """
-    by_source = {source: list(of_it) for source, of_it in groupby(runs, key=lambda run: run.offsets.source)}
+    by_source = {source: list(group) for source, group in groupby(runs, key=lambda run: run.offsets.source)}
     rounds = [[run for run in several if run is not None] for several in zip_longest(*by_source.values())]
-    together_released = [list(of_it) for _, of_it in groupby(released, key=lambda run: run.offsets.source.generation)]
-    landings = _landings(files, [*rounds, *together_released])
+    together_released = [list(group) for _, group in groupby(released, key=lambda run: run.offsets.source.generation)]
+    landings = _build_landings(files, [*rounds, *together_released])
     starts = sorted({landing.window_start for of_batch in landings for landing in of_batch if landing.window_start})
-    minutes = known.contract.window_minutes
+    minutes = registered.contract.window_minutes
     with connection.transaction():
-        require_nothing_known(connection, known.name)
+        require_no_batches(connection, registered.name)
         connection.cursor().executemany(
             """
             INSERT INTO onceover."window" (pipeline, window_start, window_end, records, high1, low1, high2, low2)
             VALUES (%s, %s, %s, NULL, NULL, NULL, NULL, NULL)
             """,
-            [(known.name, start, Window.at(start, minutes).end) for start in starts],
+            [(registered.name, start, Window.at(start, minutes).end) for start in starts],
         )
-        for source, of_it in by_source.items():
-            first, last = of_it[0].offsets.start, of_it[-1].offsets.end
+        for source, of_source in by_source.items():
+            first, last = of_source[0].offsets.start, of_source[-1].offsets.end
             frontiers.register_kafka_partitions(
                 connection,
                 epoch,
@@ -92,42 +91,44 @@ def write_anew(
                 ends={source: last},
             )
         for together, of_batch in zip(rounds, landings[: len(rounds)], strict=True):
-            batch_id = batches.begin(connection, epoch, known.contract_version, [run.offsets for run in together], None)
+            batch_id = batches.begin(
+                connection, epoch, registered.contract_version, [run.offsets for run in together], None
+            )
             read = [RangeRead(run.offsets, run.digest, run.max_event_time, run.oldest_record) for run in together]
             batches.land_batch(connection, epoch, batch_id, read, of_batch)
             batches.mark_committed(connection, epoch, batch_id)
         for together, of_batch in zip(together_released, landings[len(rounds) :], strict=True):
-            batch_id = batches.begin(connection, epoch, known.contract_version, (), None)
-            whole = _by_source(together)
+            batch_id = batches.begin(connection, epoch, registered.contract_version, (), None)
+            whole = _sum_released(together)
             ids = [run.offsets for run in together]
             releases.land_release(
                 connection, epoch, batch_id, whole, of_batch, ids, _WHO, "it stands in raw as released"
             )
             batches.mark_committed(connection, epoch, batch_id)
-        return Anew(
+        return RebuiltLedger(
             batches=len(rounds) + len(together_released),
             landings=sum(map(len, landings)),
             windows=len(starts),
             records=sum(run.digest.records for run in runs),
-            holes=tuple(frontiers.read_holes(connection, known.name)),
-            beyond_reading=sum(len(run.offsets) - run.digest.records for run in runs),
+            holes=tuple(frontiers.read_holes(connection, registered.name)),
+            unreadable=sum(len(run.offsets) - run.digest.records for run in runs),
         )
 
 
-def _by_source(runs: Sequence[Run]) -> list[RangeRead]:
-    """What was released of each Kafka partition, from its first ID to its last."""
-    found: dict[KafkaPartition, RangeRead] = {}
+def _sum_released(runs: Sequence[Run]) -> list[RangeRead]:
+    """Return what was released of each Kafka partition, as the range from its first ID to its last."""
+    sums: dict[KafkaPartition, RangeRead] = {}
     for run in runs:  # in order
-        source, before = run.offsets.source, found.get(run.offsets.source)
+        source, before = run.offsets.source, sums.get(run.offsets.source)
         whole = OffsetRange(source, before.offsets.start if before else run.offsets.start, run.offsets.end)
         digest = before.digest + run.digest if before else run.digest
-        found[source] = RangeRead(whole, digest, run.max_event_time, run.oldest_record)
-    return list(found.values())
+        sums[source] = RangeRead(whole, digest, run.max_event_time, run.oldest_record)
+    return list(sums.values())
 
 
-def _landings(files: Sequence[RawFile], rounds: Sequence[Sequence[Run]]) -> list[list[Landing]]:
-    """For each batch, its landing in each file. Nobody knows any more which append wrote which line: a file's bytes are
-    dealt out to its landings, so that together they are the file."""
+def _build_landings(files: Sequence[RawFile], rounds: Sequence[Sequence[Run]]) -> list[list[Landing]]:
+    """Return for each batch its landing in each file. Which append wrote which line is unknown, so a file's bytes are
+    divided among its landings, which together cover the file."""
     parts: list[dict[int, dict[KafkaPartition, Digest]]] = []
     for together in rounds:
         of_batch: dict[int, dict[KafkaPartition, Digest]] = {}
@@ -138,7 +139,7 @@ def _landings(files: Sequence[RawFile], rounds: Sequence[Sequence[Run]]) -> list
         parts.append(of_batch)
     of_file = Counter(place for of_batch in parts for place in of_batch)
     dealt: Counter[int] = Counter()
-    found: list[list[Landing]] = []
+    batches_landings: list[list[Landing]] = []
     for of_batch in parts:
         landings: list[Landing] = []
         for place, held in sorted(of_batch.items()):
@@ -147,5 +148,5 @@ def _landings(files: Sequence[RawFile], rounds: Sequence[Sequence[Run]]) -> list
             dealt[place] += 1
             of_source = tuple(LandingPart(source, digest) for source, digest in sorted(held.items()))
             landings.append(Landing(file.window_start, file.quarantine_day, start, end, True, of_source))
-        found.append(landings)
-    return found
+        batches_landings.append(landings)
+    return batches_landings

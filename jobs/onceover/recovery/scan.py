@@ -1,4 +1,4 @@
-"""All of a pipeline's raw read once: which offsets it holds, in unbroken runs, and what each file holds of each run."""
+"""Scan of all of a pipeline's raw: the offsets in unbroken runs, and the part of each run in each file."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _MOST_ROWS = 1_000_000
 def scan(
     spark: SparkSession, hdfs: str, files: Sequence[RawFile], window_minutes: int, logs: Mapping[KafkaPartition, int]
 ) -> tuple[list[Run], list[Run]]:
-    """The runs of every Kafka partition, in their order, and those of what was released. Each ID counts once, in the
-    first file that has it, whatever else was appended; damaged lines, and lines in another window's file, count for
-    nothing. What stands in a window as well as in quarantine was released from there: it counts once in each.
+    """Return the runs of every Kafka partition, in order, and the runs of released records. Each ID counts once, in the
+    first file that has it; damaged lines, and lines in another window's file, are not counted. An ID in a window as
+    well as in quarantine was released from quarantine, and counts once in each.
 
-    `logs` say where the log of each Kafka partition begins. What is missing before that, or of one that has no log, can
-    be read by nobody: a gap there ends no run. Raises TerminalError for more gaps than could be looked after.
+    `logs` are the offsets at which the log of each Kafka partition begins. Offsets missing before that, or of a
+    partition without a log, cannot be read any more: a gap there ends no run. Raises TerminalError for more than a
+    million rows of runs and files.
     """
     if not files:
         return [], []
@@ -52,14 +53,16 @@ def scan(
         .transform(lines.parse_lines())
         .where("intact")
         .where(belongs)
-        .select(*_SOURCE, "offset", "window_ms", F.struct("place", *halves, "event_ms", "kafka_timestamp").alias("one"))
+        .select(
+            *_SOURCE, "offset", "window_ms", F.struct("place", *halves, "event_ms", "kafka_timestamp").alias("line")
+        )
         .groupBy(*_SOURCE, "offset")
         .agg(
-            F.min(F.when(quarantined, F.col("one"))).alias("read"),
-            F.min(F.when(~quarantined, F.col("one"))).alias("filed"),
+            F.min(F.when(quarantined, F.col("line"))).alias("read"),
+            F.min(F.when(~quarantined, F.col("line"))).alias("filed"),
         )
-        .select(*_SOURCE, "offset", F.explode(_once_or_twice()))
-        .select(*_SOURCE, "offset", "col.released", "col.one.*")
+        .select(*_SOURCE, "offset", F.explode(_split_read_and_released()))
+        .select(*_SOURCE, "offset", "col.released", "col.line.*")
     )
     begins = F.broadcast(
         spark.createDataFrame(
@@ -89,29 +92,29 @@ def scan(
     )
     if len(rows) > _MOST_ROWS:
         raise TerminalError(
-            f"raw has more than {_MOST_ROWS:,} gaps and files, as a topic of many transactions has; restore a backup "
-            "of the ledger instead"
+            f"raw has more than {_MOST_ROWS:,} runs and files, as is usual for a topic of transactions; restore a "
+            "backup of the ledger instead"
         )
     by_run: dict[tuple[bool, str, int, int], list[Row]] = {}
     for row in rows:
         by_run.setdefault((row.released, row.generation, row.kafka_partition, row.run), []).append(row)
-    found: dict[bool, list[Run]] = {False: [], True: []}
+    runs: dict[bool, list[Run]] = {False: [], True: []}
     for (released, generation, kafka_partition, number), held in sorted(by_run.items()):
         source = KafkaPartition(generation, kafka_partition)
-        found[released].append(_run(source, held, logs.get(source, 0) if number == _BEFORE_THE_LOG else 0))
-    return found[False], found[True]
+        runs[released].append(_build_run(source, held, logs.get(source, 0) if number == _BEFORE_THE_LOG else 0))
+    return runs[False], runs[True]
 
 
-def _once_or_twice() -> Column:
-    """What was read of an ID, and what was released, each as `one` with whether it was `released`."""
-    read = F.struct(F.lit(False).alias("released"), F.coalesce("read", "filed").alias("one"))
-    released = F.struct(F.lit(True).alias("released"), F.col("filed").alias("one"))
+def _split_read_and_released() -> Column:
+    """Return an array of an ID's read line and released line, each as `line` with the flag `released`."""
+    read = F.struct(F.lit(False).alias("released"), F.coalesce("read", "filed").alias("line"))
+    released = F.struct(F.lit(True).alias("released"), F.col("filed").alias("line"))
     both = F.col("read").isNotNull() & F.col("filed").isNotNull()
     return F.when(both, F.array(read, released)).otherwise(F.array(read))
 
 
-def _run(source: KafkaPartition, rows: Sequence[Row], reaches: int) -> Run:
-    """`reaches` is where the log begins, for what lies before it: what is missing up to there ends no run either."""
+def _build_run(source: KafkaPartition, rows: Sequence[Row], reaches: int) -> Run:
+    """Build a run from its rows, extended to the offset `reaches`, where the log begins, for the run before the log."""
     newest = max((row.max_event_ms for row in rows if row.max_event_ms is not None), default=None)
     oldest = min((row.oldest_ms for row in rows if row.oldest_ms is not None), default=None)
     return Run(

@@ -1,1 +1,1 @@
-"""Expires raw that is older than its pipeline keeps it: listed first, moved aside, deleted a day later."""
+"""Retention: expires raw older than its pipeline keeps it, listed first, moved aside, deleted a day later."""

@@ -1,6 +1,7 @@
-"""Raw goes when it is older than its pipeline keeps it: listed first, let go in the ledger, moved away by the driver,
-and deleted a day later. What is gone is `expired`: its certificate stays, detection is silent, a repair is refused. A
-window whose records stand in a Parquet file as well has not expired.
+"""Expiry of raw by the pipeline's driver: files marked in the ledger are moved aside, and deleted a day later.
+
+An expired window keeps its certificate, is skipped by detection and refused by repair. A window whose records are in a
+Parquet file as well has not expired.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from onceover.raw.layout import Layout
 
 log = logging.getLogger(__name__)
 MOST_AT_ONCE = 200
-"""Files between two batches: some tenths of a second."""
+"""Files between two batches: takes some tenths of a second."""
 
 
 class ExpiringFiles(Protocol):
-    """What is asked of a pipeline's files; `number` tells apart what was let go more than once."""
+    """Files of a pipeline; `number` is the id of the expiry, as a path may expire more than once."""
 
     layout: Layout
 
@@ -36,65 +37,70 @@ class ExpiringFiles(Protocol):
 
 
 def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int:
-    """As the pipeline's driver: move away some of what was let go, delete what was moved away a day ago. Returns how
-    many files that were. Killed anywhere, it is done again by the next driver.
+    """Move aside some of the expired files and delete some that were moved a day ago, as the pipeline's driver; return
+    how many files. If killed, the next driver repeats the step.
 
-    Text for which a Parquet file stands in stays where it is, or aside, while that file is not there as it was noted.
+    Text that a Parquet file replaces is kept while that file is missing or has another length than recorded.
     """
-    going = expiries.list_files_to_move(connection, epoch.pipeline, MOST_AT_ONCE)
-    alone = _alone(connection, epoch.pipeline, files, going)
-    for one in going:
-        path = path_of(files.layout, one)
-        if not files.is_aside(path, one.expiry_id):  # else a driver died before it could note that
-            if one.window_start in alone:
-                log.warning("%s stays: its Parquet file is not there any more; compact it again", path)
-                compactions.forget_compaction(connection, epoch.pipeline, one.window_start)
-            if one.window_start in alone or expiries.is_touched(connection, epoch.pipeline, one):
-                expiries.mark_dropped(connection, epoch, one)
+    expiring = expiries.list_files_to_move(connection, epoch.pipeline, MOST_AT_ONCE)
+    sole_copies = _find_sole_copies(connection, epoch.pipeline, files, expiring)
+    for file in expiring:
+        path = locate_file(files.layout, file)
+        if not files.is_aside(path, file.expiry_id):  # else a driver died before it could record the move
+            if file.window_start in sole_copies:
+                log.warning("%s is kept: the Parquet file of its window is missing; compact the window again", path)
+                compactions.forget_compaction(connection, epoch.pipeline, file.window_start)
+            if file.window_start in sole_copies or expiries.is_touched(connection, epoch.pipeline, file):
+                expiries.mark_dropped(connection, epoch, file)
                 continue
             drivers.beat(connection, epoch)
-            files.set_aside(path, one.expiry_id)
-        expiries.mark_moved(connection, epoch, one.expiry_id)
-    gone = 0
+            files.set_aside(path, file.expiry_id)
+        expiries.mark_moved(connection, epoch, file.expiry_id)
+    deleted = 0
     aside = expiries.list_files_to_delete(connection, epoch.pipeline, MOST_AT_ONCE)
-    alone = _alone(connection, epoch.pipeline, files, aside)
-    for one in aside:
-        path = path_of(files.layout, one)
-        if one.window_start in alone:
+    sole_copies = _find_sole_copies(connection, epoch.pipeline, files, aside)
+    for file in aside:
+        path = locate_file(files.layout, file)
+        if file.window_start in sole_copies:
             log.warning(
-                "%s is not deleted: the Parquet file of its window is not there; put that back, `onceover explain` "
-                "says where", files.layout.aside(path, one.expiry_id),
+                "%s is not deleted: the Parquet file of its window is missing; put it back at the path that "
+                "`onceover explain` shows", files.layout.aside(path, file.expiry_id),
             )  # fmt: skip
             continue
         drivers.beat(connection, epoch)
-        files.delete_aside(path, one.expiry_id)
-        expiries.mark_deleted(connection, epoch, one.expiry_id)
-        gone += 1
-    return len(going) + gone
+        files.delete_aside(path, file.expiry_id)
+        expiries.mark_deleted(connection, epoch, file.expiry_id)
+        deleted += 1
+    return len(expiring) + deleted
 
 
-def _alone(connection: Connection, pipeline: str, files: ExpiringFiles, texts: Sequence[ExpiringFile]) -> set[datetime]:
-    """Windows whose text is all there is of them, for the Parquet file that is to stand in for it is not there. What
-    expires is none of them."""
-    starts = [one.window_start for one in texts if one.window_start is not None]
+def _find_sole_copies(
+    connection: Connection, pipeline: str, files: ExpiringFiles, texts: Sequence[ExpiringFile]
+) -> set[datetime]:
+    """Return the windows whose text is the sole copy, because the Parquet file that should replace it is missing. Files
+    that expire without a Parquet file do not count."""
+    starts = [text.window_start for text in texts if text.window_start is not None]
     needed = compactions.list_substitutes(connection, pipeline, starts)
-    there = files.find_parquet_files({start: compacted for start, compacted in needed.items() if compacted})
-    return needed.keys() - there.keys()
+    present = files.find_parquet_files({start: compacted for start, compacted in needed.items() if compacted})
+    return needed.keys() - present.keys()
 
 
-def refuse_expired(connection: Connection, pipeline: str, asked: WindowRange | None) -> None:
-    """Raise UsageError for a range of which all raw is gone; of one that reaches back there, the rest can be judged."""
-    if asked is not None and expiries.is_range_expired(connection, pipeline, asked.start, asked.end):
+def refuse_expired(connection: Connection, pipeline: str, window_range: WindowRange | None) -> None:
+    """Raise UsageError for a range whose windows have all expired; of a partly expired range the rest can be judged."""
+    if window_range is not None and expiries.is_range_expired(
+        connection, pipeline, window_range.start, window_range.end
+    ):
         raise UsageError(
-            f"raw of {pipeline}'s windows from {format_moment(asked.start)} to {format_moment(asked.end)} has expired "
-            "by the pipeline's retention: they cannot be repaired, their certificates are all there is"
+            f"raw of {pipeline}'s windows from {format_moment(window_range.start)} to "
+            f"{format_moment(window_range.end)} has expired by the pipeline's retention: they cannot be repaired; "
+            "only their certificates are left"
         )
 
 
-def path_of(layout: Layout, one: ExpiringFile) -> str:
-    """Where the file lies, or lay."""
-    if one.window_start is not None:
-        return layout.window_file(one.window_start)
-    if one.quarantine_day is None:
-        raise ValueError(f"expiry {one.expiry_id} is of nothing")
-    return layout.quarantine_file(one.quarantine_day)
+def locate_file(layout: Layout, file: ExpiringFile) -> str:
+    """Return the path of an expiring file, from before it was moved."""
+    if file.window_start is not None:
+        return layout.window_file(file.window_start)
+    if file.quarantine_day is None:
+        raise ValueError(f"expiry {file.expiry_id} names no window and no day of quarantine")
+    return layout.quarantine_file(file.quarantine_day)

@@ -1,5 +1,5 @@
-"""Raw that goes, as a command or a schedule asks for it: listed first, let go with who and why, then moved away by
-whoever is the pipeline's driver.
+"""Retention for Airflow and the command line: list the raw that is due, mark it as expired with who and why, and wait
+until the pipeline's driver has moved it aside.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from onceover.ledger.expiries import ExpiringFile
 from onceover.retention.expire import carry_out
 
 PATIENCE_SECONDS = 60.0
-"""How long to wait for an ingest that runs and moves the files away itself."""
+"""How long to wait for a running ingest, which moves the files aside itself."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiryDue:
-    """What nothing has come to for longer than the pipeline keeps it, oldest first. `kept_back` windows are as old and
-    stay: not certified, blocked, or held by a repair."""
+    """Files without a landing for longer than the pipeline keeps raw, oldest first. `kept_back` counts windows as old
+    that stay: not certified, blocked, or held by a repair."""
 
     pipeline: str
     older_than_ms: int
@@ -34,12 +34,12 @@ class ExpiryDue:
 
     @property
     def windows(self) -> int:
-        return sum(one.window_start is not None for one in self.files)
+        return sum(file.window_start is not None for file in self.files)
 
     @property
     def compacted(self) -> int:
-        """Of the windows, those whose records stand in a Parquet file as well."""
-        return sum(one.compacted for one in self.files)
+        """The number of these windows whose records are in a Parquet file as well."""
+        return sum(file.compacted for file in self.files)
 
     @property
     def quarantine_days(self) -> int:
@@ -47,10 +47,10 @@ class ExpiryDue:
 
     @property
     def bytes(self) -> int:
-        return sum(one.bytes for one in self.files)
+        return sum(file.bytes for file in self.files)
 
     def as_dict(self) -> dict[str, Any]:
-        """Without the files themselves."""
+        """Return the totals, without the files."""
         return {
             "pipeline": self.pipeline,
             "older_than_ms": self.older_than_ms,
@@ -58,51 +58,53 @@ class ExpiryDue:
             "compacted": self.compacted,
             "quarantine_days": self.quarantine_days,
             "bytes": self.bytes,
-            "records": sum(one.records for one in self.files),
+            "records": sum(file.records for file in self.files),
             "kept_back": self.kept_back,
         }
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
-    """How many files were let go, and how many an ingest that runs has still to move away."""
+class ExpiryResult:
+    """How many files have expired, and how many the running ingest has `left` to move aside."""
 
-    let_go: int
+    expired: int
     left: int
 
 
 def plan_expiry(context: PipelineContext) -> ExpiryDue:
-    """What would go now; writes nothing. Raises UsageError for a pipeline that keeps raw for ever or has not run."""
+    """Return the files that would expire now. Raises UsageError if the pipeline keeps raw for ever or has not run."""
     keeps = context.pipeline.storage.retention_ms
     if keeps is None:
-        remedy = 'to let it go, write retention = "400d" under [storage] in its TOML'
+        remedy = 'for raw to expire, write retention = "400d" under [storage] in its TOML'
         raise UsageError(f"pipeline {context.name} keeps raw for ever; {remedy}")
     context.read_registration()
     files = tuple(expiries.list_expirable(context.ledger, context.name, keeps))
     return ExpiryDue(context.name, keeps, files, expiries.count_kept_windows(context.ledger, context.name, keeps))
 
 
-def expire(context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: Say = lambda text: None) -> LetGo:
-    """Let go what was listed, each file only if it still is as it was listed, and have it moved away, with what earlier
-    calls have left. Killed anywhere, or called by two at once, the next call goes on."""
-    gone = expiries.mark_expired(context.ledger, context.name, listed.files, who, why)
-    return LetGo(gone, _carried_out(context, who, say))
+def expire(
+    context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: Say = lambda text: None
+) -> ExpiryResult:
+    """Mark the listed files as expired, each only if it has not changed since, and have the driver move them aside,
+    with those that earlier calls have left. If killed, or called twice at once, the next call continues."""
+    marked = expiries.mark_expired(context.ledger, context.name, listed.files, who, why)
+    return ExpiryResult(marked, _wait_for_driver(context, who, say))
 
 
-def _carried_out(context: PipelineContext, who: str, say: Say) -> int:
-    """Have it done by the driver: the ingest that runs, or this process. Returns how many files are left."""
+def _wait_for_driver(context: PipelineContext, who: str, say: Say) -> int:
+    """Have the driver, a running ingest or else this process, move the files; return how many are left."""
     connection, name = context.ledger, context.name
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             with as_driver(connection, name, f"{who} (retention)") as epoch:
                 while carry_out(connection, epoch, context.files):
-                    say(f"{expiries.count_files_to_move(connection, name):,} files left to move away")
+                    say(f"{expiries.count_files_to_move(connection, name):,} files left to move aside")
         except BusyError:
             left = expiries.count_files_to_move(connection, name)
             if not left or time.monotonic() > deadline:
                 return left
-            say(f"ingest runs and moves them away between its batches: {left:,} files left")
+            say(f"ingest is running and moves them aside between its batches: {left:,} files left")
             time.sleep(0.2)
         else:
             return expiries.count_files_to_move(connection, name)

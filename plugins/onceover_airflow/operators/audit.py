@@ -65,7 +65,7 @@ class AuditOperator(SparkJobOperator):
         self.set_command("audit", audit_id)
         super().execute(context)
         with open_pipeline(chosen_name(self.pipeline), "audit") as opened:
-            result = dict(audit_service.result(opened, audit_id))
+            result = dict(audit_service.require_result(opened, audit_id))
         differing = [row for row in result["rows"] if not row["equal"]]
         counts = {name: result[name] for name in ("windows", "differing", "offsets", "records")}
         self.log.info("Kafka, raw and aggregates of %s:\n%s", self.pipeline, format_table([counts]))

@@ -26,7 +26,7 @@ class DeadlineOperator(BaseOperator):
         from onceover.detection import deadlines
 
         with open_pipeline(chosen_name(self.pipeline), "deadlines") as opened:
-            name, windows = opened.name, deadlines.overdue(opened)
+            name, windows = opened.name, deadlines.list_overdue(opened)
         if windows:
             raise TerminalError(deadlines.describe_overdue(name, windows))
         self.log.info("%s: no further window has missed its deadline since the last check", name)

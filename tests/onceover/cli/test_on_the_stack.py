@@ -95,7 +95,7 @@ def test_unknown_window_is_refused_with_where_to_look(run: Any, states: Any) -> 
     result = run("explain", states.name, "2013-01-01T10:00Z")
     assert (result.exit_code, result.stdout) == (1, "")
     (line,) = result.stderr.splitlines()
-    assert "nothing is known of window 2013-01-01T10:00Z" in line
+    assert f"window 2013-01-01T10:00Z of {states.name} is unknown" in line
 
 
 def test_pipeline_that_never_ran_is_explained_how_to_start(run: Any, plant: Any) -> None:
@@ -130,8 +130,8 @@ def test_repair_of_right_windows_certifies_them_without_spark(run: Any, states: 
     assert result.stdout == "nothing to repair: 1 window judged, 1 certified from the ledger\n"
     text = run("explain", states.name, "2013-01-01T01:00Z").stdout
     assert "from ledger" in text
-    assert '("INC-1 [red]night[/]"): it stands.' in text
-    assert "Nothing: its certificate stands." in text
+    assert '("INC-1 [red]night[/]"): valid.' in text
+    assert "Nothing: its certificate is valid." in text
     assert run("repair", states.name, *hour, "--reason", "again").stdout.startswith("nothing to judge")
 
 
@@ -159,7 +159,7 @@ def test_repair_is_shown_with_who_why_before_and_after(run: Any, states: Any) ->
         {"p": states.name},
     )
     text = run("explain", states.name, "2013-01-01T04:00Z").stdout
-    assert 'asked for by alice ("INC-2"): confirmed' in text
+    assert 'requested by alice ("INC-2"): confirmed' in text
     assert "read 60 lines, 30 duplicates among them" in text
     assert "Before: 60 records counted (revision 0); after: 30 records (revision 1)." in text
 

@@ -73,7 +73,7 @@ def test_repair_with_nothing_wrong_says_so(capsys: pytest.CaptureFixture[str]) -
 def test_loss_that_waits_for_a_decision_is_shown_with_its_page(capsys: pytest.CaptureFixture[str]) -> None:
     show_result(Result(dataclasses.replace(NOTHING, findings=(hole("expired"),))))
     said = " ".join(capsys.readouterr().out.split())
-    assert "5f3a0b1c-0[3, 9) expired: Kafka has them no more" in said.replace("5f3a0b1c-00000", "5f3a0b1c-0")
+    assert "5f3a0b1c-0[3, 9) expired: Kafka no longer has them" in said.replace("5f3a0b1c-00000", "5f3a0b1c-0")
     assert "See `onceover holes things`." in said
 
 

@@ -1,7 +1,7 @@
-"""Detection, and a scrape of the metrics, on a large ledger: they find exactly what is planted, and what they read
-depends on what is not certified.
+"""Detection and a scrape of the metrics on a large ledger: both find exactly the planted failures and read rows of
+uncertified windows only.
 
-Seconds are measured by `make bench NAME=detect`; here the rows are counted that PostgreSQL read.
+`make bench NAME=detect` measures seconds; these tests count the rows that PostgreSQL read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def connection(stack: Stack) -> Iterator[Connection]:
 
 @pytest.fixture(scope="module")
 def ledger(connection: Connection) -> Iterator[LargeLedger]:
-    """Five weeks of windows of 5 minutes, all certified but those where something is planted."""
+    """Five weeks of windows of 5 minutes, all certified but those with a planted failure."""
     built = large_ledger.build(connection, "large", WINDOWS)
     planting.plant(connection, built, FAILURES, seed=20130105)
     yield built
@@ -51,7 +51,7 @@ def kinds(seen: Look) -> dict[datetime, frozenset[Kind]]:
 
 
 def rows_read(connection: Connection) -> tuple[int, int]:
-    """Rows that were read of the large tables so far: one after the other, and by an index."""
+    """Return the rows of the large tables read so far, by sequential scans and by an index."""
     connection.execute("SELECT pg_stat_force_next_flush()")
     row = connection.execute(
         "SELECT sum(seq_tup_read) AS scanned, sum((SELECT sum(idx_tup_read) FROM pg_stat_user_indexes i "
@@ -122,7 +122,7 @@ def test_first_day_of_windows_is_judged_and_right(connection: Connection, ledger
 def test_ledger_without_uncertified_windows_has_nothing_to_judge(connection: Connection, ledger: LargeLedger) -> None:
     before, after = large_ledger.START, min(ledger.planted)
 
-    seen = evidence.snapshot(connection, ledger.known.name, before, after, False)
+    seen = evidence.read_evidence(connection, ledger.known.name, before, after, False)
 
     assert seen.evidence == ()
 

@@ -1,4 +1,4 @@
-"""The sweep finds what others did to certified windows, and hands exactly those to the next detection."""
+"""The sweep: finds outside changes to certified windows, and reopens exactly those windows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench import large_ledger
 from bench.large_ledger import LargeLedger, start_of
 
 from onceover.detection.look import judge_windows
-from onceover.detection.sweep import Swept, reopen, sweep_windows
+from onceover.detection.sweep import SweepResult, reopen, sweep_windows
 from onceover.ledger.database import Connection
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange
@@ -31,21 +31,21 @@ def change_rows(connection: Connection, window: int, change: str) -> None:
     connection.execute(f"{change} WHERE window_start = %s", [start_of(window)])
 
 
-def swept(connection: Connection, ledger: LargeLedger, only: WindowRange | None = None) -> Swept:
+def run_sweep(connection: Connection, ledger: LargeLedger, only: WindowRange | None = None) -> SweepResult:
     return sweep_windows(connection, ledger.known, ledger.files, only, patience=0.0)
 
 
-def kinds(of: Swept) -> dict[datetime, set[Kind]]:
-    return {each.window_start: {f.kind for f in each.findings} for each in of.found}
+def kinds(result: SweepResult) -> dict[datetime, set[Kind]]:
+    return {each.window_start: {f.kind for f in each.findings} for each in result.differing}
 
 
-def detected(connection: Connection, ledger: LargeLedger) -> dict[datetime, set[Kind]]:
+def detect(connection: Connection, ledger: LargeLedger) -> dict[datetime, set[Kind]]:
     seen = judge_windows(connection, ledger.known.name, ledger.files, None, every=False)
     return {j.evidence.window_start: {f.kind for f in j.findings} for j in seen.judgements}
 
 
 def damage(connection: Connection, ledger: LargeLedger) -> dict[datetime, set[Kind]]:
-    """One window of each kind; returns what a sweep must say."""
+    """Damage one window in each way; return the findings that a sweep must report."""
     held = ledger.files.held
     held[start_of(3)] += 50
     held[start_of(5)] -= 50
@@ -69,40 +69,40 @@ def damage(connection: Connection, ledger: LargeLedger) -> dict[datetime, set[Ki
 
 
 def test_untouched_windows_are_all_compared_and_none_differs(connection: Connection, ledger: LargeLedger) -> None:
-    done = swept(connection, ledger)
+    result = run_sweep(connection, ledger)
 
-    assert (done.compared, done.found, done.waiting) == (WINDOWS, (), 0)
+    assert (result.compared, result.differing, result.waiting) == (WINDOWS, (), 0)
 
 
 def test_sweep_finds_each_changed_window_that_detection_misses(connection: Connection, ledger: LargeLedger) -> None:
     expected = damage(connection, ledger)
 
-    assert detected(connection, ledger) == {}
-    assert kinds(swept(connection, ledger)) == expected
-    assert detected(connection, ledger) == {}, "a sweep alone changes nothing"
+    assert detect(connection, ledger) == {}
+    assert kinds(run_sweep(connection, ledger)) == expected
+    assert detect(connection, ledger) == {}, "a sweep alone changes nothing"
 
 
 def test_sweeps_finding_is_judged_by_the_next_detection(connection: Connection, ledger: LargeLedger) -> None:
     expected = damage(connection, ledger)
 
-    reopened = reopen(connection, ledger.known.name, swept(connection, ledger).found)
+    reopened = reopen(connection, ledger.known.name, run_sweep(connection, ledger).differing)
 
     assert reopened == sorted(expected)
-    assert detected(connection, ledger) == expected
-    assert swept(connection, ledger).found == (), "they stand no longer: nobody is told twice"
+    assert detect(connection, ledger) == expected
+    assert run_sweep(connection, ledger).differing == (), "their certificates are invalid: a sweep reports each once"
     noted = connection.execute("SELECT count(*) AS n FROM onceover.finding WHERE pipeline = 'swept'").fetchone()
     assert noted == {"n": len(expected)}
 
 
 def test_window_changed_since_it_was_swept_is_left_alone(connection: Connection, ledger: LargeLedger) -> None:
     damage(connection, ledger)
-    found = swept(connection, ledger).found
+    differing = run_sweep(connection, ledger).differing
     connection.execute(
         'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
         ["swept", start_of(9)],
     )
 
-    assert start_of(9) not in reopen(connection, ledger.known.name, found)
+    assert start_of(9) not in reopen(connection, ledger.known.name, differing)
 
 
 def test_rows_of_a_window_without_records_are_found_by_detection(connection: Connection, ledger: LargeLedger) -> None:
@@ -119,18 +119,18 @@ def test_rows_of_a_window_without_records_are_found_by_detection(connection: Con
     )
     del ledger.files.held[start]
 
-    reopen(connection, ledger.known.name, swept(connection, ledger).found)
+    reopen(connection, ledger.known.name, run_sweep(connection, ledger).differing)
 
-    assert detected(connection, ledger) == {start: {Kind.AGGREGATE_MISMATCH}}
+    assert detect(connection, ledger) == {start: {Kind.AGGREGATE_MISMATCH}}
 
 
 def test_sweep_compares_only_the_windows_of_its_range(connection: Connection, ledger: LargeLedger) -> None:
     damage(connection, ledger)
 
-    done = swept(connection, ledger, WindowRange(start_of(5), start_of(9), large_ledger.MINUTES))
+    result = run_sweep(connection, ledger, WindowRange(start_of(5), start_of(9), large_ledger.MINUTES))
 
-    assert done.compared == 4
-    assert set(kinds(done)) == {start_of(5), start_of(7)}
+    assert result.compared == 4
+    assert set(kinds(result)) == {start_of(5), start_of(7)}
 
 
 def test_length_that_a_batch_in_flight_may_explain_waits(connection: Connection, ledger: LargeLedger) -> None:
@@ -141,11 +141,11 @@ def test_length_that_a_batch_in_flight_may_explain_waits(connection: Connection,
     )
     connection.execute("INSERT INTO onceover.batch (pipeline, epoch, contract_version) VALUES ('swept', 1, 1)")
 
-    done = swept(connection, ledger)
+    result = run_sweep(connection, ledger)
 
     rows_changed = {start_of(9), start_of(11), start_of(13)}
-    assert set(kinds(done)) == rows_changed
-    assert done.waiting == len(expected) - len(rows_changed)
+    assert set(kinds(result)) == rows_changed
+    assert result.waiting == len(expected) - len(rows_changed)
 
 
 def test_window_landed_during_the_sweep_is_no_finding(connection: Connection, ledger: LargeLedger) -> None:
@@ -159,6 +159,6 @@ def test_window_landed_during_the_sweep_is_no_finding(connection: Connection, le
             )
             return {**ledger.files.held, start: ledger.files.held[start] + 50}
 
-    done = sweep_windows(connection, ledger.known, Landing(WINDOWS), None, patience=0.0)
+    result = sweep_windows(connection, ledger.known, Landing(WINDOWS), None, patience=0.0)
 
-    assert done.found == ()
+    assert result.differing == ()

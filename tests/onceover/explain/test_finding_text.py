@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from onceover.explain.finding_text import listed, tell
+from onceover.explain.finding_text import describe_finding, format_list
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence, Finding, judge_window
 from onceover.model.finding_kinds import Kind
 
-# The evidence that detection and repair write down, for each kind.
+# The evidence that detection and repair record, for each kind.
 EVIDENCE: dict[Kind, dict[str, Any]] = {
     Kind.DUPLICATED: {"landings": [4, 7], "pairs": 1},
     Kind.UNACCOUNTED_BYTES: {"expected_length": 1000, "file_length": 1250},
@@ -25,7 +25,7 @@ EVIDENCE: dict[Kind, dict[str, Any]] = {
     Kind.TRUNCATED: {"end_and_stored": [["5f3a0b1c", 0, 90, 120]]},
     Kind.HOLE: {"frontier_and_reach": [["5f3a0b1c", 0, 10, 30]]},
 }
-SAID = {
+EXPECTED = {
     Kind.DUPLICATED: "landings 4 and 7 overlap: 4 and 7 share 5f3a0b1c-0[50, 100).",
     Kind.UNACCOUNTED_BYTES: "1,250 bytes, its landings account for 1,000: 250 more.",
     Kind.MISSING_FILE: "accounts for 1,000 bytes; there is no window file.",
@@ -48,13 +48,13 @@ LANDINGS = [
 
 @pytest.mark.parametrize("kind", Kind)
 def test_finding_text_has_the_numbers_of_each_kind(kind: Kind) -> None:
-    text = tell(kind, EVIDENCE[kind], LANDINGS)
-    assert SAID[kind] in f"{text.what} {text.how}"
+    text = describe_finding(kind, EVIDENCE[kind], LANDINGS)
+    assert EXPECTED[kind] in f"{text.what} {text.how}"
 
 
 def test_missing_parquet_reads_differently_from_missing_text() -> None:
-    text = tell(Kind.MISSING_FILE, {"expected_length": 1000, "file_length": None, "parquet": True}, [])
-    assert "Parquet file that stands in for the window's text" in text.what
+    text = describe_finding(Kind.MISSING_FILE, {"expected_length": 1000, "file_length": None, "parquet": True}, [])
+    assert "Parquet file that replaces the window's text" in text.what
     assert "1,000 bytes" in text.how
 
 
@@ -81,27 +81,27 @@ def test_recorded_evidence_is_shown_in_full() -> None:
 
 
 def _has_words(finding: Finding) -> bool:
-    return tell(finding.kind, finding.evidence, LANDINGS).what != str(finding.kind)
+    return describe_finding(finding.kind, finding.evidence, LANDINGS).what != str(finding.kind)
 
 
 def test_equal_count_of_other_records_reads_as_such() -> None:
-    text = tell(Kind.AGGREGATE_MISMATCH, {"counted": 100, "landed": 100, "difference": "digest"})
+    text = describe_finding(Kind.AGGREGATE_MISMATCH, {"counted": 100, "landed": 100, "difference": "digest"})
     assert "not the same ones" in text.how
 
 
 def test_unknown_evidence_version_and_kind_are_shown_unchanged() -> None:
-    assert tell(Kind.DUPLICATED, {"elsewhere": 1}).how == "elsewhere 1"
-    assert tell("sunspots", {"many": 3}).how == "many 3"
+    assert describe_finding(Kind.DUPLICATED, {"elsewhere": 1}).how == "elsewhere 1"
+    assert describe_finding("sunspots", {"many": 3}).how == "many 3"
 
 
 def test_long_list_is_cut() -> None:
-    assert listed(range(20), "landing") == "landings 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"
-    assert listed([3], "landing") == "landing 3"
+    assert format_list(range(20), "landing") == "landings 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"
+    assert format_list([3], "landing") == "landing 3"
 
 
 def test_rows_changed_by_hand_read_as_such_and_not_as_a_count() -> None:
-    swept = tell(Kind.AGGREGATE_MISMATCH, {"certified_rows": 2, "rows": 1, "difference": "rows"})
-    assert swept.how == "The certificate stated 2 rows, and those that stand there are not the same: 1 row."
-    judged = tell(Kind.AGGREGATE_MISMATCH, {"counted": None, "landed": 10, "difference": "unknown"})
+    swept = describe_finding(Kind.AGGREGATE_MISMATCH, {"certified_rows": 2, "rows": 1, "difference": "rows"})
+    assert swept.how == "The certificate states 2 rows; the aggregates hold other rows: 1 row."
+    judged = describe_finding(Kind.AGGREGATE_MISMATCH, {"counted": None, "landed": 10, "difference": "unknown"})
     assert judged.what == swept.what
-    assert judged.how == "So nobody knows what they count; the landings hold 10 records."
+    assert judged.how == "How many records they count is unknown; the landings hold 10 records."

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from onceover.explain.next_steps import next_steps
+from onceover.explain.next_steps import list_next_steps
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window
 
@@ -13,12 +13,12 @@ REPAIR = 'onceover repair things --from 2013-01-01T05:00Z --to 2013-01-01T06:00Z
 
 
 def commands(state: str, *kinds: Kind, changing: bool = False) -> list[str]:
-    return [step.command for step in next_steps("things", WINDOW, state, kinds, changing) if step.command]
+    return [step.command for step in list_next_steps("things", WINDOW, state, kinds, changing) if step.command]
 
 
 @pytest.mark.parametrize("state", ["open", "closed", "failed", "repairing", "blocked", "certified"])
 def test_next_step_is_never_empty(state: str) -> None:
-    assert next_steps("things", WINDOW, state, [])
+    assert list_next_steps("things", WINDOW, state, [])
 
 
 def test_failed_window_is_looked_at_and_then_repaired() -> None:
@@ -30,7 +30,7 @@ def test_blocked_window_is_repaired_by_hand_only() -> None:
 
 
 def test_raw_losses_are_restored_before_a_repair() -> None:
-    steps = next_steps("things", WINDOW, "failed", [Kind.MISSING_FILE])
+    steps = list_next_steps("things", WINDOW, "failed", [Kind.MISSING_FILE])
     assert "bring the window file back first" in steps[0].text
 
 

@@ -1,4 +1,4 @@
-"""The metrics, scraped over loopback: of a real ledger, of one that is away, and of one that comes and goes."""
+"""The metrics, scraped over loopback: of a real ledger, an unreachable one, and one that is back."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from onceover.errors import TransientError
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
 from onceover.model.contract import Column, Columns
-from onceover.observability.exporter import LedgerCollector, serving
+from onceover.observability.exporter import LedgerCollector, serve_metrics
 from onceover.observability.metrics import METRICS, UP
 
 HOUR = timedelta(hours=1)
 
 
-def scrape(where: str) -> dict[str, Metric]:
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(where, timeout=30) as answer:
+def scrape(url: str) -> dict[str, Metric]:
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=30) as answer:
         assert answer.status == 200
         assert answer.headers["Content-Type"].startswith("text/plain; version=")
         return {each.name: each for each in text_string_to_metric_families(answer.read().decode())}
@@ -38,86 +38,86 @@ def closed_port() -> int:
 
 
 @pytest.fixture
-def away(monkeypatch: pytest.MonkeyPatch) -> None:
+def unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONCEOVER_POSTGRES", f"postgresql://me:secret@127.0.0.1:{closed_port()}/onceover")
 
 
 @pytest.fixture
-def said() -> list[str]:
+def problems() -> list[str]:
     return []
 
 
 @pytest.fixture
-def where(said: list[str]) -> Iterator[str]:
-    with serving(LedgerCollector(HOUR, said.append), port=0) as found:
-        yield found
+def url(problems: list[str]) -> Iterator[str]:
+    with serve_metrics(LedgerCollector(HOUR, problems.append), port=0) as served:
+        yield served
 
 
 @pytest.mark.stack
-def test_scrape_has_every_metric_of_every_pipeline(connection: Connection, where: str, said: list[str]) -> None:
+def test_scrape_has_every_metric_of_every_pipeline(connection: Connection, url: str, problems: list[str]) -> None:
     register_pipeline(
         connection, pipeline("scraped"), Columns((Column("kind", "text"),), (Column("n", "bigint", "count"),))
     )
 
-    found = scrape(where)
+    metrics = scrape(url)
 
     declared = {each.name.removesuffix("_total"): "counter" if each.is_counter else "gauge" for each in METRICS}
-    assert {name: each.type for name, each in found.items()} == {UP: "gauge", **declared}
-    assert [s.value for s in found[UP].samples] == [1]
-    assert "scraped" in {s.labels["pipeline"] for s in found["onceover_windows"].samples}
-    assert said == []
+    assert {name: each.type for name, each in metrics.items()} == {UP: "gauge", **declared}
+    assert [s.value for s in metrics[UP].samples] == [1]
+    assert "scraped" in {s.labels["pipeline"] for s in metrics["onceover_windows"].samples}
+    assert problems == []
 
 
 @pytest.mark.stack
-def test_scrapes_at_once_both_get_an_answer(connection: Connection, where: str) -> None:
-    found: list[dict[str, Metric]] = []
-    scrapers = [threading.Thread(target=lambda: found.append(scrape(where))) for _ in range(2)]
+def test_scrapes_at_once_both_get_an_answer(connection: Connection, url: str) -> None:
+    scrapes: list[dict[str, Metric]] = []
+    scrapers = [threading.Thread(target=lambda: scrapes.append(scrape(url))) for _ in range(2)]
     for scraper in scrapers:
         scraper.start()
     for scraper in scrapers:
         scraper.join(30)
-    assert [each[UP].samples[0].value for each in found] == [1, 1]
+    assert [each[UP].samples[0].value for each in scrapes] == [1, 1]
 
 
-def test_unreachable_ledger_is_up_0_and_logged_once(away: None, where: str, said: list[str]) -> None:
+def test_unreachable_ledger_is_up_0_and_logged_once(unreachable: None, url: str, problems: list[str]) -> None:
     for _ in range(3):
-        found = scrape(where)
-        assert {name: [s.value for s in each.samples] for name, each in found.items()} == {UP: [0]}
-    (line,) = said
+        metrics = scrape(url)
+        assert {name: [s.value for s in each.samples] for name, each in metrics.items()} == {UP: [0]}
+    (line,) = problems
     assert "does not answer" in line
     assert "secret" not in line
 
 
 @pytest.mark.stack
 def test_ledger_that_is_back_is_scraped_again(
-    connection: Connection, where: str, said: list[str], monkeypatch: pytest.MonkeyPatch
+    connection: Connection, url: str, problems: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = address("postgres")
-    for known, up in ((there, 1), (f"postgresql://x@127.0.0.1:{closed_port()}/x", 0), (there, 1)):
-        monkeypatch.setenv("ONCEOVER_POSTGRES", known)
-        assert scrape(where)[UP].samples[0].value == up
-    assert len(said) == 1
+    ledger = address("postgres")
+    for server, up in ((ledger, 1), (f"postgresql://x@127.0.0.1:{closed_port()}/x", 0), (ledger, 1)):
+        monkeypatch.setenv("ONCEOVER_POSTGRES", server)
+        assert scrape(url)[UP].samples[0].value == up
+    assert len(problems) == 1
 
 
 @pytest.mark.stack
-def test_ledger_of_another_version_is_up_0(connection: Connection, where: str, said: list[str],
+def test_ledger_of_another_version_is_up_0(connection: Connection, url: str, problems: list[str],
                                               monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     monkeypatch.setattr("onceover.ledger.database.HEAD", "9999")
-    assert scrape(where)[UP].samples[0].value == 0
-    assert "this code needs 9999" in said[0]
+    assert scrape(url)[UP].samples[0].value == 0
+    assert "this code needs 9999" in problems[0]
 
 
-def test_exporter_listens_on_loopback_only(away: None, where: str) -> None:
-    port = int(where.rsplit(":", 1)[1].split("/")[0])
+def test_exporter_listens_on_loopback_only(unreachable: None, url: str) -> None:
+    port = int(url.rsplit(":", 1)[1].split("/")[0])
     with socket.create_server(("127.0.0.2", port)):
-        pass  # had it been on every interface, this address would be taken
+        pass  # a server on every interface would have taken this address
 
 
 def test_taken_port_is_reported_with_its_remedy() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with (
-            pytest.raises(TransientError, match=f"port {port} on 127.0.0.1 cannot be had .*--port"),
-            serving(LedgerCollector(HOUR, print), port),
+            pytest.raises(TransientError, match=f"port {port} on 127.0.0.1 is not available .*--port"),
+            serve_metrics(LedgerCollector(HOUR, print), port),
         ):
             pass

@@ -1,4 +1,4 @@
-"""Metrics of signals that a test made up: names by Prometheus' rules, and no value that is unknown."""
+"""Metrics of made-up signals: names by Prometheus' rules, and no unknown value."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tests.signals import FLIGHTS, NOON
 
 from onceover.ledger.queries import WindowState
 from onceover.model.finding_kinds import Kind
-from onceover.observability.metrics import METRICS, UP, exposed
+from onceover.observability.metrics import METRICS, UP, build_metrics
 from onceover.observability.snapshot import Signals
 
-NOBODY_KNOWS = replace(FLIGHTS, pipeline="new", watermark=None, last_batch=None, kafka_partitions={}, windows={},
+UNKNOWN = replace(FLIGHTS, pipeline="new", watermark=None, last_batch=None, kafka_partitions={}, windows={},
                        log_retention=None, log_until=None)  # fmt: skip
 
 
-def scraped(*signals: Signals) -> dict[tuple[str, ...], float]:
-    """(name, label values in the order of their names) to value, as Prometheus reads it."""
+def scrape(*signals: Signals) -> dict[tuple[str, ...], float]:
+    """Return values by (name, label values in the order of their names), as Prometheus reads them."""
 
-    class Made(Collector):
+    class FixedCollector(Collector):
         def collect(self) -> list[Metric]:
-            return list(exposed(signals))
+            return list(build_metrics(signals))
 
     registry = CollectorRegistry()
-    registry.register(Made())
+    registry.register(FixedCollector())
     return {
         (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(generate_latest(registry).decode())
@@ -37,7 +37,7 @@ def scraped(*signals: Signals) -> dict[tuple[str, ...], float]:
 
 
 def test_value_is_exposed_under_its_name_and_labels() -> None:
-    found = scraped(FLIGHTS)
+    values = scrape(FLIGHTS)
     noon = NOON.timestamp()
     expected: dict[tuple[str, ...], float] = {
         ("onceover_up",): 1,
@@ -70,18 +70,18 @@ def test_value_is_exposed_under_its_name_and_labels() -> None:
         **{("onceover_open_findings", str(kind), "flights"): 0 for kind in Kind},
         ("onceover_open_findings", "late", "flights"): 4,
     }
-    assert found == expected
+    assert values == expected
 
 
 def test_unknown_value_is_not_exposed() -> None:
-    names = {name for name, *_ in scraped(NOBODY_KNOWS)}
+    names = {name for name, *_ in scrape(UNKNOWN)}
     assert not {n for n in names if "timestamp" in n or "last_batch" in n or "lag" in n or "retention" in n}
     assert {"onceover_windows", "onceover_batches_total"} <= names
 
 
 def test_pipelines_are_exposed_side_by_side() -> None:
-    found = scraped(FLIGHTS, NOBODY_KNOWS)
-    assert {key[1] for key in found if key[0] == "onceover_overdue_windows"} == {"flights", "new"}
+    values = scrape(FLIGHTS, UNKNOWN)
+    assert {key[1] for key in values if key[0] == "onceover_overdue_windows"} == {"flights", "new"}
 
 
 def test_names_follow_prometheus() -> None:

@@ -1,4 +1,4 @@
-"""A scrape's values, from batches, windows and findings that the ledger's own functions wrote."""
+"""The signals of a scrape, from batches, windows and findings written by the ledger's own functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from bench.large_ledger import pipeline
 from psycopg.types.json import Jsonb
 
-from onceover.detection.holes import finding
+from onceover.detection.holes import build_hole_finding
 from onceover.ledger import batches, drivers, frontiers, repair_requests
 from onceover.ledger.aggregates import NOTHING
 from onceover.ledger.catalog import keep_log_retention, register_pipeline
@@ -57,7 +57,7 @@ WHERE p.name = s.pipeline;
 
 
 class Written:
-    """A pipeline with two Kafka partitions, and what a test has its driver do."""
+    """A pipeline with two Kafka partitions, and the steps of its driver."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection, self.name = connection, f"s{uuid.uuid4().hex[:10]}"
@@ -71,7 +71,7 @@ class Written:
 
     def land(self, ranges: dict[KafkaPartition, tuple[int, int]], minute: int = 0, *, quarantined: int = 0,
              waited: float | None = 0.0, oldest: datetime | None = None) -> int:  # fmt: skip
-        """A batch of these offsets, all in the window of that minute but for the first so many of each range."""
+        """Land a batch of these offsets in the window of `minute`, the first `quarantined` of each in quarantine."""
         whole = [OffsetRange(source, *bounds) for source, bounds in ranges.items()]
         batch_id = batches.begin(self.connection, self.epoch, 1, whole, waited)
         start = NOON + timedelta(minutes=minute)
@@ -133,13 +133,13 @@ def test_records_are_counted_by_kafka_partition_with_quarantine(written: Written
     batches.begin(written.connection, written.epoch, 1, [OffsetRange(ONE, 50, 90)])
     batches.supersede_own(written.connection, written.epoch)
 
-    found = written.read()
+    signals = written.read()
 
-    assert found.kafka_partitions == {
+    assert signals.kafka_partitions == {
         0: KafkaPartitionProgress(landed=120, quarantined=3, lag=890, largest_event_time=NOON),
         1: KafkaPartitionProgress(landed=50, quarantined=3, lag=950, largest_event_time=NOON),
     }
-    assert (found.landed, found.superseded) == (3, 1)
+    assert (signals.landed, signals.superseded) == (3, 1)
 
 
 def test_earlier_generation_counts_but_does_not_lag(written: Written) -> None:
@@ -147,13 +147,13 @@ def test_earlier_generation_counts_but_does_not_lag(written: Written) -> None:
     frontiers.retire_generations(written.connection, written.epoch, "ffffffff")
     recreated = KafkaPartition("ffffffff", 0)
     frontiers.register_kafka_partitions(
-        written.connection, written.epoch, "anew", {recreated: Start(0, 0)}, {recreated: 30}
+        written.connection, written.epoch, "recreated", {recreated: Start(0, 0)}, {recreated: 30}
     )
     written.land({recreated: (0, 10)})
 
-    found = written.read().kafka_partitions
+    signals = written.read().kafka_partitions
 
-    assert (found[0].landed, found[0].lag, found[1].lag) == (110, 20, 0)
+    assert (signals[0].landed, signals[0].lag, signals[1].lag) == (110, 20, 0)
 
 
 def test_running_totals_are_the_sums_of_what_landed(written: Written) -> None:
@@ -208,7 +208,7 @@ def test_windows_are_counted_by_their_listed_states(written: Written) -> None:
 def test_window_is_overdue_by_event_time_and_by_the_clock(written: Written) -> None:
     old = [written.land({ZERO: (minute * 2, minute * 2 + 10)}, minute) for minute in range(0, 30, 5)]
     written.close_before(25 + 60)
-    assert written.read().overdue == 0, "all has only just landed"
+    assert written.read().overdue == 0, "all windows have only just landed"
     for batch_id in old:
         written.age(batch_id, 2 * HOUR)
     written.certify(0)
@@ -217,7 +217,7 @@ def test_window_is_overdue_by_event_time_and_by_the_clock(written: Written) -> N
     written.land({ONE: (0, 10)}, 15)
 
     assert written.read().overdue == 2, "10 is being repaired, 20 was never judged; 25 has not been closed for an hour"
-    assert written.read(2 * HOUR).overdue == 0, "the watermark is not two hours further"
+    assert written.read(2 * HOUR).overdue == 0, "the watermark is not two hours beyond their ends"
     written.connection.execute(
         "UPDATE onceover.pipeline SET every_window_closed = true WHERE name = %s", [written.name]
     )
@@ -243,10 +243,10 @@ def test_log_is_needed_until_an_uncertified_windows_first_record(written: Writte
     written.close_before(10)
     written.certify(0)
 
-    found = written.read()
+    signals = written.read()
 
-    assert found.log_retention == 7 * 24 * 3600
-    assert found.log_until == written.windows(5)["log_until"].timestamp()
+    assert signals.log_retention == 7 * 24 * 3600
+    assert signals.log_until == written.windows(5)["log_until"].timestamp()
     for minute in (5, 10):
         written.certify(minute)
     assert written.read().log_until is None
@@ -255,7 +255,7 @@ def test_log_is_needed_until_an_uncertified_windows_first_record(written: Writte
 def test_open_findings_are_counted_and_holes_by_their_offsets(written: Written) -> None:
     gaps = [Gap(OffsetRange(ZERO, 10, 30), Reason.EXPIRED), Gap(OffsetRange(ZERO, 30, 35), Reason.LOST),
             Gap(OffsetRange(ONE, 0, 7), Reason.EXPIRED)]  # fmt: skip
-    hole = finding(written.connection, written.name, gaps)
+    hole = build_hole_finding(written.connection, written.name, gaps)
     assert hole is not None
     record_findings(written.connection, written.name, None, [hole])
     for minute in (0, 5):
@@ -263,20 +263,20 @@ def test_open_findings_are_counted_and_holes_by_their_offsets(written: Written) 
         record_findings(written.connection, written.name, at, [Finding(Kind.LATE), Finding(Kind.DUPLICATED)])
     record_findings(written.connection, written.name, NOON, [Finding(Kind.LATE)])
 
-    found = written.read()
+    signals = written.read()
 
-    assert found.findings == {Kind.LATE: 2, Kind.DUPLICATED: 1, Kind.HOLE: 1}
-    assert found.holes == {Reason.EXPIRED: 27, Reason.LOST: 5}
+    assert signals.findings == {Kind.LATE: 2, Kind.DUPLICATED: 1, Kind.HOLE: 1}
+    assert signals.holes == {Reason.EXPIRED: 27, Reason.LOST: 5}
     record_findings(written.connection, written.name, None, [])
     assert (written.read().findings.get(Kind.HOLE), written.read().holes) == (None, {})
 
 
 def test_error_before_repair_is_summed_by_its_direction(written: Written) -> None:
-    asked = {NOON + timedelta(minutes=5 * n): [Finding(Kind.LATE)] for n in range(5)}
-    request = repair_requests.create_request(written.connection, written.name, "test", "a test", asked)
+    requested = {NOON + timedelta(minutes=5 * n): [Finding(Kind.LATE)] for n in range(5)}
+    request = repair_requests.create_request(written.connection, written.name, "test", "a test", requested)
     counts = ((120, 100, "confirmed"), (105, 100, "published"), (93, 100, "revoked"), (None, 100, "confirmed"),
               (500, 100, "restored"))  # fmt: skip
-    for start, (before, after, state) in zip(sorted(asked), counts, strict=True):
+    for start, (before, after, state) in zip(sorted(requested), counts, strict=True):
         written.connection.execute(
             "UPDATE onceover.repair SET state = %s, before = %s, after = %s "
             "WHERE request_id = %s AND window_start = %s",
@@ -284,6 +284,6 @@ def test_error_before_repair_is_summed_by_its_direction(written: Written) -> Non
              request, start],
         )  # fmt: skip
 
-    found = written.read()
+    signals = written.read()
 
-    assert (found.too_many, found.too_few) == (25, 7)
+    assert (signals.too_many, signals.too_few) == (25, 7)

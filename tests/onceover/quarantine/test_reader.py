@@ -1,4 +1,4 @@
-"""Quarantine's contents by day and reason, beside any leftovers of a writer that died."""
+"""Contents of quarantine by day and reason, also beside torn lines of a writer that died."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import date
 
 from onceover.model.line import Line, Record, encode, frame
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.quarantine.reader import DayReasons, Released, by_reason, first_records
+from onceover.quarantine.reader import DayReasons, ReleasedIds, count_by_reason, read_first_records
 
 FIRST, SECOND = date(2026, 3, 1), date(2026, 3, 2)
 
@@ -16,8 +16,8 @@ def quarantined(offset: int, reason: str, value: bytes = b"{") -> bytes:
     return encode(Line(Record(KafkaPartition("0badcafe", 0), offset, 0, None, (), value), None, reason))
 
 
-class Held:
-    """Days of quarantine, their bytes handed out in small pieces."""
+class QuarantineDays:
+    """Days of quarantine, read in small pieces."""
 
     def __init__(self, days: dict[date, bytes]) -> None:
         self._days = days
@@ -30,7 +30,7 @@ class Held:
         return (content[at : at + 100] for at in range(0, len(content), 100))
 
 
-HELD = Held(
+HELD = QuarantineDays(
     {
         FIRST: frame([quarantined(1, "not JSON"), quarantined(2, "beyond horizon"), quarantined(3, "not JSON")])
         + frame([quarantined(3, "not JSON")])[:-20]
@@ -40,33 +40,36 @@ HELD = Held(
 )
 
 
-NONE = Released(())
+NONE = ReleasedIds(())
 
 
 def test_record_counts_once_by_reason_and_torn_lines_apart() -> None:
     progress: list[tuple[date, int, int]] = []
-    found = list(by_reason(HELD, HELD.list_quarantine_days(), NONE, lambda *said: progress.append(said)))
+    contents = list(count_by_reason(HELD, HELD.list_quarantine_days(), NONE, lambda *report: progress.append(report)))
     sizes = HELD.list_quarantine_days()
-    assert found == [
+    assert contents == [
         DayReasons(FIRST, sizes[FIRST], {"not JSON": 3, "beyond horizon": 1}, 1),
         DayReasons(SECOND, sizes[SECOND], {"beyond skew": 1}, 0),
     ]
-    assert [each.records for each in found] == [4, 1]
+    assert [each.records for each in contents] == [4, 1]
     assert (FIRST, sizes[FIRST], sizes[FIRST]) in progress
-    assert list(by_reason(HELD, {}, NONE, lambda *said: None)) == []
+    assert list(count_by_reason(HELD, {}, NONE, lambda *report: None)) == []
 
 
 def test_limit_gives_the_first_records_each_once() -> None:
     days = HELD.list_quarantine_days()
-    shown = [line.record.offset for line in first_records(HELD, days, NONE, lambda line: True, 100)]
+    shown = [line.record.offset for line in read_first_records(HELD, days, NONE, lambda line: True, 100)]
     assert shown == [1, 2, 3, 4, 9]
-    assert [x.record.offset for x in first_records(HELD, days, NONE, lambda x: x.reason == "not JSON", 2)] == [1, 3]
+    assert [x.record.offset for x in read_first_records(HELD, days, NONE, lambda x: x.reason == "not JSON", 2)] == [
+        1,
+        3,
+    ]
 
 
 def test_released_records_are_counted_apart_and_not_shown() -> None:
     here, elsewhere = KafkaPartition("0badcafe", 0), KafkaPartition("ffffffff", 0)
-    gone = Released([OffsetRange(here, 2, 4), OffsetRange(here, 9, 10), OffsetRange(elsewhere, 1, 2)])
+    released = ReleasedIds([OffsetRange(here, 2, 4), OffsetRange(here, 9, 10), OffsetRange(elsewhere, 1, 2)])
     days = HELD.list_quarantine_days()
-    found = list(by_reason(HELD, days, gone, lambda *said: None))
-    assert [(each.reasons, each.released) for each in found] == [({"not JSON": 2}, 2), ({}, 1)]
-    assert [line.record.offset for line in first_records(HELD, days, gone, lambda line: True, 100)] == [1, 4]
+    contents = list(count_by_reason(HELD, days, released, lambda *report: None))
+    assert [(each.reasons, each.released) for each in contents] == [({"not JSON": 2}, 2), ({}, 1)]
+    assert [line.record.offset for line in read_first_records(HELD, days, released, lambda line: True, 100)] == [1, 4]

@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk import BaseNotifier, Context
 
 from onceover.detection import deadlines
-from onceover.detection.overdue import Overdue
+from onceover.detection.overdue import OverdueWindow
 from onceover.errors import ConfigurationError, TerminalError
 from onceover_airflow.notifier import on_failure
 from onceover_airflow.operators.deadline import DeadlineOperator
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.airflow
 AT = datetime(2013, 1, 1, 5, tzinfo=UTC)
 
 
-def run(monkeypatch: pytest.MonkeyPatch, windows: list[Overdue]) -> None:
+def run(monkeypatch: pytest.MonkeyPatch, windows: list[OverdueWindow]) -> None:
     known = {"events": windows}
-    monkeypatch.setattr(deadlines, "overdue", lambda context: known[context.name])
+    monkeypatch.setattr(deadlines, "list_overdue", lambda context: known[context.name])
     DeadlineOperator(task_id="deadline", pipeline="events").execute(cast(Context, {}))
 
 
@@ -31,7 +31,7 @@ def test_deadline_with_nothing_overdue_is_green(project: Path, monkeypatch: pyte
 
 def test_overdue_window_turns_red_and_names_its_command(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     windows = [
-        Overdue(AT.replace(hour=hour), "failed", ("duplicated",), "raw is damaged" if hour == 6 else None)
+        OverdueWindow(AT.replace(hour=hour), "failed", ("duplicated",), "raw is damaged" if hour == 6 else None)
         for hour in range(5, 12)
     ]
     with pytest.raises(TerminalError, match="7 windows are not certified") as red:

@@ -14,7 +14,7 @@ from onceover.context import PipelineContext
 from onceover.errors import UsageError
 from onceover.ledger.expiries import ExpiringFile
 from onceover.retention import service as retention_service
-from onceover.retention.service import ExpiryDue, LetGo, Say
+from onceover.retention.service import ExpiryDue, ExpiryResult, Say
 from onceover_airflow.operators.retention import ExpireOperator
 
 pytestmark = pytest.mark.airflow
@@ -39,11 +39,11 @@ class Library:
     def plan_expiry(self, context: PipelineContext) -> ExpiryDue:
         return ExpiryDue(context.name, context.pipeline.storage.retention_ms or 0, self.files, 3)
 
-    def expire(self, context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: Say) -> LetGo:
+    def expire(self, context: PipelineContext, listed: ExpiryDue, who: str, why: str, say: Say) -> ExpiryResult:
         self.calls.append({"pipeline": context.name, "files": listed.files, "who": who, "why": why})
         for _ in range(3):
             say("7 files left")
-        return LetGo(len(listed.files), self.left)
+        return ExpiryResult(len(listed.files), self.left)
 
 
 @dataclass(frozen=True)

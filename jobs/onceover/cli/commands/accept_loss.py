@@ -12,7 +12,7 @@ from onceover.cli.output import say
 from onceover.cli.ranges import range_of
 from onceover.context import open_pipeline
 from onceover.detection import holes
-from onceover.explain.finding_text import counted
+from onceover.explain.finding_text import pluralize
 from onceover.model.offsets import parse_range
 from onceover.model.window import format_moment
 
@@ -47,7 +47,8 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
         context.require_same_contract()
         reopened = holes.accept_loss(context, lost, windows, who(), why)
     say(
-        f"{counted(len(lost), 'offset')} of {lost.source} accepted as lost; {counted(len(reopened), 'window')} from "
+        f"{pluralize(len(lost), 'offset')} of {lost.source} accepted as lost; "
+        f"{pluralize(len(reopened), 'window')} from "
         f"{format_moment(windows.start)} to {format_moment(windows.end)} will be judged again and say so in their "
         "certificates"
     )

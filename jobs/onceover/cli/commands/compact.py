@@ -15,7 +15,7 @@ from onceover.cli.spark_entry import entry, read_result
 from onceover.config.duration import DURATION_RULE, parse_duration
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
-from onceover.explain.finding_text import counted
+from onceover.explain.finding_text import pluralize
 from onceover.ledger import compactions
 from onceover.ledger.compactions import CompactionDue
 from onceover.model.window import WindowRange, format_moment
@@ -122,9 +122,9 @@ def _show(rows: Sequence[Mapping[str, Any]], dry_run: bool, totals: Mapping[str,
     if len(shown) > _MOST_SHOWN:
         say(f"and {len(shown) - _MOST_SHOWN:,} more; all of them with --json")
     if dry_run:
-        say(f"{counted(totals['due'], 'certified window')} would be compacted")
+        say(f"{pluralize(totals['due'], 'certified window')} would be compacted")
         return
     say(
-        f"{counted(totals['compacted'], 'window')} compacted, {counted(totals['records'], 'record')}: "
+        f"{pluralize(totals['compacted'], 'window')} compacted, {pluralize(totals['records'], 'record')}: "
         f"{totals['text_bytes']:,} bytes of text, {totals['bytes']:,} of Parquet"
     )

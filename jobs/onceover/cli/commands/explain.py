@@ -10,8 +10,8 @@ from onceover.cli.output import as_json
 from onceover.cli.ranges import window_of
 from onceover.cli.window_page import show
 from onceover.context import open_pipeline
-from onceover.explain.finding_text import tell
-from onceover.explain.gather import Known, gather
+from onceover.explain.finding_text import describe_finding
+from onceover.explain.gather import WindowFacts, gather
 
 
 def add_to(app: typer.Typer) -> None:
@@ -40,7 +40,7 @@ def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -
         show(story)
 
 
-def _as_values(known: Known) -> dict[str, object]:
+def _as_values(known: WindowFacts) -> dict[str, object]:
     """What is known, JSON-able; sentences included, so that a program may pass them on."""
     landings = known.rows["landings"]
     return {
@@ -49,7 +49,7 @@ def _as_values(known: Known) -> dict[str, object]:
         "end": known.window.end,
         "state": known.state,
         "findings": [
-            {**row, "what": (told := tell(row["kind"], row["evidence"], landings)).what, "how": told.how}
+            {**row, "what": (told := describe_finding(row["kind"], row["evidence"], landings)).what, "how": told.how}
             for row in known.findings
         ],
         "findings_of_pipeline": [{"kind": f.kind, "evidence": f.evidence} for f in known.of_pipeline],

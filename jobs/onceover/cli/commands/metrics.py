@@ -12,7 +12,7 @@ from prometheus_client import generate_latest
 
 from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.cli.output import print_error, print_progress
-from onceover.observability.exporter import LedgerCollector, registry, serving
+from onceover.observability.exporter import LedgerCollector, create_registry, serve_metrics
 
 Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="On loopback; 0 is any free one.")]
 Once = Annotated[bool, typer.Option("--once", metavar="", help="Print the metrics and exit.")]
@@ -47,12 +47,12 @@ def metrics(port: Port = 9464, once: Once = False, overdue_minutes: OverdueMinut
     overdue_after = timedelta(minutes=overdue_minutes)
     if once:
         collector = LedgerCollector(overdue_after, say=lambda _: None)  # it is raised below
-        typer.echo(generate_latest(registry(collector)), nl=False)
+        typer.echo(generate_latest(create_registry(collector)), nl=False)
         if collector.problem:
             raise collector.problem
         return
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    with serving(LedgerCollector(overdue_after, say=print_error), port) as where:
+    with serve_metrics(LedgerCollector(overdue_after, say=print_error), port) as where:
         print_progress(f"metrics are at {where}")
         stop.wait()

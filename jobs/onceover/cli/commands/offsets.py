@@ -13,7 +13,7 @@ from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import as_json, draw_table, say
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
-from onceover.explain.finding_text import counted
+from onceover.explain.finding_text import pluralize
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import MAX_KAFKA_PARTITION
 from onceover.model.pipeline import OFFSET_STORES
@@ -132,7 +132,7 @@ def _copy(context: PipelineContext, to: str | None, path: str, reason: str | Non
     else:
         at = f' and offset_path = "{path}"' if path else ""
         say(
-            f"{counted(len(stored), 'offset')} copied from {source} to {to} and read back. Now "
+            f"{pluralize(len(stored), 'offset')} copied from {source} to {to} and read back. Now "
             f'write offset_store = "{to}"{at} under [ingest] in pipelines/{context.name}.toml, then start ingest'
         )
 

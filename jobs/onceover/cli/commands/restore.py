@@ -11,7 +11,7 @@ from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.cli.output import say
 from onceover.cli.ranges import window_of
 from onceover.context import open_pipeline
-from onceover.explain.finding_text import counted, records
+from onceover.explain.finding_text import format_records, pluralize
 from onceover.repair import revisions
 
 Revision = Annotated[
@@ -39,6 +39,6 @@ def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = No
         known = context.read_registration()
         done = revisions.restore_revision(context.ledger, known, chosen.start, revision, who(), why)
     say(
-        f"window {chosen} holds the {counted(done.rows, 'row')} of revision {done.source} again, as revision "
-        f"{done.revision}: {records(done.records)}. It is blocked until somebody repairs it by its range"
+        f"window {chosen} holds the {pluralize(done.rows, 'row')} of revision {done.source} again, as revision "
+        f"{done.revision}: {format_records(done.records)}. It is blocked until somebody repairs it by its range"
     )

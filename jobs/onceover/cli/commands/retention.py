@@ -10,8 +10,8 @@ from onceover.cli.arguments import AsJson, PipelineName, given, who
 from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.cli.output import Occasionally, as_json, draw_table, say
 from onceover.context import open_pipeline
-from onceover.explain.finding_text import counted
-from onceover.retention.service import ExpiryDue, LetGo, expire, plan_expiry
+from onceover.explain.finding_text import pluralize
+from onceover.retention.service import ExpiryDue, ExpiryResult, expire, plan_expiry
 
 _MOST_SHOWN = 40
 
@@ -43,11 +43,11 @@ def retention(
     with open_pipeline(pipeline, "retention") as context:
         why = given(reason, "retention")
         listed = plan_expiry(context)
-        went = LetGo(0, 0) if dry_run else expire(context, listed, who(), why, Occasionally())
+        went = ExpiryResult(0, 0) if dry_run else expire(context, listed, who(), why, Occasionally())
     if json:
         as_json(
             {
-                **listed.as_dict(), "dry_run": dry_run, "let_go": went.let_go, "left": went.left,
+                **listed.as_dict(), "dry_run": dry_run, "let_go": went.expired, "left": went.left,
                 "files": [{"window": x.window_start, "quarantine_day": x.quarantine_day, "bytes": x.bytes,
                            "records": x.records, "landed_at": x.landed_at, "compacted": x.compacted}
                           for x in listed.files],
@@ -59,20 +59,20 @@ def retention(
         raise typer.Exit(TRY_LATER)
 
 
-def _show(listed: ExpiryDue, dry_run: bool, went: LetGo) -> None:
+def _show(listed: ExpiryDue, dry_run: bool, went: ExpiryResult) -> None:
     files = listed.files
     if files:
         rows = ((x.window_start or f"quarantine {x.quarantine_day}", x.records, x.bytes, x.landed_at) for x in files)
         say(draw_table(["raw of", ">records", ">bytes", "last landed"], list(rows)[:_MOST_SHOWN]))
     if len(files) > _MOST_SHOWN:
         say(f"and {len(files) - _MOST_SHOWN:,} more; all of them with --json")
-    windows, days = counted(listed.windows, "certified window"), counted(listed.quarantine_days, "day")
+    windows, days = pluralize(listed.windows, "certified window"), pluralize(listed.quarantine_days, "day")
     what = f"{windows} and {days} of quarantine, {listed.bytes:,} bytes,"
     say(f"{what} {'would go' if dry_run else 'are older than the pipeline keeps them'}")
     if listed.compacted:
-        say(f"of these, {counted(listed.compacted, 'window')} stay repairable from Parquet")
+        say(f"of these, {pluralize(listed.compacted, 'window')} stay repairable from Parquet")
     if listed.kept_back:
-        say(f"{counted(listed.kept_back, 'window')} as old stay: not certified, blocked, or held by a repair")
+        say(f"{pluralize(listed.kept_back, 'window')} as old stay: not certified, blocked, or held by a repair")
     if not dry_run:
         left = f", {went.left:,} still to be moved away" if went.left else ""
-        say(f"{counted(went.let_go, 'file')} let go{left}")
+        say(f"{pluralize(went.expired, 'file')} let go{left}")

@@ -11,8 +11,8 @@ from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import Occasionally, as_json, draw_table, say
 from onceover.cli.ranges import range_if_any
 from onceover.context import open_pipeline
-from onceover.detection.sweep import Swept, sweep_pipeline
-from onceover.explain.finding_text import counted
+from onceover.detection.sweep import SweepResult, sweep_pipeline
+from onceover.explain.finding_text import pluralize
 from onceover.model.window import format_moment
 
 DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what differs; write nothing.")]
@@ -58,23 +58,23 @@ def sweep(
         as_json(swept)
     else:
         show(swept, dry_run)
-    if swept.found:
+    if swept.differing:
         raise typer.Exit(FAILED)
     if swept.waiting:
         raise typer.Exit(TRY_LATER)
 
 
-def show(swept: Swept, dry_run: bool) -> None:
-    if swept.found:
-        rows = ((each.window_start, ", ".join(map(str, each.findings))) for each in swept.found)
+def show(swept: SweepResult, dry_run: bool) -> None:
+    if swept.differing:
+        rows = ((each.window_start, ", ".join(map(str, each.findings))) for each in swept.differing)
         say(draw_table(["window", "no longer as certified"], rows))
-    differ = counted(len(swept.found), "window") if swept.found else "none"
-    say(f"{counted(swept.compared, 'certified window')} compared, {differ} no longer as certified")
-    if swept.found and not dry_run:
-        first = format_moment(swept.found[0].window_start)
+    differ = pluralize(len(swept.differing), "window") if swept.differing else "none"
+    say(f"{pluralize(swept.compared, 'certified window')} compared, {differ} no longer as certified")
+    if swept.differing and not dry_run:
+        first = format_moment(swept.differing[0].window_start)
         say(
-            f"{counted(swept.reopened, 'window')} will be judged again by the next detection; see "
+            f"{pluralize(swept.reopened, 'window')} will be judged again by the next detection; see "
             f"`onceover explain {swept.pipeline} {first}`"
         )
     if swept.waiting:
-        say(f"{counted(swept.waiting, 'window')} left out: a batch that may explain them has not ended; sweep again")
+        say(f"{pluralize(swept.waiting, 'window')} left out: a batch that may explain them has not ended; sweep again")

@@ -15,7 +15,7 @@ from onceover.cli.output import as_json, draw_table, say, styled
 from onceover.cli.ranges import range_of, window_of
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
-from onceover.explain.finding_text import counted
+from onceover.explain.finding_text import pluralize
 from onceover.ledger.queries import WindowState, list_windows
 
 _BEGINNING = "0001-01-01T00:00Z"
@@ -96,4 +96,6 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
         )
     )
     counts = Counter(row["state"] for row in rows)
-    say(f"{counted(len(rows), 'window')}: " + ", ".join(f"{count:,} {state}" for state, count in counts.most_common()))
+    say(
+        f"{pluralize(len(rows), 'window')}: " + ", ".join(f"{count:,} {state}" for state, count in counts.most_common())
+    )

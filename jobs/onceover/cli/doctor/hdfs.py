@@ -13,7 +13,7 @@ from onceover.cli.doctor.machine import room
 from onceover.cli.doctor.outcome import SECONDS, Outcome, get_json
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
-from onceover.explain.finding_text import counted
+from onceover.explain.finding_text import pluralize
 from onceover.model.pipeline import Pipeline
 from onceover.raw.layout import Layout
 from onceover.raw.window_files import WindowFiles
@@ -57,7 +57,7 @@ def hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
         yield Outcome("HDFS", "wrong", f"{where} has no living DataNode; start them (`onceover stack up`)")
         return
     if mode == "Operational":
-        yield Outcome("HDFS", "fine", f"{where} takes writes, {counted(living, 'DataNode')}")
+        yield Outcome("HDFS", "fine", f"{where} takes writes, {pluralize(living, 'DataNode')}")
     yield room("HDFS", "its DataNodes", free, total, "add a DataNode or a disk, or delete what nobody needs")
     yield from _writers(where, living)
 
@@ -67,7 +67,7 @@ def survival(writer: Writer, living: int) -> Iterator[Outcome]:
     wanted = writer.replication
     if wanted > living:
         what = (
-            f"each block is to have {wanted} replicas (dfs.replication) and {counted(living, 'DataNode')} lives: one "
+            f"each block is to have {wanted} replicas (dfs.replication) and {pluralize(living, 'DataNode')} lives: one "
             f"disk may hold the only copy of raw; start the others, or set dfs.replication={living}"
         )
         yield Outcome("HDFS", "wrong", what)
@@ -81,7 +81,7 @@ def survival(writer: Writer, living: int) -> Iterator[Outcome]:
         )
         yield Outcome("HDFS", "wrong", what)
     elif wanted <= living:
-        what = f"{counted(wanted, 'replica')} of each block; replace-datanode-on-failure is {writer.policy}"
+        what = f"{pluralize(wanted, 'replica')} of each block; replace-datanode-on-failure is {writer.policy}"
         yield Outcome("HDFS", "fine", what)
 
 

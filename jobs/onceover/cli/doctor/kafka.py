@@ -9,7 +9,7 @@ from onceover.cli.doctor.outcome import SECONDS, Outcome
 from onceover.config.endpoints import address
 from onceover.context import open_pipeline
 from onceover.errors import OnceoverError, TerminalError
-from onceover.explain.finding_text import counted
+from onceover.explain.finding_text import pluralize
 from onceover.kafka import Topic
 from onceover.kafka.client import Admin
 from onceover.kafka.topic import TopicPolicy
@@ -26,7 +26,7 @@ def kafka(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     properties = pipelines[0].kafka if pipelines else {}
     admin = Admin(where, properties, SECONDS)
     nodes = admin.wait(admin.client.describe_cluster(request_timeout=SECONDS), "describe the cluster").nodes
-    yield Outcome("Kafka", "fine", f"{where} answers, {counted(len(nodes), 'broker')}")
+    yield Outcome("Kafka", "fine", f"{where} answers, {pluralize(len(nodes), 'broker')}")
     for pipeline in pipelines:
         yield from _topic(where, pipeline)
 
@@ -44,7 +44,7 @@ def _topic(where: str, pipeline: Pipeline) -> Iterator[Outcome]:
         yield Outcome(check, "wrong", str(error))
         return
     held = sum(facts.end[p] - facts.earliest[p] for p in facts.end)
-    yield Outcome(check, "fine", f"{name}: {counted(len(facts.end), 'Kafka partition')}, {held:,} offsets")
+    yield Outcome(check, "fine", f"{name}: {pluralize(len(facts.end), 'Kafka partition')}, {held:,} offsets")
     if isinstance(policy, OnceoverError):
         yield Outcome(check, "note", f"its settings cannot be looked at: {policy}")
     else:

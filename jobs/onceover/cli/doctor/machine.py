@@ -12,7 +12,7 @@ from pathlib import Path
 
 from onceover.cli.doctor.outcome import SECONDS, Outcome
 from onceover.config import endpoints
-from onceover.explain.finding_text import listed
+from onceover.explain.finding_text import format_list
 
 JAVA = 17
 MOVE_TOGETHER = ("pyspark", "pyspark-client", "apache-airflow-providers-apache-spark")
@@ -59,7 +59,7 @@ def pins(lock: Path | None = None) -> Iterator[Outcome]:
     if bad:
         yield Outcome("packages", "wrong", f"{'; '.join(bad)}: Spark would mix files of two versions; {mend}")
     if rest:
-        yield Outcome("packages", "note", f"not as locked: {listed(rest, 'package')}; {mend}")
+        yield Outcome("packages", "note", f"not as locked: {format_list(rest, 'package')}; {mend}")
     if not other:
         yield Outcome("packages", "fine", f"{len(locked)} packages are as {lock.parent.name}/{lock.name} locks them")
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from onceover.cli.doctor.outcome import Outcome
 from onceover.config.endpoints import address
-from onceover.detection.evidence import snapshot
+from onceover.detection.evidence import read_evidence
 from onceover.errors import OnceoverError, TransientError, UsageError
-from onceover.explain.finding_text import counted, listed, tell
-from onceover.explain.next_steps import pipeline_steps
+from onceover.explain.finding_text import describe_finding, format_list, pluralize
+from onceover.explain.next_steps import list_pipeline_steps
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import HEAD, Connection, connect, require_current
 from onceover.ledger.queries import WindowState, find_next_log_expiry, list_windows
@@ -48,18 +48,18 @@ def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome
         yield Outcome(name, "wrong", str(error))
         return
     nowhere = from_ms(0)  # a snapshot of no window: only what it says of the pipeline
-    seen = snapshot(connection, name, nowhere, nowhere, False)
+    seen = read_evidence(connection, name, nowhere, nowhere, False)
     blocked = [row["window_start"] for row in list_windows(connection, name, WindowState.BLOCKED)]
     failed = len(list_windows(connection, name, WindowState.FAILED))
     for finding in seen.findings:
-        told = tell(finding.kind, finding.evidence)
-        steps = " ".join(f"{step.text} `{step.command}`" for step in pipeline_steps(name, [finding.kind]))
+        told = describe_finding(finding.kind, finding.evidence)
+        steps = " ".join(f"{step.text} `{step.command}`" for step in list_pipeline_steps(name, [finding.kind]))
         yield Outcome(name, "wrong", f"{finding.kind}: {told.what} {told.how} {steps}")
     if blocked:
-        some = listed([f"{start:%Y-%m-%dT%H:%MZ}" for start in blocked], "window", 3)
+        some = format_list([f"{start:%Y-%m-%dT%H:%MZ}" for start in blocked], "window", 3)
         yield Outcome(name, "wrong", f"blocked: {some}; `onceover explain {name} WINDOW` says why and what to do")
     if failed:
-        yield Outcome(name, "note", f"{counted(failed, 'failed window')} wait for the next repair")
+        yield Outcome(name, "note", f"{pluralize(failed, 'failed window')} wait for the next repair")
     if not seen.findings and not blocked and not failed:
         yield Outcome(name, "fine", f"no window has failed, {seen.open_windows} open")
     yield from _log(connection, name)

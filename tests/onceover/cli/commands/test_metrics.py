@@ -78,4 +78,4 @@ def test_second_exporter_on_the_same_port_is_refused(stack: Stack) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
     assert done.returncode == 75
     (line,) = done.stderr.splitlines()
-    assert "cannot be had" in line
+    assert "is not available" in line

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from onceover.cli.commands import sweep
 from onceover.detection.certified import CertifiedWindow
-from onceover.detection.sweep import Differing, Say, Swept
+from onceover.detection.sweep import DifferingWindow, Say, SweepResult
 from onceover.errors import UsageError
 from onceover.ledger.aggregates import Fingerprint
 from onceover.model.digest import Digest
@@ -32,7 +32,7 @@ events = { count = "*" }
 """
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 ROWS = Fingerprint(2, "1:2")
-GONE = Differing(
+GONE = DifferingWindow(
     CertifiedWindow(START, START.replace(hour=6), 4, 1, 100, Digest(), Digest(), ROWS, ROWS),
     (Finding(Kind.MISSING_FILE, {"expected_length": 100, "file_length": None}),),
 )
@@ -46,8 +46,8 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     return []
 
 
-def run(monkeypatch: pytest.MonkeyPatch, asked: Asked, swept: Swept, *arguments: str) -> Result:
-    def sweep_pipeline(context: object, window_range: WindowRange | None, *, write: bool, say: Say) -> Swept:
+def run(monkeypatch: pytest.MonkeyPatch, asked: Asked, swept: SweepResult, *arguments: str) -> Result:
+    def sweep_pipeline(context: object, window_range: WindowRange | None, *, write: bool, say: Say) -> SweepResult:
         asked.append((window_range, write))
         return swept
 
@@ -58,14 +58,14 @@ def run(monkeypatch: pytest.MonkeyPatch, asked: Asked, swept: Swept, *arguments:
 
 
 def test_sweep_without_findings_exits_0(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
-    done = run(monkeypatch, asked, Swept("events", 24, (), 0))
+    done = run(monkeypatch, asked, SweepResult("events", 24, (), 0))
 
     assert (done.exit_code, done.stdout) == (0, "24 certified windows compared, none no longer as certified\n")
     assert asked == [(None, True)]
 
 
 def test_differing_window_is_named_and_is_a_failure(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
-    done = run(monkeypatch, asked, Swept("events", 24, (GONE,), 0, 1))
+    done = run(monkeypatch, asked, SweepResult("events", 24, (GONE,), 0, 1))
 
     assert done.exit_code == 1
     assert "2013-01-01T05:00Z  missing file (expected_length 100, file_length None)" in done.stdout
@@ -75,27 +75,27 @@ def test_differing_window_is_named_and_is_a_failure(monkeypatch: pytest.MonkeyPa
 
 
 def test_dry_run_writes_nothing_and_json_is_for_programs(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
-    done = run(monkeypatch, asked, Swept("events", 24, (GONE,), 0), "--dry-run", "--json")
+    done = run(monkeypatch, asked, SweepResult("events", 24, (GONE,), 0), "--dry-run", "--json")
 
     assert asked == [(None, False)]
     assert json.loads(done.stdout)["differing"][0]["window"] == "2013-01-01T05:00Z"
 
 
 def test_range_is_half_open(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
-    run(monkeypatch, asked, Swept("events", 2, (), 0), "--from", "2013-01-01T05:00Z", "--to", "2013-01-01T07:00Z")
+    run(monkeypatch, asked, SweepResult("events", 2, (), 0), "--from", "2013-01-01T05:00Z", "--to", "2013-01-01T07:00Z")
 
     assert asked == [(WindowRange(START, START.replace(hour=7), 60), True)]
 
 
 def test_half_a_range_is_refused(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
-    done = run(monkeypatch, asked, Swept("events", 2, (), 0), "--from", "2013-01-01T05:00Z")
+    done = run(monkeypatch, asked, SweepResult("events", 2, (), 0), "--from", "2013-01-01T05:00Z")
 
     assert isinstance(done.exception, UsageError)
     assert asked == []
 
 
 def test_window_with_a_batch_in_flight_is_for_a_later_try(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
-    done = run(monkeypatch, asked, Swept("events", 24, (), 3))
+    done = run(monkeypatch, asked, SweepResult("events", 24, (), 3))
 
     assert done.exit_code == 75
     assert "3 windows left out" in done.stdout

@@ -12,7 +12,7 @@ from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.cli.output import as_json, print_progress, say
 from onceover.cli.spark_entry import entry
 from onceover.config.pipelines import find
-from onceover.explain.finding_text import counted
+from onceover.explain.finding_text import pluralize
 
 
 def add_to(app: typer.Typer) -> None:
@@ -40,12 +40,12 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
     if json:
         as_json(found)
         return
-    windows, records, files = (counted(found[f"{noun}s"], noun) for noun in ("window", "record", "file"))
+    windows, records, files = (pluralize(found[f"{noun}s"], noun) for noun in ("window", "record", "file"))
     say(f"{windows} with {records}, from {files}, stand in the ledger again")
     for hole in found["holes"]:
         say(f"raw does not hold {hole}")
     if found["beyond_reading"]:
-        number = counted(found["beyond_reading"], "offset")
+        number = pluralize(found["beyond_reading"], "offset")
         say(
             f"{number} in no file, and in the log no more: control markers, compacted or expired records, or lost "
             "ones; nobody can tell any more"

@@ -14,7 +14,7 @@ from onceover.cli.output import as_json, draw_table, err, safe, say, styled
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.config.pipelines import find, name_toml, read_valid
 from onceover.errors import ConfigurationError
-from onceover.explain.finding_text import counted
+from onceover.explain.finding_text import pluralize
 from onceover.model.contract import Columns
 from onceover.model.pipeline import Pipeline
 from onceover.spark.contract_check import check_contract as check_contract
@@ -108,7 +108,7 @@ def _show(good: Sequence[Pipeline], columns: dict[str, Columns], mistakes: Seque
     for mistake in mistakes:
         say(safe(str(mistake)), whole=True)
     if mistakes:
-        say(f"{counted(len(mistakes), 'mistake')}")
+        say(f"{pluralize(len(mistakes), 'mistake')}")
 
 
 def _columns(columns: Columns | None, no_spark: bool) -> str | None:

@@ -17,7 +17,7 @@ from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger.releases import list_releases
-from onceover.quarantine.reader import QuarantineFiles, Released
+from onceover.quarantine.reader import QuarantineFiles, ReleasedIds
 
 
 class Action(StrEnum):
@@ -94,7 +94,7 @@ def quarantine(
         if dry_run or why is not None:
             raise UsageError(f"{action} takes no --dry-run and no --why; those are for release")
         days = _days(context.files, day)
-        gone = Released(piece for one in list_releases(context.ledger, context.name) for piece in one.ranges)
+        gone = ReleasedIds(piece for one in list_releases(context.ledger, context.name) for piece in one.ranges)
         if action is Action.LIST:
             list_days(context.name, context.files, days, gone, json)
         else:

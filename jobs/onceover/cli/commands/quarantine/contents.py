@@ -7,18 +7,18 @@ from datetime import date
 from typing import Any
 
 from onceover.cli.output import Occasionally, as_json, draw_table, safe, say
-from onceover.explain.finding_text import counted
+from onceover.explain.finding_text import pluralize
 from onceover.model.line import Line, encode_id
-from onceover.quarantine.reader import QuarantineFiles, Released, by_reason, first_records
+from onceover.quarantine.reader import QuarantineFiles, ReleasedIds, count_by_reason, read_first_records
 
 _MOST_SHOWN = 200  # characters of a key or value, for people
 
 
-def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], gone: Released, json: bool) -> None:
+def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], gone: ReleasedIds, json: bool) -> None:
     """Each day's records by reason."""
     told = Occasionally()
     found = list(
-        by_reason(files, days, gone, lambda day, n, of: told(f"{day}: read {n / 1e6:,.0f} of {of / 1e6:,.0f} MB"))
+        count_by_reason(files, days, gone, lambda day, n, of: told(f"{day}: read {n / 1e6:,.0f} of {of / 1e6:,.0f} MB"))
     )
     if json:
         as_json(
@@ -39,29 +39,29 @@ def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], gone:
         )
         return
     released, torn = sum(each.released for each in found), sum(each.corrupt_lines for each in found)
-    apart = f"; {counted(released, 'record')} that were there are released" if released else ""
+    apart = f"; {pluralize(released, 'record')} that were there are released" if released else ""
     if not any(each.reasons or each.corrupt_lines for each in found):
         say(f"nothing is in quarantine{apart}")
         return
     rows = [(str(each.day), number, reason) for each in found for reason, number in each.reasons.items()]
     say(draw_table(["day", ">records", "reason"], rows))
     say(
-        f"{counted(sum(each.records for each in found), 'record')} in quarantine"
-        + (f", and {counted(torn, 'torn line')} of writers that died" if torn else "")
+        f"{pluralize(sum(each.records for each in found), 'record')} in quarantine"
+        + (f", and {pluralize(torn, 'torn line')} of writers that died" if torn else "")
         + apart
         + f"; `onceover quarantine {name} show --day {found[-1].day}` shows what they hold"
     )
 
 
 def show_records(
-    files: QuarantineFiles, days: Mapping[date, int], gone: Released, reason: str | None, limit: int, json: bool
+    files: QuarantineFiles, days: Mapping[date, int], gone: ReleasedIds, reason: str | None, limit: int, json: bool
 ) -> None:
     """The first records whose reason contains this one."""
 
     def wanted(line: Line) -> bool:
         return reason is None or reason in (line.reason or "")
 
-    shown = [_plain(line) for line in first_records(files, days, gone, wanted, limit)]
+    shown = [_plain(line) for line in read_first_records(files, days, gone, wanted, limit)]
     if json:
         as_json(shown)
         return

@@ -9,7 +9,7 @@ from typing import Any
 from onceover.cli.arguments import given, who
 from onceover.cli.output import as_json, draw_table, print_progress, say
 from onceover.cli.spark_entry import entry, read_result
-from onceover.explain.finding_text import counted
+from onceover.explain.finding_text import pluralize
 
 _MOST_SHOWN = 40
 
@@ -41,6 +41,6 @@ def _show(done: Mapping[str, Any], dry_run: bool) -> None:
             else "nothing in quarantine matches")  # fmt: skip
         return
     would = "would land" if dry_run else "landed"
-    say(f"{counted(done['records'], 'record')} {would} in {counted(len(windows), 'window')}")
+    say(f"{pluralize(done['records'], 'record')} {would} in {pluralize(len(windows), 'window')}")
     if not dry_run:
         say("These windows are judged again by the next run of repair_failed_windows, or by `onceover repair` now")
