@@ -31,7 +31,7 @@ from onceover.detection.sweep import Swept, sweep_pipeline
 from onceover.fault_points import FaultPoint
 from onceover.ingest.cutover import Migration, migrate_contract
 from onceover.ingest.driver import Ingest, Progress
-from onceover.ingest.job import driver, open_source
+from onceover.ingest.job import build_driver, open_source
 from onceover.ledger import compactions, drivers, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline, keep_log_retention, read_registered, register_pipeline
 from onceover.ledger.database import Connection
@@ -128,7 +128,7 @@ class Lane:
             keep_log_retention(ledger, self.name, topic.policy().retention_ms)
             epoch = drivers.acquire(ledger, self.name, "test")
             try:
-                yield driver(self.spark, context, epoch, known, topic, offsets, fault_point or FaultPoint())
+                yield build_driver(self.spark, context, epoch, known, topic, offsets, fault_point or FaultPoint())
             finally:
                 drivers.end_epoch(ledger, epoch)
 

@@ -90,7 +90,7 @@ def test_audit_restores_replaced_rows_as_a_revision_until_repair(lanes: Lanes) -
     lane.repair(lane.detect().request_id or 0)
     right = lane.aggregates()
     with lane.ledger() as ledger:
-        with pytest.raises(UsageError, match="no kept revision 7; there are: 0"):
+        with pytest.raises(UsageError, match="no kept revision 7; available: 0"):
             revisions.restore_revision(ledger, lane.known(), NOON, 7, "me", "why")
         done = revisions.restore_revision(ledger, lane.known(), NOON, None, "me", "the contract was wrong")
         assert (done.source, done.revision, done.rows, done.records) == (0, 2, 1, 10)
@@ -162,6 +162,6 @@ def test_repair_with_fewer_records_than_certified_names_them(lanes: Lanes) -> No
     request = lane.detect(minutes(0, 5), force=True).request_id or 0
     ((_, why),) = lane.repair(request).failed
     assert "[0, 5)" in why
-    assert "less is never published" in why
+    assert "fewer are never published" in why
     assert lane.aggregates() == before
     assert not lane.verified(NOON)["equal"]

@@ -31,7 +31,7 @@ from onceover.observability.lineage import read_lineage
 from onceover.retention.expire import carry_out
 
 pytestmark = pytest.mark.stack
-DAMAGED = "its Parquet file, for which its text was let go, is missing or damaged:"
+DAMAGED = "the Parquet file that replaced the window's text is missing or damaged:"
 
 
 @pytest.fixture

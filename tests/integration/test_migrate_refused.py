@@ -20,7 +20,7 @@ from onceover.detection.evidence import certify_from_ledger, snapshot
 from onceover.errors import BusyError, ContractChangedError, UsageError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.cutover import cut_over
-from onceover.ingest.job import driver, open_source
+from onceover.ingest.job import build_driver, open_source
 from onceover.ledger import repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver
@@ -97,7 +97,7 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
         with again:
             cut_over(context.ledger, epoch, knew, lane.pipeline, lane.known().columns, "me", "a test")
         with again, open_source(context) as (topic, offsets):
-            driver(lane.spark, context, epoch, knew, topic, offsets, FaultPoint())
+            build_driver(lane.spark, context, epoch, knew, topic, offsets, FaultPoint())
     assert lane.aggregates() == wrong
     lane.repair(lane.detect().request_id or 0)
     assert lane.aggregates() == expected(lane, cutovers)

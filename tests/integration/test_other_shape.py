@@ -91,16 +91,16 @@ def test_repair_plan_has_no_python(lanes: Callable[..., Lane]) -> None:
     replayed(lane)
     lane.ingest()
     plans: list[str] = []
-    aggregated = Rebuild.aggregated
+    aggregate = Rebuild.aggregate
 
     def noted(self: Rebuild) -> object:
-        frame = aggregated(self)
+        frame = aggregate(self)
         assert frame is not None
         plans.append(frame._jdf.queryExecution().toString())
         return frame
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Rebuild, "aggregated", noted)
+        patch.setattr(Rebuild, "aggregate", noted)
         assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 1
     assert "HashAggregate" in plans[0]
     assert not [word for word in ("Python", "Arrow", "Pandas", "BatchEval") if word in plans[0]]

@@ -21,9 +21,9 @@ from onceover.model.batch_plan import cut_into_shards
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import to_ms
-from onceover.spark.copy_text import copy_lines
+from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.interpret import aggregate
-from onceover.spark.session import compiled_for
+from onceover.spark.session import choose_codegen
 from onceover.spark.source import KafkaSource
 from onceover.spark.text_files import QUARANTINE
 
@@ -69,7 +69,7 @@ def audit_log(
     try:
         raw = from_raw(spark, places, parquet, ranges, known.contract.window_minutes, released)
         with (
-            compiled_for(spark, sum(lengths.values()) + sum(one.bytes for one in let_go.values())),
+            choose_codegen(spark, sum(lengths.values()) + sum(one.bytes for one in let_go.values())),
             closing(Comparison(log, raw, facts.generation, *bounds)) as compared,
         ):
             windows = compared.windows()
@@ -79,7 +79,7 @@ def audit_log(
             if gone_days and None in windows:  # nor of days of quarantine: what is not there may have been in one
                 windows[None].apart.pop(Apart.NOT_IN_RAW, None)
             counted = log.where("window_ms IS NOT NULL").transform(aggregate(known.contract))
-            known.table.stage(connection, stage, copy_lines(counted, known.columns.names))
+            known.table.stage(connection, stage, format_copy_lines(counted, known.columns.names))
         gone = audit_store.reaching_back(connection, known.name, facts.generation, facts.earliest)
         _compare_aggregates(connection, known, stage, before, gone, windows, compacted)
     finally:

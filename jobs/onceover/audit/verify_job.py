@@ -15,9 +15,9 @@ from onceover.model.claim import ClaimedWindow, RebuiltWindow
 from onceover.model.digest import Digest
 from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
-from onceover.spark.copy_text import copy_lines
-from onceover.spark.failure import in_halves
-from onceover.spark.session import compiled_for
+from onceover.spark.copy_text import format_copy_lines
+from onceover.spark.failure import isolate_failures
+from onceover.spark.session import choose_codegen
 
 MOST_ROWS = 20
 _Raw = tuple[RebuiltWindow, tuple[int, list[str]]]  # and how many rows differ from it, with the first of them
@@ -44,19 +44,21 @@ def verify_window(
 
     def together(claimed: Sequence[ClaimedWindow]) -> _Raw | str:
         with (
-            compiled_for(spark, length + (compacted.bytes if compacted else 0)),
+            choose_codegen(spark, length + (compacted.bytes if compacted else 0)),
             closing(Rebuild(spark, known.contracts, claimed, certified.accounted, path, parquet)) as rebuild,
         ):
-            rebuilt = rebuild.results()[start]
-            rows = rebuild.aggregated()
-            known.table.stage(connection, stage, iter(()) if rows is None else copy_lines(rows, known.columns.names))
+            rebuilt = rebuild.collect()[start]
+            rows = rebuild.aggregate()
+            known.table.stage(
+                connection, stage, iter(()) if rows is None else format_copy_lines(rows, known.columns.names)
+            )
             return rebuilt, known.table.compare(connection, stage, [start], MOST_ROWS).get(start, (0, []))
 
     def unread(_: ClaimedWindow, reason: str) -> _Raw | str:
         return reason
 
     try:
-        (raw,) = in_halves([certified.claimed], together, unread)
+        (raw,) = isolate_failures([certified.claimed], together, unread)
     finally:
         if not connection.broken:
             known.table.unstage(connection, stage)

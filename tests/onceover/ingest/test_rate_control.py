@@ -14,7 +14,7 @@ from onceover.ingest.rate_control import PidEstimator, RateController, Timing
 LEAST, MOST = 100.0, 1e6
 
 
-def controller(interval: float = 1000) -> RateController:
+def make_controller(interval: float = 1000) -> RateController:
     return RateController(interval, 4, LEAST, MOST, 500)
 
 
@@ -25,13 +25,13 @@ def done(elements: int, submitted: float, started: float, ended: float, *, drain
 def after(
     pace: RateController, now: float, batch: Timing, running: Timing | None = None, since: float | None = None
 ) -> float:
-    """The rate at a submission, that batch being done since the one before."""
-    pace.ended(batch)
+    """Return the rate at a submission after that batch has ended."""
+    pace.record_end(batch)
     return pace.submit(now, running, since)
 
 
 def test_rate_starts_slowly_until_a_batch_is_done() -> None:
-    pace = controller()
+    pace = make_controller()
     assert pace.submit(0) == 2000
     assert pace.submit(1000, Timing(2000, 0, 0)) == 2000
     assert pace.submit(2000, Timing(2000, 0, 0), 1000) == 2000
@@ -39,7 +39,7 @@ def test_rate_starts_slowly_until_a_batch_is_done() -> None:
 
 
 def test_batch_out_of_time_is_judged_by_the_formula_once() -> None:
-    pace, reference = controller(), PidEstimator(1000, LEAST)
+    pace, reference = make_controller(), PidEstimator(1000, LEAST)
     batches = [done(2000, 0, 0, 100), done(20_000, 1000, 1000, 1700), done(28_000, 2000, 2100, 3500)]
     for batch in batches:
         reference.compute(batch.ended_ms or 0, batch.elements, (batch.ended_ms or 0) - batch.started_ms, batch.delay_ms)
@@ -51,14 +51,14 @@ def test_batch_out_of_time_is_judged_by_the_formula_once() -> None:
 @pytest.mark.parametrize(("interval", "inside", "outside"), [(1000, 950, 949), (400, 380, 379), (10_000, 9950, 9949)])
 def test_batch_that_took_its_interval_leaves_the_rate_alone(interval: int, inside: int, outside: int) -> None:
     for took, stays in ((inside, True), (interval, True), (outside, False), (interval + 1, False)):
-        pace = controller(interval)
+        pace = make_controller(interval)
         first = after(pace, interval, done(2000, 0, 0, 100))
         second = after(pace, 3 * interval, done(9000, interval, interval, interval + took))
         assert (second == first) == stays, took
 
 
 def test_batches_on_time_three_in_a_row_give_their_mean_rate() -> None:
-    pace = controller()
+    pace = make_controller()
     before = after(pace, 1000, done(1000, 0, 0, 100))
     on_time = [done(9000, n * 1000, n * 1000, n * 1000 + took) for n, took in ((1, 960), (2, 980), (3, 1000))]
     assert [after(pace, n * 1000 + 1000, batch) for n, batch in ((1, on_time[0]), (2, on_time[1]))] == [before, before]
@@ -67,7 +67,7 @@ def test_batches_on_time_three_in_a_row_give_their_mean_rate() -> None:
 
 
 def test_stuck_batch_lowers_the_rate_and_a_freed_one_restores_it() -> None:
-    pace = controller()
+    pace = make_controller()
     full = after(pace, 1000, done(50_000, 0, 0, 900))
     stuck, rates = Timing(50_000, 1000, 1000), []
     for n in range(2, 12):
@@ -84,7 +84,7 @@ def test_stuck_batch_lowers_the_rate_and_a_freed_one_restores_it() -> None:
 
 
 def test_batch_that_drained_the_log_shows_no_limit() -> None:
-    pace = controller()
+    pace = make_controller()
     before = after(pace, 1000, done(50_000, 0, 0, 900))
     assert after(pace, 2000, done(10, 1000, 1000, 1400, drained=True)) == before
     for n in (2, 3, 4):
@@ -95,12 +95,12 @@ def test_batch_that_drained_the_log_shows_no_limit() -> None:
 
 
 def test_finished_batch_is_judged_while_the_next_one_runs() -> None:
-    pace = controller()
+    pace = make_controller()
     assert after(pace, 2000, done(2000, 0, 0, 1600), Timing(2000, 1000, 1600), None) < 2000
 
 
 def test_values_that_the_estimate_refuses_change_nothing() -> None:
-    pace = controller()
+    pace = make_controller()
     assert after(pace, 1000, done(2000, 500, 500, 500)) == 2000
     assert after(pace, 2000, done(2000, 500, 500, 400)) == 2000
     with pytest.raises(UsageError):
@@ -119,7 +119,7 @@ TIMES = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.integers(-1
 def test_rate_stays_within_its_bounds_for_any_input(
     batches: list[tuple[float, int, float, float, float | None, bool]],
 ) -> None:
-    pace = controller()
+    pace = make_controller()
     for now, elements, submitted, started, ended, drained in batches:
         timing = Timing(elements, submitted, started, ended, drained)
         rate = after(pace, now, timing, None if ended is not None else timing, submitted)
@@ -127,7 +127,7 @@ def test_rate_stays_within_its_bounds_for_any_input(
 
 
 def test_clock_that_jumped_ahead_and_back_does_not_end_control() -> None:
-    pace = controller()
+    pace = make_controller()
     after(pace, 1000, done(50_000, 0, 0, 900))
     after(pace, 1e12, done(50_000, 1000, 1e12 - 500, 1e12))
     after(pace, 3000, done(50_000, 2000, 2000, 2900))

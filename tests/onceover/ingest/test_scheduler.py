@@ -11,7 +11,7 @@ import pytest
 
 from onceover.errors import UnreachableError
 from onceover.ingest.rate_control import Timing
-from onceover.ingest.scheduler import MOST_WAITING, Submissions, Submitted
+from onceover.ingest.scheduler import MOST_WAITING, Submissions, WaitingBatch
 from onceover.kafka import TopicFacts
 from onceover.model.contract import Cutovers
 from onceover.model.offsets import KafkaPartition
@@ -50,7 +50,7 @@ class Said:
         self.asked.append((running, waiting_since_ms))
         return self.rate
 
-    def ended(self, timing: Timing) -> None:
+    def record_end(self, timing: Timing) -> None:
         self.heard.append(timing)
 
 
@@ -66,7 +66,7 @@ def made(
     return Submissions(log, policy, pace, cutovers)  # type: ignore[arg-type]
 
 
-def ranges(submitted: Submitted | None) -> list[tuple[int, int, int]]:
+def ranges(submitted: WaitingBatch | None) -> list[tuple[int, int, int]]:
     assert submitted is not None
     return [(r.source.kafka_partition, r.start, r.end) for r in submitted.ranges]
 
@@ -86,7 +86,7 @@ def until_asked(log: Log, times: int) -> None:
 def running(submissions: Submissions, facts: TopicFacts, at: dict[int, int]) -> Any:
     submitted = submissions.next(facts, at)
     assert submitted is not None
-    return submissions.running(submitted)
+    return submissions.track(submitted)
 
 
 def test_batches_are_submitted_during_one_and_follow_in_order(log: Log) -> None:

@@ -18,7 +18,7 @@ from onceover.model.digest import Digest
 from onceover.model.line import Line, Record, encode
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.repair.rebuild import Rebuild
-from onceover.spark.session import COMPILED_FROM_BYTES, compiled_for
+from onceover.spark.session import COMPILED_FROM_BYTES, choose_codegen
 
 pytestmark = pytest.mark.spark
 SOURCE = KafkaPartition("0badcafe", 3)
@@ -47,16 +47,16 @@ def test_rebuild_is_equal_interpreted_and_compiled(spark: SparkSession, tmp_path
     def rebuilt() -> tuple[object, list[tuple[object, ...]]]:
         files = {START: shown.file_path}
         with closing(Rebuild(spark, Contracts((contract,)), [claimed], [WHOLE], files)) as rebuild:
-            rows = rebuild.aggregated()
+            rows = rebuild.aggregate()
             assert rows is not None
             found = sorted(map(tuple, rows.collect()), key=str)
             plans.append(rows._jdf.queryExecution().executedPlan().toString())  # final once it has run
-            return rebuild.results()[START], found
+            return rebuild.collect()[START], found
 
     plans: list[str] = []
-    with compiled_for(spark, COMPILED_FROM_BYTES - 1):
+    with choose_codegen(spark, COMPILED_FROM_BYTES - 1):
         small = rebuilt()
-    with compiled_for(spark, COMPILED_FROM_BYTES):
+    with choose_codegen(spark, COMPILED_FROM_BYTES):
         large = rebuilt()
     assert small == large
     assert ["*(1)" in plan for plan in plans] == [False, True], "they ran in the two ways"
@@ -84,9 +84,9 @@ def rebuilt_under(
     )
     contracts = Contracts(versions, Cutovers(len(versions), {SOURCE: {v: 5 * v for v in range(2, len(versions) + 1)}}))
     with closing(Rebuild(spark, contracts, [claimed], [WHOLE], {START: shown.file_path})) as rebuild:
-        rows = rebuild.aggregated()
+        rows = rebuild.aggregate()
         assert rows is not None
-        return rebuild.results()[START], sorted(map(tuple, rows.drop("window_ms").collect()))
+        return rebuild.collect()[START], sorted(map(tuple, rows.drop("window_ms").collect()))
 
 
 FIRST = plain(schema="at BIGINT, n INT", event_time="value.at", measures=(Measure("n", "sum", "value.n"),))
@@ -122,7 +122,7 @@ def test_line_of_the_other_contract_is_misplaced_or_a_stray(spark: SparkSession,
 def test_option_set_by_spark_submit_stays() -> None:
     session = Mock()
     session.sparkContext.getConf.return_value.contains = {"spark.sql.codegen.wholeStage"}.__contains__
-    with compiled_for(session, 0):
+    with choose_codegen(session, 0):
         pass
     session.conf.set.assert_not_called()
     session.conf.unset.assert_not_called()
@@ -130,6 +130,6 @@ def test_option_set_by_spark_submit_stays() -> None:
 
 def test_session_option_is_restored_afterwards(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.codegen.wholeStage")
-    with compiled_for(spark, 0):
+    with choose_codegen(spark, 0):
         assert spark.conf.get("spark.sql.codegen.wholeStage") == "false"
     assert spark.conf.get("spark.sql.codegen.wholeStage") == before

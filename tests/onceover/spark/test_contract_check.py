@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from onceover.config.mistakes import MistakesError
 from onceover.errors import TerminalError
 from onceover.model.contract import Column, Contract, Key, Measure
-from onceover.spark.contract_check import check_contract, checked
+from onceover.spark.contract_check import analyze_contract, check_contract
 from onceover.spark.interpret import interpret
 
 from .contracts import FLIGHTS, keyed, measured, payments, plain, records
@@ -93,7 +93,7 @@ def test_sql_that_depends_on_chance_is_refused(spark: SparkSession, sql: str) ->
     (line,) = refusals(spark, keyed(f"CAST({sql} AS STRING)"))
 
     assert line.startswith("keys.it: ")
-    assert "depends on chance" in line
+    assert "is not deterministic" in line
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,8 @@ def test_impossible_keys_are_refused_with_the_reason(spark: SparkSession, sql: s
 
 def test_sums_are_of_integers_or_decimals_that_fit(spark: SparkSession) -> None:
     assert refusals(spark, measured("sum", "value.f", schema=NUMBERS)) == [
-        "measures.it.sum: a sum of double is another in another order; cast it, such as CAST(... AS DECIMAL(18, 6))"
+        "measures.it.sum: a sum of double depends on the order of the records; "
+        "cast it, such as CAST(... AS DECIMAL(18, 6))"
     ]
     assert "may not fit 38 digits" in refusals(spark, measured("sum", "value.w", schema=NUMBERS))[0]
     assert "a string cannot be summed" in refusals(spark, measured("sum", "value.s", schema=NUMBERS))[0]
@@ -219,4 +220,4 @@ def test_session_with_other_sql_semantics_is_refused(spark: SparkSession) -> Non
 
 
 def test_contract_is_checked_once_a_session(spark: SparkSession) -> None:
-    assert checked(spark, FLIGHTS) is checked(spark, FLIGHTS)
+    assert analyze_contract(spark, FLIGHTS) is analyze_contract(spark, FLIGHTS)
