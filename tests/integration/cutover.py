@@ -13,7 +13,7 @@ from onceover.model.window import from_ms
 MINUTE_MS = 60_000
 
 
-def change(lane: Lane) -> None:
+def change_contract(lane: Lane) -> None:
     """A minute later, sums of twice as much, and how many are big."""
     text = lane.toml.read_text()
     for old, new in (
@@ -26,7 +26,7 @@ def change(lane: Lane) -> None:
     lane.toml.write_text(text)
 
 
-def expected(lane: Lane, cutovers: Mapping[int, int]) -> dict[tuple[object, ...], tuple[object, ...]]:
+def compute_expected(lane: Lane, cutovers: Mapping[int, int]) -> dict[tuple[object, ...], tuple[object, ...]]:
     """The log's aggregates, without SQL: records before the cutover by the first contract, others by the second."""
     rows: dict[tuple[object, ...], tuple[int, int, int, int | None]] = {}
     for (kafka_partition, offset), (_, value) in lane.log().items():
@@ -44,14 +44,14 @@ def expected(lane: Lane, cutovers: Mapping[int, int]) -> dict[tuple[object, ...]
     return dict(rows)
 
 
-def both(lane: Lane, start: int, end: int) -> None:
+def produce_both(lane: Lane, start: int, end: int) -> None:
     """A record a minute, in both Kafka partitions."""
     for kafka_partition in (0, 1):
         values = [event(n, amount=n % 7, kind="ab"[n % 3 == 0]) for n in range(start, end)]
         lane.produce(values, kafka_partition)
 
 
-def read(lane: Lane) -> None:
+def read_all(lane: Lane) -> None:
     """Turns until all of the log is read; windows may stay open."""
     with lane.driver() as driver:
         for _ in range(20):
@@ -60,15 +60,15 @@ def read(lane: Lane) -> None:
     raise AssertionError("something is always left to read")
 
 
-def migrated(lane: Lane, *, write: bool = True) -> Migration:
+def migrate(lane: Lane, *, write: bool = True) -> Migration:
     return lane.migrate(write=write)
 
 
-def cut(migration: Migration) -> dict[int, int]:
+def list_cutovers(migration: Migration) -> dict[int, int]:
     return {source.kafka_partition: at for source, at in migration.cutovers}
 
 
-def batches(lane: Lane) -> list[tuple[int, int, int, int]]:
+def list_ranges(lane: Lane) -> list[tuple[int, int, int, int]]:
     """Of each range of a landed batch: the version, the Kafka partition, start and end."""
     with lane.ledger() as ledger:
         rows = ledger.execute(
@@ -79,7 +79,7 @@ def batches(lane: Lane) -> list[tuple[int, int, int, int]]:
     return [(r["contract_version"], r["kafka_partition"], r["start_offset"], r["end_offset"]) for r in rows]
 
 
-def proved_again(lane: Lane, *windows: int) -> None:
+def assert_proved(lane: Lane, *windows: int) -> None:
     """Results of `sweep` and `audit` for all that is certified, and of `verify` for windows by their minutes."""
     assert lane.sweep().found == ()
     for minute in windows:

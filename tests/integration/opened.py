@@ -46,7 +46,7 @@ psycopg.connect = psycopg.Connection.connect
 """
 
 
-class Opened:
+class OpenCounts:
     """The counts of every process since the start, or since `forget`."""
 
     def __init__(self, counts: Path) -> None:
@@ -64,7 +64,7 @@ class Opened:
         return [(counts["toml"], counts["ledger"]) for counts in found.values()]
 
 
-def counting(folder: Path, environment: pytest.MonkeyPatch, postgres: str, pipelines: Path) -> Opened:
+def count_opens(folder: Path, environment: pytest.MonkeyPatch, postgres: str, pipelines: Path) -> OpenCounts:
     """Have every Python process that is started from here on count."""
     folder.mkdir()
     counts = folder / "counts"
@@ -72,4 +72,4 @@ def counting(folder: Path, environment: pytest.MonkeyPatch, postgres: str, pipel
     (folder / "sitecustomize.py").write_text(_COUNTER.format(counts=str(counts), pipelines=str(pipelines)))
     environment.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH")))))
     environment.setenv("ONCEOVER_POSTGRES", postgres)
-    return Opened(counts)
+    return OpenCounts(counts)

@@ -22,17 +22,17 @@ def minutes(start: float, end: float) -> WindowRange:
     return WindowRange(from_ms(NOON_MS + int(start * 60_000)), from_ms(NOON_MS + int(end * 60_000)), 5)
 
 
-def replayed(lane: Lane) -> None:
+def replay(lane: Lane) -> None:
     """One batch that landed and whose offsets its driver could not commit: the next driver reads it again."""
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver._offsets, "commit", fails)
+        patch.setattr(driver._offsets, "commit", fail)
         with pytest.raises(TransientError):
             driver.turn()
     with lane.driver() as driver:
         driver.turn()
 
 
-def fails(*_: object) -> Any:
+def fail(*_: object) -> Any:
     raise TransientError("the group's coordinator is away")
 
 
@@ -41,13 +41,13 @@ def append(lane: Lane, minute: int, content: bytes) -> None:
     lane.hdfs().write(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)), content, append=True)
 
 
-def copied(lane: Lane, offset: int) -> bytes:
+def copy_line(lane: Lane, offset: int) -> bytes:
     """The line of that offset as raw holds it, framed."""
     (found,) = {line.encode(x) for _, x in lane.lines() if x.record.offset == offset}
     return line.frame([found])
 
 
-def encoded(lane: Lane, offset: int, value: bytes) -> bytes:
+def encode_line(lane: Lane, offset: int, value: bytes) -> bytes:
     """An intact line under that offset's ID with another value, where that value belongs."""
     known = next(x for _, x in lane.lines() if x.record.offset == offset)
     record = line.Record(known.record.source, offset, known.record.kafka_timestamp, None, (), value)
@@ -61,12 +61,12 @@ def skip_to(lane: Lane, offset: int, kafka_partition: int = 0) -> None:
         driver._offsets.store.save({kafka_partition: offset}, "")
 
 
-def gaps(lane: Lane) -> list[tuple[int, int, str]]:
+def list_gaps(lane: Lane) -> list[tuple[int, int, str]]:
     with lane.opened() as context:
         return [(g.offsets.start, g.offsets.end, str(g.reason)) for g in holes.probe_holes(context)]
 
 
-def transactionally(lane: Lane, values: Iterable[bytes], *, commit: bool) -> None:
+def produce_transaction(lane: Lane, values: Iterable[bytes], *, commit: bool) -> None:
     producer = Producer({"bootstrap.servers": address("kafka"), "transactional.id": f"{lane.name}-{commit}"})
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -83,7 +83,7 @@ def expire(lane: Lane, below: int) -> None:
         future.result(30)
 
 
-def aged(lane: Lane) -> None:
+def backdate(lane: Lane) -> None:
     """All that has landed did so 40 days earlier."""
     with lane.ledger() as ledger:
         ledger.execute(
@@ -91,14 +91,14 @@ def aged(lane: Lane) -> None:
         )
 
 
-def left_by_the_dead(lane: Lane) -> None:
+def wait_for_lease_end(lane: Lane) -> None:
     """Wait until the pipeline has no driver any more: the last one was killed."""
     alive = "SELECT expires_at >= clock_timestamp() AS alive FROM onceover.driver WHERE pipeline = %s"
     with lane.ledger() as ledger:
         wait_for(lambda: not (ledger.execute(alive, [lane.name]).fetchone() or {})["alive"], 30, "a lease to end")
 
 
-def certified(lane: Lane) -> int:
+def count_certified(lane: Lane) -> int:
     with lane.ledger() as ledger:
         row = ledger.execute(
             'SELECT count(*) AS n FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '

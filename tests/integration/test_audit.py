@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, encoded, expire, minutes, replayed, transactionally
+from tests.integration.planted_failures import append, encode_line, expire, minutes, produce_transaction, replay
 
 from onceover.audit import store as audit_store
 from onceover.errors import BusyError, TerminalError, UsageError
@@ -19,7 +19,7 @@ Lanes = Callable[..., Lane]
 NOON, FIVE_PAST = from_ms(NOON_MS), from_ms(NOON_MS + 5 * 60_000)
 
 
-def by_window(audit: Any) -> dict[str, Any]:
+def group_by_window(audit: Any) -> dict[str, Any]:
     return {row["window"][-6:]: row for row in audit["rows"]}
 
 
@@ -27,10 +27,10 @@ def test_audit_agrees_after_repair_and_names_each_difference(lanes: Lanes) -> No
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(10)])
     lane.produce([b"rubbish"])
-    replayed(lane)
-    transactionally(lane, [event(3)], commit=False)
+    replay(lane)
+    produce_transaction(lane, [event(3)], commit=False)
     lane.ingest()
-    before = by_window(lane.audited())
+    before = group_by_window(lane.audited())
     assert (before["12:00Z"]["kafka"], before["12:00Z"]["raw"], before["12:00Z"]["aggregates"]) == (5, 5, 10)
     assert (before["12:00Z"]["equal"], before["12:00Z"]["rows_differing"]) == (False, 2)
     assert (before["12:00Z"]["raw_lines"], before["antine"]["kafka"]) == (10, 1)
@@ -46,13 +46,13 @@ def test_audit_agrees_after_repair_and_names_each_difference(lanes: Lanes) -> No
     with lane.ledger() as ledger:
         ledger.execute(f"UPDATE aggregates.{lane.name} SET amount_sum = 9 WHERE window_start = %s", [NOON])
     path = lane.layout.window_file(FIVE_PAST)
-    stranger = encoded(lane, 9, event(8, amount=99))
+    stranger = encode_line(lane, 9, event(8, amount=99))
     with lane.hdfs().read(path) as reader:
         lines = [one for one in reader.read().split(b"\n") if one]
     lane.hdfs().write(path, b"\n" + b"\n".join(one for one in lines if b'"amount": 8' not in one) + b"\n",
                       overwrite=True)  # fmt: skip
     append(lane, 5, stranger)
-    found = by_window(lane.audited())
+    found = group_by_window(lane.audited())
     assert found["12:00Z"]["rows"] == ["+ (a,5,10,4)", "- (a,5,9,4)"]
     ids = found["12:05Z"]["ids"]
     assert {kind: one["count"] for kind, one in ids.items()} == {
@@ -72,7 +72,7 @@ def test_audit_leaves_out_and_reports_expired_offsets(lanes: Lanes) -> None:
     lane.ingest()
     lane.detect()
     expire(lane, 7)
-    found = by_window(lane.audited())
+    found = group_by_window(lane.audited())
     assert (found["12:05Z"]["kafka"], found["12:05Z"]["raw"]) == (3, 3)
     assert found["12:05Z"]["not_compared"] == "the log no longer holds all of it"
     assert found["12:05Z"]["equal"]
@@ -84,7 +84,7 @@ def test_audit_leaves_out_and_reports_expired_offsets(lanes: Lanes) -> None:
 def test_audit_restores_replaced_rows_as_a_revision_until_repair(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     wrong = lane.aggregates()
     lane.repair(lane.detect().request_id or 0)

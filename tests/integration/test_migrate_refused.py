@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.cutover import change, cut, expected, migrated
+from tests.integration.cutover import change_contract, compute_expected, list_cutovers, migrate
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import left_by_the_dead, replayed
+from tests.integration.planted_failures import replay, wait_for_lease_end
 
 from onceover.detection.evidence import certify_from_ledger, snapshot
 from onceover.errors import BusyError, ContractChangedError, UsageError
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 
 
-def repaired_as(lane: Lane, known: RegisteredPipeline, request_id: int) -> RepairOutcome:
+def repair_as(lane: Lane, known: RegisteredPipeline, request_id: int) -> RepairOutcome:
     """A repair by what its process knew of the pipeline when it started."""
     with lane.opened() as context:
         wanted = repair_requests.read_request(context.ledger, lane.name, request_id)
@@ -56,35 +56,35 @@ def test_migration_is_refused_for_other_keys_and_beside_ingest(lanes: Lanes) -> 
     ):
         lane.toml.write_text(text.replace(old, new))
         with pytest.raises(UsageError, match=f"{why}; put it back, or give .* a pipeline name of its own"):
-            migrated(lane)
+            migrate(lane)
     lane.toml.write_text(text)
     with lane.driver():
-        change(lane)
+        change_contract(lane)
         with pytest.raises(BusyError, match="stop that one first"):
-            migrated(lane)
-        assert migrated(lane, write=False).new == 2, "where it would lie can be asked at any time"
+            migrate(lane)
+        assert migrate(lane, write=False).new == 2, "where it would lie can be asked at any time"
     with lane.ledger() as reader, reader.transaction():
         reader.execute(f"SELECT count(*) FROM aggregates.{lane.name}")
         with pytest.raises(BusyError, match="nothing was changed, try again"):
-            migrated(lane)
+            migrate(lane)
     assert lane.known().contract_version == 1
-    assert migrated(lane).new == 2
+    assert migrate(lane).new == 2
 
 
 def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     first, knew = lane.detect().request_id or 0, lane.known()
-    assert repaired_as(lane, knew, first) == RepairOutcome(published=1)
-    change(lane)
-    cutovers = cut(migrated(lane))
+    assert repair_as(lane, knew, first) == RepairOutcome(published=1)
+    change_contract(lane)
+    cutovers = list_cutovers(migrate(lane))
     with lane.opened() as context:
         confirmed = repair_service.confirm(context, first).confirmed
     assert len(confirmed) == 1, "read back by the columns that there were"
     lane.produce([event(n, amount=n) for n in range(4)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     wrong, request_id = lane.aggregates(), lane.detect().request_id or 0
     with lane.ledger() as ledger:
@@ -92,7 +92,7 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
         assert certify_from_ledger(ledger, knew, [(seen.evidence[0], ())], seen.accounted, "me", "a look") == []
     again = pytest.raises(ContractChangedError, match="version 2 of its contract meanwhile")
     with again:
-        repaired_as(lane, knew, request_id)
+        repair_as(lane, knew, request_id)
     with lane.opened() as context, as_driver(context.ledger, lane.name, "test") as epoch:
         with again:
             cut_over(context.ledger, epoch, knew, lane.pipeline, lane.known().columns, "me", "a test")
@@ -100,14 +100,14 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
             build_driver(lane.spark, context, epoch, knew, topic, offsets, FaultPoint())
     assert lane.aggregates() == wrong
     lane.repair(lane.detect().request_id or 0)
-    assert lane.aggregates() == expected(lane, cutovers)
+    assert lane.aggregates() == compute_expected(lane, cutovers)
 
 
 def test_killed_migration_leaves_nothing_and_is_repeated(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     lane.ingest()
-    change(lane)
+    change_contract(lane)
     command = [str(Path(sys.executable).with_name("onceover")), "pipelines", "migrate", lane.name, "--json"]
     command += ["--reason", "a test"]
     with lane.ledger() as reader, lane.ledger() as ledger:
@@ -119,7 +119,7 @@ def test_killed_migration_leaves_nothing_and_is_repeated(lanes: Lanes) -> None:
             wait_for(lambda: (ledger.execute(waits, table).fetchone() or {"n": 0})["n"] == 1, 120, "it to add a column")
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        left_by_the_dead(lane)
+        wait_for_lease_end(lane)
         left = "SELECT (SELECT count(*) FROM onceover.contract WHERE pipeline = %s) AS contracts, " \
                "(SELECT count(*) FROM onceover.cutover WHERE pipeline = %s) AS cutovers"  # fmt: skip
         assert ledger.execute(left, [lane.name, lane.name]).fetchone() == {"contracts": 1, "cutovers": 0}

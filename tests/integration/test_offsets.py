@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import expire, gaps
+from tests.integration.planted_failures import expire, list_gaps
 from tests.integration.test_identity import recreate
 from typer.testing import CliRunner
 
@@ -43,7 +43,7 @@ def over(lanes: Lanes, stack: Stack) -> Lanes:
     return make
 
 
-def stored(lane: Lane) -> dict[int, int]:
+def read_stored(lane: Lane) -> dict[int, int]:
     with lane.ledger() as ledger, closing(open_store(lane.pipeline.ingest.offset_store, lane.pipeline, ledger)) as s:
         return dict(s.load([0]).offsets)
 
@@ -58,10 +58,10 @@ def test_driver_resumes_where_the_last_one_stopped(over: Lanes, store: str) -> N
     lane = over(store)
     lane.produce([event(n, amount=n) for n in range(7)])
     lane.ingest()
-    assert stored(lane) == {0: 7}
+    assert read_stored(lane) == {0: 7}
     lane.produce([event(n, amount=n) for n in range(7, 10)])
     lane.ingest()
-    assert stored(lane) == {0: 10}
+    assert read_stored(lane) == {0: 10}
     assert lane.aggregates() == RIGHT
     assert len(list(lane.lines())) == 10
     recreate(lane)
@@ -69,7 +69,7 @@ def test_driver_resumes_where_the_last_one_stopped(over: Lanes, store: str) -> N
     lane.ingest()
     ids = [(x.record.source, x.record.offset) for _, x in lane.lines()]
     assert len(ids) == len(set(ids)) == 25, "from the new log's start, though 10 lies within it"
-    assert stored(lane) == {0: 15}
+    assert read_stored(lane) == {0: 15}
 
 
 def test_start_without_a_store_rereads_and_repair_counts_once(over: Lanes) -> None:
@@ -90,7 +90,7 @@ def test_start_at_the_end_without_a_store_skips_reread_records(over: Lanes) -> N
     lane.produce([event(n, amount=n) for n in range(10)])
     with lane.driver() as driver:
         assert driver.turn().records == 0
-    assert gaps(lane) == [(1, 11, "lost")]
+    assert list_gaps(lane) == [(1, 11, "lost")]
     lane.repair(lane.detect().request_id or 0)
     assert {x.record.offset for _, x in lane.lines()} == set(range(1, 11))
     assert lane.aggregates() == RIGHT
@@ -105,7 +105,7 @@ def test_records_expired_before_a_known_groups_start_are_a_hole(lanes: Lanes) ->
     expire(lane, 5)
     with lane.driver() as driver:
         assert driver.turn().records == 5
-    assert gaps(lane) == [(3, 5, "expired")]
+    assert list_gaps(lane) == [(3, 5, "expired")]
 
 
 @pytest.mark.rare
@@ -116,7 +116,7 @@ def test_log_shorter_than_the_stored_offset_is_a_finding(lanes: Lanes) -> None:
     with lane.driver() as driver:
         driver._offsets.store.save({0: 12}, "")
         driver.turn()
-        assert stored(lane) == {0: 10}
+        assert read_stored(lane) == {0: 10}
         (found,) = lane.detect().findings
         assert found.kind is Kind.TRUNCATED
         assert [cut[1:] for cut in found.evidence["end_and_stored"]] == [[0, 10, 12]]  # type: ignore[attr-defined]
@@ -147,7 +147,7 @@ def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
     assert onceover("offsets", lane.name, "set", "0=3", "1=0", "--reason", "the first three are tests")[0] == 0
     with lane.driver() as driver:
         assert driver.turn().records == 13
-    assert gaps(lane) == [(0, 3, "lost")]
+    assert list_gaps(lane) == [(0, 3, "lost")]
 
 
 @pytest.mark.rare
@@ -173,7 +173,7 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
         assert (code, "has a driver already, an ingest that runs" in said) == (75, True)
         drivers.end_epoch(ledger, epoch)
     assert onceover("offsets", lane.name, "set", "0=4", "--reason", "read again")[:1] == (0,)
-    assert stored(lane) == {0: 4}
+    assert read_stored(lane) == {0: 4}
     lane.ingest()
     lane.repair(lane.detect().request_id or 0)
     assert lane.aggregates() == RIGHT
@@ -192,7 +192,7 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
         code, said, _ = onceover("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
     assert (code, 'write offset_store = "zookeeper"' in said) == (0, True)
     lane.toml.write_text(lane.toml.read_text().replace('offset_store = "kafka"', 'offset_store = "zookeeper"'))
-    assert stored(lane) == {0: 10}
+    assert read_stored(lane) == {0: 10}
     lane.produce([event(3, amount=100)])
     assert sum(p.records for p in lane.ingest()) == 1
     with lane.ledger() as ledger:

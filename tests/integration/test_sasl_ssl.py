@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.integration.lane import EVENTS, event
-from tests.integration.secure_kafka import PASSWORD, USER, SecureKafka, secure_kafka
+from tests.integration.secure_kafka import PASSWORD, USER, SecureKafka, open_secure_kafka
 
 from onceover.config.endpoints import address, pipelines_folder
 from onceover.ledger.database import connect
@@ -35,7 +35,7 @@ ssl.ca.location = "{authority}"
 
 @pytest.fixture(scope="module")
 def secure(stack: Stack) -> Iterator[tuple[SecureKafka, Path]]:
-    with secure_kafka(stack.local / "secure") as found:
+    with open_secure_kafka(stack.local / "secure") as found:
         yield found
 
 

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.onceover.spark.contracts import NOON, payments, plain
+from tests.onceover.spark.contracts import NOON, make_contract, read_payments
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow, RebuiltWindow
 from onceover.model.contract import Contract, Contracts, Cutovers, Measure
@@ -39,7 +39,7 @@ def test_rebuild_is_equal_interpreted_and_compiled(spark: SparkSession, tmp_path
     window_file.write_bytes(b"\n".join([*texts, *texts[5:15], texts[7][:50], b""]))  # a replay and a torn line
     landing = ClaimedLanding(1, ((WHOLE, Digest()),))
     claimed = ClaimedWindow(1, START, START + timedelta(minutes=5), 1, 1, (landing,), None)
-    contract = replace(payments(tmp_path), horizon_ms=None)
+    contract = replace(read_payments(tmp_path), horizon_ms=None)
 
     shown = spark.read.text(str(window_file)).select("_metadata.file_path").first()
     assert shown
@@ -66,7 +66,7 @@ def test_rebuild_is_equal_interpreted_and_compiled(spark: SparkSession, tmp_path
     assert len(rows) == 6
 
 
-def rebuilt_under(
+def rebuild_under(
     spark: SparkSession, folder: Path, versions: tuple[Contract, ...], given: dict[int, int], landed: OffsetRange
 ) -> tuple[RebuiltWindow, list[tuple[int | None, ...]]]:
     """Raw's account of the window at noon, cut over to version 2 at offset 10 and to 3 at 15, and its aggregates;
@@ -89,7 +89,7 @@ def rebuilt_under(
         return rebuild.collect()[START], sorted(map(tuple, rows.drop("window_ms").collect()))
 
 
-FIRST = plain(schema="at BIGINT, n INT", event_time="value.at", measures=(Measure("n", "sum", "value.n"),))
+FIRST = make_contract(schema="at BIGINT, n INT", event_time="value.at", measures=(Measure("n", "sum", "value.n"),))
 SECOND = replace(
     FIRST,
     event_time="value.at + 1000",
@@ -100,7 +100,7 @@ SECOND = replace(
 def test_window_across_two_cutovers_counts_each_by_its_contract(spark: SparkSession, tmp_path: Path) -> None:
     third = replace(SECOND, event_time="value.at + 2000", measures=(FIRST.measures[0], SECOND.measures[0]))
     times = {n: n + (n >= 10) * 1000 + (n >= 15) * 1000 for n in range(20)}
-    found, rows = rebuilt_under(spark, tmp_path, (FIRST, SECOND, third), times, WHOLE)
+    found, rows = rebuild_under(spark, tmp_path, (FIRST, SECOND, third), times, WHOLE)
     assert (found.lines, found.corrupt_lines, found.duplicates, found.digest.records) == (22, 1, 1, 20)
     assert (found.misplaced_lines, found.stray_lines) == (0, 0)
     assert rows == [(sum(range(10)) + 100 * sum(range(10, 15)) + sum(range(15, 20)), 10)]
@@ -108,14 +108,14 @@ def test_window_across_two_cutovers_counts_each_by_its_contract(spark: SparkSess
 
 def test_window_before_the_cutover_has_no_new_measure(spark: SparkSession, tmp_path: Path) -> None:
     times, landed = {n: n for n in range(10)}, OffsetRange(SOURCE, 0, 10)
-    before, rows = rebuilt_under(spark, tmp_path, (FIRST,), times, landed)
+    before, rows = rebuild_under(spark, tmp_path, (FIRST,), times, landed)
     assert (before.digest.records, rows) == (10, [(45,)])
-    assert rebuilt_under(spark, tmp_path, (FIRST, SECOND), times, landed) == (before, [(None, 45)])
+    assert rebuild_under(spark, tmp_path, (FIRST, SECOND), times, landed) == (before, [(None, 45)])
 
 
 def test_line_of_the_other_contract_is_misplaced_or_a_stray(spark: SparkSession, tmp_path: Path) -> None:
     times = {**{n: n for n in range(10)}, 3: 1003, 12: 1012}
-    found, _ = rebuilt_under(spark, tmp_path, (FIRST, SECOND), times, OffsetRange(SOURCE, 0, 10))
+    found, _ = rebuild_under(spark, tmp_path, (FIRST, SECOND), times, OffsetRange(SOURCE, 0, 10))
     assert (found.misplaced_lines, found.stray_lines, found.digest.records) == (1, 1, 9)
 
 
