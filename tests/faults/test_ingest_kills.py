@@ -152,13 +152,13 @@ def test_second_driver_is_refused_while_the_first_lives(lanes: Lanes, jobs: Jobs
 
 
 def read_group_offset(lane: Lane) -> int | None:
-    """The group's committed offset, read by a client of its own."""
+    """Return the group's committed offset, read by another client."""
     with closing(KafkaOffsetStore(address("kafka"), lane.topic, lane.pipeline.ingest.group, {})) as store:
         return store.load([0]).offsets.get(0)
 
 
 def read_everything(lane: Lane) -> object:
-    """Aggregates, control rows and the group's offset: what a woken driver must not change."""
+    """Return what a woken driver must not change: aggregates, control rows and the group's offset."""
     with lane.ledger() as ledger:
         windows = ledger.execute("SELECT * FROM onceover.window WHERE pipeline = %s ORDER BY 2", [lane.name]).fetchall()
         batches = ledger.execute("SELECT * FROM onceover.batch WHERE pipeline = %s ORDER BY 1", [lane.name]).fetchall()

@@ -25,12 +25,12 @@ def ingest(pipeline: str, **environment: str) -> subprocess.CompletedProcess[str
 
 
 def read_error(done: subprocess.CompletedProcess[str]) -> str:
-    """The one line it said, checked to be one."""
+    """Return the one line of its error, after asserting that there is one only."""
     assert done.returncode != 0
-    said = [text for text in done.stderr.splitlines() if text.startswith("ingest: ")]
-    assert len(said) == 1
+    lines = [text for text in done.stderr.splitlines() if text.startswith("ingest: ")]
+    assert len(lines) == 1
     assert "Traceback" not in done.stderr
-    return said[0]
+    return lines[0]
 
 
 @pytest.fixture
@@ -90,5 +90,5 @@ def test_ingest_reports_hdfs_in_safe_mode(lane: Lane, safe_mode: None) -> None:
 
 def has_no_batch(lane: Lane) -> bool:
     with lane.ledger() as ledger:
-        found = ledger.execute("SELECT 1 AS one FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchone()
-    return found is None
+        row = ledger.execute("SELECT 1 AS one FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchone()
+    return row is None

@@ -112,7 +112,7 @@ def list_states(lane: Lane) -> list[str]:
 
 
 def read_everything(lane: Lane) -> object:
-    """Aggregates, windows, certificates and repairs: what a woken repair must not change."""
+    """Return what a woken repair must not change: aggregates, windows, certificates and repairs."""
     with lane.ledger() as ledger:
         found = [
             ledger.execute(f"SELECT * FROM onceover.{table} WHERE pipeline = %s ORDER BY 1, 2", [lane.name]).fetchall()

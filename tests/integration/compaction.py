@@ -20,7 +20,7 @@ HEADERS: list[tuple[str, bytes | None]] = [("h", b"\xff\n"), ("h", None)]
 
 
 def make_certified_lane(lanes: Callable[..., Lane]) -> Lane:
-    """Two windows, each record twice in their text, certified from raw; all of it landed 40 days ago."""
+    """Make a lane with two windows, certified from raw with each record twice in it, landed 40 days ago."""
     made = lanes(partitions=2)
     for kafka_partition in (0, 1):
         values = [event(n * 10 / EACH, "ab"[n % 2], n) for n in range(EACH)]
@@ -37,7 +37,7 @@ def read_parquet(lane: Lane) -> dict[str, bytes]:
 
 
 def expire_text(lane: Lane) -> int:
-    """Retention, and a day: no text of before is left."""
+    """Expire all text, as retention does within a day; return how many windows expired."""
     backdate(lane)
     with lane.ledger() as ledger:
         epoch = drivers.acquire(ledger, lane.name, "test")
@@ -64,7 +64,7 @@ def read_certificate(lane: Lane, start: datetime) -> Mapping[str, Any]:
             "WHERE w.pipeline = %s AND w.window_start = %s AND c.version = w.version",
             [lane.name, start],
         ).fetchone()
-    assert row is not None, "no certificate stands"
+    assert row is not None, "the window has no valid certificate"
     return row
 
 

@@ -36,7 +36,7 @@ def run_dag(airflow: AirflowRest, dag: str, conf: dict[str, Any], deadline_s: fl
 
 
 def read_result(airflow: AirflowRest, dag: str, run: str, pipeline: str, task: str) -> dict[str, Any]:
-    """The task's result for that pipeline, from any of its mapped instances."""
+    """Return the task's result for that pipeline, from any of its mapped instances."""
     for t in airflow.tasks(dag, run):
         if t["task_id"] == task and t["state"] == "success":
             found = airflow.result(dag, run, task, t["map_index"])
@@ -164,7 +164,7 @@ def count_uncertified(lane: Lane) -> int:
 
 
 def count_published(lane: Lane) -> int:
-    """How many repairs ever overwrote a window."""
+    """Return how many repairs ever overwrote a window."""
     with lane.ledger() as ledger:
         row = ledger.execute(
             "SELECT count(*) AS n FROM onceover.repair WHERE pipeline = %s AND state IN ('published', 'confirmed')",

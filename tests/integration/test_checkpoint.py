@@ -38,7 +38,7 @@ print(json.dumps(sorted(seen)))
 
 
 def run_query(lane: Lane, folder: str) -> list[int]:
-    """The offsets that one run of the query was given."""
+    """Return the offsets that one run of the query was given."""
     jars = class_path("spark-kafka", lambda part, what: None).replace(":", ",")
     arguments = [address("kafka"), lane.topic, f"{address('hdfs')}{folder}", jars]
     done = subprocess.run([sys.executable, "-c", QUERY, *arguments], capture_output=True, text=True, check=False)

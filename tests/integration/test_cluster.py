@@ -41,7 +41,7 @@ def stack() -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def spark_session() -> None:
-    """None in this process: every job here has a driver of its own."""
+    """Return None: every job here has a driver of its own."""
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def jobs(tmp_path: Path) -> Iterator[Callable[..., SupervisedJob]]:
 
 @pytest.fixture
 def as_a_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """From its call on, the executors' Python has every package but ours, which goes with the application."""
+    """Return a switch to an executors' Python without this project's packages, which then go with the application."""
 
     def begin() -> None:
         archive = shutil.make_archive(str(tmp_path / "onceover"), "zip", ROOT / "jobs", "onceover")
@@ -110,7 +110,7 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
     repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(detection.request_id))
     repair.start()
     assert repair.wait(PATIENCE) == 0, repair.everything_said()
-    with lane.opened() as context:
+    with lane.open() as context:
         confirmation = repair_service.confirm(context, detection.request_id or 0)
     assert len(confirmation.confirmed) == WINDOWS
     assert confirmation.duplicates > 0
@@ -133,7 +133,7 @@ def test_cluster_listens_on_loopback_only(stack: Stack) -> None:
 
 
 def compute_expected(values: Iterable[bytes]) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """The right result of each window and kind: a loop over the records. They are of the hour after noon."""
+    """Compute the right aggregates by a loop over the records, all of the hour after noon."""
     amounts: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for value in map(json.loads, values):
         minute = value["at"] // 60_000 % 60
@@ -149,7 +149,7 @@ def wait_until(job: SupervisedJob, so: Callable[[], bool]) -> None:
 
 
 def count_batches(lane: Lane, step: str) -> int:
-    """How many have come so far."""
+    """Count the batches that have reached the step."""
     with lane.ledger() as ledger:
         (row,) = ledger.execute(f"SELECT count({step}) AS found FROM onceover.batch WHERE pipeline = %s", [lane.name])
     return int(row["found"])
@@ -165,6 +165,6 @@ def read_master(stack: Stack) -> dict[str, Any]:
 
 
 def count_cores(stack: Stack) -> dict[str, int]:
-    """By worker that lives."""
+    """Return the cores in use by live worker."""
     names = {each.address: each.name for each in stack.status()}
     return {names[w["webuiaddress"]]: w["coresused"] for w in read_master(stack)["workers"] if w["state"] == "ALIVE"}

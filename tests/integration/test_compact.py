@@ -63,7 +63,7 @@ def test_compaction_writes_each_record_once_to_smaller_parquet(lane: Lane) -> No
     with lane.ledger() as ledger:
         kept = ledger.execute("SELECT DISTINCT why FROM onceover.compaction WHERE pipeline = %s", [lane.name])
         assert [row["why"] for row in kept] == ["room"]
-    assert "beside the text" in lane.text(0)
+    assert "beside the text" in lane.explain_text(0)
 
 
 @pytest.mark.rare

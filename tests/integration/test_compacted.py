@@ -1,4 +1,4 @@
-"""Parquet files once the text of their windows went: as good as that was."""
+"""Windows whose text has expired: their Parquet files prove and repair as well as text did."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> 
     assert lane.raw().keys() == read_parquet(lane).keys(), "all the text"
     assert list_states(lane) == ["certified", "certified"]
     assert lane.detect().judged == 0
-    verified = lane.verified(NOON)
+    verified = lane.verify(NOON)
     assert (verified["equal"], verified["differences"], verified["raw"]["duplicates"]) == (True, [], 0)
-    audited = lane.audited()
+    audited = lane.audit()
     assert (audited["equal"], [row["raw"] for row in audited["rows"]]) == (True, [EACH, EACH])
 
     spoil_rows(lane)
-    assert not lane.verified(NOON)["equal"]
+    assert not lane.verify(NOON)["equal"]
     detection = lane.detect(minutes(0, 10), force=True)
     assert len(lane.repair(detection.request_id or 0).confirmed) == 2
     assert lane.aggregates() == right
-    with lane.opened() as context:
+    with lane.open() as context:
         read, root = read_lineage(context, detection.request_id or 0), f"{lane.layout.raw_root}/{lane.name}/"
     assert [file.removeprefix(root) for file in read.files] == sorted(read_parquet(lane))
     assert read.bytes == sum(map(len, read_parquet(lane).values()))
     assert [read_certificate(lane, start) for start in (NOON, FIVE_PAST)] == was
     assert lane.compact() == []
     assert expire_text(lane) == 0
-    assert "text of before was let go for it" in lane.text(0)
+    assert "text of before was let go for it" in lane.explain_text(0)
 
 
 @pytest.mark.rare
@@ -75,7 +75,7 @@ def test_late_text_is_certified_and_repaired_with_the_parquet(lane: Lane) -> Non
     lane.produce([event(1, "late")])
     lane.ingest()
     assert lane.detect().certified == 1, "counted rightly, nothing is read"
-    assert (lane.verified(NOON)["equal"], read_certificate(lane, NOON)["records"]) == (True, EACH + 1)
+    assert (lane.verify(NOON)["equal"], read_certificate(lane, NOON)["records"]) == (True, EACH + 1)
     lane.produce([event(2, "late")])
     replay(lane)
     lane.ingest()
@@ -85,8 +85,8 @@ def test_late_text_is_certified_and_repaired_with_the_parquet(lane: Lane) -> Non
     assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:00Z"]
     assert len(lane.repair(detection.request_id or 0).confirmed) == 1
     assert lane.aggregates()[(0.0, "late")][0] == 2
-    assert (lane.verified(NOON)["equal"], read_certificate(lane, NOON)["records"]) == (True, EACH + 2)
-    assert lane.audited()["equal"]
+    assert (lane.verify(NOON)["equal"], read_certificate(lane, NOON)["records"]) == (True, EACH + 2)
+    assert lane.audit()["equal"]
     assert lane.detect().judged == 0
 
 
@@ -96,11 +96,11 @@ def test_text_stays_while_its_parquet_file_is_missing(lane: Lane) -> None:
     delete(lane, lane.layout.parquet_file(NOON, first.due.digest))
     expire_text(lane)
     assert lane.layout.window_file(NOON).removeprefix(f"{lane.layout.raw_root}/{lane.name}/") in lane.raw()
-    assert lane.verified(NOON)["equal"]
+    assert lane.verify(NOON)["equal"]
     assert [one.due.window_start for one in lane.compact()] == [NOON]
     expire_text(lane)
     assert {name for name in lane.raw() if name.endswith(".log")} == set()
-    assert lane.verified(NOON)["equal"]
+    assert lane.verify(NOON)["equal"]
 
 
 @pytest.mark.rare
@@ -152,7 +152,7 @@ def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
     ]
     expire_text(lane)
     assert list_states(lane) == ["certified", "certified"]
-    assert lane.verified(NOON)["equal"]
+    assert lane.verify(NOON)["equal"]
 
 
 @pytest.mark.rare
@@ -167,7 +167,7 @@ def test_sweep_finds_missing_parquet_and_repair_waits_for_it(lane: Lane) -> None
     assert (differing.window_start, [f.kind for f in differing.findings]) == (NOON, [Kind.MISSING_FILE])
     detection = lane.detect()
     assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:00Z"]
-    assert "put it back" in lane.text(0)
+    assert "put it back" in lane.explain_text(0)
     assert len(lane.repair(detection.request_id or 0).failed) == 1
     lane.hdfs().write(path, content)
     again = lane.detect()
@@ -185,7 +185,7 @@ def overwrite(lane: Lane, path: str) -> None:
 
 
 def drop_record(lane: Lane, path: str) -> None:
-    """A whole Parquet file of the recorded length, which differs in its digest only."""
+    """Replace the Parquet file by a whole one of the recorded length, which differs in its digest only."""
     with lane.hdfs().read(path) as reader:
         records = pq.read_table(io.BytesIO(reader.read()))
     changed = io.BytesIO()
@@ -222,4 +222,4 @@ def test_damaged_parquet_fails_its_own_window_with_the_reason(
     assert window == "2026-03-01T12:00Z"
     assert reason.startswith(why)
     assert {k: v for k, v in lane.aggregates().items() if k[0] == 0} == {k: v for k, v in spoilt.items() if k[0] == 0}
-    assert lane.verified(NOON)["differences"][0].startswith(f"raw: {why}".replace("reading raw", "reading it"))
+    assert lane.verify(NOON)["differences"][0].startswith(f"raw: {why}".replace("reading raw", "reading it"))

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.stack
 
 
 def list_overdue(lane: Lane) -> list[tuple[str, str]]:
-    with lane.opened() as context:
+    with lane.open() as context:
         return [(format_moment(one.window_start), one.state) for one in deadlines.overdue(context)]
 
 

@@ -91,16 +91,16 @@ def test_planted_failure_is_detected_explained_and_repaired(lanes: Lanes, plant:
     detection = lane.detect()
     (failed,) = detection.failed
     assert {f.kind for f in failed.findings} == plant.seen
-    sentences = [f["what"] for f in lane.explained(0)["findings"]]
+    sentences = [f["what"] for f in lane.explain(0)["findings"]]
     assert len(lane.repair(detection.request_id or 0).confirmed) == 1
-    explained = lane.explained(0)
+    explained = lane.explain(0)
     assert {Kind(f["kind"]) for f in explained["ledger"]["findings"]} == plant.seen | plant.scanned
     sentences += [join_text(f) for f in explained["ledger"]["findings"]]
     assert any(plant.sentence in what for what in sentences), sentences
     assert (explained["state"], explained["findings"]) == ("certified", [])
     assert lane.aggregates()[(0.0, "a")] == RIGHT[(0.0, "a")]
     assert lane.detect().judged == 0
-    assert lane.verified(from_ms(NOON_MS))["equal"]
+    assert lane.verify(from_ms(NOON_MS))["equal"]
 
 
 def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> None:
@@ -121,10 +121,10 @@ def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> 
     kinds = {str(f.window)[-6:]: {x.kind for x in f.findings} for f in detection.failed}
     assert kinds["12:00Z"] == {Kind.DUPLICATED, Kind.LATE, BYTES, MISMATCH}
     lane.repair(detection.request_id or 0)
-    found = {Kind(f["kind"]) for f in lane.explained(0)["ledger"]["findings"]}
+    found = {Kind(f["kind"]) for f in lane.explain(0)["ledger"]["findings"]}
     assert found == {*kinds["12:00Z"], Kind.MISPLACED_LINE, Kind.CORRUPT_LINE}
     assert lane.aggregates() == {(0.0, "a"): (6, 11, 4), (5.0, "a"): (1, 7, 7)}
-    assert lane.audited()["equal"]
+    assert lane.audit()["equal"]
 
 
 def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
@@ -136,7 +136,7 @@ def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
     lane.hdfs().delete(path)
     detection = lane.detect()
     assert [f.kind for f in detection.failed[0].findings] == [Kind.MISSING_FILE]
-    assert "are missing from the window file" in lane.explained(0)["findings"][0]["what"]
+    assert "are missing from the window file" in lane.explain(0)["findings"][0]["what"]
     (failed,) = lane.repair(detection.request_id or 0).failed
     assert "raw holds 0 of 5" in failed[1]
     assert lane.aggregates() == RIGHT, "raw that is gone never empties a window"
@@ -166,7 +166,7 @@ def test_id_with_two_contents_is_published_only_after_a_decision(lanes: Lanes) -
     (refused,) = lane.repair(detection.request_id or 0).failed
     assert "1 IDs have more than one content" in refused[1]
     assert lane.aggregates() == RIGHT
-    suspects = next(f for f in lane.explained(0)["findings"] if f["kind"] == "conflict")["evidence"]["suspects"]
+    suspects = next(f for f in lane.explain(0)["findings"] if f["kind"] == "conflict")["evidence"]["suspects"]
     ((record_id, contents),) = [(s["id"], s["contents"]) for s in suspects]
     assert len(contents) == 2
     with lane.ledger() as ledger:
@@ -183,7 +183,7 @@ def test_id_with_two_contents_is_published_only_after_a_decision(lanes: Lanes) -
     assert lane.aggregates() == {(0.0, "a"): (5, 80, 70)}, "the content that was decided on"
     (*_, certificate) = list_certificates(lane)
     assert len(certificate["decisions"]) == 1
-    assert lane.verified(from_ms(NOON_MS))["equal"], "the decision is part of what is recomputed"
+    assert lane.verify(from_ms(NOON_MS))["equal"], "the decision is part of what is recomputed"
 
 
 @pytest.mark.rare
@@ -195,7 +195,7 @@ def test_id_in_two_windows_is_misdated_and_published_in_neither(lanes: Lanes) ->
     detection = lane.detect(minutes(0, 10), force=True)
     failed = lane.repair(detection.request_id or 0).failed
     assert ["1 IDs have more than one event time" in why for _, why in failed] == [True, True]
-    kinds = [{Kind(f["kind"]) for f in lane.explained(m)["ledger"]["findings"]} for m in (0, 5)]
+    kinds = [{Kind(f["kind"]) for f in lane.explain(m)["ledger"]["findings"]} for m in (0, 5)]
     assert kinds == [{Kind.MISDATED, Kind.CONFLICT}, {Kind.MISDATED, Kind.CONFLICT, Kind.UNACCOUNTED_BYTES}]
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4), (5.0, "a"): (1, 7, 7)}
 
@@ -228,7 +228,7 @@ def test_window_changed_before_its_repair_counts_no_failed_try(lanes: Lanes) -> 
 
 
 def read_content_hash(lane: Lane, amount: int) -> str:
-    """The hash that is shown for the content with that amount, from the conflict's own evidence and Spark's hash."""
+    """Return the hash of the content with that amount, from the conflict's evidence and Spark's hash."""
     from pyspark.sql import functions as F
 
     from onceover.model.digest import SEEDS

@@ -114,10 +114,10 @@ def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> Non
     assert [(row["verdict"], row["losses"]) for row in stated] == [
         ("exact", 0), ("exact but for accepted losses", 1), ("exact", 0)
     ]  # fmt: skip
-    text = lane.text(10)
+    text = lane.explain_text(10)
     assert "certified but for a loss that was accepted" in text
     assert f"{lost}, 7 offsets that Kafka holds no more" in text
-    assert "certified: each record is counted exactly once" in lane.text(0)
+    assert "certified: each record is counted exactly once" in lane.explain_text(0)
 
 
 @pytest.mark.rare
@@ -172,7 +172,7 @@ def test_compacted_records_raise_no_alarm_and_the_rest_is_reread(lanes: Lanes) -
     assert sum(cast(int, row[0]) for row in lane.aggregates().values()) == 1 + len(left), (
         "raw keeps what Kafka compacted away"
     )
-    audit = lane.audited()
+    audit = lane.audit()
     assert (audit["equal"], audit["records"]) == (True, len(left))
     assert [row["ids"]["compacted away in Kafka"]["count"] for row in audit["rows"] if row["ids"]] == [1]
 
@@ -184,5 +184,5 @@ def lane_generation(lane: Lane) -> str:
 
 def accept(lane: Lane, lost: OffsetRange) -> list[object]:
     windows = minutes(10, 15)
-    with lane.opened() as context:
+    with lane.open() as context:
         return list(holes.accept_loss(context, lost, windows, "test", "gone"))

@@ -24,7 +24,7 @@ def rebuild(lane: Lane) -> subprocess.CompletedProcess[str]:
 
 
 def read_certificates(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:
-    """Per window what its certificate says it holds, and what the aggregates say."""
+    """Return the certificate's digest and the aggregates of each window."""
     with lane.ledger() as ledger:
         rows = ledger.execute(
             """
@@ -64,7 +64,7 @@ def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Callable[
     assert certify(lane) == before
     assert lane.aggregates() == aggregates
     assert rebuild(lane).returncode == 2, "twice is refused"
-    assert lane.audited()["equal"]
+    assert lane.audit()["equal"]
 
 
 @pytest.mark.rare

@@ -23,7 +23,7 @@ Event = dict[str, Any]
 
 
 def emit(lane: Lane, folder: Path, *requests: int) -> list[Event]:
-    """The events in the file that OpenLineage's file transport wrote, one a request."""
+    """Return the events in the file that OpenLineage's file transport wrote, one a request."""
     file = folder / "lineage.jsonl"
     transport = {"type": "file", "log_file_path": str(file), "append": True}
     environment = {
@@ -42,13 +42,13 @@ def emit(lane: Lane, folder: Path, *requests: int) -> list[Event]:
 
 
 def list_revisions(lane: Lane, *window_minutes: int) -> list[tuple[str, int]]:
-    """As readers of the aggregates see them."""
+    """Return the revisions of windows, as readers of the aggregates see them."""
     with lane.ledger() as ledger:
         rows = ledger.execute(
             f"SELECT DISTINCT window_start, revision FROM aggregates.{lane.name} ORDER BY 1"
         ).fetchall()
-    wanted = {format_moment(minutes(minute, minute + 5).start) for minute in window_minutes}
-    return [(at, row["revision"]) for row in rows if (at := format_moment(row["window_start"])) in wanted]
+    starts = {format_moment(minutes(minute, minute + 5).start) for minute in window_minutes}
+    return [(at, row["revision"]) for row in rows if (at := format_moment(row["window_start"])) in starts]
 
 
 def test_repair_lineage_has_files_offsets_and_windows(lanes: Callable[..., Lane], tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_cutover_is_certified_on_both_sides_without_repair(lanes: Lanes) -> None
     planned = migrate(lane, write=False)
     assert (planned.old, planned.new, planned.added, list_cutovers(planned)) == (1, 2, ("big",), {0: 23, 1: 23})
     assert planned.changed == ("event_time", "measures")
-    assert lane.known().contract_version == 1
+    assert lane.registered().contract_version == 1
     assert migrate(lane) == planned
     again = migrate(lane)
     assert (again.old, again.new, again.changed) == (2, 2, ())

@@ -32,13 +32,13 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 
 
-def repair_as(lane: Lane, known: RegisteredPipeline, request_id: int) -> RepairOutcome:
-    """A repair by what its process knew of the pipeline when it started."""
-    with lane.opened() as context:
-        wanted = repair_requests.read_request(context.ledger, lane.name, request_id)
-        claimed, accounted = repair_requests.claim(context.ledger, wanted)
+def repair_as(lane: Lane, entry: RegisteredPipeline, request_id: int) -> RepairOutcome:
+    """Repair under the registration that the process read when it started."""
+    with lane.open() as context:
+        request = repair_requests.read_request(context.ledger, lane.name, request_id)
+        claimed, accounted = repair_requests.claim(context.ledger, request)
         try:
-            return RepairRun(lane.spark, context, known, wanted, FaultPoint()).run(claimed, accounted)
+            return RepairRun(lane.spark, context, entry, request, FaultPoint()).run(claimed, accounted)
         finally:
             repair_requests.drop_claims(context.ledger, lane.name, claimed)
 
@@ -67,7 +67,7 @@ def test_migration_is_refused_for_other_keys_and_beside_ingest(lanes: Lanes) -> 
         reader.execute(f"SELECT count(*) FROM aggregates.{lane.name}")
         with pytest.raises(BusyError, match="nothing was changed, try again"):
             migrate(lane)
-    assert lane.known().contract_version == 1
+    assert lane.registered().contract_version == 1
     assert migrate(lane).new == 2
 
 
@@ -76,11 +76,11 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
     lane.produce([event(n, amount=n) for n in range(5)])
     replay(lane)
     lane.ingest()
-    first, knew = lane.detect().request_id or 0, lane.known()
-    assert repair_as(lane, knew, first) == RepairOutcome(published=1)
+    first, before = lane.detect().request_id or 0, lane.registered()
+    assert repair_as(lane, before, first) == RepairOutcome(published=1)
     change_contract(lane)
     cutovers = list_cutovers(migrate(lane))
-    with lane.opened() as context:
+    with lane.open() as context:
         confirmed = repair_service.confirm(context, first).confirmed
     assert len(confirmed) == 1, "read back by the columns that there were"
     lane.produce([event(n, amount=n) for n in range(4)])
@@ -89,15 +89,15 @@ def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None
     wrong, request_id = lane.aggregates(), lane.detect().request_id or 0
     with lane.ledger() as ledger:
         seen = snapshot(ledger, lane.name, None, None, True)
-        assert certify_from_ledger(ledger, knew, [(seen.evidence[0], ())], seen.accounted, "me", "a look") == []
+        assert certify_from_ledger(ledger, before, [(seen.evidence[0], ())], seen.accounted, "me", "a look") == []
     again = pytest.raises(ContractChangedError, match="version 2 of its contract meanwhile")
     with again:
-        repair_as(lane, knew, request_id)
-    with lane.opened() as context, as_driver(context.ledger, lane.name, "test") as epoch:
+        repair_as(lane, before, request_id)
+    with lane.open() as context, as_driver(context.ledger, lane.name, "test") as epoch:
         with again:
-            cut_over(context.ledger, epoch, knew, lane.pipeline, lane.known().columns, "me", "a test")
+            cut_over(context.ledger, epoch, before, lane.pipeline, lane.registered().columns, "me", "a test")
         with again, open_source(context) as (topic, offsets):
-            build_driver(lane.spark, context, epoch, knew, topic, offsets, FaultPoint())
+            build_driver(lane.spark, context, epoch, before, topic, offsets, FaultPoint())
     assert lane.aggregates() == wrong
     lane.repair(lane.detect().request_id or 0)
     assert lane.aggregates() == compute_expected(lane, cutovers)
@@ -123,7 +123,7 @@ def test_killed_migration_leaves_nothing_and_is_repeated(lanes: Lanes) -> None:
         left = "SELECT (SELECT count(*) FROM onceover.contract WHERE pipeline = %s) AS contracts, " \
                "(SELECT count(*) FROM onceover.cutover WHERE pipeline = %s) AS cutovers"  # fmt: skip
         assert ledger.execute(left, [lane.name, lane.name]).fetchone() == {"contracts": 1, "cutovers": 0}
-    assert lane.known().contract_version == 1
+    assert lane.registered().contract_version == 1
     assert len(next(iter(lane.aggregates().values()))) == 3
     done: Any = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     assert (done["old_version"], done["new_version"], done["added"]) == (1, 2, ["big"])

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.airflow_home import DAGS, name_airflow_home
 from tests.integration.lane import Lane, event
-from tests.integration.opened import OpenCounts, count_opens
+from tests.integration.open_counts import OpenCounts, count_opens
 from tests.integration.planted_failures import replay
 from tests.integration.program import run
 
@@ -59,7 +59,7 @@ def opened(lane: Lane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenC
 
 
 def run_task(dag: str, operator: str, params: dict[str, Any], **fields: object) -> Any:
-    """Run one task in a process of its own, which has loaded its DAG; returns the task's result."""
+    """Run one task in a process of its own that loads the DAG; return the task's result."""
     spark = json.dumps({"conn_type": "spark", "host": "local[2]"})
     done = subprocess.run(
         [sys.executable, "-c", TASK, str(DAGS), dag, operator, json.dumps(fields), json.dumps(params)],
@@ -73,7 +73,7 @@ def test_cli_repair_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: 
     done = run("repair", lane.name, "--from", TIMES["from"], "--to", TIMES["to"], "--reason", "a test", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["windows"][0]["outcome"] == "confirmed"
-    assert opened.by_process() == [ONCE, ONCE]
+    assert opened.list_by_process() == [ONCE, ONCE]
 
 
 @pytest.mark.airflow
@@ -84,7 +84,7 @@ def test_dag_task_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: Op
     def counted(dag: str, operator: str, params: dict[str, Any] | None = None, **fields: object) -> Any:
         opened.forget()
         result = run_task(dag, operator, params or {}, pipeline=lane.name, **fields)
-        return result, opened.by_process()
+        return result, opened.list_by_process()
 
     on_call = {**TIMES, "reason": "a test"}
     detection, counts = counted("repair_on_call", "repair:DetectOperator", on_call, scope="run", reason_needed=True)

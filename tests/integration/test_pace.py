@@ -20,7 +20,7 @@ def make_toml(interval: str, more: str) -> str:
 
 
 def run(driver: Ingest, enough: Callable[[Progress], bool]) -> list[Progress]:
-    """The loop's actions until then."""
+    """Run the loop until `enough` holds; return its progress."""
     stop, done = threading.Event(), []
 
     def report(progress: Progress) -> None:

@@ -31,12 +31,12 @@ Lanes = Callable[..., Lane]
 
 
 def make_nameless(minute: float, amount: int = 1) -> bytes:
-    """Records that the first contract has no place for."""
+    """Return a record that the first contract refuses."""
     return json.dumps({"at": NOON_MS + int(minute * MINUTE_MS), "amount": amount}).encode()
 
 
 def produce_mixed(lane: Lane, start: int, end: int) -> None:
-    """A record a minute in both Kafka partitions; every third is nameless, every tenth is nothing at all."""
+    """Produce a record a minute in both Kafka partitions; every third is nameless, every tenth unreadable."""
     for kafka_partition in (0, 1):
         made = [
             b"{" if n % 10 == 9 else make_nameless(n, n % 7) if n % 3 == kafka_partition else event(n, amount=n % 7)
@@ -46,7 +46,7 @@ def produce_mixed(lane: Lane, start: int, end: int) -> None:
 
 
 def accept_nameless(lane: Lane, name: str = "none") -> None:
-    """The contract that has a place for them, cut over to."""
+    """Cut over to a contract that accepts nameless records."""
     text = lane.toml.read_text()
     for old, new in (
         ('required = ["at", "kind"]', 'required = ["at"]'),
@@ -64,7 +64,7 @@ def look(lane: Lane, reason: str | None = None) -> Found:
 
 @contextmanager
 def open_release(lane: Lane, most: int = 100) -> Iterator[tuple[Connection, ReleaseRun]]:
-    """Of a pipeline that lands so many records a batch at most."""
+    """Open a release that lands at most so many records a batch."""
     pipeline = lane.pipeline
     limited = replace(pipeline, ingest=replace(pipeline.ingest, max_records_per_batch=most))
     with (
@@ -83,20 +83,20 @@ def release(lane: Lane, most: int = 100, reason: str | None = None) -> Found:
 
 
 def compute_expected(lane: Lane) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """The log's aggregates without SQL, nameless records included."""
+    """Compute the log's aggregates without SQL, nameless records included."""
     rows: dict[tuple[object, ...], tuple[int, int, int]] = {}
     for _, value in lane.log().values():
         if value == b"{":
             continue
-        said = json.loads(value or b"")
-        key = ((said["at"] - NOON_MS) // (5 * MINUTE_MS) * 5.0, said.get("kind", "none"))
+        record = json.loads(value or b"")
+        key = ((record["at"] - NOON_MS) // (5 * MINUTE_MS) * 5.0, record.get("kind", "none"))
         events, total, largest = rows.get(key, (0, 0, 0))
-        rows[key] = (events + 1, total + said["amount"], max(largest, said["amount"]))
+        rows[key] = (events + 1, total + record["amount"], max(largest, record["amount"]))
     return dict(rows)
 
 
 def count_quarantined(lane: Lane) -> tuple[int, int]:
-    """How many records `onceover quarantine list` says are there, and how many were released."""
+    """Return the counts of quarantined and released records by `onceover quarantine list`."""
     found = as_json("quarantine", lane.name, "list")
     return found["records"], sum(day["released"] for day in found["days"])
 
@@ -122,10 +122,10 @@ def test_release_lands_once_and_is_certified_without_repair(lanes: Lanes) -> Non
     assert (detection.failed, detection.findings, detection.certified) == ((), (), 8)
     assert lane.aggregates() == compute_expected(lane)
     assert_proved(lane, 0, 25, 35)
-    assert lane.audited(minutes(0, 10))["equal"]
+    assert lane.audit(minutes(0, 10))["equal"]
     again = release(lane)
     assert (again.windows, again.ids, sum(again.left.values())) == ({}, (), 8)
-    explanation = lane.text(0)
+    explanation = lane.explain_text(0)
     assert 'released from quarantine by me ("a test")' in explanation
 
 
@@ -143,7 +143,7 @@ def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     lane.ingest()
     assert count_quarantined(lane) == (4, 12), "those are out for good"
     assert lane.aggregates() != compute_expected(lane)
-    planned = {str(one.window): one for one in lane.planned(minutes(0, 25))}
+    planned = {str(one.window): one for one in lane.plan(minutes(0, 25))}
     detection = lane.detect()
     assert {str(f.kind) for failed in detection.failed for f in failed.findings} >= {"duplicated"}
     done = lane.repair(detection.request_id or 0)
@@ -168,7 +168,7 @@ def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
 
 
 def count_records(lane: Lane, window: str) -> int:
-    found = lane.explained((datetime.fromisoformat(window).timestamp() * 1000 - NOON_MS) / MINUTE_MS)
+    found = lane.explain((datetime.fromisoformat(window).timestamp() * 1000 - NOON_MS) / MINUTE_MS)
     return int(found["ledger"]["window"]["records"])
 
 

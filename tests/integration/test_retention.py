@@ -94,12 +94,12 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
         with pytest.raises(TerminalError, match="has expired"):
             audit_store.certified(ledger, lane.name, NOON)
         with pytest.raises(UsageError, match="has expired"):
-            revisions.restore_revision(ledger, lane.known(), NOON, None, "me", "why")
+            revisions.restore_revision(ledger, lane.registered(), NOON, None, "me", "why")
     with pytest.raises(UsageError, match="cannot be repaired"):
         lane.detect(WindowRange.parse("2026-03-01T12:00Z", "2026-03-01T12:10Z", 5), force=True)
     assert len(lane.detect(make_hour(), force=True).failed) == 1, "of a range that reaches back there, the rest"
-    assert "Its raw has expired" in lane.text(0)
-    audited = lane.audited()
+    assert "Its raw has expired" in lane.explain_text(0)
+    audited = lane.audit()
     assert (audited["equal"], [row["window"] for row in audited["rows"]]) == (True, ["quarantine", "2026-03-01T12:10Z"])
 
 

@@ -41,7 +41,7 @@ def secure(stack: Stack) -> Iterator[tuple[SecureKafka, Path]]:
 
 @pytest.fixture
 def pipeline(secure: tuple[SecureKafka, Path]) -> Iterator[str]:
-    """A pipeline with a topic of ten records on that broker."""
+    """Make a pipeline with a topic of ten records on that broker; yields its name."""
     broker, authority = secure
     name = f"t{uuid.uuid4().hex[:10]}"
     admin = AdminClient({"bootstrap.servers": broker.address()})

@@ -66,4 +66,4 @@ def test_concurrent_processes_leave_every_window_certified(lanes: Lanes) -> None
             lane.repair(request)
     assert count_certified(lane) == 2
     assert sum(cast(int, row[0]) for row in lane.aggregates().values()) == produced == len(lane.log())
-    assert lane.audited()["equal"]
+    assert lane.audit()["equal"]

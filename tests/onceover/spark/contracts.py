@@ -1,4 +1,4 @@
-"""Contracts and records for tests of what records count for."""
+"""Contracts and records for tests of their interpretation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_payments(folder: Path) -> Contract:
 
 
 def make_contract(**changed: Any) -> Contract:
-    """A contract with one field `a` of any type and no bounds: what a test says is all there is."""
+    """Return a contract with one field `a` of any type and no bounds, but for `changed`."""
     contract = Contract(
         topic="t",
         window_minutes=60,
@@ -79,7 +79,7 @@ def make_measured(operation: str, sql: str, **changed: Any) -> Contract:
 
 
 def make_records(spark: SparkSession, values: Sequence[bytes | None], **column: Any) -> DataFrame:
-    """One record a value, in one Spark partition and so in order; `column` sets kafka_timestamp or key of all."""
+    """Return a record a value, in one Spark partition and so in order; `column` sets kafka_timestamp or key of all."""
     stamp, key = column.get("kafka_timestamp", NOON), column.get("key")
     rows = [(0, n, stamp, key, bytearray(), None if v is None else bytearray(v)) for n, v in enumerate(values)]
     return spark.createDataFrame(rows, SCHEMA).coalesce(1)
