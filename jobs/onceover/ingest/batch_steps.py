@@ -36,10 +36,11 @@ class BatchResult:
 
 def append_and_count(
     connection: Connection,
-    epoch: Epoch, registered: RegisteredPipeline,
+    epoch: Epoch,
+    registered: RegisteredPipeline,
     batch_id: int,
     work: BatchWork,
-    fault_point: FaultPoint,
+    holding: Holding,
 ) -> BatchResult:
     """Carry out both steps. Raw and aggregates show the batch from then on; it counts once the batch has landed."""
     read, increments = work.read()

@@ -11,7 +11,7 @@ from onceover.errors import FencedError
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import Certificate, RawProof, certify, revoke
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import count_columns, read_count, digest_columns
+from onceover.ledger.digest_columns import count_columns, digest_columns, read_count
 from onceover.ledger.findings import note_finding, resolve_findings
 from onceover.ledger.repair_requests import RepairRequest
 from onceover.model.claim import ClaimedWindow, RebuiltWindow
@@ -153,7 +153,9 @@ def reread_published(connection: Connection, registered: RegisteredPipeline, req
             [request_id, registered.name],
         ).fetchall()
         for row in rows:
-            reread = registered.select_version(row["contract_version"]).table.fingerprint(connection, row["window_start"])
+            reread = registered.select_version(row["contract_version"]).table.fingerprint(
+                connection, row["window_start"]
+            )
             same = (reread.rows, reread.hash) == (row["aggregate_rows"], row["aggregate_hash"])
             connection.execute(
                 "UPDATE onceover.repair SET state = %s, reason = %s WHERE repair_id = %s",

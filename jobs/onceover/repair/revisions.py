@@ -26,7 +26,12 @@ class RestoreResult:
 
 
 def restore_revision(
-    connection: Connection, registered: RegisteredPipeline, window_start: datetime, source: int | None, who: str, why: str
+    connection: Connection,
+    registered: RegisteredPipeline,
+    window_start: datetime,
+    source: int | None,
+    who: str,
+    why: str,
 ) -> RestoreResult:
     """Restore a kept revision's rows to the aggregates, in one transaction: without a `source`, those that the last
     repair replaced.
