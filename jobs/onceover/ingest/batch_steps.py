@@ -40,7 +40,7 @@ def append_and_count(
     registered: RegisteredPipeline,
     batch_id: int,
     work: BatchWork,
-    holding: Holding,
+    fault_point: FaultPoint,
 ) -> BatchResult:
     """Carry out both steps. Raw and aggregates show the batch from then on; it counts once the batch has landed."""
     read, increments = work.read()

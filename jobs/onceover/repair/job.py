@@ -159,7 +159,9 @@ class RepairRun:
         self, claim: ClaimedWindow, rebuilt: RebuiltWindow, frozen: int, accounted: Sequence[OffsetRange]
     ) -> RepairOutcome:
         if rebuilt.planned_length > frozen:
-            log.warning("window %s: records were appended between freezing and reading", format_moment(claim.window_start))
+            log.warning(
+                "window %s: records were appended between freezing and reading", format_moment(claim.window_start)
+            )
             publish.reopen(self._connection, claim, "the window changed during the repair; it is judged again")
             return RepairOutcome(changed=1)
         verdict = prove(claim, rebuilt, frozen)
