@@ -24,7 +24,7 @@ class NoControl:
     def submit(self, now_ms: float, running: Timing | None = None, waiting_since_ms: float | None = None) -> float:
         return float("inf")
 
-    def ended(self, timing: Timing) -> None:
+    def record_end(self, timing: Timing) -> None:
         pass
 
 
@@ -48,7 +48,7 @@ class SparksEstimator:
     def submit(self, now_ms: float, running: Timing | None = None, waiting_since_ms: float | None = None) -> float:
         return self.rate if self.rate is not None else self.first
 
-    def ended(self, timing: Timing) -> None:
+    def record_end(self, timing: Timing) -> None:
         ended = timing.ended_ms or 0.0
         rate = self.estimator.compute(ended, timing.elements, ended - timing.started_ms, timing.delay_ms)
         self.rate = rate if rate is not None else self.rate
@@ -90,7 +90,7 @@ def simulate(
             overhead -= 1
             work -= capacity(now) / 1000 if overhead < 0 else 0.0
             if work <= 0:
-                pace.ended(replace(running, ended_ms=now))
+                pace.record_end(replace(running, ended_ms=now))
                 outcome.processed += running.elements
                 running = None
         if now % INTERVAL_MS == 0:

@@ -110,7 +110,7 @@ def _measure(pace: Pace, load: float, seconds: int) -> Measured:
             facts = topic.facts()
             submitted = submissions.next(facts, {0: at})
             if submitted is not None:
-                with submissions.running(submitted) as waited:
+                with submissions.track(submitted) as waited:
                     end = submitted.ranges[0].end
                     _process(consumer, at, end)
                     at = end

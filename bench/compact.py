@@ -24,7 +24,7 @@ from onceover.config.endpoints import address
 from onceover.context import PipelineContext, open_pipeline
 from onceover.detection import service as detection_service
 from onceover.fault_points import FaultPoint
-from onceover.ingest.job import driver, open_source
+from onceover.ingest.job import build_driver, open_source
 from onceover.ledger import compactions, drivers
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.model.claim import ClaimedWindow
@@ -33,8 +33,8 @@ from onceover.raw.layout import Layout
 from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.contract_check import check_contract
-from onceover.spark.copy_text import copy_lines
-from onceover.spark.session import COMPILED_FROM_BYTES, build, compiled_for
+from onceover.spark.copy_text import format_copy_lines
+from onceover.spark.session import COMPILED_FROM_BYTES, build, choose_codegen
 from onceover_demo.flights import csv_rows
 
 NAME = "compacted"
@@ -101,12 +101,12 @@ def _compared(
     def timed(of_text: Mapping[datetime, str], of_parquet: Mapping[datetime, str]) -> float:
         started = time.monotonic()
         with (
-            compiled_for(spark, COMPILED_FROM_BYTES),
+            choose_codegen(spark, COMPILED_FROM_BYTES),
             closing(Rebuild(spark, known.contracts, claimed, (), of_text, of_parquet)) as rebuild,
         ):
-            found = rebuild.results()
-            aggregated = rebuild.aggregated()
-            rows = [] if aggregated is None else sorted(copy_lines(aggregated, known.columns.names))
+            found = rebuild.collect()
+            aggregated = rebuild.aggregate()
+            rows = [] if aggregated is None else sorted(format_copy_lines(aggregated, known.columns.names))
         took = time.monotonic() - started
         proved = all(prove(one, found[one.window_start], found[one.window_start].planned_length).is_proved
                      for one in claimed)  # fmt: skip
@@ -134,7 +134,7 @@ def _ingested(spark: SparkSession, context: PipelineContext) -> RegisteredPipeli
         known = register_pipeline(ledger, pipeline, check_contract(spark, pipeline.contract))
         epoch = drivers.acquire(ledger, NAME, "bench")
         try:
-            ingest = driver(spark, context, epoch, known, topic, offsets, FaultPoint())
+            ingest = build_driver(spark, context, epoch, known, topic, offsets, FaultPoint())
             while not ingest.turn().every_window_closed:
                 pass
         finally:

@@ -15,27 +15,27 @@ from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.errors import TransientError
 from onceover.ledger.catalog import require_in_force
-from onceover.spark.failure import one_line
-from onceover.spark.session import running
+from onceover.spark.failure import summarize
+from onceover.spark.session import open_session
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit 0 when the audit has a result, whatever it says: it stands in the ledger. Changes nothing else."""
+    """Write the audit's result into the ledger and change nothing else. Exits 0, equal or not."""
     parser = argparse.ArgumentParser(prog="audit.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
     parser.add_argument("--audit", required=True, type=int, help="id of an audit in the ledger")
     chosen = parser.parse_args(arguments)
     with open_pipeline(chosen.pipeline, "audit") as context:
-        known = context.require_same_contract()
-        audit, _ = audit_store.read_audit(context.ledger, known.name, chosen.audit)
+        registered = context.require_same_contract()
+        audit, _ = audit_store.read_audit(context.ledger, registered.name, chosen.audit)
         context.files.check()
-        with running(f"onceover audit {known.name}") as spark:
+        with open_session(f"onceover audit {registered.name}") as spark:
             try:
                 carry_out = verify_window if audit.kind == "window" else audit_log
-                result = carry_out(spark, context, known, audit)
+                result = carry_out(spark, context, registered, audit)
             except (PySparkException, Py4JError) as error:
-                raise TransientError(f"Spark failed, nothing was changed: {one_line(error)}") from error
-        require_in_force(context.ledger, known)
+                raise TransientError(f"Spark failed, nothing was changed: {summarize(error)}") from error
+        require_in_force(context.ledger, registered)
         audit_store.record_result(context.ledger, audit.audit_id, result)
     print(f"audit {audit.audit_id}: {'equal' if result['equal'] else 'not equal'}")
     return 0

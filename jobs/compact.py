@@ -12,14 +12,19 @@ from onceover.fault_points import FaultPoint
 from onceover.ledger import compactions
 from onceover.model.json_text import to_json
 from onceover.model.window import parse_moment
-from onceover.spark.session import running
+from onceover.spark.session import open_session
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit 0 when every window was dealt with, failed ones too: what is printed last says which and why, as JSON."""
+    """Compact each window that is due and print the results as JSON. Exits 0 even where windows failed."""
     parser = argparse.ArgumentParser(prog="compact.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
-    parser.add_argument("--older-than-ms", required=True, type=int, help="windows that nothing has come to for so long")
+    parser.add_argument(
+        "--older-than-ms",
+        required=True,
+        type=int,
+        help="only windows without a new landing for so long, in milliseconds",
+    )
     parser.add_argument("--from", dest="start", type=parse_moment, help="start of the first window")
     parser.add_argument("--to", dest="end", type=parse_moment, help="end of the last window; exclusive")
     parser.add_argument("--who", required=True, help="kept with each window")
@@ -27,13 +32,15 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     fault_point = FaultPoint.from_environment()
     with open_pipeline(chosen.pipeline, "compact") as context:
-        known = context.require_same_contract()
-        compactions.hold_compaction(context.ledger, known.name)
-        due = compactions.list_compactable(context.ledger, known.name, chosen.older_than_ms, chosen.start, chosen.end)
+        registered = context.require_same_contract()
+        compactions.hold_compaction(context.ledger, registered.name)
+        due = compactions.list_compactable(
+            context.ledger, registered.name, chosen.older_than_ms, chosen.start, chosen.end
+        )
         context.files.check()
-        with running(f"onceover compact {known.name}") as spark:
-            ended = CompactRun(spark, context, known, chosen.who, chosen.why, fault_point).run(due)
-    print(to_json(ended))
+        with open_session(f"onceover compact {registered.name}") as spark:
+            results = CompactRun(spark, context, registered, chosen.who, chosen.why, fault_point).run(due)
+    print(to_json(results))
     return 0
 
 

@@ -16,8 +16,8 @@ from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.errors import BusyError, TerminalError
 from onceover.fault_points import FaultPoint
-from onceover.ingest.job import driver, open_source
-from onceover.ingest.report import show
+from onceover.ingest.job import build_driver, open_source
+from onceover.ingest.report import make_reporter
 from onceover.kafka import Topic
 from onceover.ledger import drivers
 from onceover.ledger.catalog import keep_log_retention, register_pipeline
@@ -25,13 +25,13 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Heartbeat
 from onceover.ledger.migrate import upgrade_schema
 from onceover.spark.contract_check import check_contract
-from onceover.spark.session import running
+from onceover.spark.session import open_session
 
 _PARTS: Final[tuple[PartName, ...]] = ("kafka", "webhdfs", "hdfs", "postgres")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until SIGTERM or SIGINT: then finish the batch under way, commit it and exit 0."""
+    """Run until SIGTERM or SIGINT, then finish and commit the batch under way. Exits 0."""
     parser = argparse.ArgumentParser(prog="ingest.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
     chosen = parser.parse_args(arguments)
@@ -42,20 +42,20 @@ def main(arguments: Sequence[str]) -> int:
         context.files.check()
         pipeline, ledger = context.pipeline, context.ledger
         with open_source(context) as (topic, offsets):
-            topic.facts()  # an unreachable broker or an unknown topic is told before Spark starts
+            topic.facts()  # report an unreachable broker or an unknown topic before Spark starts
             drivers.refuse_second_driver(ledger, pipeline.name)
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: stop.set())
-            with running(f"onceover ingest {pipeline.name}") as spark:
-                known = register_pipeline(ledger, pipeline, check_contract(spark, pipeline.contract))
+            with open_session(f"onceover ingest {pipeline.name}") as spark:
+                registered = register_pipeline(ledger, pipeline, check_contract(spark, pipeline.contract))
                 _keep_log_retention(ledger, pipeline.name, topic)
                 epoch = _acquire(ledger, pipeline.name, stop)
                 if epoch is None:
                     return 0
-                known.table.sweep(ledger, "batch:")
-                loop = driver(spark, context, epoch, known, topic, offsets, fault_point)
+                registered.table.sweep(ledger, "batch:")
+                loop = build_driver(spark, context, epoch, registered, topic, offsets, fault_point)
                 with Heartbeat(postgres, epoch) as heart:
-                    loop.run(stop, heart.lost, show(pipeline.name))
+                    loop.run(stop, heart.lost, make_reporter(pipeline.name))
                 drivers.end_epoch(ledger, epoch)
     return 0
 
@@ -63,19 +63,19 @@ def main(arguments: Sequence[str]) -> int:
 def _keep_log_retention(ledger: Connection, pipeline: str, topic: Topic) -> None:
     try:
         keep_log_retention(ledger, pipeline, topic.policy().retention_ms)
-    except TerminalError as error:  # nothing but how long a window stays repairable depends on it
-        logging.getLogger("onceover").warning("how long the log lasts is not known: %s", error)
+    except TerminalError as error:  # only the metric of the log's retention needs it
+        logging.getLogger("onceover").warning("cannot read how long Kafka keeps the topic's log: %s", error)
 
 
 def _acquire(ledger: Connection, pipeline: str, stop: threading.Event) -> drivers.Epoch | None:
-    """The driver's epoch, after waiting for a driver that just died to be known as dead; None if told to stop."""
+    """Return the driver's epoch, waiting for the lease of a dead driver to expire; None if `stop` is set."""
     owner = f"{socket.gethostname()}:{os.getpid()}"
     waited = 0.0
     while not stop.is_set():
         try:
             return drivers.acquire(ledger, pipeline, owner)
         except BusyError:
-            # One that lives keeps its heartbeat fresh for longer than this.
+            # A live driver renews its heartbeat more often than this.
             if waited > 2 * drivers.LEASE_SECONDS:
                 raise
         stop.wait(drivers.HEARTBEAT_SECONDS)

@@ -1,4 +1,4 @@
-"""spark-submit entry: write a pipeline's batches, landings, windows and frontiers anew from its raw alone."""
+"""spark-submit entry: rebuild a pipeline's batches, landings, windows and frontiers from its raw alone."""
 
 from __future__ import annotations
 
@@ -27,45 +27,47 @@ from onceover.raw.window_files import WindowFiles
 from onceover.recovery.rebuild_ledger import require_no_batches, write_ledger
 from onceover.recovery.scan import scan
 from onceover.spark.contract_check import check_contract
-from onceover.spark.failure import one_line
-from onceover.spark.session import running
+from onceover.spark.failure import summarize
+from onceover.spark.session import open_session
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit 0 when all of raw stands in the ledger again. Killed before, nothing of it does."""
+    """Rebuild the ledger in one transaction: a killed run leaves nothing behind. Exits 0 when all of raw is in it."""
     parser = argparse.ArgumentParser(prog="rebuild_ledger.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
     chosen = parser.parse_args(arguments)
     owner = f"{socket.gethostname()}:{os.getpid()} (rebuild)"
     with open_pipeline(chosen.pipeline, "rebuild") as context:
         upgrade_schema(context.address("postgres"))
-        facts, pipeline = _facts(context), context.pipeline
+        facts, pipeline = _read_facts(context), context.pipeline
         files = context.files.list_files()
         _refuse_compacted(pipeline.name, context.files)
         require_no_batches(context.ledger, pipeline.name)
         print(f"{len(files):,} files, {sum(file.length for file in files):,} bytes", file=sys.stderr, flush=True)
-        with running(f"onceover rebuild {pipeline.name}") as spark:
+        with open_session(f"onceover rebuild {pipeline.name}") as spark:
             try:
-                known = register_pipeline(context.ledger, pipeline, check_contract(spark, pipeline.contract))
+                registered = register_pipeline(context.ledger, pipeline, check_contract(spark, pipeline.contract))
                 with as_driver(context.ledger, pipeline.name, owner) as epoch:
-                    logs = _logs(facts)
-                    runs, released = scan(spark, context.address("hdfs"), files, known.contract.window_minutes, logs)
+                    logs = _list_log_starts(facts)
+                    runs, released = scan(
+                        spark, context.address("hdfs"), files, registered.contract.window_minutes, logs
+                    )
                     whole = logs if pipeline.ingest.first_start == "earliest" else {}
                     topic_ids = {facts.generation: facts.topic_id} if facts else {}
-                    done = write_ledger(context.ledger, epoch, known, files, runs, released, topic_ids, whole)
+                    counts = write_ledger(context.ledger, epoch, registered, files, runs, released, topic_ids, whole)
             except (PySparkException, Py4JError) as error:
-                raise TransientError(f"Spark failed, nothing was written: {one_line(error)}") from error
+                raise TransientError(f"Spark failed, nothing was written: {summarize(error)}") from error
     print(
         to_json(
             {
                 "pipeline": pipeline.name,
                 "files": len(files),
-                "batches": done.batches,
-                "landings": done.landings,
-                "windows": done.windows,
-                "records": done.records,
-                "holes": done.holes,
-                "beyond_reading": done.unreadable,
+                "batches": counts.batches,
+                "landings": counts.landings,
+                "windows": counts.windows,
+                "records": counts.records,
+                "holes": counts.holes,
+                "beyond_reading": counts.unreadable,
             }
         )
     )
@@ -73,28 +75,28 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _refuse_compacted(name: str, raw: WindowFiles) -> None:
-    """What stands in Parquet files is not read here: a window rebuilt without it would be too small, and look right."""
+    """Raise TerminalError for compacted windows: rebuilt from text alone, they would be too small and look right."""
     if windows := raw.list_compacted_windows():
         raise TerminalError(
             f"{len(windows)} windows of {name} were compacted, the first {format_moment(windows[0])}, and a ledger is "
-            "rebuilt from text alone: bring back a backup of the ledger; or, if the text of these windows is still "
+            "rebuilt from text alone: restore a backup of the ledger; or, if the text of these windows is still "
             "whole, move their .parquet files out of the pipeline's folder"
         )
 
 
-def _logs(facts: TopicFacts | None) -> dict[KafkaPartition, int]:
-    """Where each living Kafka partition's log begins."""
+def _list_log_starts(facts: TopicFacts | None) -> dict[KafkaPartition, int]:
+    """Return the earliest offset in the log of each Kafka partition that exists."""
     return {KafkaPartition(facts.generation, p): start for p, start in facts.earliest.items()} if facts else {}
 
 
-def _facts(context: PipelineContext) -> TopicFacts | None:
-    """The topic as it is; None if it is gone: raw outlives it."""
+def _read_facts(context: PipelineContext) -> TopicFacts | None:
+    """Return the topic's facts; None if the topic does not exist: raw outlives it."""
     pipeline, kafka = context.pipeline, context.address("kafka")
     try:
         with closing(Topic(kafka, pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic:
             return topic.facts()
     except TerminalError as error:
-        logging.getLogger("onceover").warning("of the topic's log nothing is known: %s", error)
+        logging.getLogger("onceover").warning("cannot read the topic's log, rebuilding from raw alone: %s", error)
         return None
 
 

@@ -1,4 +1,4 @@
-"""spark-submit entry: land records out of quarantine that the contract in force has a place for."""
+"""spark-submit entry: land quarantined records that the contract in force accepts."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from onceover.fault_points import FaultPoint
 from onceover.ledger.drivers import as_driver
 from onceover.model.json_text import to_json
 from onceover.quarantine.release_job import ReleasePlan, ReleaseRun
-from onceover.spark.session import running
+from onceover.spark.session import open_session
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit 0 when everything that has a place has landed there; what is printed last says what and where, as JSON."""
+    """Land every record that the contract accepts and print counts by window as JSON. Exits 0 when all have landed."""
     parser = argparse.ArgumentParser(prog="release.py", description=__doc__)
     parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
-    parser.add_argument("--day", type=date.fromisoformat, help="the day a record was put there; else all")
+    parser.add_argument("--day", type=date.fromisoformat, help="the day of quarantine, YYYY-MM-DD; by default all days")
     parser.add_argument("--reason", help="only records whose reason contains this")
     parser.add_argument("--who", required=True, help="kept with the release")
     parser.add_argument("--why", required=True, help="kept with the release")
-    parser.add_argument("--dry-run", action="store_true", help="only look; ingest may go on")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan only; ingest may keep running")
     chosen = parser.parse_args(arguments)
     owner = f"{socket.gethostname()}:{os.getpid()} (release)"
     with open_pipeline(chosen.pipeline, "release") as context:
         driving = nullcontext() if chosen.dry_run else as_driver(context.ledger, context.name, owner)
         with driving as epoch:
-            known = context.require_same_contract()
+            registered = context.require_same_contract()
             days = [day for day in context.files.list_quarantine_days() if chosen.day in (None, day)]
             found, done = ReleasePlan({}, (), {}), 0
             if days:
                 with (
-                    running(f"onceover release {known.name}") as spark,
-                    closing(ReleaseRun(spark, context, known)) as release,
+                    open_session(f"onceover release {registered.name}") as spark,
+                    closing(ReleaseRun(spark, context, registered)) as release,
                 ):
                     found = release.plan(days, chosen.reason)
                     if epoch is not None:
@@ -47,8 +47,8 @@ def main(arguments: Sequence[str]) -> int:
     print(
         to_json(
             {
-                "pipeline": known.name,
-                "version": known.contract_version,
+                "pipeline": registered.name,
+                "version": registered.contract_version,
                 "records": sum(found.windows.values()),
                 "windows": [{"window": start, "records": n} for start, n in found.windows.items()],
                 "batches": done,

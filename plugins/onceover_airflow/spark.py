@@ -47,7 +47,7 @@ def driver_environment(connection: Connection, environment: Mapping[str, str]) -
         "PATH": os.pathsep.join([binaries, environment["PATH"]] if "PATH" in environment else [binaries]),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         **({"PYSPARK_PYTHON": sys.executable} if master.startswith("local") else {}),
-        **class_archive.driver_options(environment),
+        **class_archive.make_driver_options(environment),
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.integration.lane import lanes, spark_session
+from tests.integration.lane_fixtures import lanes, spark_session
 
 from onceover_demo.supervised import SupervisedJob
 from onceover_demo.warm import WarmJobs
@@ -23,8 +23,8 @@ def warm(stack: Stack) -> Iterator[WarmJobs]:
 
 @pytest.fixture
 def jobs(tmp_path: Path, warm: WarmJobs) -> Iterator[Jobs]:
-    """`jobs("ingest.py", "--pipeline", name)`: on the warm Spark, or `cold=True` with a JVM of its own. None outlives
-    the test."""
+    """Return a starter of jobs: `jobs("ingest.py", "--pipeline", name)` runs on the warm Spark, or with `cold=True` in
+    a JVM of its own. Jobs end with the test."""
     made: list[SupervisedJob] = []
 
     def make(script: str, *arguments: str, cold: bool = False) -> SupervisedJob:
@@ -34,5 +34,5 @@ def jobs(tmp_path: Path, warm: WarmJobs) -> Iterator[Jobs]:
         return made[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for job in made:
+        job.close()

@@ -29,17 +29,17 @@ def test_killed_compaction_is_done_again_from_the_start(
     assert sorted(left) == ([True] * 3 if step is CompactStep.WRITTEN else [False, False, True])
     killed.kill()
     noted = 1 if step is CompactStep.PLACED else 0
-    assert compacted(lane) == noted, "what is placed and not noted is not there"
+    assert count_compacted(lane) == noted, "what is placed and not noted is not there"
 
     assert [one.why for one in lane.compact()] == [None] * (3 - noted)
-    assert compacted(lane) == 3
+    assert count_compacted(lane) == 3
     assert {name.split(".")[0] for name in set(lane.raw()) - text} == {
         "2026-03-01/1200", "2026-03-01/1205", "2026-03-01/1210",
     }  # fmt: skip
     assert len(lane.raw()) == 6, "one file a window beside its text"
 
 
-def compacted(lane: Lane) -> int:
+def count_compacted(lane: Lane) -> int:
     with lane.ledger() as ledger:
         row = ledger.execute(
             "SELECT count(*) AS n FROM onceover.compaction WHERE pipeline = %s", [lane.name]

@@ -29,7 +29,7 @@ LEFT_BEHIND = {
 }
 
 
-def closed(lane: Lane) -> Callable[[], bool]:
+def is_closed(lane: Lane) -> Callable[[], bool]:
     def every_window() -> bool:
         with lane.ledger() as ledger:
             row = ledger.execute("SELECT every_window_closed AS c FROM onceover.pipeline WHERE name = %s", [lane.name])
@@ -38,7 +38,7 @@ def closed(lane: Lane) -> Callable[[], bool]:
     return every_window
 
 
-def newest_batch(lane: Lane) -> tuple[str, int]:
+def read_newest_batch(lane: Lane) -> tuple[str, int]:
     with lane.ledger() as ledger:
         row = ledger.execute(
             "SELECT b.state, (SELECT coalesce(sum(l.records), 0)::int FROM onceover.landing l "
@@ -62,7 +62,7 @@ def test_ingest_killed_at_any_step_loses_and_miscounts_nothing(lanes: Lanes, job
         process.wait_until_held(120)
         state, records, is_committed = LEFT_BEHIND[step]
         # Records that the killed driver had not read are in this batch too, so it may hold more than 10.
-        found = newest_batch(lane)
+        found = read_newest_batch(lane)
         assert found[0] == state, f"after {step}"
         assert (found[1] > 0) == (records > 0), f"after {step}"
         process.kill()
@@ -70,9 +70,9 @@ def test_ingest_killed_at_any_step_loses_and_miscounts_nothing(lanes: Lanes, job
         with lane.ledger() as ledger:
             ends = ledger.execute("SELECT max(end_offset) AS e FROM onceover.batch_range r JOIN onceover.batch b "
                                   "USING (batch_id) WHERE b.pipeline = %s", [lane.name]).fetchone()  # fmt: skip
-        assert (group_offset(lane) == (ends or {})["e"]) == is_committed, f"after {step}"
+        assert (read_group_offset(lane) == (ends or {})["e"]) == is_committed, f"after {step}"
     warm.start()
-    wait_for(closed(lane), 120, "every window to be closed")
+    wait_for(is_closed(lane), 120, "every window to be closed")
     assert warm.stop() == 0, "SIGTERM ends it cleanly"
 
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
@@ -106,11 +106,11 @@ def test_ingest_killed_before_its_ledger_offset_lands_nothing(lanes: Lanes, jobs
             )
             wait_for(lambda: (ledger.execute(waits).fetchone() or {"n": 0})["n"] == 1, 120, "the save to wait")
             ingest.kill()
-        wait_for(lambda: newest_batch(lane) == ("begun", 0), 30, "the transaction to be gone")
+        wait_for(lambda: read_newest_batch(lane) == ("begun", 0), 30, "the transaction to be gone")
         stored = ledger.execute("SELECT next_offset FROM onceover.stored_offset WHERE pipeline = %s", [lane.name])
         assert [row["next_offset"] for row in stored] == [1]
     ingest.start()
-    wait_for(closed(lane), 120, "every window to be closed")
+    wait_for(is_closed(lane), 120, "every window to be closed")
     assert ingest.stop() == 0
     lane.repair(lane.detect().request_id or 0)
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1), (5.0, "a"): (5, 5, 1)}
@@ -124,13 +124,13 @@ def test_paused_driver_that_was_replaced_changes_nothing(lanes: Lanes, jobs: Job
     paused.start(stop_after=Step.APPENDED)
     paused.wait_until_held(120)
     other.start()
-    wait_for(closed(lane), 120, "the other driver to finish")
+    wait_for(is_closed(lane), 120, "the other driver to finish")
     assert other.stop() == 0
-    before = everything(lane)
+    before = read_everything(lane)
     paused.resume()
     assert paused.wait(60) != 0
     assert "taken over" in paused.read_log()
-    assert everything(lane) == before
+    assert read_everything(lane) == before
     detection = lane.detect()
     assert len(lane.repair(detection.request_id or 0).confirmed) == 2
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1), (5.0, "a"): (5, 5, 1)}
@@ -143,7 +143,7 @@ def test_second_driver_is_refused_while_the_first_lives(lanes: Lanes, jobs: Jobs
     first = jobs("ingest.py", "--pipeline", lane.name)
     second = jobs("ingest.py", "--pipeline", lane.name, cold=True)
     first.start()
-    wait_for(closed(lane), 120, "the first driver to be at work")
+    wait_for(is_closed(lane), 120, "the first driver to be at work")
     second.start()
     assert second.wait(120) == 75
     assert "log4j" not in second.read_log(), "it is refused before Spark starts, whose first word that is"
@@ -151,15 +151,15 @@ def test_second_driver_is_refused_while_the_first_lives(lanes: Lanes, jobs: Jobs
     assert first.stop() == 0
 
 
-def group_offset(lane: Lane) -> int | None:
-    """The group's committed offset, read by a client of its own."""
+def read_group_offset(lane: Lane) -> int | None:
+    """Return the group's committed offset, read by another client."""
     with closing(KafkaOffsetStore(address("kafka"), lane.topic, lane.pipeline.ingest.group, {})) as store:
         return store.load([0]).offsets.get(0)
 
 
-def everything(lane: Lane) -> object:
-    """Aggregates, control rows and the group's offset: what a woken driver must not change."""
+def read_everything(lane: Lane) -> object:
+    """Return what a woken driver must not change: aggregates, control rows and the group's offset."""
     with lane.ledger() as ledger:
         windows = ledger.execute("SELECT * FROM onceover.window WHERE pipeline = %s ORDER BY 2", [lane.name]).fetchall()
         batches = ledger.execute("SELECT * FROM onceover.batch WHERE pipeline = %s ORDER BY 1", [lane.name]).fetchall()
-    return lane.aggregates(), windows, batches, group_offset(lane)
+    return lane.aggregates(), windows, batches, read_group_offset(lane)

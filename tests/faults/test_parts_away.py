@@ -24,13 +24,13 @@ def ingest(pipeline: str, **environment: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120)
 
 
-def complaint(done: subprocess.CompletedProcess[str]) -> str:
-    """The one line it said, checked to be one."""
+def read_error(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the one line of its error, after asserting that there is one only."""
     assert done.returncode != 0
-    said = [text for text in done.stderr.splitlines() if text.startswith("ingest: ")]
-    assert len(said) == 1
+    lines = [text for text in done.stderr.splitlines() if text.startswith("ingest: ")]
+    assert len(lines) == 1
     assert "Traceback" not in done.stderr
-    return said[0]
+    return lines[0]
 
 
 @pytest.fixture
@@ -51,23 +51,23 @@ def lane(lanes: Callable[..., Lane]) -> Lane:
 def test_ingest_names_the_server_that_does_not_answer(lane: Lane, variable: str, value: str, remedy: str) -> None:
     done = ingest(lane.name, **{variable: value})
     assert done.returncode == 75
-    assert NOBODY in complaint(done)
-    assert remedy in complaint(done)
-    assert untouched(lane)
+    assert NOBODY in read_error(done)
+    assert remedy in read_error(done)
+    assert has_no_batch(lane)
 
 
 def test_ingest_refuses_a_missing_topic(lane: Lane) -> None:
     lane.toml.write_text(lane.toml.read_text().replace(f'topic = "{lane.topic}"', 'topic = "nobody-made-it"'))
-    assert "nobody-made-it" in complaint(ingest(lane.name))
-    assert untouched(lane)
+    assert "nobody-made-it" in read_error(ingest(lane.name))
+    assert has_no_batch(lane)
 
 
 def test_ingest_refuses_an_unknown_pipeline_and_a_malformed_toml(lane: Lane) -> None:
     assert ingest("no_such_pipeline").returncode == 2
-    assert "there is no pipeline 'no_such_pipeline'" in complaint(ingest("no_such_pipeline"))
+    assert "there is no pipeline 'no_such_pipeline'" in read_error(ingest("no_such_pipeline"))
     lane.toml.write_text("[contract\n")
     assert ingest(lane.name).returncode == 78
-    assert lane.toml.name in complaint(ingest(lane.name))
+    assert lane.toml.name in read_error(ingest(lane.name))
 
 
 @pytest.fixture
@@ -84,11 +84,11 @@ def safe_mode(stack: Stack) -> Iterator[None]:
 def test_ingest_reports_hdfs_in_safe_mode(lane: Lane, safe_mode: None) -> None:
     done = ingest(lane.name)
     assert done.returncode == 75
-    assert "safe mode" in complaint(done)
-    assert untouched(lane)
+    assert "safe mode" in read_error(done)
+    assert has_no_batch(lane)
 
 
-def untouched(lane: Lane) -> bool:
+def has_no_batch(lane: Lane) -> bool:
     with lane.ledger() as ledger:
-        found = ledger.execute("SELECT 1 AS one FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchone()
-    return found is None
+        row = ledger.execute("SELECT 1 AS one FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchone()
+    return row is None

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from tests.faults.conftest import Jobs
-from tests.integration.cutover import proved_again
+from tests.integration.cutover import assert_proved
 from tests.integration.lane import Lane
-from tests.integration.planted_failures import left_by_the_dead
-from tests.integration.test_release import expected, mixed, quarantined, take_the_nameless
+from tests.integration.planted_failures import wait_for_lease_end
+from tests.integration.test_release import accept_nameless, compute_expected, count_quarantined, produce_mixed
 
 from onceover.fault_points import Step
 
@@ -20,25 +20,25 @@ STEPS = (Step.BEGUN, Step.APPENDED, Step.INCREMENTED, Step.LANDED)
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_release_resumes_at_its_step(lanes: Callable[..., Lane], jobs: Jobs, step: Step) -> None:
     lane = lanes(partitions=2, most=5)
-    mixed(lane, 0, 20)
+    produce_mixed(lane, 0, 20)
     lane.ingest()
     lane.detect()
-    take_the_nameless(lane)
+    accept_nameless(lane)
     arguments = ("release.py", "--pipeline", lane.name, "--who", "test", "--why", "a test")
     killed = jobs(*arguments)
     killed.start(stop_after=step, count=2)
     killed.wait_until_held(120)
     killed.kill()
-    assert quarantined(lane)[1] == (10 if step is Step.LANDED else 5), "what has landed stays landed"
+    assert count_quarantined(lane)[1] == (10 if step is Step.LANDED else 5), "what has landed stays landed"
 
-    left_by_the_dead(lane)
+    wait_for_lease_end(lane)
 
     again = jobs(*arguments)
     again.start()
     assert again.wait(120) == 0, again.read_last_line()
-    assert quarantined(lane) == (4, 12)
+    assert count_quarantined(lane) == (4, 12)
     detection = lane.detect()
     if detection.request_id:
         assert lane.repair(detection.request_id).failed == ()
-    assert lane.aggregates() == expected(lane)
-    proved_again(lane, 0, 15)
+    assert lane.aggregates() == compute_expected(lane)
+    assert_proved(lane, 0, 15)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.faults.conftest import Jobs
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import replayed
+from tests.integration.planted_failures import replay
 
 from onceover.config.endpoints import address
 from onceover.fault_points import RepairStep
@@ -22,28 +22,28 @@ Lanes = Callable[..., Lane]
 def test_killed_repair_is_finished_and_a_paused_one_is_void(lanes: Lanes, jobs: Jobs) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(15)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     request = lane.detect().request_id or 0
     right = {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10)}
     paused, killed = (jobs("repair.py", "--pipeline", lane.name, "--request", str(request)) for _ in range(2))
     paused.start(stop_after=RepairStep.STAGED)
     paused.wait_until_held(120)
-    assert states(lane) == ["claimed"] * 3
+    assert list_states(lane) == ["claimed"] * 3
     killed.start(stop_after=RepairStep.PUBLISHED, count=1)
     killed.wait_until_held(120)
     killed.kill()
-    assert states(lane) == ["published", "claimed", "claimed"]
+    assert list_states(lane) == ["published", "claimed", "claimed"]
     assert [lane.aggregates()[key] == row for key, row in right.items()] == [True, False, False]
 
     confirmation = lane.repair(request)
     assert len(confirmation.confirmed) == 3
     assert lane.aggregates() == right
-    before = everything(lane)
+    before = read_everything(lane)
     paused.resume()
     assert paused.wait(60) == 0
     assert "3 changed meanwhile" in paused.read_last_line()
-    assert everything(lane) == before
+    assert read_everything(lane) == before
     assert lane.detect().judged == 0
 
 
@@ -51,7 +51,7 @@ def test_killed_repair_is_finished_and_a_paused_one_is_void(lanes: Lanes, jobs: 
 def test_unreadable_block_fails_its_own_window_only(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(15)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     request = lane.detect().request_id or 0
     spoil(lane, lane.layout.window_file(from_ms(NOON_MS + 5 * 60_000)))
@@ -67,7 +67,7 @@ def test_unreadable_block_fails_its_own_window_only(lanes: Lanes) -> None:
 def test_file_left_open_by_a_dead_writer_is_closed_and_repaired(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     request = lane.detect().request_id or 0
     path = lane.layout.window_file(from_ms(NOON_MS))
@@ -103,7 +103,7 @@ def spoil(lane: Lane, path: str) -> None:
     assert spoilt, f"no block of {path} was found"
 
 
-def states(lane: Lane) -> list[str]:
+def list_states(lane: Lane) -> list[str]:
     with lane.ledger() as ledger:
         rows = ledger.execute(
             "SELECT state FROM onceover.repair WHERE pipeline = %s ORDER BY window_start", [lane.name]
@@ -111,8 +111,8 @@ def states(lane: Lane) -> list[str]:
         return [row["state"] for row in rows]
 
 
-def everything(lane: Lane) -> object:
-    """Aggregates, windows, certificates and repairs: what a woken repair must not change."""
+def read_everything(lane: Lane) -> object:
+    """Return what a woken repair must not change: aggregates, windows, certificates and repairs."""
     with lane.ledger() as ledger:
         found = [
             ledger.execute(f"SELECT * FROM onceover.{table} WHERE pipeline = %s ORDER BY 1, 2", [lane.name]).fetchall()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import aged, replayed
+from tests.integration.planted_failures import backdate, replay
 
 from onceover.ledger import drivers, expiries
 from onceover.ledger.queries import list_windows
@@ -19,26 +19,26 @@ EACH = 300
 HEADERS: list[tuple[str, bytes | None]] = [("h", b"\xff\n"), ("h", None)]
 
 
-def certified_lane(lanes: Callable[..., Lane]) -> Lane:
-    """Two windows, each record twice in their text, certified from raw; all of it landed 40 days ago."""
+def make_certified_lane(lanes: Callable[..., Lane]) -> Lane:
+    """Make a lane with two windows, certified from raw with each record twice in it, landed 40 days ago."""
     made = lanes(partitions=2)
     for kafka_partition in (0, 1):
         values = [event(n * 10 / EACH, "ab"[n % 2], n) for n in range(EACH)]
         made.produce(values, kafka_partition, key=b"k\t\\N", headers=HEADERS)
-    replayed(made)
+    replay(made)
     made.ingest()
     assert len(made.repair(made.detect().request_id or 0).confirmed) == 2
-    aged(made)
+    backdate(made)
     return made
 
 
-def parquet(lane: Lane) -> dict[str, bytes]:
+def read_parquet(lane: Lane) -> dict[str, bytes]:
     return {name: content for name, content in lane.raw().items() if name.endswith(".parquet")}
 
 
 def expire_text(lane: Lane) -> int:
-    """Retention, and a day: no text of before is left."""
-    aged(lane)
+    """Expire all text, as retention does within a day; return how many windows expired."""
+    backdate(lane)
     with lane.ledger() as ledger:
         epoch = drivers.acquire(ledger, lane.name, "test")
         expired = expiries.mark_expired(
@@ -51,12 +51,12 @@ def expire_text(lane: Lane) -> int:
     return expired
 
 
-def states(lane: Lane) -> list[object]:
+def list_states(lane: Lane) -> list[object]:
     with lane.ledger() as ledger:
         return [row["state"] for row in list_windows(ledger, lane.name)]
 
 
-def certificate(lane: Lane, start: datetime) -> Mapping[str, Any]:
+def read_certificate(lane: Lane, start: datetime) -> Mapping[str, Any]:
     with lane.ledger() as ledger:
         row = ledger.execute(
             "SELECT c.basis, c.records, c.high1, c.low1, c.high2, c.low2, c.aggregate_rows, c.aggregate_hash "
@@ -64,7 +64,7 @@ def certificate(lane: Lane, start: datetime) -> Mapping[str, Any]:
             "WHERE w.pipeline = %s AND w.window_start = %s AND c.version = w.version",
             [lane.name, start],
         ).fetchone()
-    assert row is not None, "no certificate stands"
+    assert row is not None, "the window has no valid certificate"
     return row
 
 

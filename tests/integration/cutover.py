@@ -1,4 +1,4 @@
-"""A contract changed and cut over to, and the aggregates that follow, computed without SQL."""
+"""A changed contract and its cutover, and the resulting aggregates, computed without SQL."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from onceover.model.window import from_ms
 MINUTE_MS = 60_000
 
 
-def change(lane: Lane) -> None:
-    """A minute later, sums of twice as much, and how many are big."""
+def change_contract(lane: Lane) -> None:
+    """Change the TOML: event times a minute later, doubled sums, and a new count of big amounts."""
     text = lane.toml.read_text()
     for old, new in (
         ('event_time = "value.at"', 'event_time = "value.at + 60000"'),
@@ -26,15 +26,15 @@ def change(lane: Lane) -> None:
     lane.toml.write_text(text)
 
 
-def expected(lane: Lane, cutovers: Mapping[int, int]) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """The log's aggregates, without SQL: records before the cutover by the first contract, others by the second."""
+def compute_expected(lane: Lane, cutovers: Mapping[int, int]) -> dict[tuple[object, ...], tuple[object, ...]]:
+    """Return the log's aggregates: records before the cutover by the first contract, others by the second."""
     rows: dict[tuple[object, ...], tuple[int, int, int, int | None]] = {}
     for (kafka_partition, offset), (_, value) in lane.log().items():
-        said, new = json.loads(value or b""), offset >= cutovers[kafka_partition]
-        at = said["at"] - NOON_MS + (MINUTE_MS if new else 0)
-        key = (at // (5 * MINUTE_MS) * 5.0, said["kind"])
+        record, new = json.loads(value or b""), offset >= cutovers[kafka_partition]
+        at = record["at"] - NOON_MS + (MINUTE_MS if new else 0)
+        key = (at // (5 * MINUTE_MS) * 5.0, record["kind"])
         events, total, largest, big = rows.get(key, (0, 0, 0, None))
-        amount: int = said["amount"]
+        amount: int = record["amount"]
         rows[key] = (
             events + 1,
             total + amount * (2 if new else 1),
@@ -44,15 +44,15 @@ def expected(lane: Lane, cutovers: Mapping[int, int]) -> dict[tuple[object, ...]
     return dict(rows)
 
 
-def both(lane: Lane, start: int, end: int) -> None:
-    """A record a minute, in both Kafka partitions."""
+def produce_both(lane: Lane, start: int, end: int) -> None:
+    """Produce a record a minute in both Kafka partitions."""
     for kafka_partition in (0, 1):
         values = [event(n, amount=n % 7, kind="ab"[n % 3 == 0]) for n in range(start, end)]
         lane.produce(values, kafka_partition)
 
 
-def read(lane: Lane) -> None:
-    """Turns until all of the log is read; windows may stay open."""
+def read_all(lane: Lane) -> None:
+    """Run turns until all of the log is read; windows may stay open."""
     with lane.driver() as driver:
         for _ in range(20):
             if driver.turn().batch_id is None:
@@ -60,16 +60,16 @@ def read(lane: Lane) -> None:
     raise AssertionError("something is always left to read")
 
 
-def migrated(lane: Lane, *, write: bool = True) -> Migration:
+def migrate(lane: Lane, *, write: bool = True) -> Migration:
     return lane.migrate(write=write)
 
 
-def cut(migration: Migration) -> dict[int, int]:
+def list_cutovers(migration: Migration) -> dict[int, int]:
     return {source.kafka_partition: at for source, at in migration.cutovers}
 
 
-def batches(lane: Lane) -> list[tuple[int, int, int, int]]:
-    """Of each range of a landed batch: the version, the Kafka partition, start and end."""
+def list_ranges(lane: Lane) -> list[tuple[int, int, int, int]]:
+    """Return version, Kafka partition, start and end of each range of a landed batch."""
     with lane.ledger() as ledger:
         rows = ledger.execute(
             "SELECT contract_version, kafka_partition, start_offset, end_offset FROM onceover.batch "
@@ -79,11 +79,11 @@ def batches(lane: Lane) -> list[tuple[int, int, int, int]]:
     return [(r["contract_version"], r["kafka_partition"], r["start_offset"], r["end_offset"]) for r in rows]
 
 
-def proved_again(lane: Lane, *windows: int) -> None:
-    """Results of `sweep` and `audit` for all that is certified, and of `verify` for windows by their minutes."""
+def assert_proved(lane: Lane, *windows: int) -> None:
+    """Assert that sweep and audit find no difference, nor `verify` in the windows at these minutes."""
     assert lane.sweep().differing == ()
     for minute in windows:
-        verified = lane.verified(from_ms(NOON_MS + minute * MINUTE_MS))
+        verified = lane.verify(from_ms(NOON_MS + minute * MINUTE_MS))
         assert (verified["equal"], verified["differences"]) == (True, [])
-    audited = lane.audited()
+    audited = lane.audit()
     assert audited["equal"], audited

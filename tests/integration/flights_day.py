@@ -11,7 +11,7 @@ from itertools import cycle, islice
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.integration.lane import Lane
-from tests.integration.planted_failures import replayed, skip_to
+from tests.integration.planted_failures import replay, skip_to
 from tests.integration.program import as_json, run
 
 from onceover.config.endpoints import address
@@ -31,7 +31,7 @@ def produce_day(topic: str, *, records: int = 400) -> list[Flight]:
     admin.create_topics([new])[topic].result(30)
     day = [each for each in january() if _FIRST <= each.scheduled < _END]
     produce(topic, islice(cycle(day), records))
-    produce(topic, _at(day, 13)[:3], later_ms=THREE_DAYS_MS)
+    produce(topic, _select_hour(day, 13)[:3], later_ms=THREE_DAYS_MS)
     return day
 
 
@@ -50,11 +50,11 @@ def plant(lane: Lane) -> Mapping[str, str]:
     upgrade_schema(address("postgres"))
     day = produce_day(lane.topic, records=5_200)
     lane.ingest()
-    produce(lane.topic, _at(day, 14)[:5])
-    replayed(lane)
+    produce(lane.topic, _select_hour(day, 14)[:5])
+    replay(lane)
     lane.ingest()
     _append(lane, 10, b"\n00000001-00000-0000000")
-    _append(lane, 11, _other_content(lane, 11))
+    _append(lane, 11, _make_conflict(lane, 11))
     lane.repair(lane.detect().request_id or 0)
     _lose_ten(lane, day, 1)
     (conflict,) = [
@@ -70,7 +70,7 @@ def plant(lane: Lane) -> Mapping[str, str]:
     }
 
 
-def _at(day: Iterable[Flight], hour: int) -> list[Flight]:
+def _select_hour(day: Iterable[Flight], hour: int) -> list[Flight]:
     return [each for each in day if each.scheduled.hour == hour]
 
 
@@ -82,7 +82,7 @@ def _append(lane: Lane, hour: int, content: bytes) -> None:
     lane.hdfs().write(_window_file(lane, hour), content, append=True)
 
 
-def _other_content(lane: Lane, hour: int) -> bytes:
+def _make_conflict(lane: Lane, hour: int) -> bytes:
     """Return an intact line with the ID of that window's first record and another delay."""
     with lane.hdfs().read(_window_file(lane, hour)) as reader:
         first = line.decode(next(text for text in reader.read().split(b"\n") if text))
@@ -98,6 +98,6 @@ def _lose_ten(lane: Lane, day: list[Flight], kafka_partition: int) -> None:
     admin = AdminClient({"bootstrap.servers": address("kafka")})
     for future in admin.delete_records([TopicPartition(lane.topic, kafka_partition, shown["end"] + 10)]).values():
         future.result(30)
-    produce(lane.topic, _at(day, 15)[:1], kafka_partition=kafka_partition)
+    produce(lane.topic, _select_hour(day, 15)[:1], kafka_partition=kafka_partition)
     with lane.driver() as driver:
         driver.turn()

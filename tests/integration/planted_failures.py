@@ -1,4 +1,4 @@
-"""Failures done to a pipeline on purpose, and reads of the ledger that show them."""
+"""Failures planted in a pipeline, and reads of the ledger that show them."""
 
 from __future__ import annotations
 
@@ -22,51 +22,51 @@ def minutes(start: float, end: float) -> WindowRange:
     return WindowRange(from_ms(NOON_MS + int(start * 60_000)), from_ms(NOON_MS + int(end * 60_000)), 5)
 
 
-def replayed(lane: Lane) -> None:
-    """One batch that landed and whose offsets its driver could not commit: the next driver reads it again."""
+def replay(lane: Lane) -> None:
+    """Land one batch twice: its driver cannot commit the offsets, so the next driver reads it again."""
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver._offsets, "commit", fails)
+        patch.setattr(driver._offsets, "commit", fail)
         with pytest.raises(TransientError):
             driver.turn()
     with lane.driver() as driver:
         driver.turn()
 
 
-def fails(*_: object) -> Any:
+def fail(*_: object) -> Any:
     raise TransientError("the group's coordinator is away")
 
 
 def append(lane: Lane, minute: int, content: bytes) -> None:
-    """Behind the product's back, to the file of the window at that minute."""
+    """Append to the file of the window at that minute, without a landing."""
     lane.hdfs().write(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)), content, append=True)
 
 
-def copied(lane: Lane, offset: int) -> bytes:
-    """The line of that offset as raw holds it, framed."""
-    (found,) = {line.encode(x) for _, x in lane.lines() if x.record.offset == offset}
-    return line.frame([found])
+def copy_line(lane: Lane, offset: int) -> bytes:
+    """Return the line of that offset as raw holds it, framed."""
+    (encoded,) = {line.encode(x) for _, x in lane.lines() if x.record.offset == offset}
+    return line.frame([encoded])
 
 
-def encoded(lane: Lane, offset: int, value: bytes) -> bytes:
-    """An intact line under that offset's ID with another value, where that value belongs."""
-    known = next(x for _, x in lane.lines() if x.record.offset == offset)
-    record = line.Record(known.record.source, offset, known.record.kafka_timestamp, None, (), value)
+def encode_line(lane: Lane, offset: int, value: bytes) -> bytes:
+    """Return an intact line with that offset's ID and another value, framed."""
+    original = next(x for _, x in lane.lines() if x.record.offset == offset)
+    record = line.Record(original.record.source, offset, original.record.kafka_timestamp, None, (), value)
     at = int(value.split(b'"at": ')[1].split(b",")[0])
     return line.frame([line.encode(line.Line(record, at))])
 
 
 def skip_to(lane: Lane, offset: int, kafka_partition: int = 0) -> None:
-    """The offset store ran ahead: what lies before was never read."""
+    """Set the offset store ahead, so that the offsets before are never read."""
     with lane.driver() as driver:
         driver._offsets.store.save({kafka_partition: offset}, "")
 
 
-def gaps(lane: Lane) -> list[tuple[int, int, str]]:
-    with lane.opened() as context:
+def list_gaps(lane: Lane) -> list[tuple[int, int, str]]:
+    with lane.open() as context:
         return [(g.offsets.start, g.offsets.end, str(g.reason)) for g in holes.probe_holes(context)]
 
 
-def transactionally(lane: Lane, values: Iterable[bytes], *, commit: bool) -> None:
+def produce_transaction(lane: Lane, values: Iterable[bytes], *, commit: bool) -> None:
     producer = Producer({"bootstrap.servers": address("kafka"), "transactional.id": f"{lane.name}-{commit}"})
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -77,28 +77,28 @@ def transactionally(lane: Lane, values: Iterable[bytes], *, commit: bool) -> Non
 
 
 def expire(lane: Lane, below: int) -> None:
-    """Do as retention does, at once."""
+    """Delete the log below that offset, as Kafka's retention does."""
     admin = AdminClient({"bootstrap.servers": address("kafka")})
     for future in admin.delete_records([TopicPartition(lane.topic, 0, below)]).values():
         future.result(30)
 
 
-def aged(lane: Lane) -> None:
-    """All that has landed did so 40 days earlier."""
+def backdate(lane: Lane) -> None:
+    """Set every landing back by 40 days."""
     with lane.ledger() as ledger:
         ledger.execute(
             "UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name]
         )
 
 
-def left_by_the_dead(lane: Lane) -> None:
-    """Wait until the pipeline has no driver any more: the last one was killed."""
+def wait_for_lease_end(lane: Lane) -> None:
+    """Wait until the lease of a killed driver has expired."""
     alive = "SELECT expires_at >= clock_timestamp() AS alive FROM onceover.driver WHERE pipeline = %s"
     with lane.ledger() as ledger:
         wait_for(lambda: not (ledger.execute(alive, [lane.name]).fetchone() or {})["alive"], 30, "a lease to end")
 
 
-def certified(lane: Lane) -> int:
+def count_certified(lane: Lane) -> int:
     with lane.ledger() as ledger:
         row = ledger.execute(
             'SELECT count(*) AS n FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id) '

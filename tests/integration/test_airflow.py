@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.conftest import pause_when_all_have_ended
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import replayed
+from tests.integration.planted_failures import replay
 
 from onceover.model.window import to_ms
 from onceover_local.airflow_rest import AirflowRest, wait_for
@@ -20,23 +20,23 @@ DAY_MS = 86_400_000
 JANUARY = to_ms(datetime(2013, 1, 1, tzinfo=UTC))
 
 
-def on_day(day: int, hour: float) -> bytes:
+def make_event(day: int, hour: float) -> bytes:
     return b'{"at": %d, "kind": "a", "amount": 1}' % (JANUARY + (day - 1) * DAY_MS + int(hour * 3_600_000))
 
 
-def states(airflow: AirflowRest, dag: str, run: str, pipeline_index: int = -1) -> dict[str, str]:
+def list_states(airflow: AirflowRest, dag: str, run: str, pipeline_index: int = -1) -> dict[str, str]:
     tasks = airflow.tasks(dag, run)
     return {t["task_id"]: t["state"] for t in tasks if pipeline_index in (-1, t["map_index"])}
 
 
-def finished(airflow: AirflowRest, dag: str, conf: dict[str, Any], deadline_s: float = 300) -> str:
+def run_dag(airflow: AirflowRest, dag: str, conf: dict[str, Any], deadline_s: float = 300) -> str:
     run = airflow.trigger(dag, conf)
     airflow.wait_for_run(dag, run, deadline_s)
     return run
 
 
-def result(airflow: AirflowRest, dag: str, run: str, pipeline: str, task: str) -> dict[str, Any]:
-    """The task's result for that pipeline, from any of its mapped instances."""
+def read_result(airflow: AirflowRest, dag: str, run: str, pipeline: str, task: str) -> dict[str, Any]:
+    """Return the task's result for that pipeline, from any of its mapped instances."""
     for t in airflow.tasks(dag, run):
         if t["task_id"] == task and t["state"] == "success":
             found = airflow.result(dag, run, task, t["map_index"])
@@ -50,9 +50,9 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, airflo
     assert not airflow.import_errors()
 
     # On schedule: what was landed twice is repaired, everything else certified.
-    lane.produce([on_day(day, hour) for day in (1, 2, 3, 4) for hour in (1, 1.5, 2)])
-    replayed(lane)
-    lane.produce([on_day(4, 5)])
+    lane.produce([make_event(day, hour) for day in (1, 2, 3, 4) for hour in (1, 1.5, 2)])
+    replay(lane)
+    lane.produce([make_event(4, 5)])
     lane.ingest()
     assert lane.aggregates()[_hour(1, 1)] == (4, 4, 1)
     wait_for(lambda: lane.name in airflow.choices("repair_on_call", "pipeline"), 120, "the form to list the pipeline")
@@ -61,42 +61,42 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, airflo
     rival = airflow.trigger("repair_on_call", {**month, "reason": "the dashboard looks doubled"})
     airflow.pause("repair_failed_windows", False)
     # It waits for the run of the schedule, and that for the rival's Spark: three times a cold one, one after another.
-    run = finished(airflow, "repair_failed_windows", {}, 600)
+    run = run_dag(airflow, "repair_failed_windows", {}, 600)
     airflow.wait_for_run("repair_on_call", rival, 300)
     assert airflow.run("repair_on_call", rival)["state"] == "success"
     pause_when_all_have_ended(airflow, "repair_failed_windows")
     assert airflow.run("repair_failed_windows", run)["state"] == "success"
     assert lane.aggregates()[_hour(1, 1)] == (2, 2, 1)
-    assert uncertified(lane) == 0
-    assert published(lane) == 8, "each of the eight windows that were landed twice, once"
+    assert count_uncertified(lane) == 0
+    assert count_published(lane) == 8, "each of the eight windows that were landed twice, once"
 
     # A dry run on call writes nothing and says what it would do.
-    lane.produce([on_day(day, 1) for day in (1, 2)])
-    replayed(lane)
+    lane.produce([make_event(day, 1) for day in (1, 2)])
+    replay(lane)
     lane.ingest()
     whole = {"pipeline": lane.name, "from": "2013-01-01T00:00Z", "to": "2013-01-03T00:00Z"}
     refused = airflow.trigger("repair_on_call", whole)  # for want of a reason; looked at below
-    dry = finished(airflow, "repair_on_call", {**whole, "dry_run": True})
-    plan = result(airflow, "repair_on_call", dry, lane.name, "windows.detect")["plan"]
+    dry = run_dag(airflow, "repair_on_call", {**whole, "dry_run": True})
+    plan = read_result(airflow, "repair_on_call", dry, lane.name, "windows.detect")["plan"]
     assert [(row["window"], row["counted"], row["distinct"]) for row in plan] == [
         ("2013-01-01T01:00Z", 4, 3),
         ("2013-01-02T01:00Z", 4, 3),
     ]
-    assert states(airflow, "repair_on_call", dry)["windows.repair"] == "skipped"
-    assert uncertified(lane) == 2
+    assert list_states(airflow, "repair_on_call", dry)["windows.repair"] == "skipped"
+    assert count_uncertified(lane) == 2
 
     # A real run needs a reason, and the reason lands in the ledger with who asked.
     airflow.wait_for_run("repair_on_call", refused, 300)
     assert airflow.run("repair_on_call", refused)["state"] == "failed"
     one_day = {**whole, "to": "2013-01-02T00:00Z", "reason": "numbers look doubled"}
-    asked = finished(airflow, "repair_on_call", one_day)
+    asked = run_dag(airflow, "repair_on_call", one_day)
     assert airflow.run("repair_on_call", asked)["state"] == "success"
     with lane.ledger() as ledger:
         query = "SELECT who, why FROM onceover.repair_request WHERE pipeline = %s ORDER BY request_id DESC"
         who = ledger.execute(query, [lane.name]).fetchone()
     assert who == {"who": "admin", "why": "numbers look doubled"}
     assert lane.aggregates()[_hour(1, 1)] == (3, 3, 1)
-    assert uncertified(lane) == 1
+    assert count_uncertified(lane) == 1
 
     # Clearing a finished repair, or all of the run, does it again and changes nothing.
     before = lane.aggregates()
@@ -105,17 +105,17 @@ def test_dags_of_all_three_ways_repair_prove_and_record_who(lanes: Lanes, airflo
         airflow.wait_for_run("repair_on_call", asked, 300)
         assert airflow.run("repair_on_call", asked)["state"] == "success"
     assert lane.aggregates() == before
-    assert published(lane) == 9
+    assert count_published(lane) == 9
 
     # A backfill over three days: only the second one has something to repair, so only there Spark starts.
     backfill = airflow.backfill("repair_history", datetime(2013, 1, 1, tzinfo=UTC), datetime(2013, 1, 3, tzinfo=UTC),
                                 {"pipeline": lane.name})  # fmt: skip
     airflow.wait_for_backfill(backfill, 400)
     runs = airflow.runs("repair_history", "backfill")
-    spark = {r["data_interval_start"][:10]: states(airflow, "repair_history", r["dag_run_id"])["windows.repair"]
+    spark = {r["data_interval_start"][:10]: list_states(airflow, "repair_history", r["dag_run_id"])["windows.repair"]
              for r in runs}  # fmt: skip
     assert spark == {"2013-01-01": "skipped", "2013-01-02": "success", "2013-01-03": "skipped"}
-    assert uncertified(lane) == 0
+    assert count_uncertified(lane) == 0
     assert lane.aggregates()[_hour(2, 1)] == (3, 3, 1)
 
     # A third reader: Kafka's log, raw and the aggregates hold the same records.
@@ -139,10 +139,10 @@ def test_retention_dag_expires_certified_windows_and_records_who(lanes: Lanes, a
             "UPDATE onceover.batch SET landed_at = landed_at - interval '40 days' WHERE pipeline = %s", [lane.name]
         )
 
-    run = finished(airflow, "expire_raw", {"reason": "room"})
+    run = run_dag(airflow, "expire_raw", {"reason": "room"})
 
     assert airflow.run("expire_raw", run)["state"] == "success"
-    said = result(airflow, "expire_raw", run, lane.name, "expire")
+    said = read_result(airflow, "expire_raw", run, lane.name, "expire")
     assert (said["windows"], said["let_go"], said["left"]) == (2, 2, 0)
     with lane.ledger() as ledger:
         kept = ledger.execute(
@@ -155,7 +155,7 @@ def test_retention_dag_expires_certified_windows_and_records_who(lanes: Lanes, a
     ]
 
 
-def uncertified(lane: Lane) -> int:
+def count_uncertified(lane: Lane) -> int:
     with lane.ledger() as ledger:
         row = ledger.execute(
             "SELECT count(*) AS n FROM onceover.window w LEFT JOIN onceover.certificate c USING (certificate_id) "
@@ -163,8 +163,8 @@ def uncertified(lane: Lane) -> int:
     return int((row or {"n": -1})["n"])
 
 
-def published(lane: Lane) -> int:
-    """How many repairs ever overwrote a window."""
+def count_published(lane: Lane) -> int:
+    """Return how many repairs ever overwrote a window."""
     with lane.ledger() as ledger:
         row = ledger.execute(
             "SELECT count(*) AS n FROM onceover.repair WHERE pipeline = %s AND state IN ('published', 'confirmed')",

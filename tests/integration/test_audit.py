@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, encoded, expire, minutes, replayed, transactionally
+from tests.integration.planted_failures import append, encode_line, expire, minutes, produce_transaction, replay
 
 from onceover.audit import store as audit_store
 from onceover.errors import BusyError, TerminalError, UsageError
@@ -19,7 +19,7 @@ Lanes = Callable[..., Lane]
 NOON, FIVE_PAST = from_ms(NOON_MS), from_ms(NOON_MS + 5 * 60_000)
 
 
-def by_window(audit: Any) -> dict[str, Any]:
+def group_by_window(audit: Any) -> dict[str, Any]:
     return {row["window"][-6:]: row for row in audit["rows"]}
 
 
@@ -27,18 +27,18 @@ def test_audit_agrees_after_repair_and_names_each_difference(lanes: Lanes) -> No
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(10)])
     lane.produce([b"rubbish"])
-    replayed(lane)
-    transactionally(lane, [event(3)], commit=False)
+    replay(lane)
+    produce_transaction(lane, [event(3)], commit=False)
     lane.ingest()
-    before = by_window(lane.audited())
+    before = group_by_window(lane.audit())
     assert (before["12:00Z"]["kafka"], before["12:00Z"]["raw"], before["12:00Z"]["aggregates"]) == (5, 5, 10)
     assert (before["12:00Z"]["equal"], before["12:00Z"]["rows_differing"]) == (False, 2)
     assert (before["12:00Z"]["raw_lines"], before["antine"]["kafka"]) == (10, 1)
     lane.repair(lane.detect().request_id or 0)
-    after = lane.audited()
+    after = lane.audit()
     assert (after["equal"], after["windows"], after["records"]) == (True, 3, 11)
-    assert lane.audited(minutes(0, 5))["windows"] == 1
-    verified = lane.verified(NOON)
+    assert lane.audit(minutes(0, 5))["windows"] == 1
+    verified = lane.verify(NOON)
     assert (verified["equal"], verified["differences"], verified["stands"]) == (True, [], True)
     assert verified["basis"] == "raw"
 
@@ -46,23 +46,23 @@ def test_audit_agrees_after_repair_and_names_each_difference(lanes: Lanes) -> No
     with lane.ledger() as ledger:
         ledger.execute(f"UPDATE aggregates.{lane.name} SET amount_sum = 9 WHERE window_start = %s", [NOON])
     path = lane.layout.window_file(FIVE_PAST)
-    stranger = encoded(lane, 9, event(8, amount=99))
+    stranger = encode_line(lane, 9, event(8, amount=99))
     with lane.hdfs().read(path) as reader:
         lines = [one for one in reader.read().split(b"\n") if one]
     lane.hdfs().write(path, b"\n" + b"\n".join(one for one in lines if b'"amount": 8' not in one) + b"\n",
                       overwrite=True)  # fmt: skip
     append(lane, 5, stranger)
-    found = by_window(lane.audited())
+    found = group_by_window(lane.audit())
     assert found["12:00Z"]["rows"] == ["+ (a,5,10,4)", "- (a,5,9,4)"]
     ids = found["12:05Z"]["ids"]
     assert {kind: one["count"] for kind, one in ids.items()} == {
         "in Kafka, not in raw": 1, "several contents or windows in raw": 1
     }  # fmt: skip
     assert ids["in Kafka, not in raw"]["first"][0].endswith("-0000000000000000008")
-    assert lane.verified(NOON)["differences"] == [
+    assert lane.verify(NOON)["differences"] == [
         "aggregates: 2 rows differ from what raw says: + (a,5,10,4); - (a,5,9,4)"
     ]
-    assert "raw: 1 IDs have more than one content" in lane.verified(FIVE_PAST)["differences"]
+    assert "raw: 1 IDs have more than one content" in lane.verify(FIVE_PAST)["differences"]
 
 
 @pytest.mark.rare
@@ -72,11 +72,11 @@ def test_audit_leaves_out_and_reports_expired_offsets(lanes: Lanes) -> None:
     lane.ingest()
     lane.detect()
     expire(lane, 7)
-    found = by_window(lane.audited())
+    found = group_by_window(lane.audit())
     assert (found["12:05Z"]["kafka"], found["12:05Z"]["raw"]) == (3, 3)
     assert found["12:05Z"]["not_compared"] == "the log no longer holds all of it"
     assert found["12:05Z"]["equal"]
-    assert lane.verified(NOON)["equal"], "raw and the certificate need no log"
+    assert lane.verify(NOON)["equal"], "raw and the certificate need no log"
     with lane.ledger() as ledger, pytest.raises(TerminalError, match="no certificate"):
         audit_store.read_certificate(ledger, lane.name, from_ms(NOON_MS + 600_000))
 
@@ -84,37 +84,37 @@ def test_audit_leaves_out_and_reports_expired_offsets(lanes: Lanes) -> None:
 def test_audit_restores_replaced_rows_as_a_revision_until_repair(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     wrong = lane.aggregates()
     lane.repair(lane.detect().request_id or 0)
     right = lane.aggregates()
     with lane.ledger() as ledger:
-        with pytest.raises(UsageError, match="no kept revision 7; there are: 0"):
-            revisions.restore_revision(ledger, lane.known(), NOON, 7, "me", "why")
-        done = revisions.restore_revision(ledger, lane.known(), NOON, None, "me", "the contract was wrong")
+        with pytest.raises(UsageError, match="no kept revision 7; available: 0"):
+            revisions.restore_revision(ledger, lane.registered(), NOON, 7, "me", "why")
+        done = revisions.restore_revision(ledger, lane.registered(), NOON, None, "me", "the contract was wrong")
         assert (done.source, done.revision, done.rows, done.records) == (0, 2, 1, 10)
         held = (
             "UPDATE onceover.\"window\" SET claimed_by = 'x', claimed_until = now() + interval '%s' WHERE pipeline = %s"
         )
         ledger.execute(held.replace("'%s'", "'1 minute'"), [lane.name])
         with pytest.raises(BusyError):
-            revisions.restore_revision(ledger, lane.known(), NOON, None, "me", "why")
+            revisions.restore_revision(ledger, lane.registered(), NOON, None, "me", "why")
         ledger.execute(held.replace("'%s'", "'-1 minute'"), [lane.name])
-        again = revisions.restore_revision(ledger, lane.known(), NOON, None, "me", "the contract was wrong")
+        again = revisions.restore_revision(ledger, lane.registered(), NOON, None, "me", "the contract was wrong")
         assert (again.source, again.revision) == (0, 3), "it does not undo itself"
     assert lane.aggregates() == wrong
-    verified = lane.verified(NOON)
+    verified = lane.verify(NOON)
     assert (verified["equal"], verified["stands"]) == (False, False)
     assert any(one.startswith("aggregates: 2 rows differ") for one in verified["differences"])
     scheduled = lane.detect()
     assert (scheduled.blocked, scheduled.request_id) == (1, None), "what a person decided is not undone by a schedule"
-    explained = lane.explained(0)
+    explained = lane.explain(0)
     assert explained["state"] == "blocked"
     assert "restored to revision 0 by me: the contract was wrong" in explained["ledger"]["window"]["blocked_why"]
     lane.repair(lane.detect(minutes(0, 5)).request_id or 0)
     assert lane.aggregates() == right
-    assert lane.verified(NOON)["equal"]
+    assert lane.verify(NOON)["equal"]
 
 
 @pytest.mark.rare
@@ -127,25 +127,28 @@ def test_rows_changed_by_hand_are_of_unknown_count_until_repair(lanes: Lanes) ->
     with lane.ledger() as ledger:
         ledger.execute(f"DELETE FROM aggregates.{lane.name}")
     assert lane.sweep().reopened == 1
-    explanation = lane.text(0)
+    explanation = lane.explain_text(0)
     assert "The aggregates count an unknown number of records." in explanation
     assert "Rows of the aggregates were changed after they were certified." in explanation
-    (planned,) = lane.planned(minutes(0, 5))
+    (planned,) = lane.plan(minutes(0, 5))
     assert (planned.counted, planned.distinct, planned.change) == (None, 5, None)
-    (row,) = lane.audited()["rows"]
+    (row,) = lane.audit()["rows"]
     assert (row["equal"], row["aggregates"], row["rows_differing"]) == (False, None, 1)
 
     lane.produce([event(1, amount=7)])
     lane.ingest()  # what is added to an unknown count leaves it unknown
-    assert lane.explained(0)["ledger"]["window"]["records"] is None
+    assert lane.explain(0)["ledger"]["window"]["records"] is None
     lane.repair(lane.detect().request_id or 0)
     assert lane.aggregates() == {(0, "a"): (6, 17, 7)} != right
-    assert "Before: an unknown number of records counted (revision 0); after: 6 records (revision 1)." in lane.text(0)
+    assert (
+        "Before: an unknown number of records counted (revision 0); after: 6 records (revision 1)."
+        in lane.explain_text(0)
+    )
     with lane.ledger() as ledger:
-        back = revisions.restore_revision(ledger, lane.known(), NOON, None, "me", "why")
+        back = revisions.restore_revision(ledger, lane.registered(), NOON, None, "me", "why")
     assert (back.rows, back.records) == (1, None)
     lane.repair(lane.detect(minutes(0, 5)).request_id or 0)
-    assert lane.verified(NOON)["equal"]
+    assert lane.verify(NOON)["equal"]
 
 
 @pytest.mark.rare
@@ -162,6 +165,6 @@ def test_repair_with_fewer_records_than_certified_names_them(lanes: Lanes) -> No
     request = lane.detect(minutes(0, 5), force=True).request_id or 0
     ((_, why),) = lane.repair(request).failed
     assert "[0, 5)" in why
-    assert "less is never published" in why
+    assert "fewer are never published" in why
     assert lane.aggregates() == before
-    assert not lane.verified(NOON)["equal"]
+    assert not lane.verify(NOON)["equal"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import gaps
+from tests.integration.planted_failures import list_gaps
 
 from onceover.config.endpoints import address
 from onceover.offset_stores import open_store
@@ -37,8 +37,8 @@ print(json.dumps(sorted(seen)))
 """
 
 
-def query(lane: Lane, folder: str) -> list[int]:
-    """The offsets that one run of the query was given."""
+def run_query(lane: Lane, folder: str) -> list[int]:
+    """Return the offsets that one run of the query was given."""
     jars = class_path("spark-kafka", lambda part, what: None).replace(":", ",")
     arguments = [address("kafka"), lane.topic, f"{address('hdfs')}{folder}", jars]
     done = subprocess.run([sys.executable, "-c", QUERY, *arguments], capture_output=True, text=True, check=False)
@@ -52,7 +52,7 @@ def test_checkpoint_query_resumes_where_ingest_stopped(lanes: Lanes, tmp_path: P
     folder = f"/checkpoints/{lane.name}"
     lane.toml.write_text(lane.toml.read_text().replace("[ingest]", f'[ingest]\noffset_path = "{folder}"'))
     lane.produce([event(n) for n in range(10)])
-    assert query(lane, folder) == list(range(10))
+    assert run_query(lane, folder) == list(range(10))
 
     small = SmallFiles(address("webhdfs"))
     last = max(int(name) for name in small.names(f"{folder}/offsets") if name.isdigit())
@@ -65,8 +65,8 @@ def test_checkpoint_query_resumes_where_ingest_stopped(lanes: Lanes, tmp_path: P
         assert store.load([0]).offsets == {0: 15}
 
     lane.produce([event(n) for n in range(15, 21)])
-    assert query(lane, folder) == list(range(15, 21)), "and the query does not read ours"
+    assert run_query(lane, folder) == list(range(15, 21)), "and the query does not read ours"
     lane.produce([event(21)])
     with lane.driver() as driver:
         assert driver.turn().records == 1
-    assert gaps(lane) == [(15, 21, "lost")], "what another read in between is never taken for read by us"
+    assert list_gaps(lane) == [(15, 21, "lost")], "what another read in between is never taken for read by us"

@@ -41,7 +41,7 @@ def stack() -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def spark_session() -> None:
-    """None in this process: every job here has a driver of its own."""
+    """Return None: every job here has a driver of its own."""
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def jobs(tmp_path: Path) -> Iterator[Callable[..., SupervisedJob]]:
 
 @pytest.fixture
 def as_a_zip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """From its call on, the executors' Python has every package but ours, which goes with the application."""
+    """Return a switch to an executors' Python without this project's packages, which then go with the application."""
 
     def begin() -> None:
         archive = shutil.make_archive(str(tmp_path / "onceover"), "zip", ROOT / "jobs", "onceover")
@@ -85,38 +85,38 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
 
     ingest = jobs("ingest.py", "--pipeline", lane.name)
     ingest.start(Step.INCREMENTED, count=2)
-    until(ingest, lambda: batches(lane, "committed_at") == 1)
-    assert ids(lane) == {(p, offset) for p in (0, 1) for offset in range(300)}
-    assert cores_in_use(stack) == {"spark-worker1": 1, "spark-worker2": 1}
+    wait_until(ingest, lambda: count_batches(lane, "committed_at") == 1)
+    assert list_ids(lane) == {(p, offset) for p in (0, 1) for offset in range(300)}
+    assert count_cores(stack) == {"spark-worker1": 1, "spark-worker2": 1}
     lane.produce(second)
-    until(ingest, lambda: batches(lane, "begun_at") == 2)
+    wait_until(ingest, lambda: count_batches(lane, "begun_at") == 2)
     stack.kill_part("spark-worker1")
     stack.kill_part("datanode2")
     ingest.wait_until_held(PATIENCE)
-    assert cores_in_use(stack) == {"spark-worker2": 2}
+    assert count_cores(stack) == {"spark-worker2": 2}
     ingest.kill()  # what it has added to the aggregates, the next one adds again
 
     as_a_zip()
     ingest = jobs("ingest.py", "--pipeline", lane.name)
     ingest.start()
-    until(ingest, lambda: "nothing to read | lag 0:0 1:0 | idle, every window closed" in ingest.read_log())
+    wait_until(ingest, lambda: "nothing to read | lag 0:0 1:0 | idle, every window closed" in ingest.read_log())
     assert ingest.stop() == 0
-    assert ids(lane) == lane.log().keys()
+    assert list_ids(lane) == lane.log().keys()
 
-    right = counted(first + second)
+    right = compute_expected(first + second)
     assert lane.aggregates() != right
     detection = lane.detect()
     assert len(detection.failed) == WINDOWS
     repair = jobs("repair.py", "--pipeline", lane.name, "--request", str(detection.request_id))
     repair.start()
     assert repair.wait(PATIENCE) == 0, repair.read_log()
-    with lane.opened() as context:
+    with lane.open() as context:
         confirmation = repair_service.confirm(context, detection.request_id or 0)
     assert len(confirmation.confirmed) == WINDOWS
     assert confirmation.duplicates > 0
     assert lane.aggregates() == right
     assert lane.detect().judged == 0
-    ran = [app["name"] for app in master(stack)["completedapps"]]
+    ran = [app["name"] for app in read_master(stack)["completedapps"]]
     assert sorted(ran) == [f"onceover ingest {lane.name}"] * 2 + [f"onceover repair {lane.name}"]
 
 
@@ -132,8 +132,8 @@ def test_cluster_listens_on_loopback_only(stack: Stack) -> None:
     assert set(heard) <= {LOOPBACK, f"::ffff:{LOOPBACK}"}
 
 
-def counted(values: Iterable[bytes]) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """The right result of each window and kind: a loop over the records. They are of the hour after noon."""
+def compute_expected(values: Iterable[bytes]) -> dict[tuple[object, ...], tuple[object, ...]]:
+    """Compute the right aggregates by a loop over the records, all of the hour after noon."""
     amounts: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for value in map(json.loads, values):
         minute = value["at"] // 60_000 % 60
@@ -141,30 +141,30 @@ def counted(values: Iterable[bytes]) -> dict[tuple[object, ...], tuple[object, .
     return {key: (len(each), sum(each), max(each)) for key, each in amounts.items()}
 
 
-def until(job: SupervisedJob, so: Callable[[], bool]) -> None:
+def wait_until(job: SupervisedJob, so: Callable[[], bool]) -> None:
     try:
         wait_for(so, PATIENCE, "ingest to get there")
     except TransientError as error:
         raise AssertionError(job.read_log()) from error
 
 
-def batches(lane: Lane, step: str) -> int:
-    """How many have come so far."""
+def count_batches(lane: Lane, step: str) -> int:
+    """Count the batches that have reached the step."""
     with lane.ledger() as ledger:
         (row,) = ledger.execute(f"SELECT count({step}) AS found FROM onceover.batch WHERE pipeline = %s", [lane.name])
     return int(row["found"])
 
 
-def ids(lane: Lane) -> set[tuple[int, int]]:
+def list_ids(lane: Lane) -> set[tuple[int, int]]:
     return {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()}
 
 
-def master(stack: Stack) -> dict[str, Any]:
+def read_master(stack: Stack) -> dict[str, Any]:
     (address,) = (each.address for each in stack.status() if each.name == "spark-master")
     return get_json(f"{address}/json/")
 
 
-def cores_in_use(stack: Stack) -> dict[str, int]:
-    """By worker that lives."""
+def count_cores(stack: Stack) -> dict[str, int]:
+    """Return the cores in use by live worker."""
     names = {each.address: each.name for each in stack.status()}
-    return {names[w["webuiaddress"]]: w["coresused"] for w in master(stack)["workers"] if w["state"] == "ALIVE"}
+    return {names[w["webuiaddress"]]: w["coresused"] for w in read_master(stack)["workers"] if w["state"] == "ALIVE"}

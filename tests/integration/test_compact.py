@@ -13,8 +13,8 @@ from tests.integration.compaction import (
     FIVE_PAST,
     HEADERS,
     NOON,
-    certified_lane,
-    parquet,
+    make_certified_lane,
+    read_parquet,
 )
 from tests.integration.lane import Lane
 from tests.integration.program import as_json, run
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.stack
 
 @pytest.fixture
 def lane(lanes: Callable[..., Lane]) -> Lane:
-    return certified_lane(lanes)
+    return make_certified_lane(lanes)
 
 
 @pytest.mark.rare
@@ -44,7 +44,7 @@ def test_compaction_writes_each_record_once_to_smaller_parquet(lane: Lane) -> No
 
     done = as_json("compact", lane.name, "--reason", "room")
     assert (done["compacted"], done["records"], done["failed"]) == (2, 2 * EACH, 0)
-    made = parquet(lane)
+    made = read_parquet(lane)
     assert {name.split(".")[0] for name in made} == {"2026-03-01/1200", "2026-03-01/1205"}
     assert {name: text for name, text in lane.raw().items() if name not in made} == before, "and nothing else"
     assert done["bytes"] == sum(map(len, made.values()))
@@ -63,7 +63,7 @@ def test_compaction_writes_each_record_once_to_smaller_parquet(lane: Lane) -> No
     with lane.ledger() as ledger:
         kept = ledger.execute("SELECT DISTINCT why FROM onceover.compaction WHERE pipeline = %s", [lane.name])
         assert [row["why"] for row in kept] == ["room"]
-    assert "beside the text" in lane.text(0)
+    assert "beside the text" in lane.explain_text(0)
 
 
 @pytest.mark.rare
@@ -77,7 +77,7 @@ def test_compaction_refuses_and_reports_text_unlike_certified(lane: Lane) -> Non
     output = json.loads(done.stdout)
     assert (output["compacted"], output["failed"]) == (1, 1)
     assert "raw differs from its certificate: landing" in output["windows"][0]["why"]
-    assert {name.split(".")[0] for name in parquet(lane)} == {"2026-03-01/1205"}
+    assert {name.split(".")[0] for name in read_parquet(lane)} == {"2026-03-01/1205"}
     assert [one.due.window_start for one in lane.compact()] == [NOON], "nothing was noted of it"
 
 

@@ -1,4 +1,4 @@
-"""Parquet files once the text of their windows went: as good as that was."""
+"""Windows whose text has expired: their Parquet files prove and repair as well as text did."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.integration.compaction import (
     EACH,
     FIVE_PAST,
     NOON,
-    certificate,
-    certified_lane,
     expire_text,
-    parquet,
+    list_states,
+    make_certified_lane,
+    read_certificate,
+    read_parquet,
     spoil_rows,
-    states,
 )
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import aged, append, copied, minutes, replayed
+from tests.integration.planted_failures import append, backdate, copy_line, minutes, replay
 
 from onceover.config.endpoints import home
 from onceover.ledger import drivers, expiries
@@ -31,41 +31,41 @@ from onceover.observability.lineage import read_lineage
 from onceover.retention.expire import carry_out
 
 pytestmark = pytest.mark.stack
-DAMAGED = "its Parquet file, for which its text was let go, is missing or damaged:"
+DAMAGED = "the Parquet file that replaced the window's text is missing or damaged:"
 
 
 @pytest.fixture
 def lane(lanes: Callable[..., Lane]) -> Lane:
-    return certified_lane(lanes)
+    return make_certified_lane(lanes)
 
 
 def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> None:
     assert all(one.why is None for one in lane.compact())
-    right, was = lane.aggregates(), [certificate(lane, start) for start in (NOON, FIVE_PAST)]
+    right, was = lane.aggregates(), [read_certificate(lane, start) for start in (NOON, FIVE_PAST)]
     with lane.ledger() as ledger:
         assert [one.compacted for one in expiries.list_expirable(ledger, lane.name, 86_400_000)] == [True, True]
     assert expire_text(lane) == 2
-    assert lane.raw().keys() == parquet(lane).keys(), "all the text"
-    assert states(lane) == ["certified", "certified"]
+    assert lane.raw().keys() == read_parquet(lane).keys(), "all the text"
+    assert list_states(lane) == ["certified", "certified"]
     assert lane.detect().judged == 0
-    verified = lane.verified(NOON)
+    verified = lane.verify(NOON)
     assert (verified["equal"], verified["differences"], verified["raw"]["duplicates"]) == (True, [], 0)
-    audited = lane.audited()
+    audited = lane.audit()
     assert (audited["equal"], [row["raw"] for row in audited["rows"]]) == (True, [EACH, EACH])
 
     spoil_rows(lane)
-    assert not lane.verified(NOON)["equal"]
+    assert not lane.verify(NOON)["equal"]
     detection = lane.detect(minutes(0, 10), force=True)
     assert len(lane.repair(detection.request_id or 0).confirmed) == 2
     assert lane.aggregates() == right
-    with lane.opened() as context:
+    with lane.open() as context:
         read, root = read_lineage(context, detection.request_id or 0), f"{lane.layout.raw_root}/{lane.name}/"
-    assert [file.removeprefix(root) for file in read.files] == sorted(parquet(lane))
-    assert read.bytes == sum(map(len, parquet(lane).values()))
-    assert [certificate(lane, start) for start in (NOON, FIVE_PAST)] == was
+    assert [file.removeprefix(root) for file in read.files] == sorted(read_parquet(lane))
+    assert read.bytes == sum(map(len, read_parquet(lane).values()))
+    assert [read_certificate(lane, start) for start in (NOON, FIVE_PAST)] == was
     assert lane.compact() == []
     assert expire_text(lane) == 0
-    assert "the text before it has expired" in lane.text(0)
+    assert "the text before it has expired" in lane.explain_text(0)
 
 
 @pytest.mark.rare
@@ -75,38 +75,38 @@ def test_late_text_is_certified_and_repaired_with_the_parquet(lane: Lane) -> Non
     lane.produce([event(1, "late")])
     lane.ingest()
     assert lane.detect().certified == 1, "counted rightly, nothing is read"
-    assert (lane.verified(NOON)["equal"], certificate(lane, NOON)["records"]) == (True, EACH + 1)
+    assert (lane.verify(NOON)["equal"], read_certificate(lane, NOON)["records"]) == (True, EACH + 1)
     lane.produce([event(2, "late")])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     assert lane.aggregates()[(0.0, "late")][0] == 3, "one too many"
-    append(lane, 0, copied(lane, EACH))
+    append(lane, 0, copy_line(lane, EACH))
     detection = lane.detect()
     assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:00Z"]
     assert len(lane.repair(detection.request_id or 0).confirmed) == 1
     assert lane.aggregates()[(0.0, "late")][0] == 2
-    assert (lane.verified(NOON)["equal"], certificate(lane, NOON)["records"]) == (True, EACH + 2)
-    assert lane.audited()["equal"]
+    assert (lane.verify(NOON)["equal"], read_certificate(lane, NOON)["records"]) == (True, EACH + 2)
+    assert lane.audit()["equal"]
     assert lane.detect().judged == 0
 
 
 @pytest.mark.rare
 def test_text_stays_while_its_parquet_file_is_missing(lane: Lane) -> None:
     (first, _) = lane.compact()
-    gone(lane, lane.layout.parquet_file(NOON, first.due.digest))
+    delete(lane, lane.layout.parquet_file(NOON, first.due.digest))
     expire_text(lane)
     assert lane.layout.window_file(NOON).removeprefix(f"{lane.layout.raw_root}/{lane.name}/") in lane.raw()
-    assert lane.verified(NOON)["equal"]
+    assert lane.verify(NOON)["equal"]
     assert [one.due.window_start for one in lane.compact()] == [NOON]
     expire_text(lane)
     assert {name for name in lane.raw() if name.endswith(".log")} == set()
-    assert lane.verified(NOON)["equal"]
+    assert lane.verify(NOON)["equal"]
 
 
 @pytest.mark.rare
 def test_moved_text_is_not_deleted_while_its_parquet_is_missing(lane: Lane) -> None:
     first, _ = lane.compact()
-    aged(lane)
+    backdate(lane)
     path = lane.layout.parquet_file(NOON, first.due.digest)
     with lane.ledger() as ledger:
         epoch = drivers.acquire(ledger, lane.name, "test")
@@ -114,7 +114,7 @@ def test_moved_text_is_not_deleted_while_its_parquet_is_missing(lane: Lane) -> N
             ledger, lane.name, expiries.list_expirable(ledger, lane.name, 86_400_000), "test", "a test"
         )
         assert carry_out(ledger, epoch, lane.files()) == 2
-        gone(lane, path)
+        delete(lane, path)
         ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
         assert carry_out(ledger, epoch, lane.files()) == 1
         drivers.end_epoch(ledger, epoch)
@@ -137,7 +137,7 @@ def test_window_changed_since_compaction_expires_with_its_text(lane: Lane) -> No
     lane.ingest()
     assert lane.detect().certified == 1
     expire_text(lane)
-    assert states(lane) == ["expired", "certified"]
+    assert list_states(lane) == ["expired", "certified"]
 
 
 @pytest.mark.rare
@@ -146,13 +146,13 @@ def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
     lane.produce([event(1, "late")])
     lane.ingest()
     lane.detect()
-    aged(lane)
+    backdate(lane)
     assert [(one.due.window_start, one.due.digest.records, one.why) for one in lane.compact()] == [
         (NOON, EACH + 1, None)
     ]
     expire_text(lane)
-    assert states(lane) == ["certified", "certified"]
-    assert lane.verified(NOON)["equal"]
+    assert list_states(lane) == ["certified", "certified"]
+    assert lane.verify(NOON)["equal"]
 
 
 @pytest.mark.rare
@@ -167,25 +167,25 @@ def test_sweep_finds_missing_parquet_and_repair_waits_for_it(lane: Lane) -> None
     assert (differing.window_start, [f.kind for f in differing.findings]) == (NOON, [Kind.MISSING_FILE])
     detection = lane.detect()
     assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:00Z"]
-    assert "put it back" in lane.text(0)
+    assert "put it back" in lane.explain_text(0)
     assert len(lane.repair(detection.request_id or 0).failed) == 1
     lane.hdfs().write(path, content)
     again = lane.detect()
     assert (again.certified, again.failed) == (1, ())
-    assert states(lane) == ["certified", "certified"]
+    assert list_states(lane) == ["certified", "certified"]
     assert lane.sweep().differing == ()
 
 
-def gone(lane: Lane, path: str) -> None:
+def delete(lane: Lane, path: str) -> None:
     lane.hdfs().delete(path)
 
 
-def rubbish(lane: Lane, path: str) -> None:
+def overwrite(lane: Lane, path: str) -> None:
     lane.hdfs().write(path, b"x" * lane.hdfs().status(path)["length"], overwrite=True)
 
 
-def one_record_less(lane: Lane, path: str) -> None:
-    """A whole Parquet file of the recorded length, which differs in its digest only."""
+def drop_record(lane: Lane, path: str) -> None:
+    """Replace the Parquet file by a whole one of the recorded length, which differs in its digest only."""
     with lane.hdfs().read(path) as reader:
         records = pq.read_table(io.BytesIO(reader.read()))
     changed = io.BytesIO()
@@ -202,9 +202,9 @@ def one_record_less(lane: Lane, path: str) -> None:
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
-        (gone, f"{DAMAGED} 0 records"),
-        (rubbish, "reading raw failed: "),
-        (one_record_less, f"{DAMAGED} {EACH - 1} records"),
+        (delete, f"{DAMAGED} 0 records"),
+        (overwrite, "reading raw failed: "),
+        (drop_record, f"{DAMAGED} {EACH - 1} records"),
     ],
     ids=["gone", "rubbish", "one record less"],
 )
@@ -222,4 +222,4 @@ def test_damaged_parquet_fails_its_own_window_with_the_reason(
     assert window == "2026-03-01T12:00Z"
     assert reason.startswith(why)
     assert {k: v for k, v in lane.aggregates().items() if k[0] == 0} == {k: v for k, v in spoilt.items() if k[0] == 0}
-    assert lane.verified(NOON)["differences"][0].startswith(f"raw: {why}".replace("reading raw", "reading it"))
+    assert lane.verify(NOON)["differences"][0].startswith(f"raw: {why}".replace("reading raw", "reading it"))

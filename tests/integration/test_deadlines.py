@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import replayed
+from tests.integration.planted_failures import replay
 
 from onceover.detection import deadlines
 from onceover.model.window import format_moment
@@ -14,12 +14,12 @@ from onceover.model.window import format_moment
 pytestmark = pytest.mark.stack
 
 
-def overdue(lane: Lane) -> list[tuple[str, str]]:
-    with lane.opened() as context:
+def list_overdue(lane: Lane) -> list[tuple[str, str]]:
+    with lane.open() as context:
         return [(format_moment(one.window_start), one.state) for one in deadlines.list_overdue(context)]
 
 
-def landed_hours_ago(lane: Lane, hours: int) -> None:
+def backdate(lane: Lane, hours: int) -> None:
     with lane.ledger() as ledger:
         ledger.execute(
             "UPDATE onceover.batch SET landed_at = clock_timestamp() - make_interval(hours => %s) WHERE pipeline = %s",
@@ -29,20 +29,22 @@ def landed_hours_ago(lane: Lane, hours: int) -> None:
 
 def test_overdue_window_is_notified_once_until_certified(lanes: Callable[..., Lane]) -> None:
     lane = lanes()
-    assert overdue(lane) == [], "it has no deadline"
+    assert list_overdue(lane) == [], "it has no deadline"
     lane.toml.write_text(lane.toml.read_text() + '\n[repair]\ndeadline = "2h"\n')
-    assert overdue(lane) == [], "it has not run yet"
+    assert list_overdue(lane) == [], "it has not run yet"
     lane.produce([event(1), event(6)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
-    assert overdue(lane) == [], "it has time"
-    landed_hours_ago(lane, 3)
+    assert list_overdue(lane) == [], "it has time"
+    backdate(lane, 3)
     request_id = lane.detect().request_id or 0
     both = [("2026-03-01T12:00Z", "failed"), ("2026-03-01T12:05Z", "failed")]
-    assert overdue(lane) == both
-    assert overdue(lane) == [], "told once"
+    assert list_overdue(lane) == both
+    assert list_overdue(lane) == [], "told once"
     lane.repair(request_id)
     lane.produce([event(2)])
     lane.ingest()
-    landed_hours_ago(lane, 3)
-    assert overdue(lane) == [("2026-03-01T12:00Z", "closed")], "a late record opened it again, and nobody judged it"
+    backdate(lane, 3)
+    assert list_overdue(lane) == [("2026-03-01T12:00Z", "closed")], (
+        "a late record opened it again, and nobody judged it"
+    )

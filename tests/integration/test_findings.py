@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, copied, encoded, fails, minutes, replayed
+from tests.integration.planted_failures import append, copy_line, encode_line, fail, minutes, replay
 
 from onceover.errors import TransientError, UsageError
 from onceover.ledger import decisions
@@ -27,40 +27,40 @@ FIVE = [event(n, amount=n) for n in range(5)]
 RIGHT = {(0.0, "a"): (5, 10, 4)}
 
 
-def landed(lane: Lane) -> None:
+def land(lane: Lane) -> None:
     lane.produce(FIVE)
     lane.ingest()
 
 
-def duplicated(lane: Lane) -> None:
+def duplicate(lane: Lane) -> None:
     lane.produce(FIVE)
-    replayed(lane)
+    replay(lane)
     lane.ingest()
 
 
-def unaccounted_bytes(lane: Lane) -> None:
-    landed(lane)
+def append_unaccounted(lane: Lane) -> None:
+    land(lane)
     append(lane, 0, b"\n00000001-00000-0000000")
 
 
-def aggregate_mismatch(lane: Lane) -> None:
+def change_rows(lane: Lane) -> None:
     lane.produce(FIVE)
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land_batch", fails)
+        patch.setattr("onceover.ledger.batches.land_batch", fail)
         with pytest.raises(TransientError):
             driver.turn()
     lane.ingest()
 
 
-def corrupt_line(lane: Lane) -> None:
-    landed(lane)
-    append(lane, 0, copied(lane, 0).replace(b'"amount"', b'"bmount"'))
+def append_corrupt_line(lane: Lane) -> None:
+    land(lane)
+    append(lane, 0, copy_line(lane, 0).replace(b'"amount"', b'"bmount"'))
 
 
-def misplaced_line(lane: Lane) -> None:
+def append_misplaced_line(lane: Lane) -> None:
     lane.produce([*FIVE, event(7, amount=7)])
     lane.ingest()
-    append(lane, 0, copied(lane, 5))
+    append(lane, 0, copy_line(lane, 5))
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class Plant:
 BYTES, MISMATCH = Kind.UNACCOUNTED_BYTES, Kind.AGGREGATE_MISMATCH
 CORRUPT, MISPLACED = Kind.CORRUPT_LINE, Kind.MISPLACED_LINE
 PLANTS = [
-    Plant(duplicated, {Kind.DUPLICATED}, "Raw holds records more than once"),
-    Plant(unaccounted_bytes, {BYTES}, "an append that never counted", {CORRUPT}),
-    Plant(aggregate_mismatch, {BYTES, MISMATCH}, "do not count what was landed"),
-    Plant(corrupt_line, {BYTES}, "damaged, by the CRC", {CORRUPT}),
-    Plant(misplaced_line, {BYTES}, "belongs to another window", {MISPLACED}),
+    Plant(duplicate, {Kind.DUPLICATED}, "Raw holds records more than once"),
+    Plant(append_unaccounted, {BYTES}, "an append that never counted", {CORRUPT}),
+    Plant(change_rows, {BYTES, MISMATCH}, "do not count what was landed"),
+    Plant(append_corrupt_line, {BYTES}, "damaged, by the CRC", {CORRUPT}),
+    Plant(append_misplaced_line, {BYTES}, "belongs to another window", {MISPLACED}),
 ]
 
 
@@ -91,52 +91,52 @@ def test_planted_failure_is_detected_explained_and_repaired(lanes: Lanes, plant:
     detection = lane.detect()
     (failed,) = detection.failed
     assert {f.kind for f in failed.findings} == plant.seen
-    sentences = [f["what"] for f in lane.explained(0)["findings"]]
+    sentences = [f["what"] for f in lane.explain(0)["findings"]]
     assert len(lane.repair(detection.request_id or 0).confirmed) == 1
-    explained = lane.explained(0)
+    explained = lane.explain(0)
     assert {Kind(f["kind"]) for f in explained["ledger"]["findings"]} == plant.seen | plant.scanned
-    sentences += [text_of(f) for f in explained["ledger"]["findings"]]
+    sentences += [join_text(f) for f in explained["ledger"]["findings"]]
     assert any(plant.sentence in what for what in sentences), sentences
     assert (explained["state"], explained["findings"]) == ("certified", [])
     assert lane.aggregates()[(0.0, "a")] == RIGHT[(0.0, "a")]
     assert lane.detect().judged == 0
-    assert lane.verified(from_ms(NOON_MS))["equal"]
+    assert lane.verify(from_ms(NOON_MS))["equal"]
 
 
 def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([*FIVE, event(7, amount=7)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     lane.detect()
     lane.produce([event(1, amount=1)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land_batch", fails)
+        patch.setattr("onceover.ledger.batches.land_batch", fail)
         with pytest.raises(TransientError):
             driver.turn()
     lane.ingest()
-    append(lane, 0, copied(lane, 5))
-    append(lane, 0, copied(lane, 0).replace(b'"amount"', b'"bmount"'))
+    append(lane, 0, copy_line(lane, 5))
+    append(lane, 0, copy_line(lane, 0).replace(b'"amount"', b'"bmount"'))
     detection = lane.detect()
     kinds = {str(f.window)[-6:]: {x.kind for x in f.findings} for f in detection.failed}
     assert kinds["12:00Z"] == {Kind.DUPLICATED, Kind.LATE, BYTES, MISMATCH}
     lane.repair(detection.request_id or 0)
-    found = {Kind(f["kind"]) for f in lane.explained(0)["ledger"]["findings"]}
+    found = {Kind(f["kind"]) for f in lane.explain(0)["ledger"]["findings"]}
     assert found == {*kinds["12:00Z"], Kind.MISPLACED_LINE, Kind.CORRUPT_LINE}
     assert lane.aggregates() == {(0.0, "a"): (6, 11, 4), (5.0, "a"): (1, 7, 7)}
-    assert lane.audited()["equal"]
+    assert lane.audit()["equal"]
 
 
 def test_missing_file_is_refused_until_it_is_back(lanes: Lanes) -> None:
     lane = lanes()
-    landed(lane)
+    land(lane)
     path = lane.layout.window_file(from_ms(NOON_MS))
     with lane.hdfs().read(path) as reader:
         content = reader.read()
     lane.hdfs().delete(path)
     detection = lane.detect()
     assert [f.kind for f in detection.failed[0].findings] == [Kind.MISSING_FILE]
-    assert "are missing from the window file" in lane.explained(0)["findings"][0]["what"]
+    assert "are missing from the window file" in lane.explain(0)["findings"][0]["what"]
     (failed,) = lane.repair(detection.request_id or 0).failed
     assert "raw holds 0 of 5" in failed[1]
     assert lane.aggregates() == RIGHT, "raw that is gone never empties a window"
@@ -149,7 +149,7 @@ def test_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) -> No
     lane = lanes()
     lane.produce(FIVE)
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ingest.micro_batch.MicroBatch.read", fails)
+        patch.setattr("onceover.ingest.micro_batch.MicroBatch.read", fail)
         with pytest.raises(TransientError):
             driver.turn()
     assert [f.kind for f in lane.detect().findings] == [Kind.UNFINISHED_BATCH]
@@ -160,13 +160,13 @@ def test_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) -> No
 
 def test_id_with_two_contents_is_published_only_after_a_decision(lanes: Lanes) -> None:
     lane = lanes()
-    landed(lane)
-    append(lane, 0, encoded(lane, 0, event(0, amount=70)))
+    land(lane)
+    append(lane, 0, encode_line(lane, 0, event(0, amount=70)))
     detection = lane.detect()
     (refused,) = lane.repair(detection.request_id or 0).failed
     assert "1 IDs have more than one content" in refused[1]
     assert lane.aggregates() == RIGHT
-    suspects = next(f for f in lane.explained(0)["findings"] if f["kind"] == "conflict")["evidence"]["suspects"]
+    suspects = next(f for f in lane.explain(0)["findings"] if f["kind"] == "conflict")["evidence"]["suspects"]
     ((record_id, contents),) = [(s["id"], s["contents"]) for s in suspects]
     assert len(contents) == 2
     with lane.ledger() as ledger:
@@ -175,15 +175,15 @@ def test_id_with_two_contents_is_published_only_after_a_decision(lanes: Lanes) -
             decisions.record_decision(
                 ledger, lane.name, from_ms(NOON_MS), Decision(source, offset, "0" * 32), "me", "why"
             )
-        landed_hash = content_hash(lane, 70)
+        landed_hash = read_content_hash(lane, 70)
         decisions.record_decision(
             ledger, lane.name, from_ms(NOON_MS), Decision(source, offset, landed_hash), "me", "the leader"
         )
     assert len(lane.repair(lane.detect(minutes(0, 5)).request_id or 0).confirmed) == 1
     assert lane.aggregates() == {(0.0, "a"): (5, 80, 70)}, "the content that was decided on"
-    (*_, certificate) = certificates(lane)
+    (*_, certificate) = list_certificates(lane)
     assert len(certificate["decisions"]) == 1
-    assert lane.verified(from_ms(NOON_MS))["equal"], "the decision is part of what is recomputed"
+    assert lane.verify(from_ms(NOON_MS))["equal"], "the decision is part of what is recomputed"
 
 
 @pytest.mark.rare
@@ -191,11 +191,11 @@ def test_id_in_two_windows_is_misdated_and_published_in_neither(lanes: Lanes) ->
     lane = lanes()
     lane.produce([*FIVE, event(7, amount=7)])
     lane.ingest()
-    append(lane, 5, encoded(lane, 0, event(6, amount=60)))
+    append(lane, 5, encode_line(lane, 0, event(6, amount=60)))
     detection = lane.detect(minutes(0, 10), force=True)
     failed = lane.repair(detection.request_id or 0).failed
     assert ["1 IDs have more than one event time" in why for _, why in failed] == [True, True]
-    kinds = [{Kind(f["kind"]) for f in lane.explained(m)["ledger"]["findings"]} for m in (0, 5)]
+    kinds = [{Kind(f["kind"]) for f in lane.explain(m)["ledger"]["findings"]} for m in (0, 5)]
     assert kinds == [{Kind.MISDATED, Kind.CONFLICT}, {Kind.MISDATED, Kind.CONFLICT, Kind.UNACCOUNTED_BYTES}]
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4), (5.0, "a"): (1, 7, 7)}
 
@@ -203,7 +203,7 @@ def test_id_in_two_windows_is_misdated_and_published_in_neither(lanes: Lanes) ->
 @pytest.mark.rare
 def test_window_changed_before_its_repair_counts_no_failed_try(lanes: Lanes) -> None:
     lane = lanes()
-    duplicated(lane)
+    duplicate(lane)
     request = lane.detect().request_id or 0
     freeze = RepairRun._freeze
 
@@ -227,8 +227,8 @@ def test_window_changed_before_its_repair_counts_no_failed_try(lanes: Lanes) -> 
     assert len(lane.repair(lane.detect(minutes(0, 5)).request_id or 0).confirmed) == 1
 
 
-def content_hash(lane: Lane, amount: int) -> str:
-    """The hash that is shown for the content with that amount, from the conflict's own evidence and Spark's hash."""
+def read_content_hash(lane: Lane, amount: int) -> str:
+    """Return the hash of the content with that amount, from the conflict's evidence and Spark's hash."""
     from pyspark.sql import functions as F
 
     from onceover.model.digest import SEEDS
@@ -240,13 +240,13 @@ def content_hash(lane: Lane, amount: int) -> str:
     return f"{first & (2**64 - 1):016x}{second & (2**64 - 1):016x}"
 
 
-def text_of(finding: dict[str, Any]) -> str:
+def join_text(finding: dict[str, Any]) -> str:
     from onceover.explain.finding_text import describe_finding
 
     return describe_finding(finding["kind"], finding["evidence"]).what
 
 
-def certificates(lane: Lane) -> list[Any]:
+def list_certificates(lane: Lane) -> list[Any]:
     with lane.ledger() as ledger:
         return ledger.execute(
             "SELECT * FROM onceover.certificate WHERE pipeline = %s ORDER BY certificate_id", [lane.name]

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import certified, expire, gaps, minutes, skip_to, transactionally
+from tests.integration.planted_failures import count_certified, expire, list_gaps, minutes, produce_transaction, skip_to
 
 from onceover.config.endpoints import address
 from onceover.detection import holes
@@ -34,7 +34,7 @@ def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     with lane.driver() as driver:
         progress = [driver.turn(), driver.turn()][-1]
     assert not progress.every_window_closed, "windows beyond the hole wait, although the topic is idle"
-    assert gaps(lane) == [(10, 17, "lost")]
+    assert list_gaps(lane) == [(10, 17, "lost")]
 
     detection = lane.detect()
     (finding,) = detection.findings
@@ -43,11 +43,11 @@ def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     assert gap["likely_windows"] == [f"2026-03-01T12:{m:02}Z" for m in (0, 5, 15)]
     assert len(detection.refills) == 1
     lane.repair(detection.request_id or 0)
-    assert gaps(lane) == []
+    assert list_gaps(lane) == []
     lane.ingest()
     lane.detect()
     assert lane.aggregates() == {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10, 15)}
-    assert certified(lane) == 4
+    assert count_certified(lane) == 4
     with lane.ledger() as ledger:
         marked = ledger.execute(
             "SELECT b.refill, r.start_offset, r.end_offset FROM onceover.batch b JOIN onceover.batch_range r "
@@ -81,7 +81,7 @@ def test_running_driver_reads_again_what_a_repair_requests(lanes: Lanes) -> None
         assert driver._offsets.store.load([0]).offsets == {0: 15}, "a refill moves no stored offset"
     lane.ingest()
     lane.detect()
-    assert certified(lane) == 3
+    assert count_certified(lane) == 3
 
 
 def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> None:
@@ -94,7 +94,7 @@ def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> Non
     with lane.driver() as driver:
         for _ in range(3):
             driver.turn()
-    assert gaps(lane) == [(5, 12, "expired")]
+    assert list_gaps(lane) == [(5, 12, "expired")]
     detection = lane.detect()
     assert (detection.request_id, detection.certified, detection.refills) == (None, 0, ())
     generation = lane_generation(lane)
@@ -114,31 +114,31 @@ def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> Non
     assert [(row["verdict"], row["losses"]) for row in stated] == [
         ("exact", 0), ("exact but for accepted losses", 1), ("exact", 0)
     ]  # fmt: skip
-    text = lane.text(10)
+    text = lane.explain_text(10)
     assert "certified but for a loss that was accepted" in text
     assert f"{lost}, 7 offsets that Kafka no longer holds" in text
-    assert "certified: each record is counted exactly once" in lane.text(0)
+    assert "certified: each record is counted exactly once" in lane.explain_text(0)
 
 
 @pytest.mark.rare
 def test_aborted_records_and_markers_raise_no_alarm(lanes: Lanes) -> None:
     lane = lanes(most=4)
-    transactionally(lane, [event(n) for n in range(5)], commit=True)
-    transactionally(lane, [event(n) for n in range(3)], commit=False)
+    produce_transaction(lane, [event(n) for n in range(5)], commit=True)
+    produce_transaction(lane, [event(n) for n in range(3)], commit=False)
     lane.ingest()
     assert lane.detect().certified == 1
     assert lane.aggregates() == {(0.0, "a"): (5, 5, 1)}
-    transactionally(lane, [event(n) for n in range(3)], commit=False)
+    produce_transaction(lane, [event(n) for n in range(3)], commit=False)
     with closing(Topic(address("kafka"), lane.topic, "read_committed", {})) as topic:
         end = topic.facts().end[0]
     skip_to(lane, end)
     with lane.driver() as driver:
         driver.turn()
-    assert [reason for _, _, reason in gaps(lane)] == ["aborted", "control marker"]
+    assert [reason for _, _, reason in list_gaps(lane)] == ["aborted", "control marker"]
     detection = lane.detect()
     assert detection.findings == ()
     lane.repair(detection.request_id or 0)
-    assert gaps(lane) == []
+    assert list_gaps(lane) == []
     with lane.ledger() as ledger:
         assert ledger.execute("SELECT 1 FROM onceover.finding WHERE pipeline = %s AND window_start IS NULL", [lane.name]
                               ).fetchall() == []  # fmt: skip
@@ -163,16 +163,16 @@ def test_compacted_records_raise_no_alarm_and_the_rest_is_reread(lanes: Lanes) -
     skip_to(lane, 6)
     with lane.driver() as driver:
         driver.turn()
-    found = gaps(lane)
+    found = list_gaps(lane)
     assert [reason for _, _, reason in found] == ["compacted", "lost"]
     assert (found[0][:2], found[1][:2]) == ((1, left[0]), (left[0], 6))
     lane.repair(lane.detect().request_id or 0)
     lane.ingest()
-    assert (gaps(lane), lane.detect().findings) == ([], ())
+    assert (list_gaps(lane), lane.detect().findings) == ([], ())
     assert sum(cast(int, row[0]) for row in lane.aggregates().values()) == 1 + len(left), (
         "raw keeps what Kafka compacted away"
     )
-    audit = lane.audited()
+    audit = lane.audit()
     assert (audit["equal"], audit["records"]) == (True, len(left))
     assert [row["ids"]["compacted away in Kafka"]["count"] for row in audit["rows"] if row["ids"]] == [1]
 
@@ -184,5 +184,5 @@ def lane_generation(lane: Lane) -> str:
 
 def accept(lane: Lane, lost: OffsetRange) -> list[object]:
     windows = minutes(10, 15)
-    with lane.opened() as context:
+    with lane.open() as context:
         return list(holes.accept_loss(context, lost, windows, "test", "gone"))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import certified, gaps
+from tests.integration.planted_failures import count_certified, list_gaps
 from tests.integration.test_holes import accept
 
 from onceover.config.endpoints import address
@@ -43,7 +43,7 @@ def test_recreated_topic_is_a_new_generation_of_other_ids(lanes: Lanes, again: i
     counts = {key: row[0] for key, row in lane.aggregates().items()}
     expected = {(m, "old"): 5 for m in (0.0, 5.0)} | {(float(m), "new"): 5 for m in range(0, again, 5)}
     assert counts == expected
-    assert certified(lane) == len({minute for minute, _ in expected})
+    assert count_certified(lane) == len({minute for minute, _ in expected})
 
 
 @pytest.mark.rare
@@ -67,7 +67,7 @@ def test_topic_recreated_within_a_batch_is_noticed_in_time(lanes: Lanes) -> None
         assert {b"old"} == {kind(x.record.value) for _, x in lane.lines()}, "nothing of the plan was appended"
         assert driver.turn().records == 4
         driver.turn()
-    assert gaps(lane) == [(5, 8, "expired")], "what was not read of the old topic is lost, and said"
+    assert list_gaps(lane) == [(5, 8, "expired")], "what was not read of the old topic is lost, and said"
     detection = lane.detect()
     assert (detection.certified, len(detection.findings)) == (0, 1)
     old, new = (x.record.source.generation for _, x in (lane.lines()[0], lane.lines()[-1]))
@@ -75,7 +75,7 @@ def test_topic_recreated_within_a_batch_is_noticed_in_time(lanes: Lanes) -> None
     accept(lane, OffsetRange(KafkaPartition(old, 0), 5, 8))
     lane.ingest()
     lane.detect()
-    assert certified(lane) == 1
+    assert count_certified(lane) == 1
 
 
 @pytest.mark.rare

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import replayed
+from tests.integration.planted_failures import replay
 from tests.integration.program import run
 
 from onceover.config.endpoints import address
@@ -23,8 +23,8 @@ def rebuild(lane: Lane) -> subprocess.CompletedProcess[str]:
     return run("ledger", "rebuild", lane.name, "--json")
 
 
-def certificates(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:
-    """Per window what its certificate says it holds, and what the aggregates say."""
+def read_certificates(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:
+    """Return the certificate's digest and the aggregates of each window."""
     with lane.ledger() as ledger:
         rows = ledger.execute(
             """
@@ -37,11 +37,11 @@ def certificates(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:
     return {row["window_start"]: tuple(row.values())[1:] for row in rows}
 
 
-def certified(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:
+def certify(lane: Lane) -> Mapping[Any, tuple[Any, ...]]:
     lane.ingest()
     if (request_id := lane.detect().request_id) is not None:
         lane.repair(request_id)
-    return certificates(lane)
+    return read_certificates(lane)
 
 
 def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Callable[..., Lane]) -> None:
@@ -49,8 +49,8 @@ def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Callable[
     for kafka_partition in (0, 1):
         lane.produce([event(n, amount=n) for n in range(60)], kafka_partition)
         lane.produce([b"rubbish", event(3, kind="late")], kafka_partition)
-    replayed(lane)  # a batch landed twice: raw holds every line of it twice
-    before, aggregates = certified(lane), lane.aggregates()
+    replay(lane)  # a batch landed twice: raw holds every line of it twice
+    before, aggregates = certify(lane), lane.aggregates()
     assert len(before) == 12
     assert rebuild(lane).returncode == 2, "a ledger that knows the pipeline is left alone"
     with connect(address("postgres"), "test") as ledger:
@@ -61,10 +61,10 @@ def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Callable[
     found = json.loads(done.stdout)
     assert (found["windows"], found["records"], found["holes"]) == (12, 124, [])
     assert (found["files"], found["landings"]) == (13, 13), "a window's file is one landing, quarantine another"
-    assert certified(lane) == before
+    assert certify(lane) == before
     assert lane.aggregates() == aggregates
     assert rebuild(lane).returncode == 2, "twice is refused"
-    assert lane.audited()["equal"]
+    assert lane.audit()["equal"]
 
 
 @pytest.mark.rare
@@ -72,7 +72,7 @@ def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Callable[
 def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Callable[..., Lane], number: int, batches: int) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(20)])
-    before, aggregates = certified(lane), lane.aggregates()
+    before, aggregates = certify(lane), lane.aggregates()
     lost = sorted(name for name in lane.raw())[number]
     with connect(address("postgres"), "test") as ledger:
         ledger.execute("DROP SCHEMA onceover CASCADE")
@@ -83,7 +83,7 @@ def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Callable[..., La
     with lane.driver() as driver:
         assert not driver.turn().every_window_closed, "nobody knows what is missing"
     lane.repair(lane.detect().request_id or 0)  # reads the hole again
-    assert certified(lane) == before
+    assert certify(lane) == before
     assert lane.aggregates() == aggregates
 
 
@@ -91,7 +91,7 @@ def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Callable[..., La
 def test_ingest_on_an_empty_ledger_doubts_existing_rows(lanes: Callable[..., Lane]) -> None:
     lane = lanes(offset_store="postgres")
     lane.produce([event(n) for n in range(10)])
-    before, aggregates = certified(lane), lane.aggregates()
+    before, aggregates = certify(lane), lane.aggregates()
     with connect(address("postgres"), "test") as ledger:
         ledger.execute("DROP SCHEMA onceover CASCADE")
     upgrade_schema(address("postgres"))
@@ -101,4 +101,4 @@ def test_ingest_on_an_empty_ledger_doubts_existing_rows(lanes: Callable[..., Lan
     assert len(detection.failed) == 2, "what they count nobody knows"
     lane.repair(detection.request_id or 0)
     assert lane.aggregates() == aggregates
-    assert {start: held[:5] for start, held in certificates(lane).items()} == {s: h[:5] for s, h in before.items()}
+    assert {start: held[:5] for start, held in read_certificates(lane).items()} == {s: h[:5] for s, h in before.items()}

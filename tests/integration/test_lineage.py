@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import minutes, replayed
+from tests.integration.planted_failures import minutes, replay
 
 from onceover.config.endpoints import address
 from onceover.model.window import format_moment
@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Event = dict[str, Any]
 
 
-def emitted(lane: Lane, folder: Path, *requests: int) -> list[Event]:
-    """The events in the file that OpenLineage's file transport wrote, one a request."""
+def emit(lane: Lane, folder: Path, *requests: int) -> list[Event]:
+    """Return the events in the file that OpenLineage's file transport wrote, one a request."""
     file = folder / "lineage.jsonl"
     transport = {"type": "file", "log_file_path": str(file), "append": True}
     environment = {
@@ -41,21 +41,21 @@ def emitted(lane: Lane, folder: Path, *requests: int) -> list[Event]:
     return events
 
 
-def revisions(lane: Lane, *window_minutes: int) -> list[tuple[str, int]]:
-    """As readers of the aggregates see them."""
+def list_revisions(lane: Lane, *window_minutes: int) -> list[tuple[str, int]]:
+    """Return the revisions of windows, as readers of the aggregates see them."""
     with lane.ledger() as ledger:
         rows = ledger.execute(
             f"SELECT DISTINCT window_start, revision FROM aggregates.{lane.name} ORDER BY 1"
         ).fetchall()
-    wanted = {format_moment(minutes(minute, minute + 5).start) for minute in window_minutes}
-    return [(at, row["revision"]) for row in rows if (at := format_moment(row["window_start"])) in wanted]
+    starts = {format_moment(minutes(minute, minute + 5).start) for minute in window_minutes}
+    return [(at, row["revision"]) for row in rows if (at := format_moment(row["window_start"])) in starts]
 
 
 def test_repair_lineage_has_files_offsets_and_windows(lanes: Callable[..., Lane], tmp_path: Path) -> None:
     lane = lanes(partitions=2)
     lane.produce([event(1), event(2), event(2, "b")])
     lane.produce([event(6)], kafka_partition=1)
-    replayed(lane)  # two windows were landed twice
+    replay(lane)  # two windows were landed twice
     lane.produce([event(11)])  # one that was not, in a batch of its own
     lane.ingest()
     request = lane.detect().request_id or 0
@@ -63,7 +63,7 @@ def test_repair_lineage_has_files_offsets_and_windows(lanes: Callable[..., Lane]
     forced = lane.detect(minutes(0, 10), force=True).request_id or 0
     assert len(lane.repair(forced).confirmed) == 2
 
-    first, second, nothing = emitted(lane, tmp_path, request, forced, forced + 1_000_000)
+    first, second, nothing = emit(lane, tmp_path, request, forced, forced + 1_000_000)
 
     raw, topic = first["inputs"]
     files = [f"{lane.layout.raw_root}/{lane.name}/2026-03-01/{name}.log" for name in ("1200", "1205")]
@@ -86,7 +86,7 @@ def test_repair_lineage_has_files_offsets_and_windows(lanes: Callable[..., Lane]
     assert table["namespace"] == f"postgres://{place.hostname}:{place.port}"
     assert table["name"] == f"{place.path.removeprefix('/')}.aggregates.{lane.name}"
     written_windows = table["outputFacets"]["subset"]["outputCondition"]["partitions"]
-    assert [(one["identifier"], one["dimensions"]["revision"]) for one in written_windows] == revisions(lane, 0, 5)
+    assert [(one["identifier"], one["dimensions"]["revision"]) for one in written_windows] == list_revisions(lane, 0, 5)
     assert written_windows[0]["dimensions"] == {
         "window_start": "2026-03-01T12:00Z", "window_end": "2026-03-01T12:05Z", "revision": 1,
     }  # fmt: skip

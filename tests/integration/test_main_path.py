@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import fails, minutes, replayed
+from tests.integration.planted_failures import fail, minutes, replay
 
 from onceover.errors import TransientError
 from onceover.model.finding_kinds import Kind
@@ -43,7 +43,7 @@ def test_clean_run_is_certified_from_the_ledger_without_repair(lanes: Lanes) -> 
 def test_duplicate_landing_is_found_repaired_and_proved(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(20)])
-    replayed(lane)
+    replay(lane)
     lane.produce([event(22, amount=100)])
     lane.ingest()
     assert lane.aggregates()[(0.0, "a")] == (10, 20, 4), "near-real-time aggregates count twice"
@@ -76,7 +76,7 @@ def test_offset_store_that_does_not_answer_is_retried_safely(lanes: Lanes) -> No
     lane.produce([event(n) for n in range(5)])
     with lane.driver() as driver:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(driver._offsets, "commit", fails)
+            patch.setattr(driver._offsets, "commit", fail)
             with pytest.raises(TransientError):
                 driver.turn()
         driver.turn()
@@ -135,7 +135,7 @@ def test_lines_of_a_failed_attempt_are_unaccounted_bytes_only(lanes: Lanes) -> N
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ingest.batch_steps.increment", fails)
+        patch.setattr("onceover.ingest.batch_steps.increment", fail)
         with pytest.raises(TransientError):
             driver.turn()
     assert len(lane.lines()) == 5, "the attempt's lines are there"
@@ -151,7 +151,7 @@ def test_aggregates_without_a_landing_are_a_mismatch(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land_batch", fails)
+        patch.setattr("onceover.ledger.batches.land_batch", fail)
         with pytest.raises(TransientError):
             driver.turn()
     assert lane.aggregates() == {(0.0, "a"): (5, 10, 4)}

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.integration.cutover import batches, both, change, cut, expected, migrated, proved_again, read
+from tests.integration.cutover import (
+    assert_proved,
+    change_contract,
+    compute_expected,
+    list_cutovers,
+    list_ranges,
+    migrate,
+    produce_both,
+    read_all,
+)
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import certified, fails, gaps, replayed, skip_to
+from tests.integration.planted_failures import count_certified, fail, list_gaps, replay, skip_to
 
 from onceover.errors import ContractChangedError, TransientError, UsageError
 
@@ -17,32 +26,32 @@ Lanes = Callable[..., Lane]
 
 def test_cutover_is_certified_on_both_sides_without_repair(lanes: Lanes) -> None:
     lane = lanes(partitions=2, idle_after="1h")
-    both(lane, 0, 23)
-    read(lane)
+    produce_both(lane, 0, 23)
+    read_all(lane)
     assert lane.detect().certified == 2  # up to 12:10, the watermark is at 12:12
     old_toml = lane.toml.read_text()
-    assert migrated(lane).changed == (), "nothing has changed"
-    change(lane)
+    assert migrate(lane).changed == (), "nothing has changed"
+    change_contract(lane)
     with pytest.raises(ContractChangedError, match=f"onceover pipelines migrate {lane.name}"):
-        read(lane)
-    planned = migrated(lane, write=False)
-    assert (planned.old, planned.new, planned.added, cut(planned)) == (1, 2, ("big",), {0: 23, 1: 23})
+        read_all(lane)
+    planned = migrate(lane, write=False)
+    assert (planned.old, planned.new, planned.added, list_cutovers(planned)) == (1, 2, ("big",), {0: 23, 1: 23})
     assert planned.changed == ("event_time", "measures")
-    assert lane.known().contract_version == 1
-    assert migrated(lane) == planned
-    again = migrated(lane)
+    assert lane.registered().contract_version == 1
+    assert migrate(lane) == planned
+    again = migrate(lane)
     assert (again.old, again.new, again.changed) == (2, 2, ())
 
     new_toml = lane.toml.read_text()
     lane.toml.write_text(old_toml)
     with pytest.raises(ContractChangedError, match="from version 2"):
-        read(lane)
+        read_all(lane)
     lane.toml.write_text(new_toml)
-    both(lane, 23, 60)
-    read(lane)
+    produce_both(lane, 23, 60)
+    read_all(lane)
     detection = lane.detect()
     assert (detection.failed, detection.findings, detection.certified) == ((), (), 8), "up to 12:50"
-    assert lane.aggregates() == expected(lane, {0: 23, 1: 23})
+    assert lane.aggregates() == compute_expected(lane, {0: 23, 1: 23})
     assert lane.aggregates()[(0.0, "a")][3] is None, "of before nobody counted how many are big"
     with lane.ledger() as ledger:
         kept = ledger.execute(
@@ -57,97 +66,97 @@ def test_cutover_is_certified_on_both_sides_without_repair(lanes: Lanes) -> None
     lane.toml.write_text(new_toml.replace('idle_after = "1h"', 'idle_after = "1ms"'))
     lane.ingest()
     lane.detect()
-    assert certified(lane) == 13
-    proved_again(lane, 0, 20, 60)
+    assert count_certified(lane) == 13
+    assert_proved(lane, 0, 20, 60)
 
 
 @pytest.mark.rare
 def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> None:
     lane = lanes(partitions=2, idle_after="1h")
-    both(lane, 0, 10)
-    replayed(lane)
+    produce_both(lane, 0, 10)
+    replay(lane)
     lane.produce([event(n, amount=n) for n in range(10, 15)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "onceover.ledger.batches.land_batch", fails
+            "onceover.ledger.batches.land_batch", fail
         )  # its lines are in raw, and its counts in the aggregates
         with pytest.raises(TransientError):
             driver.turn()
-    change(lane)
-    cutovers = cut(migrated(lane))
+    change_contract(lane)
+    cutovers = list_cutovers(migrate(lane))
     assert cutovers == {0: 15, 1: 10}, "what somebody began to read keeps the contract that its lines were dated by"
-    both(lane, 10, 20)
-    replayed(lane)  # the five, under the old contract
-    replayed(lane)  # the rest, under the new one
+    produce_both(lane, 10, 20)
+    replay(lane)  # the five, under the old contract
+    replay(lane)  # the rest, under the new one
     lane.toml.write_text(lane.toml.read_text().replace('idle_after = "1h"', 'idle_after = "1ms"'))
     lane.ingest()
-    found = batches(lane)
+    found = list_ranges(lane)
     assert all(end <= cutovers[p] if version == 1 else start >= cutovers[p] for version, p, start, end in found), found
     assert [entry for entry in found if entry[1:] == (0, 10, 15)] == [(1, 0, 10, 15)] * 2
-    assert lane.aggregates() != expected(lane, cutovers)
+    assert lane.aggregates() != compute_expected(lane, cutovers)
     detection = lane.detect()
     kinds = {str(f.kind) for failed in detection.failed for f in failed.findings}
     assert {"duplicated", "unaccounted bytes", "aggregate mismatch"} <= kinds
     done = lane.repair(detection.request_id or 0)
     assert (len(done.confirmed), done.failed) == (len(detection.failed), ())
-    assert lane.aggregates() == expected(lane, cutovers)
+    assert lane.aggregates() == compute_expected(lane, cutovers)
     assert lane.detect().judged == 0
-    proved_again(lane, 0, 10, 15)
+    assert_proved(lane, 0, 10, 15)
 
 
 @pytest.mark.rare
 def test_offsets_set_back_below_the_cutover_use_the_old_contract(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=6)
-    both(lane, 0, 8)
+    produce_both(lane, 0, 8)
     lane.ingest()
-    change(lane)
-    cutovers = cut(migrated(lane))
-    both(lane, 8, 16)
+    change_contract(lane)
+    cutovers = list_cutovers(migrate(lane))
+    produce_both(lane, 8, 16)
     lane.ingest()
     lane.detect()
     right, windows = lane.aggregates(), {name for name, _ in lane.lines()}
-    assert right == expected(lane, cutovers)
+    assert right == compute_expected(lane, cutovers)
     lane.set_offsets({0: 3, 1: 12})
-    count = len(batches(lane))
-    read(lane)
-    assert batches(lane)[count:] == [(1, 0, 3, 8), (2, 0, 8, 11), (2, 1, 12, 15), (2, 0, 11, 16), (2, 1, 15, 16)]
+    count = len(list_ranges(lane))
+    read_all(lane)
+    assert list_ranges(lane)[count:] == [(1, 0, 3, 8), (2, 0, 8, 11), (2, 1, 12, 15), (2, 0, 11, 16), (2, 1, 15, 16)]
     assert {name for name, _ in lane.lines()} == windows
     detection = lane.detect()
     assert {str(f.kind) for failed in detection.failed for f in failed.findings} >= {"duplicated"}
     lane.repair(detection.request_id or 0)
     assert lane.aggregates() == right
-    proved_again(lane, 0, 5)
+    assert_proved(lane, 0, 5)
 
 
 @pytest.mark.rare
 def test_hole_across_the_cutover_is_reread_in_two_parts(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
-    read(lane)
+    read_all(lane)
     lane.produce([event(n, amount=n) for n in range(5, 10)])
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ledger.batches.land_batch", fails)
+        patch.setattr("onceover.ledger.batches.land_batch", fail)
         with pytest.raises(TransientError):
             driver.turn()
-    change(lane)
-    cutovers = cut(migrated(lane))
+    change_contract(lane)
+    cutovers = list_cutovers(migrate(lane))
     assert cutovers == {0: 10}
     lane.produce([event(n, amount=n) for n in range(10, 25)])
     skip_to(lane, 17)
     with lane.driver() as driver:
         driver.turn()
-    assert gaps(lane) == [(5, 17, "lost")]
+    assert list_gaps(lane) == [(5, 17, "lost")]
     lane.toml.write_text(lane.toml.read_text().replace("value.at + 60000", "value.at + 120000"))
     with pytest.raises(UsageError, match=f"onceover holes {lane.name}"):
-        migrated(lane)
+        migrate(lane)
     lane.toml.write_text(lane.toml.read_text().replace("value.at + 120000", "value.at + 60000"))
     detection = lane.detect()
     assert [one.partition("[")[2] for one in detection.refills] == ["5, 10)", "10, 17)"]
     lane.repair(detection.request_id or 0)
-    assert gaps(lane) == []
+    assert list_gaps(lane) == []
     lane.ingest()
     if request_id := lane.detect().request_id:
         lane.repair(request_id)
-    assert lane.aggregates() == expected(lane, cutovers)
-    assert {(1, 0, 5, 10), (2, 0, 10, 17)} <= set(batches(lane))
-    proved_again(lane, 5, 10)
+    assert lane.aggregates() == compute_expected(lane, cutovers)
+    assert {(1, 0, 5, 10), (2, 0, 10, 17)} <= set(list_ranges(lane))
+    assert_proved(lane, 5, 10)

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.cutover import change, cut, expected, migrated
+from tests.integration.cutover import change_contract, compute_expected, list_cutovers, migrate
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import left_by_the_dead, replayed
+from tests.integration.planted_failures import replay, wait_for_lease_end
 
 from onceover.detection.evidence import certify_from_ledger, read_evidence
 from onceover.errors import BusyError, ContractChangedError, UsageError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.cutover import cut_over
-from onceover.ingest.job import driver, open_source
+from onceover.ingest.job import build_driver, open_source
 from onceover.ledger import repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver
@@ -32,13 +32,13 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 
 
-def repaired_as(lane: Lane, known: RegisteredPipeline, request_id: int) -> RepairOutcome:
-    """A repair by what its process knew of the pipeline when it started."""
-    with lane.opened() as context:
-        wanted = repair_requests.read_request(context.ledger, lane.name, request_id)
-        claimed, accounted = repair_requests.claim(context.ledger, wanted)
+def repair_as(lane: Lane, entry: RegisteredPipeline, request_id: int) -> RepairOutcome:
+    """Repair under the registration that the process read when it started."""
+    with lane.open() as context:
+        request = repair_requests.read_request(context.ledger, lane.name, request_id)
+        claimed, accounted = repair_requests.claim(context.ledger, request)
         try:
-            return RepairRun(lane.spark, context, known, wanted, FaultPoint()).run(claimed, accounted)
+            return RepairRun(lane.spark, context, entry, request, FaultPoint()).run(claimed, accounted)
         finally:
             repair_requests.drop_claims(context.ledger, lane.name, claimed)
 
@@ -56,58 +56,58 @@ def test_migration_is_refused_for_other_keys_and_beside_ingest(lanes: Lanes) -> 
     ):
         lane.toml.write_text(text.replace(old, new))
         with pytest.raises(UsageError, match=f"{why}; put it back, or give .* a pipeline name of its own"):
-            migrated(lane)
+            migrate(lane)
     lane.toml.write_text(text)
     with lane.driver():
-        change(lane)
+        change_contract(lane)
         with pytest.raises(BusyError, match="stop that one first"):
-            migrated(lane)
-        assert migrated(lane, write=False).new == 2, "where it would lie can be asked at any time"
+            migrate(lane)
+        assert migrate(lane, write=False).new == 2, "where it would lie can be asked at any time"
     with lane.ledger() as reader, reader.transaction():
         reader.execute(f"SELECT count(*) FROM aggregates.{lane.name}")
         with pytest.raises(BusyError, match="nothing was changed, try again"):
-            migrated(lane)
-    assert lane.known().contract_version == 1
-    assert migrated(lane).new == 2
+            migrate(lane)
+    assert lane.registered().contract_version == 1
+    assert migrate(lane).new == 2
 
 
 def test_repair_begun_before_the_migration_changes_nothing(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
-    first, knew = lane.detect().request_id or 0, lane.known()
-    assert repaired_as(lane, knew, first) == RepairOutcome(published=1)
-    change(lane)
-    cutovers = cut(migrated(lane))
-    with lane.opened() as context:
+    first, before = lane.detect().request_id or 0, lane.registered()
+    assert repair_as(lane, before, first) == RepairOutcome(published=1)
+    change_contract(lane)
+    cutovers = list_cutovers(migrate(lane))
+    with lane.open() as context:
         confirmed = repair_service.confirm(context, first).confirmed
     assert len(confirmed) == 1, "read back by the columns that there were"
     lane.produce([event(n, amount=n) for n in range(4)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     wrong, request_id = lane.aggregates(), lane.detect().request_id or 0
     with lane.ledger() as ledger:
         seen = read_evidence(ledger, lane.name, None, None, True)
-        assert certify_from_ledger(ledger, knew, [(seen.evidence[0], ())], seen.accounted, "me", "a look") == []
+        assert certify_from_ledger(ledger, before, [(seen.evidence[0], ())], seen.accounted, "me", "a look") == []
     again = pytest.raises(ContractChangedError, match="version 2 of its contract meanwhile")
     with again:
-        repaired_as(lane, knew, request_id)
-    with lane.opened() as context, as_driver(context.ledger, lane.name, "test") as epoch:
+        repair_as(lane, before, request_id)
+    with lane.open() as context, as_driver(context.ledger, lane.name, "test") as epoch:
         with again:
-            cut_over(context.ledger, epoch, knew, lane.pipeline, lane.known().columns, "me", "a test")
+            cut_over(context.ledger, epoch, before, lane.pipeline, lane.registered().columns, "me", "a test")
         with again, open_source(context) as (topic, offsets):
-            driver(lane.spark, context, epoch, knew, topic, offsets, FaultPoint())
+            build_driver(lane.spark, context, epoch, before, topic, offsets, FaultPoint())
     assert lane.aggregates() == wrong
     lane.repair(lane.detect().request_id or 0)
-    assert lane.aggregates() == expected(lane, cutovers)
+    assert lane.aggregates() == compute_expected(lane, cutovers)
 
 
 def test_killed_migration_leaves_nothing_and_is_repeated(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])
     lane.ingest()
-    change(lane)
+    change_contract(lane)
     command = [str(Path(sys.executable).with_name("onceover")), "pipelines", "migrate", lane.name, "--json"]
     command += ["--reason", "a test"]
     with lane.ledger() as reader, lane.ledger() as ledger:
@@ -119,11 +119,11 @@ def test_killed_migration_leaves_nothing_and_is_repeated(lanes: Lanes) -> None:
             wait_for(lambda: (ledger.execute(waits, table).fetchone() or {"n": 0})["n"] == 1, 120, "it to add a column")
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        left_by_the_dead(lane)
+        wait_for_lease_end(lane)
         left = "SELECT (SELECT count(*) FROM onceover.contract WHERE pipeline = %s) AS contracts, " \
                "(SELECT count(*) FROM onceover.cutover WHERE pipeline = %s) AS cutovers"  # fmt: skip
         assert ledger.execute(left, [lane.name, lane.name]).fetchone() == {"contracts": 1, "cutovers": 0}
-    assert lane.known().contract_version == 1
+    assert lane.registered().contract_version == 1
     assert len(next(iter(lane.aggregates().values()))) == 3
     done: Any = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     assert (done["old_version"], done["new_version"], done["added"]) == (1, 2, ["big"])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import expire, gaps
+from tests.integration.planted_failures import expire, list_gaps
 from tests.integration.test_identity import recreate
 from typer.testing import CliRunner
 
@@ -29,7 +29,7 @@ RIGHT = {(0.0, "a"): (5, 10, 4), (5.0, "a"): (5, 35, 9)}
 
 @pytest.fixture
 def over(lanes: Lanes, stack: Stack) -> Lanes:
-    """A lane whose offsets lie in that store."""
+    """Return a maker of lanes whose offsets are in that store."""
 
     def make(store: str, **settings: Any) -> Lane:
         if store in ("zookeeper", "hbase"):
@@ -43,7 +43,7 @@ def over(lanes: Lanes, stack: Stack) -> Lanes:
     return make
 
 
-def stored(lane: Lane) -> dict[int, int]:
+def read_stored(lane: Lane) -> dict[int, int]:
     with lane.ledger() as ledger, closing(open_store(lane.pipeline.ingest.offset_store, lane.pipeline, ledger)) as s:
         return dict(s.load([0]).offsets)
 
@@ -58,10 +58,10 @@ def test_driver_resumes_where_the_last_one_stopped(over: Lanes, store: str) -> N
     lane = over(store)
     lane.produce([event(n, amount=n) for n in range(7)])
     lane.ingest()
-    assert stored(lane) == {0: 7}
+    assert read_stored(lane) == {0: 7}
     lane.produce([event(n, amount=n) for n in range(7, 10)])
     lane.ingest()
-    assert stored(lane) == {0: 10}
+    assert read_stored(lane) == {0: 10}
     assert lane.aggregates() == RIGHT
     assert len(list(lane.lines())) == 10
     recreate(lane)
@@ -69,7 +69,7 @@ def test_driver_resumes_where_the_last_one_stopped(over: Lanes, store: str) -> N
     lane.ingest()
     ids = [(x.record.source, x.record.offset) for _, x in lane.lines()]
     assert len(ids) == len(set(ids)) == 25, "from the new log's start, though 10 lies within it"
-    assert stored(lane) == {0: 15}
+    assert read_stored(lane) == {0: 15}
 
 
 def test_start_without_a_store_rereads_and_repair_counts_once(over: Lanes) -> None:
@@ -90,7 +90,7 @@ def test_start_at_the_end_without_a_store_skips_reread_records(over: Lanes) -> N
     lane.produce([event(n, amount=n) for n in range(10)])
     with lane.driver() as driver:
         assert driver.turn().records == 0
-    assert gaps(lane) == [(1, 11, "lost")]
+    assert list_gaps(lane) == [(1, 11, "lost")]
     lane.repair(lane.detect().request_id or 0)
     assert {x.record.offset for _, x in lane.lines()} == set(range(1, 11))
     assert lane.aggregates() == RIGHT
@@ -105,7 +105,7 @@ def test_records_expired_before_a_known_groups_start_are_a_hole(lanes: Lanes) ->
     expire(lane, 5)
     with lane.driver() as driver:
         assert driver.turn().records == 5
-    assert gaps(lane) == [(3, 5, "expired")]
+    assert list_gaps(lane) == [(3, 5, "expired")]
 
 
 @pytest.mark.rare
@@ -116,11 +116,11 @@ def test_log_shorter_than_the_stored_offset_is_a_finding(lanes: Lanes) -> None:
     with lane.driver() as driver:
         driver._offsets.store.save({0: 12}, "")
         driver.turn()
-        assert stored(lane) == {0: 10}
+        assert read_stored(lane) == {0: 10}
         (found,) = lane.detect().findings
         assert found.kind is Kind.TRUNCATED
         assert [cut[1:] for cut in found.evidence["end_and_stored"]] == [[0, 10, 12]]  # type: ignore[attr-defined]
-        assert "it ends at 10, 12 was stored" in lane.text(0)
+        assert "it ends at 10, 12 was stored" in lane.explain_text(0)
         lane.produce([event(n) for n in (10, 11)])
         driver.turn()
     assert lane.detect().findings == ()
@@ -141,13 +141,13 @@ def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
     admin.create_topics([NewTopic(lane.topic, 2, 1, config={"retention.ms": "-1"})])[lane.topic].result(30)
     for kafka_partition in (0, 1):
         lane.produce([event(n, "new") for n in range(8)], kafka_partition)
-    code, said, _ = onceover("offsets", lane.name, "show")
-    assert (code, "which is gone" in said) == (1, True)
+    code, stdout, _ = onceover("offsets", lane.name, "show")
+    assert (code, "which is gone" in stdout) == (1, True)
     assert "missing: 1" in onceover("offsets", lane.name, "set", "0=3", "--reason", "x")[2]
     assert onceover("offsets", lane.name, "set", "0=3", "1=0", "--reason", "the first three are tests")[0] == 0
     with lane.driver() as driver:
         assert driver.turn().records == 13
-    assert gaps(lane) == [(0, 3, "lost")]
+    assert list_gaps(lane) == [(0, 3, "lost")]
 
 
 @pytest.mark.rare
@@ -155,8 +155,8 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     lane = over("kafka")
     lane.produce([event(n, amount=n) for n in range(10)])
     lane.ingest()
-    code, said, _ = onceover("offsets", lane.name, "show", "--json")
-    (row,) = json.loads(said)["kafka_partitions"]
+    code, stdout, _ = onceover("offsets", lane.name, "show", "--json")
+    (row,) = json.loads(stdout)["kafka_partitions"]
     assert (code, row["stored"], row["earliest"], row["end"], row["frontier"]) == (0, 10, 0, 10, 10)
     assert "keeps its offsets in kafka: consumer group" in onceover("offsets", lane.name, "show")[1]
 
@@ -169,11 +169,11 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     assert "has no Kafka partition 1" in onceover("offsets", lane.name, "set", "1=0", "--reason", "x")[2]
     with lane.ledger() as ledger:
         epoch = drivers.acquire(ledger, lane.name, "an ingest that runs")
-        code, _, said = onceover("offsets", lane.name, "set", "0=4", "--reason", "read again")
-        assert (code, "has a driver already, an ingest that runs" in said) == (75, True)
+        code, _, stderr = onceover("offsets", lane.name, "set", "0=4", "--reason", "read again")
+        assert (code, "has a driver already, an ingest that runs" in stderr) == (75, True)
         drivers.end_epoch(ledger, epoch)
     assert onceover("offsets", lane.name, "set", "0=4", "--reason", "read again")[:1] == (0,)
-    assert stored(lane) == {0: 4}
+    assert read_stored(lane) == {0: 4}
     lane.ingest()
     lane.repair(lane.detect().request_id or 0)
     assert lane.aggregates() == RIGHT
@@ -186,13 +186,13 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     assert "needs its path" in onceover("offsets", lane.name, "copy", "--to", "checkpoint", "--reason", "x")[2]
     odd = ("--to", "hdfs", "--path", "/a/../b", "--reason", "x")
     assert "'/a/../b' is not valid" in onceover("offsets", lane.name, "copy", *odd)[2]
-    code, said, _ = onceover("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
+    code, stdout, _ = onceover("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
     if code == 75:  # not started
         stack.up(["zookeeper"])
-        code, said, _ = onceover("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
-    assert (code, 'write offset_store = "zookeeper"' in said) == (0, True)
+        code, stdout, _ = onceover("offsets", lane.name, "copy", "--to", "zookeeper", "--reason", "one server less")
+    assert (code, 'write offset_store = "zookeeper"' in stdout) == (0, True)
     lane.toml.write_text(lane.toml.read_text().replace('offset_store = "kafka"', 'offset_store = "zookeeper"'))
-    assert stored(lane) == {0: 10}
+    assert read_stored(lane) == {0: 10}
     lane.produce([event(3, amount=100)])
     assert sum(p.records for p in lane.ingest()) == 1
     with lane.ledger() as ledger:
@@ -214,8 +214,8 @@ def test_corrupt_store_stops_the_driver_and_is_reset_by_hand(over: Lanes) -> Non
         Path(store.place).write_text("0 1")
     with lane.driver() as driver, pytest.raises(CorruptOffsetsError, match=f"onceover offsets {lane.name} set"):
         driver.turn()
-    code, said, _ = onceover("offsets", lane.name, "show")
-    assert (code, "is cut or was changed" in said) == (1, True)
+    code, stdout, _ = onceover("offsets", lane.name, "show")
+    assert (code, "is cut or was changed" in stdout) == (1, True)
     (row,) = [row for row in json.loads(onceover("doctor", "--json")[1]) if row["check"] == f"offsets of {lane.name}"]
     assert (row["state"], "is cut or was changed" in row["what"]) == ("wrong", True)
     assert onceover("offsets", lane.name, "set", "0=10", "--reason", "as the frontier says")[0] == 0

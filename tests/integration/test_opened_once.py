@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tests.airflow_home import DAGS, name_airflow_home
 from tests.integration.lane import Lane, event
-from tests.integration.opened import Opened, counting
-from tests.integration.planted_failures import replayed
+from tests.integration.open_counts import OpenCounts, count_opens
+from tests.integration.planted_failures import replay
 from tests.integration.program import run
 
 from onceover.config.endpoints import address, pipelines_folder
@@ -47,19 +47,19 @@ def lane(lanes: Callable[..., Lane]) -> Lane:
     """A pipeline with a deadline and a retention, and a window that was landed twice."""
     made = lanes(more='[repair]\ndeadline = "1d"\n[storage]\nretention = "400d"')
     made.produce([event(1)])
-    replayed(made)
+    replay(made)
     made.ingest()
     return made
 
 
 @pytest.fixture
-def opened(lane: Lane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
+def opened(lane: Lane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenCounts:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--master local[2] {QUICKLY} pyspark-shell")
-    return counting(tmp_path / "counter", monkeypatch, address("postgres"), pipelines_folder())
+    return count_opens(tmp_path / "counter", monkeypatch, address("postgres"), pipelines_folder())
 
 
-def task(dag: str, operator: str, params: dict[str, Any], **fields: object) -> Any:
-    """Run one task in a process of its own, which has loaded its DAG; returns the task's result."""
+def run_task(dag: str, operator: str, params: dict[str, Any], **fields: object) -> Any:
+    """Run one task in a process of its own that loads the DAG; return the task's result."""
     spark = json.dumps({"conn_type": "spark", "host": "local[2]"})
     done = subprocess.run(
         [sys.executable, "-c", TASK, str(DAGS), dag, operator, json.dumps(fields), json.dumps(params)],
@@ -69,22 +69,22 @@ def task(dag: str, operator: str, params: dict[str, Any], **fields: object) -> A
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_cli_repair_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: Opened) -> None:
+def test_cli_repair_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: OpenCounts) -> None:
     done = run("repair", lane.name, "--from", TIMES["from"], "--to", TIMES["to"], "--reason", "a test", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["windows"][0]["outcome"] == "confirmed"
-    assert opened.by_process() == [ONCE, ONCE]
+    assert opened.list_by_process() == [ONCE, ONCE]
 
 
 @pytest.mark.airflow
 @pytest.mark.rare
-def test_dag_task_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: Opened) -> None:
+def test_dag_task_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: OpenCounts) -> None:
     name_airflow_home()
 
     def counted(dag: str, operator: str, params: dict[str, Any] | None = None, **fields: object) -> Any:
         opened.forget()
-        result = task(dag, operator, params or {}, pipeline=lane.name, **fields)
-        return result, opened.by_process()
+        result = run_task(dag, operator, params or {}, pipeline=lane.name, **fields)
+        return result, opened.list_by_process()
 
     on_call = {**TIMES, "reason": "a test"}
     detection, counts = counted("repair_on_call", "repair:DetectOperator", on_call, scope="run", reason_needed=True)

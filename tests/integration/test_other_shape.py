@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane
-from tests.integration.planted_failures import replayed
+from tests.integration.planted_failures import replay
 
 from onceover.repair.rebuild import Rebuild
 
@@ -66,7 +66,7 @@ def test_pipeline_of_another_shape_goes_through_the_whole_loop(lanes: Callable[.
     ]
     for n, value in enumerate([*good, *rubbish]):
         lane.produce([value], kafka_partition=n % 3, timestamp=NOON_MS + 120_000)
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     reasons = sorted({x.reason or "" for _, x in lane.lines() if x.reason})
     assert len(reasons) >= 5, reasons
@@ -88,19 +88,19 @@ def test_pipeline_of_another_shape_goes_through_the_whole_loop(lanes: Callable[.
 def test_repair_plan_has_no_python(lanes: Callable[..., Lane]) -> None:
     lane = lanes(PAYMENTS)
     lane.produce([payment("12:00:00", "1")], timestamp=NOON_MS)
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     plans: list[str] = []
-    aggregated = Rebuild.aggregated
+    aggregate = Rebuild.aggregate
 
     def noted(self: Rebuild) -> object:
-        frame = aggregated(self)
+        frame = aggregate(self)
         assert frame is not None
         plans.append(frame._jdf.queryExecution().toString())
         return frame
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Rebuild, "aggregated", noted)
+        patch.setattr(Rebuild, "aggregate", noted)
         assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 1
     assert "HashAggregate" in plans[0]
     assert not [word for word in ("Python", "Arrow", "Pandas", "BatchEval") if word in plans[0]]

@@ -15,12 +15,12 @@ pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
 
 
-def toml(interval: str, more: str) -> str:
+def make_toml(interval: str, more: str) -> str:
     return EVENTS.replace('interval = "200ms"', f'interval = "{interval}"\n{more}')
 
 
 def run(driver: Ingest, enough: Callable[[Progress], bool]) -> list[Progress]:
-    """The loop's actions until then."""
+    """Run the loop until `enough` holds; return its progress."""
     stop, done = threading.Event(), []
 
     def report(progress: Progress) -> None:
@@ -33,20 +33,20 @@ def run(driver: Ingest, enough: Callable[[Progress], bool]) -> list[Progress]:
     return done
 
 
-def counted(lane: Lane) -> int:
+def count_records(lane: Lane) -> int:
     return sum(events for events, *_ in lane.aggregates().values())  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("control", ["none", "pid"])
 def test_backlog_in_waiting_batches_leaves_every_window_right(lanes: Lanes, control: str) -> None:
     more = f'rate_control = "{control}"\nstart_rate = 200\nsharding = "backlog"'
-    lane = lanes(toml=toml("1s", more), partitions=2, most=700)
+    lane = lanes(make_toml=make_toml("1s", more), partitions=2, most=700)
     lane.produce([event(n % 10, amount=n) for n in range(1500)], 0)
     lane.produce([event(n % 10, amount=n) for n in range(300)], 1)
     with lane.driver() as driver:
         done = run(driver, lambda progress: progress.every_window_closed)
     assert lane.detect().failed == ()
-    assert counted(lane) == 1800
+    assert count_records(lane) == 1800
     full = [progress for progress in done if progress.batch_id is not None]
     assert full[0].records == (700 if control == "none" else 400), "200 a second of each Kafka partition"
     assert all(progress.records <= 700 for progress in full)
@@ -61,7 +61,7 @@ def test_backlog_in_waiting_batches_leaves_every_window_right(lanes: Lanes, cont
 
 @pytest.mark.rare
 def test_submitted_batch_follows_and_a_stop_leaves_it_in_the_log(lanes: Lanes) -> None:
-    lane = lanes(toml=toml("20ms", ""), most=10)
+    lane = lanes(make_toml=make_toml("20ms", ""), most=10)
     lane.produce([event(n % 10) for n in range(100)])
     with lane.driver() as driver:
         (first,) = run(driver, lambda progress: progress.waiting > 3)
@@ -73,7 +73,7 @@ def test_submitted_batch_follows_and_a_stop_leaves_it_in_the_log(lanes: Lanes) -
         done = run(driver, lambda progress: progress.lag == {0: 0})
     assert [progress.records for progress in done] == [10] * 9
     assert max(progress.waited_seconds for progress in done) > 0
-    assert counted(lane) == 100
+    assert count_records(lane) == 100
 
 
 @pytest.mark.rare
@@ -81,7 +81,7 @@ def test_submitted_batch_follows_and_a_stop_leaves_it_in_the_log(lanes: Lanes) -
 def test_failed_attempt_is_retried_though_others_wait(
     lanes: Lanes, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
-    lane = lanes(toml=toml("20ms", ""), most=10)
+    lane = lanes(make_toml=make_toml("20ms", ""), most=10)
     lane.produce([event(n % 10) for n in range(30)])
     with lane.driver() as driver:
         part = driver._offsets if failing == "commit" else driver
@@ -96,7 +96,7 @@ def test_failed_attempt_is_retried_though_others_wait(
 
         monkeypatch.setattr(part, name, once)
         done = run(driver, lambda progress: progress.lag == {0: 0})
-    assert counted(lane) == 30, "what has landed is not read again"
+    assert count_records(lane) == 30, "what has landed is not read again"
     assert sum(progress.records for progress in done) == (20 if failing == "commit" else 30), "one was never reported"
     assert lane.detect().failed == ()
 
@@ -104,7 +104,7 @@ def test_failed_attempt_is_retried_though_others_wait(
 @pytest.mark.rare
 def test_window_stays_open_for_records_that_came_during_a_wait(lanes: Lanes) -> None:
     """Quiet, and then a burst: by then the Kafka partition counts as idle only if nothing new is in it."""
-    lane = lanes(toml=toml("1s", ""), idle_after="100ms")
+    lane = lanes(make_toml=make_toml("1s", ""), idle_after="100ms")
     lane.produce([event(1)])
     late: list[Progress] = []
 
@@ -119,4 +119,4 @@ def test_window_stays_open_for_records_that_came_during_a_wait(lanes: Lanes) -> 
         done = run(driver, burst)
     assert [progress.records for progress in done] == [1, 5]
     assert not done[1].every_window_closed
-    assert counted(lane) == 6
+    assert count_records(lane) == 6

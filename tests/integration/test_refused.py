@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import minutes, replayed
+from tests.integration.planted_failures import minutes, replay
 
 from onceover.errors import ContractChangedError
 from onceover.model.finding_kinds import Kind
@@ -21,7 +21,7 @@ Lanes = Callable[..., Lane]
 def test_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     first, second = lane.detect(), lane.detect(minutes(0, 5))
     assert first.request_id
@@ -35,7 +35,7 @@ def test_repairs_of_one_window_publish_once(lanes: Lanes) -> None:
 def test_window_held_by_another_repair_is_not_reported_done(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     request = lane.detect().request_id or 0
     with lane.ledger() as ledger:
@@ -51,7 +51,7 @@ def test_window_held_by_another_repair_is_not_reported_done(lanes: Lanes) -> Non
 def test_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     request = lane.detect().request_id or 0
     lane.produce([event(1)])
@@ -72,7 +72,7 @@ def test_window_that_changes_during_its_repair_is_not_published(lanes: Lanes) ->
 def test_corrupt_file_fails_its_own_window_and_then_blocks_it(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     path = lane.layout.window_file(from_ms(NOON_MS))
     client = lane.hdfs()
@@ -150,13 +150,13 @@ def test_changed_contract_is_refused_by_name(lanes: Lanes) -> None:
 def test_dry_run_names_changes_and_writes_nothing(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(10)])
-    replayed(lane)
+    replay(lane)
     lane.ingest()
     with lane.ledger() as ledger:
         counts = "SELECT (SELECT count(*) FROM onceover.finding) AS f, (SELECT count(*) FROM onceover.repair) AS r, " \
                  "(SELECT count(*) FROM onceover.certificate) AS c"  # fmt: skip
         before = ledger.execute(counts).fetchone()
-        (row,) = lane.planned(minutes(0, 5))
+        (row,) = lane.plan(minutes(0, 5))
         assert ledger.execute(counts).fetchone() == before
     assert (row.lines, row.counted, row.distinct) == (10, 10, 5)
     assert row.bytes == len(lane.raw()["2026-03-01/1200.log"])

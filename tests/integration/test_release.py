@@ -9,11 +9,11 @@ from dataclasses import replace
 from datetime import datetime
 
 import pytest
-from tests.integration.cutover import MINUTE_MS, proved_again
+from tests.integration.cutover import MINUTE_MS, assert_proved
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import minutes, replayed
+from tests.integration.planted_failures import minutes, replay
 from tests.integration.program import as_json, run
-from tests.integration.test_ledger_rebuild import certified
+from tests.integration.test_ledger_rebuild import certify
 
 from onceover.config.endpoints import address
 from onceover.context import open_pipeline
@@ -30,23 +30,23 @@ pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
 
 
-def nameless(minute: float, amount: int = 1) -> bytes:
-    """Records that the first contract has no place for."""
+def make_nameless(minute: float, amount: int = 1) -> bytes:
+    """Return a record that the first contract refuses."""
     return json.dumps({"at": NOON_MS + int(minute * MINUTE_MS), "amount": amount}).encode()
 
 
-def mixed(lane: Lane, start: int, end: int) -> None:
-    """A record a minute in both Kafka partitions; every third is nameless, every tenth is nothing at all."""
+def produce_mixed(lane: Lane, start: int, end: int) -> None:
+    """Produce a record a minute in both Kafka partitions; every third is nameless, every tenth unreadable."""
     for kafka_partition in (0, 1):
         made = [
-            b"{" if n % 10 == 9 else nameless(n, n % 7) if n % 3 == kafka_partition else event(n, amount=n % 7)
+            b"{" if n % 10 == 9 else make_nameless(n, n % 7) if n % 3 == kafka_partition else event(n, amount=n % 7)
             for n in range(start, end)
         ]
         lane.produce(made, kafka_partition)
 
 
-def take_the_nameless(lane: Lane, name: str = "none") -> None:
-    """The contract that has a place for them, cut over to."""
+def accept_nameless(lane: Lane, name: str = "none") -> None:
+    """Cut over to a contract that accepts nameless records."""
     text = lane.toml.read_text()
     for old, new in (
         ('required = ["at", "kind"]', 'required = ["at"]'),
@@ -57,14 +57,14 @@ def take_the_nameless(lane: Lane, name: str = "none") -> None:
     lane.migrate()
 
 
-def looked(lane: Lane, reason: str | None = None) -> ReleasePlan:
-    with release_run(lane) as (_, run):
+def look(lane: Lane, reason: str | None = None) -> ReleasePlan:
+    with open_release(lane) as (_, run):
         return run.plan(lane.files().list_quarantine_days(), reason)
 
 
 @contextmanager
-def release_run(lane: Lane, most: int = 100) -> Iterator[tuple[Connection, ReleaseRun]]:
-    """Of a pipeline that lands so many records a batch at most."""
+def open_release(lane: Lane, most: int = 100) -> Iterator[tuple[Connection, ReleaseRun]]:
+    """Open a release that lands at most so many records a batch."""
     pipeline = lane.pipeline
     limited = replace(pipeline, ingest=replace(pipeline.ingest, max_records_per_batch=most))
     with (
@@ -74,113 +74,113 @@ def release_run(lane: Lane, most: int = 100) -> Iterator[tuple[Connection, Relea
         yield context.ledger, run
 
 
-def released(lane: Lane, most: int = 100, reason: str | None = None) -> ReleasePlan:
+def release(lane: Lane, most: int = 100, reason: str | None = None) -> ReleasePlan:
     """Do as `jobs/release.py` does, on this process's session."""
-    with release_run(lane, most) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
+    with open_release(lane, most) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
         found = run.plan(lane.files().list_quarantine_days(), reason)
         run.carry_out(epoch, found.ids, "me", "a test", FaultPoint())
     return found
 
 
-def expected(lane: Lane) -> dict[tuple[object, ...], tuple[object, ...]]:
-    """The log's aggregates without SQL, nameless records included."""
+def compute_expected(lane: Lane) -> dict[tuple[object, ...], tuple[object, ...]]:
+    """Compute the log's aggregates without SQL, nameless records included."""
     rows: dict[tuple[object, ...], tuple[int, int, int]] = {}
     for _, value in lane.log().values():
         if value == b"{":
             continue
-        said = json.loads(value or b"")
-        key = ((said["at"] - NOON_MS) // (5 * MINUTE_MS) * 5.0, said.get("kind", "none"))
+        record = json.loads(value or b"")
+        key = ((record["at"] - NOON_MS) // (5 * MINUTE_MS) * 5.0, record.get("kind", "none"))
         events, total, largest = rows.get(key, (0, 0, 0))
-        rows[key] = (events + 1, total + said["amount"], max(largest, said["amount"]))
+        rows[key] = (events + 1, total + record["amount"], max(largest, record["amount"]))
     return dict(rows)
 
 
-def quarantined(lane: Lane) -> tuple[int, int]:
-    """How many records `onceover quarantine list` says are there, and how many were released."""
+def count_quarantined(lane: Lane) -> tuple[int, int]:
+    """Return the counts of quarantined and released records by `onceover quarantine list`."""
     found = as_json("quarantine", lane.name, "list")
     return found["records"], sum(day["released"] for day in found["days"])
 
 
 def test_release_lands_once_and_is_certified_without_repair(lanes: Lanes) -> None:
     lane = lanes(partitions=2)
-    mixed(lane, 0, 30)
+    produce_mixed(lane, 0, 30)
     lane.ingest()
     assert lane.detect().certified == 6
-    assert quarantined(lane) == (24, 0)
-    assert (released(lane).windows, quarantined(lane)) == ({}, (24, 0)), "the contract has not changed"
-    take_the_nameless(lane)
-    mixed(lane, 30, 40)
-    seen = looked(lane)
+    assert count_quarantined(lane) == (24, 0)
+    assert (release(lane).windows, count_quarantined(lane)) == ({}, (24, 0)), "the contract has not changed"
+    accept_nameless(lane)
+    produce_mixed(lane, 30, 40)
+    seen = look(lane)
     assert (sum(seen.windows.values()), len(seen.windows)) == (18, 6)
     assert list(seen.left.values()) == [6], seen.left
-    assert quarantined(lane) == (24, 0)
+    assert count_quarantined(lane) == (24, 0)
 
-    assert released(lane, most=7) == seen
-    assert quarantined(lane) == (6, 18)
+    assert release(lane, most=7) == seen
+    assert count_quarantined(lane) == (6, 18)
     lane.ingest()
     detection = lane.detect()
     assert (detection.failed, detection.findings, detection.certified) == ((), (), 8)
-    assert lane.aggregates() == expected(lane)
-    proved_again(lane, 0, 25, 35)
-    assert lane.audited(minutes(0, 10))["equal"]
-    again = released(lane)
+    assert lane.aggregates() == compute_expected(lane)
+    assert_proved(lane, 0, 25, 35)
+    assert lane.audit(minutes(0, 10))["equal"]
+    again = release(lane)
     assert (again.windows, again.ids, sum(again.left.values())) == ({}, (), 8)
-    explanation = lane.text(0)
+    explanation = lane.explain_text(0)
     assert 'released from quarantine by me ("a test")' in explanation
 
 
 @pytest.mark.rare
 def test_replay_of_released_records_is_quarantined_again(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=11)
-    mixed(lane, 0, 20)
-    replayed(lane)
+    produce_mixed(lane, 0, 20)
+    replay(lane)
     lane.ingest()
-    take_the_nameless(lane)
-    released(lane, most=5, reason="missing field")
-    assert quarantined(lane) == (4, 12)
+    accept_nameless(lane)
+    release(lane, most=5, reason="missing field")
+    assert count_quarantined(lane) == (4, 12)
     lane.set_offsets({0: 0, 1: 3})
-    mixed(lane, 20, 25)
+    produce_mixed(lane, 20, 25)
     lane.ingest()
-    assert quarantined(lane) == (4, 12), "those are out for good"
-    assert lane.aggregates() != expected(lane)
-    planned = {str(one.window): one for one in lane.planned(minutes(0, 25))}
+    assert count_quarantined(lane) == (4, 12), "those are out for good"
+    assert lane.aggregates() != compute_expected(lane)
+    planned = {str(one.window): one for one in lane.plan(minutes(0, 25))}
     detection = lane.detect()
     assert {str(f.kind) for failed in detection.failed for f in failed.findings} >= {"duplicated"}
     done = lane.repair(detection.request_id or 0)
     assert (len(done.confirmed), done.failed) == (len(detection.failed), ())
-    assert lane.aggregates() == expected(lane)
+    assert lane.aggregates() == compute_expected(lane)
     for window, one in planned.items():
         if one.distinct is not None:
-            assert one.distinct == pluralize(lane, window), window
-    proved_again(lane, 0, 15)
+            assert one.distinct == count_records(lane, window), window
+    assert_proved(lane, 0, 15)
 
-    take_the_nameless(lane)  # nothing has changed
+    accept_nameless(lane)  # nothing has changed
     lane.toml.write_text(lane.toml.read_text().replace("'none'", "'later'"))
-    take_the_nameless(lane)
-    lane.produce([nameless(26)])
+    accept_nameless(lane)
+    lane.produce([make_nameless(26)])
     lane.ingest()
     again = lane.detect(minutes(0, 30), force=True)
     assert lane.repair(again.request_id or 0).failed == ()
-    third = {**expected(lane), (25.0, "later"): (1, 1, 1)}
+    third = {**compute_expected(lane), (25.0, "later"): (1, 1, 1)}
     del third[(25.0, "none")]
     assert lane.aggregates() == third, "who was released by the second contract keeps it"
-    proved_again(lane, 0, 15, 25)
+    assert_proved(lane, 0, 15, 25)
 
 
-def pluralize(lane: Lane, window: str) -> int:
-    found = lane.explained((datetime.fromisoformat(window).timestamp() * 1000 - NOON_MS) / MINUTE_MS)
+def count_records(lane: Lane, window: str) -> int:
+    found = lane.explain((datetime.fromisoformat(window).timestamp() * 1000 - NOON_MS) / MINUTE_MS)
     return int(found["ledger"]["window"]["records"])
 
 
 @pytest.mark.rare
 def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(1), nameless(2), nameless(3), nameless(8), event(9), event(16)])
+    lane.produce([event(1), make_nameless(2), make_nameless(3), make_nameless(8), event(9), event(16)])
     lane.ingest()
     lane.detect()
     day = next(iter(lane.files().list_quarantine_days()))
     (known,) = (found for _, found in lane.lines() if found.record.offset == 1)
-    other = replace(known, record=replace(known.record, value=nameless(2, 5)))
+    other = replace(known, record=replace(known.record, value=make_nameless(2, 5)))
     unlanded = replace(known, record=replace(known.record, offset=77))
     path = lane.layout.quarantine_file(day)
     lane.hdfs().write(path, frame([encode(other), encode(unlanded)]), append=True)
@@ -190,8 +190,8 @@ def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
             'UPDATE onceover."window" SET expired_at = now() WHERE pipeline = %s AND window_start = %s',
             [lane.name, from_ms(NOON_MS + 5 * MINUTE_MS)],
         )
-    take_the_nameless(lane)
-    found = released(lane)
+    accept_nameless(lane)
+    found = release(lane)
     assert found.left == {CONFLICT: 1, UNACCOUNTED: 1, EXPIRED: 1}
     assert sum(found.windows.values()) == 1
     after = lane.raw()
@@ -202,36 +202,38 @@ def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
 @pytest.mark.rare
 def test_release_of_an_id_happens_once_and_not_beside_an_ingest(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(1), nameless(2), nameless(3)])
+    lane.produce([event(1), make_nameless(2), make_nameless(3)])
     lane.ingest()
-    take_the_nameless(lane)
+    accept_nameless(lane)
     with lane.driver():
         with pytest.raises(BusyError):
-            released(lane)
-        assert sum(looked(lane).windows.values()) == 2, "to look is free"
-    with release_run(lane) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
+            release(lane)
+        assert sum(look(lane).windows.values()) == 2, "to look is free"
+    with open_release(lane) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
         ids = run.plan(lane.files().list_quarantine_days(), None).ids
         assert [(r.start, r.end) for r in ids] == [(1, 3)]
         run.carry_out(epoch, [OffsetRange(ids[0].source, 2, 3)], "me", "a test", FaultPoint())
         with pytest.raises(FencedError, match="has released some of these"):
             run.carry_out(epoch, ids, "me", "a test", FaultPoint())
-    assert quarantined(lane) == (1, 1)
-    released(lane)
+    assert count_quarantined(lane) == (1, 1)
+    release(lane)
     detection = lane.detect()
     lane.repair(detection.request_id or 0)
-    assert lane.aggregates() == expected(lane)
-    proved_again(lane, 0)
+    assert lane.aggregates() == compute_expected(lane)
+    assert_proved(lane, 0)
 
 
 @pytest.mark.rare
 def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(1), nameless(2), nameless(8), b"{"])
+    lane.produce([event(1), make_nameless(2), make_nameless(8), b"{"])
     lane.ingest()
-    take_the_nameless(lane)
-    assert (run("quarantine", lane.name, "release").returncode, quarantined(lane)) == (2, (3, 0)), "nobody said why"
+    accept_nameless(lane)
+    assert (run("quarantine", lane.name, "release").returncode, count_quarantined(lane)) == (2, (3, 0)), (
+        "nobody said why"
+    )
     planned = as_json("quarantine", lane.name, "release", "--dry-run")
-    assert (planned["records"], planned["batches"], planned["version"], quarantined(lane)) == (2, 0, 2, (3, 0))
+    assert (planned["records"], planned["batches"], planned["version"], count_quarantined(lane)) == (2, 0, 2, (3, 0))
     assert planned["windows"] == [
         {"window": "2026-03-01T12:00Z", "records": 1}, {"window": "2026-03-01T12:05Z", "records": 1},
     ]  # fmt: skip
@@ -241,27 +243,27 @@ def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> Non
     done = run("quarantine", lane.name, "release", "--reason", "missing field kind", "--why", "INC-42")
     assert done.returncode == 0, done.stderr
     assert "2 records landed in 2 windows" in done.stdout
-    assert quarantined(lane) == (1, 2)
+    assert count_quarantined(lane) == (1, 2)
     lane.detect()
-    assert lane.aggregates() == expected(lane)
+    assert lane.aggregates() == compute_expected(lane)
 
 
 @pytest.mark.rare
 def test_lost_ledger_is_rebuilt_with_its_releases(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=11)
-    mixed(lane, 0, 20)
-    replayed(lane)
+    produce_mixed(lane, 0, 20)
+    replay(lane)
     lane.ingest()
-    take_the_nameless(lane)
-    released(lane, most=5)
-    before = certified(lane)
-    assert (len(before), quarantined(lane)) == (4, (4, 12))
+    accept_nameless(lane)
+    release(lane, most=5)
+    before = certify(lane)
+    assert (len(before), count_quarantined(lane)) == (4, (4, 12))
     with connect(address("postgres"), "test") as ledger:
         ledger.execute("DROP SCHEMA onceover CASCADE")
     rebuilt = as_json("ledger", "rebuild", lane.name)
     assert (rebuilt["windows"], rebuilt["records"], rebuilt["holes"]) == (4, 40, [])
-    assert quarantined(lane) == (4, 12), "and none of them is released again"
-    assert released(lane).windows == {}
-    assert certified(lane) == before
-    assert lane.aggregates() == expected(lane)
-    proved_again(lane, 0, 15)
+    assert count_quarantined(lane) == (4, 12), "and none of them is released again"
+    assert release(lane).windows == {}
+    assert certify(lane) == before
+    assert lane.aggregates() == compute_expected(lane)
+    assert_proved(lane, 0, 15)

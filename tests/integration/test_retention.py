@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import aged, replayed
+from tests.integration.planted_failures import backdate, replay
 from tests.integration.program import as_json, run
 
 from onceover.audit import store as audit_store
@@ -34,17 +34,17 @@ def lane(lanes: Lanes) -> Lane:
     made.ingest()
     made.detect()
     made.produce([event(11), event(11)])
-    replayed(made)
+    replay(made)
     made.ingest()
-    aged(made)
+    backdate(made)
     return made
 
 
-def states(lane: Lane) -> list[str]:
+def list_states(lane: Lane) -> list[str]:
     return [row["state"] for row in as_json("windows", lane.name)]
 
 
-def files(lane: Lane) -> set[str]:
+def list_files(lane: Lane) -> set[str]:
     return {name for name in lane.raw() if not name.startswith("quarantine")}
 
 
@@ -58,7 +58,7 @@ def as_driver(lane: Lane) -> Iterator[tuple[Any, drivers.Epoch]]:
             drivers.end_epoch(ledger, epoch)
 
 
-def whole_hour() -> WindowRange:
+def make_hour() -> WindowRange:
     return WindowRange.parse("2026-03-01T12:00Z", "2026-03-01T13:00Z", 5)
 
 
@@ -66,23 +66,23 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
     before = lane.aggregates()
     planned = as_json("retention", lane.name, "--dry-run")
     assert (planned["windows"], planned["quarantine_days"], planned["kept_back"]) == (2, 1, 1)
-    assert files(lane) == {"2026-03-01/1200.log", "2026-03-01/1205.log", "2026-03-01/1210.log"}, "a dry run"
+    assert list_files(lane) == {"2026-03-01/1200.log", "2026-03-01/1205.log", "2026-03-01/1210.log"}, "a dry run"
     done = as_json("retention", lane.name, "--reason", "room")
     assert (done["let_go"], done["left"]) == (3, 0)
-    aside = {name.rpartition(".")[0] for name in files(lane) if name.startswith("expired/2026")}
+    aside = {name.rpartition(".")[0] for name in list_files(lane) if name.startswith("expired/2026")}
     assert aside == {"expired/2026-03-01/1200.log", "expired/2026-03-01/1205.log"}
-    assert {name for name in files(lane) if not name.startswith("expired")} == {"2026-03-01/1210.log"}
+    assert {name for name in list_files(lane) if not name.startswith("expired")} == {"2026-03-01/1210.log"}
     assert as_json("retention", lane.name)["let_go"] == 0, "run again it finds nothing"
     with lane.ledger() as ledger:
         ledger.execute(
             "UPDATE onceover.expiry SET moved_at = moved_at - interval '25 hours' WHERE pipeline = %s", [lane.name]
         )
     as_json("retention", lane.name)
-    assert files(lane) == {"2026-03-01/1210.log"}, "deleted a day later"
+    assert list_files(lane) == {"2026-03-01/1210.log"}, "deleted a day later"
     detection = lane.detect()
     assert [str(failed.window) for failed in detection.failed] == ["2026-03-01T12:10Z"]
     lane.repair(detection.request_id or 0)
-    assert states(lane) == ["expired", "expired", "certified"]
+    assert list_states(lane) == ["expired", "expired", "certified"]
     assert {key: value for key, value in lane.aggregates().items() if key[0] != 10} == {
         key: value for key, value in before.items() if key[0] != 10
     }
@@ -94,12 +94,12 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
         with pytest.raises(TerminalError, match="has expired"):
             audit_store.read_certificate(ledger, lane.name, NOON)
         with pytest.raises(UsageError, match="has expired"):
-            revisions.restore_revision(ledger, lane.known(), NOON, None, "me", "why")
+            revisions.restore_revision(ledger, lane.registered(), NOON, None, "me", "why")
     with pytest.raises(UsageError, match="cannot be repaired"):
         lane.detect(WindowRange.parse("2026-03-01T12:00Z", "2026-03-01T12:10Z", 5), force=True)
-    assert len(lane.detect(whole_hour(), force=True).failed) == 1, "of a range that reaches back there, the rest"
-    assert "Its raw has expired" in lane.text(0)
-    audited = lane.audited()
+    assert len(lane.detect(make_hour(), force=True).failed) == 1, "of a range that reaches back there, the rest"
+    assert "Its raw has expired" in lane.explain_text(0)
+    audited = lane.audit()
     assert (audited["equal"], [row["window"] for row in audited["rows"]]) == (True, ["quarantine", "2026-03-01T12:10Z"])
 
 
@@ -115,8 +115,8 @@ def test_records_appended_after_expiry_began_keep_their_raw(lane: Lane) -> None:
         )
     with as_driver(lane) as (ledger, epoch):
         assert carry_out(ledger, epoch, lane.files()) == 3
-    assert states(lane)[:2] == ["closed", "expired"]
-    assert "2026-03-01/1200.log" in files(lane)
+    assert list_states(lane)[:2] == ["closed", "expired"]
+    assert "2026-03-01/1200.log" in list_files(lane)
 
 
 @pytest.mark.rare
@@ -125,9 +125,9 @@ def test_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> Non
     lane.produce([event(2)])
     lane.ingest()
     assert lane.aggregates()[(0.0, "a")][0] == 2
-    assert "2026-03-01/1200.log" in files(lane)
+    assert "2026-03-01/1200.log" in list_files(lane)
     assert as_json("retention", lane.name)["let_go"] == 0, "what nobody has certified stays"
-    assert states(lane)[0] == "expired"
+    assert list_states(lane)[0] == "expired"
 
 
 @pytest.mark.rare
@@ -141,10 +141,10 @@ def test_killed_expiry_resumes_between_its_steps(lane: Lane) -> None:
                        [lane.name, NOON])  # fmt: skip
     with lane.driver() as driver:
         driver.turn()
-    assert {name for name in files(lane) if "expired" not in name} == {"2026-03-01/1210.log"}
+    assert {name for name in list_files(lane) if "expired" not in name} == {"2026-03-01/1210.log"}
     with lane.ledger() as ledger:
         assert expiries.count_files_to_move(ledger, lane.name) == 0
-    assert states(lane)[0] == "expired", "its file was away already"
+    assert list_states(lane)[0] == "expired", "its file was away already"
 
 
 @pytest.mark.rare
@@ -157,7 +157,7 @@ def test_replaced_driver_records_no_expiry(lane: Lane) -> None:
         with pytest.raises(FencedError):
             carry_out(ledger, old, lane.files())
         drivers.end_epoch(ledger, new)
-    assert "2026-03-01/1200.log" in files(lane)
+    assert "2026-03-01/1200.log" in list_files(lane)
 
 
 @pytest.mark.rare

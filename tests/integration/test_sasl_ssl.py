@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.integration.lane import EVENTS, event
-from tests.integration.secure_kafka import PASSWORD, USER, SecureKafka, secure_kafka
+from tests.integration.secure_kafka import PASSWORD, USER, SecureKafka, open_secure_kafka
 
 from onceover.config.endpoints import address, pipelines_folder
 from onceover.ledger.database import connect
@@ -35,13 +35,13 @@ ssl.ca.location = "{authority}"
 
 @pytest.fixture(scope="module")
 def secure(stack: Stack) -> Iterator[tuple[SecureKafka, Path]]:
-    with secure_kafka(stack.local / "secure") as found:
+    with open_secure_kafka(stack.local / "secure") as found:
         yield found
 
 
 @pytest.fixture
 def pipeline(secure: tuple[SecureKafka, Path]) -> Iterator[str]:
-    """A pipeline with a topic of ten records on that broker."""
+    """Make a pipeline with a topic of ten records on that broker; yields its name."""
     broker, authority = secure
     name = f"t{uuid.uuid4().hex[:10]}"
     admin = AdminClient({"bootstrap.servers": broker.address()})

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import certified, fails, minutes
+from tests.integration.planted_failures import count_certified, fail, minutes
 
 from onceover.errors import TransientError
 
@@ -51,7 +51,7 @@ def test_concurrent_processes_leave_every_window_certified(lanes: Lanes) -> None
             produced += len(late)
             with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
                 # The store does not answer: the same offsets are landed and counted again by the next driver.
-                patch.setattr(driver._offsets, "commit", fails)
+                patch.setattr(driver._offsets, "commit", fail)
                 with pytest.raises(TransientError):
                     driver.turn()
             lane.ingest()
@@ -64,6 +64,6 @@ def test_concurrent_processes_leave_every_window_certified(lanes: Lanes) -> None
         request = lane.detect().request_id
         if request is not None:
             lane.repair(request)
-    assert certified(lane) == 2
+    assert count_certified(lane) == 2
     assert sum(cast(int, row[0]) for row in lane.aggregates().values()) == produced == len(lane.log())
-    assert lane.audited()["equal"]
+    assert lane.audit()["equal"]

@@ -23,7 +23,7 @@ from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms
 from onceover.spark import lines, parquet, text_files
-from onceover.spark.contract_versions import with_measures_of
+from onceover.spark.contract_versions import add_missing_measures
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
 from onceover.spark.source import KafkaSource, read_ranges
@@ -55,7 +55,7 @@ def read_log(
             records = records.withColumn("generation", F.lit(generation)).transform(released_by).where(same)
         framed = (
             records.transform(interpret(contracts.versions[version - 1]))
-            .transform(with_measures_of(contracts.newest))
+            .transform(add_missing_measures(contracts.newest))
             .transform(lines.framed(generation))
             .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
         )

@@ -21,9 +21,9 @@ from onceover.model.batch_plan import cut_into_shards
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import to_ms
-from onceover.spark.copy_text import copy_lines
+from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.interpret import aggregate
-from onceover.spark.session import compiled_for
+from onceover.spark.session import choose_codegen
 from onceover.spark.source import KafkaSource
 from onceover.spark.text_files import QUARANTINE
 
@@ -71,7 +71,7 @@ def audit_log(
     try:
         raw = read_raw(spark, places, parquet, ranges, registered.contract.window_minutes, released)
         with (
-            compiled_for(spark, sum(lengths.values()) + sum(file.bytes for file in in_parquet.values())),
+            choose_codegen(spark, sum(lengths.values()) + sum(file.bytes for file in in_parquet.values())),
             closing(Comparison(log, raw, facts.generation, *bounds)) as compared,
         ):
             windows = compared.windows()
@@ -81,7 +81,7 @@ def audit_log(
             if expired_days and None in windows:  # an expired day of quarantine may have held the missing IDs
                 windows[None].differences.pop(Difference.NOT_IN_RAW, None)
             counted = log.where("window_ms IS NOT NULL").transform(aggregate(registered.contract))
-            registered.table.stage(connection, stage, copy_lines(counted, registered.columns.names))
+            registered.table.stage(connection, stage, format_copy_lines(counted, registered.columns.names))
         incomplete = audit_store.find_windows_before_log(connection, registered.name, facts.generation, facts.earliest)
         _compare_aggregates(connection, registered, stage, before, incomplete, windows, compacted)
     finally:

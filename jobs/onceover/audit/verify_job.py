@@ -15,9 +15,9 @@ from onceover.model.claim import ClaimedWindow, RebuiltWindow
 from onceover.model.digest import Digest
 from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
-from onceover.spark.copy_text import copy_lines
-from onceover.spark.failure import in_halves
-from onceover.spark.session import compiled_for
+from onceover.spark.copy_text import format_copy_lines
+from onceover.spark.failure import isolate_failures
+from onceover.spark.session import choose_codegen
 
 MOST_ROWS = 20
 _Raw = tuple[RebuiltWindow, tuple[int, list[str]]]  # with the number of rows that differ, and the first of them
@@ -44,13 +44,15 @@ def verify_window(
 
     def rebuild_claimed(claimed: Sequence[ClaimedWindow]) -> _Raw | str:
         with (
-            compiled_for(spark, length + (compacted.bytes if compacted else 0)),
+            choose_codegen(spark, length + (compacted.bytes if compacted else 0)),
             closing(Rebuild(spark, registered.contracts, claimed, certified.accounted, path, parquet)) as rebuild,
         ):
-            rebuilt = rebuild.results()[start]
-            aggregated = rebuild.aggregated()
+            rebuilt = rebuild.collect()[start]
+            aggregated = rebuild.aggregate()
             registered.table.stage(
-                connection, stage, iter(()) if aggregated is None else copy_lines(aggregated, registered.columns.names)
+                connection,
+                stage,
+                iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names),
             )
             return rebuilt, registered.table.compare(connection, stage, [start], MOST_ROWS).get(start, (0, []))
 
@@ -58,7 +60,7 @@ def verify_window(
         return reason
 
     try:
-        (raw,) = in_halves([certified.claimed], rebuild_claimed, fail)
+        (raw,) = isolate_failures([certified.claimed], rebuild_claimed, fail)
     finally:
         if not connection.broken:
             registered.table.unstage(connection, stage)

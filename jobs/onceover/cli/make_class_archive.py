@@ -20,7 +20,7 @@ from onceover.model.offsets import GENERATION_DIGITS, KafkaPartition, OffsetRang
 from onceover.spark import lines
 from onceover.spark.class_archive import ARCHIVE, OPTIONS
 from onceover.spark.contract_check import check_contract
-from onceover.spark.copy_text import copy_lines
+from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.interpret import aggregate, interpret
 from onceover.spark.session import build
 
@@ -86,7 +86,7 @@ def _use(spark: SparkSession, folder: Path) -> None:
         compared.windows()
     parsed = spark.read.text(file.as_uri(), lineSep="\n").where(lines.not_empty()).transform(lines.parse_lines())
     again = parsed.transform(lines.as_records).drop("event_ms").transform(interpret(_CONTRACT))
-    list(copy_lines(again.withColumn("window_ms", F.lit(0)).transform(aggregate(_CONTRACT)), columns.names))
+    list(format_copy_lines(again.withColumn("window_ms", F.lit(0)).transform(aggregate(_CONTRACT)), columns.names))
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ from onceover.model.window import format_moment, to_ms
 from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
 from onceover.spark import parquet
-from onceover.spark.failure import in_halves
-from onceover.spark.session import compiled_for
+from onceover.spark.failure import isolate_failures
+from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
 BYTES_AT_ONCE = 512 << 20
@@ -73,7 +73,7 @@ class CompactRun:
         """Compact these windows; one that fails does not stop the others."""
         results: list[CompactionResult] = []
         for group in _group_by_size(due):
-            results += chain.from_iterable(in_halves(group, self._compact_group, _report_failure))
+            results += chain.from_iterable(isolate_failures(group, self._compact_group, _report_failure))
         self._files.clear_compacting()
         for result in results:
             if result.why:
@@ -96,10 +96,10 @@ class CompactRun:
         paths = {start: self._hdfs + self._files.layout.window_file(start) for start, n in lengths.items() if n}
         claimed = [each.claimed for each in certified.values()]
         with (
-            compiled_for(self._spark, sum(lengths.values())),
+            choose_codegen(self._spark, sum(lengths.values())),
             closing(Rebuild(self._spark, self._registered.contracts, claimed, (), paths, whole=True)) as rebuild,
         ):
-            rebuilt = rebuild.results()
+            rebuilt = rebuild.collect()
             right: list[CompactionDue] = []
             for due in (due for due in group if due.window_start in certified):
                 why = _find_difference(due, certified[due.window_start], rebuilt[due.window_start])
@@ -110,7 +110,7 @@ class CompactRun:
             if not right:
                 return
             folder = self._hdfs + self._files.layout.compacting
-            parquet.write(rebuild.records([due.window_start for due in right]), folder)
+            parquet.write(rebuild.select_records([due.window_start for due in right]), folder)
             self._fault_point.stop_after(CompactStep.WRITTEN)
             rows = parquet.read_back(self._spark, folder)
         for due in right:

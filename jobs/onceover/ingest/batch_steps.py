@@ -1,4 +1,4 @@
-"""Steps 3 and 4 of a batch, wherever its records come from: appended to their files, and added to the aggregates."""
+"""Steps 3 and 4 of a batch: append its records to their files and add them to the aggregates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onceover.model.batch import Increment, Landing, RangeRead
 
 
 class BatchWork(Protocol):
-    """What Spark does for one batch. Each method may be called once, in this order; `close` always."""
+    """One batch's Spark side. Each method may be called once, in this order; `close` always."""
 
     def read(self) -> tuple[Sequence[RangeRead], Sequence[Increment]]: ...
     def append(self) -> Sequence[Landing]: ...
@@ -25,8 +25,8 @@ class BatchWork(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedOut:
-    """What the batch read and appended, and when each was done, by the monotonic clock."""
+class BatchResult:
+    """A batch's ranges and landings, and when reading and appending ended, in seconds of the monotonic clock."""
 
     read: Sequence[RangeRead]
     landings: Sequence[Landing]
@@ -34,21 +34,21 @@ class CarriedOut:
     appended_at: float
 
 
-def carried_out(
+def append_and_count(
     connection: Connection,
     epoch: Epoch,
-    known: RegisteredPipeline,
+    registered: RegisteredPipeline,
     batch_id: int,
     work: BatchWork,
     fault_point: FaultPoint,
-) -> CarriedOut:
-    """Both steps. Nothing of it counts before the batch has landed; what the aggregates count already shows then."""
+) -> BatchResult:
+    """Carry out both steps. Raw and aggregates show the batch from then on; it counts once the batch has landed."""
     read, increments = work.read()
     read_at = time.monotonic()
     landings = work.append()
     appended_at = time.monotonic()
     fault_point.stop_after(Step.APPENDED)
-    known.table.stage(connection, stage_name(batch_id), work.rows())
-    increment(connection, epoch, known.table, batch_id, increments)
+    registered.table.stage(connection, stage_name(batch_id), work.rows())
+    increment(connection, epoch, registered.table, batch_id, increments)
     fault_point.stop_after(Step.INCREMENTED)
-    return CarriedOut(read, landings, read_at, appended_at)
+    return BatchResult(read, landings, read_at, appended_at)

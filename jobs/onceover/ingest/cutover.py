@@ -1,7 +1,7 @@
-"""A pipeline's changed contract put into force: what changed, whether it can be cut over, and the cutover itself.
+"""A cutover to a pipeline's changed contract: what changed, whether it can be cut over, and from which offsets.
 
-Whoever migrates is the pipeline's driver for as long as that takes, so no batch is under way, and none begins under the
-old contract afterwards but for offsets below the cutover.
+A migration holds the pipeline's epoch, so no batch is under way meanwhile, and later batches use the old contract only
+for offsets below the cutover.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from onceover.model.pipeline import Pipeline
 
 _OWNER = "onceover pipelines migrate"
 Check = Callable[[Contract, Contract], tuple[Columns, list[str]]]
-"""The new contract's columns, by an old and a new contract, and what of it would be of another type."""
+"""From an old and a new contract: the new one's columns, and descriptions of keys and measures whose type changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """From which version of the contract to which; the parts that changed, the measures that are new, and the first
-    offset of each Kafka partition that has the new version. Nothing changed where both versions are the same."""
+    """An old and a new version of a contract (the same where nothing changed), the changed parts, the new measures, and
+    each Kafka partition's first offset under the new version."""
 
     pipeline: str
     old: int
@@ -54,13 +54,13 @@ class Migration:
 
 
 def migrate_contract(context: PipelineContext, check: Check, who: str, why: str, *, write: bool) -> Migration:
-    """Cut over to what the pipeline's TOML says; without `write`, only say where that would be now.
+    """Cut over to the contract in the pipeline's TOML; without `write`, only return the planned cutovers.
 
     Raises UsageError for a change that needs a pipeline of its own and while offsets are missing, BusyError while an
     ingest runs.
     """
-    known, pipeline, ledger = context.read_registration(), context.pipeline, context.ledger
-    version, old, new = known.contract_version, known.contract, pipeline.contract
+    registered, pipeline, ledger = context.read_registration(), context.pipeline, context.ledger
+    version, old, new = registered.contract_version, registered.contract, pipeline.contract
     if old.fingerprint() == new.fingerprint():
         return Migration(pipeline.name, version, version)
     _refuse(pipeline.name, list_refused_changes(old, new))
@@ -69,9 +69,9 @@ def migrate_contract(context: PipelineContext, check: Check, who: str, why: str,
     cutovers: Mapping[KafkaPartition, int]
     if write:
         with as_driver(ledger, pipeline.name, _OWNER) as epoch:
-            cutovers = cut_over(ledger, epoch, known, pipeline, columns, who, why)
+            cutovers = cut_over(ledger, epoch, registered, pipeline, columns, who, why)
     else:
-        cutovers = next_cutovers(ledger, pipeline.name)
+        cutovers = plan_cutovers(ledger, pipeline.name)
     return Migration(
         pipeline.name,
         version,
@@ -90,17 +90,15 @@ def _refuse(name: str, what: list[str]) -> None:
         )
 
 
-# A changed contract cut over to: where each Kafka partition's records have the new version, in one transaction.
-#
-# The cutover lies at the frontier, or beyond it where a driver had begun to read and did not land: lines of that may
-# stand in raw, dated by the old contract, and more may follow from a driver that was only paused. So every line of one
-# ID is of one version, whoever wrote it and however often.
+# A cutover lies at the frontier, or beyond it where a driver began to read and did not land: raw may hold lines of that
+# attempt, dated by the old contract, and a driver that was only paused may append more. So all lines of one ID have one
+# version, however often and by whichever driver they were written.
 
-_PATIENCE_SECONDS = 5  # readers of the table queue up behind whoever waits to add a column
+_PATIENCE_SECONDS = 5  # readers of the table queue behind the transaction that waits to add a column
 
 
-def next_cutovers(connection: Connection, pipeline: str) -> Mapping[KafkaPartition, int]:
-    """Where a cutover would lie now. Raises UsageError while something before it is missing."""
+def plan_cutovers(connection: Connection, pipeline: str) -> Mapping[KafkaPartition, int]:
+    """Return each Kafka partition's cutover if made now. Raises UsageError while offsets before it are missing."""
     rows = connection.execute(
         """
         SELECT generation, kafka_partition, frontier, reach, greatest(frontier, (
@@ -113,8 +111,8 @@ def next_cutovers(connection: Connection, pipeline: str) -> Mapping[KafkaPartiti
     ).fetchall()
     if any(row["frontier"] < row["reach"] for row in rows) or list_wanted(connection, pipeline):
         raise UsageError(
-            f"offsets of {pipeline} are missing, and a cutover lies at a frontier: see `onceover holes {pipeline}`; "
-            "the next repair reads them again, `onceover accept-loss` settles what Kafka has no more"
+            f"offsets of {pipeline} are missing, and a cutover needs all before it: see `onceover holes {pipeline}`; "
+            "the next repair reads them again, `onceover accept-loss` accepts those that Kafka no longer has"
         )
     return {KafkaPartition(row["generation"], row["kafka_partition"]): row["first_offset"] for row in rows}
 
@@ -122,44 +120,44 @@ def next_cutovers(connection: Connection, pipeline: str) -> Mapping[KafkaPartiti
 def cut_over(
     connection: Connection,
     epoch: Epoch,
-    known: RegisteredPipeline,
+    registered: RegisteredPipeline,
     pipeline: Pipeline,
     columns: Columns,
     who: str,
     why: str,
 ) -> Mapping[KafkaPartition, int]:
-    """Put the pipeline's contract into force as the next version, all in one transaction; returns the cutovers.
+    """Put the pipeline's contract into force as the next version, in one transaction; returns the cutovers.
 
-    Raises UsageError as `next_cutovers`, ContractChangedError if somebody else was faster, BusyError while somebody
-    reads the aggregates for long.
+    Raises UsageError as `plan_cutovers` does, ContractChangedError if another migration was faster, BusyError while
+    another transaction holds the tables.
     """
-    version = known.contract_version + 1
+    version = registered.contract_version + 1
     try:
         with connection.transaction():
             require_epoch(connection, epoch)
-            require_in_force(connection, known)
-            cutovers = next_cutovers(connection, known.name)
+            require_in_force(connection, registered)
+            cutovers = plan_cutovers(connection, registered.name)
             keep_contract(connection, pipeline, version, columns, who, why)
             connection.cursor().executemany(
                 "INSERT INTO onceover.cutover VALUES (%s, %s, %s, %s, %s)",
-                [(known.name, version, s.generation, s.kafka_partition, at) for s, at in cutovers.items()],
+                [(registered.name, version, s.generation, s.kafka_partition, at) for s, at in cutovers.items()],
             )
-            _add_measures(connection, known, columns)
+            _add_measures(connection, registered, columns)
             connection.execute(
-                "UPDATE onceover.pipeline SET contract_version = %s WHERE name = %s", [version, known.name]
+                "UPDATE onceover.pipeline SET contract_version = %s WHERE name = %s", [version, registered.name]
             )
     except LockNotAvailable as error:
         raise BusyError(
-            f"a transaction has held the tables of {known.name} for more than {_PATIENCE_SECONDS} s, so no measure can "
-            "be added; nothing was changed, try again when it has ended"
+            f"a transaction has held the tables of {registered.name} for more than {_PATIENCE_SECONDS} s, so "
+            "no measure can be added; nothing was changed, retry when that transaction has ended"
         ) from error
     return cutovers
 
 
-def _add_measures(connection: Connection, known: RegisteredPipeline, columns: Columns) -> None:
-    there = set(known.columns.names)
-    new = [column for column in columns.measures if column.name not in there]
+def _add_measures(connection: Connection, registered: RegisteredPipeline, columns: Columns) -> None:
+    existing = set(registered.columns.names)
+    new = [column for column in columns.measures if column.name not in existing]
     if new:
         connection.execute(f"SET LOCAL lock_timeout = '{_PATIENCE_SECONDS}s'")
-        known.table.create(connection)
-        known.table.add(connection, new)
+        registered.table.create(connection)
+        registered.table.add(connection, new)

@@ -1,6 +1,6 @@
-"""The ingest loop: one batch after another by the batch protocol, under a driver's epoch, until it is told to stop.
+"""The ingest loop: one batch after another by the batch protocol, under a driver's epoch, until it is stopped.
 
-A crash after any step is legal. What each leaves behind, and what catches it:
+A crash after any step is legal. Each step leaves something behind, which the next driver or detection catches:
   begun              a begun batch of a dead epoch: superseded by the next driver; until then `unfinished batch`
   appended           lines that no landing accounts for: the replay lands them again, `unaccounted bytes`
   incremented        as above, and the replay counts them twice: `aggregate mismatch`
@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 
 from onceover.errors import FencedError, OnceoverError, TransientError
 from onceover.fault_points import FaultPoint, Step
-from onceover.ingest.batch_steps import BatchWork, carried_out
+from onceover.ingest.batch_steps import BatchWork, append_and_count
 from onceover.ingest.scheduler import Submissions
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import batches, drivers, refills
@@ -42,8 +42,8 @@ MOST_FAILED_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What one turn of the loop did, for whoever watches. Times in seconds, lag in offsets per Kafka partition; the
-    batch `waited` since its submission, `waiting` others do, and `rate` in offsets a second is what it was allowed."""
+    """A turn of the loop, for reporting. Times are in seconds, `lag` in offsets by Kafka partition; the batch waited
+    `waited_seconds` after its submission, `waiting` others still wait, and `rate` is its limit in offsets a second."""
 
     batch_id: int | None
     records: int
@@ -62,13 +62,13 @@ class Progress:
 
 
 class Ingest:
-    """One driver of one pipeline. `work` makes a batch's Spark side, under the contract that the batch has."""
+    """One driver of one pipeline. `work` makes a batch's Spark side, under the contract of that batch."""
 
     def __init__(
         self,
         connection: Connection,
         epoch: drivers.Epoch,
-        known: RegisteredPipeline,
+        registered: RegisteredPipeline,
         policy: IngestPolicy,
         topic: Topic,
         offsets: OffsetTracker,
@@ -76,18 +76,18 @@ class Ingest:
         files: expire.ExpiringFiles,
         fault_point: FaultPoint,
     ) -> None:
-        self._connection, self._epoch, self._known, self._policy = connection, epoch, known, policy
+        self._connection, self._epoch, self._registered, self._policy = connection, epoch, registered, policy
         self._topic, self._offsets, self._work, self._fault_point = topic, offsets, work, fault_point
         self._files = files
-        self._submissions = Submissions(topic, policy, cutovers=known.cutovers)
+        self._submissions = Submissions(topic, policy, cutovers=registered.cutovers)
         self._planned = False
-        self._looked = time.monotonic()
+        self._seen_at = time.monotonic()
         self._uncommitted: dict[int, dict[int, int]] = {}  # landed batches whose offsets the store does not hold yet
 
     def run(self, stop: threading.Event, lost: threading.Event, report: Callable[[Progress], None]) -> None:
-        """Batches until `stop` is set (the batch under way is finished first). Raises FencedError when taken over.
+        """Run batches until `stop` is set; a batch under way is finished first. Raises FencedError when taken over.
 
-        A failed attempt is superseded and read again, after a growing pause; the fifth in a row ends the driver.
+        A failed attempt is superseded and retried after a growing pause; the fifth in a row ends the driver.
         """
         failed = 0
         while not stop.is_set():
@@ -110,34 +110,34 @@ class Ingest:
     def turn(self, *, refills_only: bool = False) -> Progress:
         """Take one batch through all its steps, if there is something to read: a refill first, else the next in line.
 
-        All is judged by the topic as it is now: who waits for a batch does so before, or what came meanwhile would not
-        keep its window open.
+        Never waits: the topic's facts must be fresh, or records that arrived during the wait would not keep their
+        window open.
         """
         batches.supersede_own(self._connection, self._epoch)
         self._commit_offsets()
-        self._let_raw_go()
-        self._looked = time.monotonic()
+        self._expire_raw()
+        self._seen_at = time.monotonic()
         facts = self._topic.facts()
-        at = self._stands(facts)
-        if again := self._refills(facts):
-            return self._batch(again, facts)
+        at = self._find_starts(facts)
+        if refill := self._choose_refills(facts):
+            return self._run_batch(refill, facts)
         submitted = None if refills_only else self._submissions.next(facts, at)
         if submitted is None:
             return self._report(None, facts, time.monotonic())
-        with self._submissions.running(submitted) as waited:
-            progress = self._batch(submitted.ranges, facts, waited)
+        with self._submissions.track(submitted) as waited:
+            progress = self._run_batch(submitted.ranges, facts, waited)
         return replace(progress, waited_seconds=waited, waiting=self._submissions.waiting, rate=submitted.rate)
 
-    def _let_raw_go(self) -> None:
+    def _expire_raw(self) -> None:
         try:
             expire.carry_out(self._connection, self._epoch, self._files)
         except FencedError:
             raise
-        except OnceoverError as error:  # no reason not to read: it is tried again next turn
-            log.warning("raw that is to go stays for now: %s", error)
+        except OnceoverError as error:  # no reason to stop reading: the next turn retries
+            log.warning("cannot delete expired raw, retrying with the next batch: %s", error)
 
-    def _refills(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
-        """What is to be read again: one range a Kafka partition, of one contract; what the log lost is refused."""
+    def _choose_refills(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
+        """Return the ranges to read again: one a Kafka partition, of one contract. Refuses those that the log lost."""
         chosen: dict[int, OffsetRange] = {}
         for piece in refills.list_wanted(self._connection, self._epoch.pipeline):
             kafka_partition = piece.source.kafka_partition
@@ -147,18 +147,21 @@ class Ingest:
                 refills.refuse_refills(self._connection, self._epoch.pipeline, [piece], "the log no longer holds it")
             else:
                 chosen.setdefault(kafka_partition, piece)
-        return next(iter(self._known.cutovers.cut_by_version(chosen.values()).values()), ())
+        return next(iter(self._registered.cutovers.cut_by_version(chosen.values()).values()), ())
 
-    def _batch(self, ranges: Sequence[OffsetRange], facts: TopicFacts, waited: float | None = None) -> Progress:
-        """Steps 2 to 7; offsets in the ledger share step 5's transaction. It was submitted `waited`
-        seconds ago; a refill was not, and moves no stored offset: the store is past it."""
+    def _run_batch(self, ranges: Sequence[OffsetRange], facts: TopicFacts, waited: float | None = None) -> Progress:
+        """Carry out steps 2 to 7; offsets in the ledger share step 5's transaction.
+
+        The batch was submitted `waited` seconds ago; None for a refill, which moves no stored offset: the store is
+        past it.
+        """
         connection, epoch, started = self._connection, self._epoch, time.monotonic()
-        known = self._known.select_ranges(ranges)
-        batch_id = batches.begin(connection, epoch, known.contract_version, ranges, waited)
+        registered = self._registered.select_ranges(ranges)
+        batch_id = batches.begin(connection, epoch, registered.contract_version, ranges, waited)
         self._fault_point.stop_after(Step.BEGUN)
-        with closing(self._work(known, ranges, facts)) as work:
-            done = carried_out(connection, epoch, known, batch_id, work, self._fault_point)
-        read, landings = done.read, done.landings
+        with closing(self._work(registered, ranges, facts)) as work:
+            result = append_and_count(connection, epoch, registered, batch_id, work, self._fault_point)
+        read, landings = result.read, result.landings
         ends = {} if waited is None else {r.source.kafka_partition: r.end for r in ranges}
         if self._offsets.store.in_ledger:
             with connection.transaction():
@@ -173,12 +176,12 @@ class Ingest:
             self._uncommitted[batch_id] = ends
             self._commit_offsets()
         return self._report(
-            batch_id, facts, started, read, landings, read_seconds=done.read_at - started,
-            append_seconds=done.appended_at - done.read_at,
+            batch_id, facts, started, read, landings, read_seconds=result.read_at - started,
+            append_seconds=result.appended_at - result.read_at,
         )  # fmt: skip
 
     def _commit_offsets(self) -> None:
-        """Steps 6 and 7. A store that does not answer is asked again next turn: what has landed is not read again."""
+        """Carry out steps 6 and 7. If the store does not answer, the next turn retries; landed batches stay landed."""
         for batch_id, ends in list(self._uncommitted.items()):
             drivers.beat(self._connection, self._epoch)
             self._offsets.commit(ends)
@@ -187,12 +190,14 @@ class Ingest:
             self._fault_point.stop_after(Step.COMMITTED)
             del self._uncommitted[batch_id]
 
-    def _stands(self, facts: TopicFacts) -> Mapping[int, int]:
-        """Where reading goes on in each Kafka partition; the ledger and the offset store know it from here on."""
+    def _find_starts(self, facts: TopicFacts) -> Mapping[int, int]:
+        """Return each Kafka partition's next offset to read, after recording it in the ledger and the offset store."""
         seen = ledger_frontiers.list_generations(self._connection, self._epoch.pipeline)
         if seen and facts.generation not in seen:
             log.warning(
-                "topic %s was created anew: generation %s is read from its start", facts.topic, facts.generation
+                "topic %s was deleted and recreated: generation %s is read from its start",
+                facts.topic,
+                facts.generation,
             )
             ledger_frontiers.retire_generations(self._connection, self._epoch, facts.generation)
         stored = self._offsets.load(facts.topic_id, facts.end.keys())
@@ -205,7 +210,7 @@ class Ingest:
         first = not stored and not self._planned and not (seen and remembers)
         at_end = first and self._policy.first_start == "latest"
         starts = compute_starts(stored, facts.end if at_end else facts.earliest, facts.earliest, facts.end)
-        if seen:  # of what is new to the ledger nothing may go unaccounted, whatever somebody set
+        if seen:  # nothing new to the ledger may go unaccounted, whatever offsets were set by hand
             starts = {p: replace(start, origin=min(start.origin, facts.earliest[p])) for p, start in starts.items()}
         self._planned = True
         ledger_frontiers.register_kafka_partitions(
@@ -216,21 +221,21 @@ class Ingest:
             ends={KafkaPartition(facts.generation, p): end for p, end in facts.end.items()},
         )
         at = {p: start.at for p, start in starts.items()}
-        self._tell(facts, stored, starts)
+        self._warn_of_loss(facts, stored, starts)
         self._offsets.begin(facts.topic_id, at)
         return at
 
-    def _tell(self, facts: TopicFacts, stored: Mapping[int, int], starts: Mapping[int, Start]) -> None:
-        """What lay outside the log; the ledger has it as a finding."""
+    def _warn_of_loss(self, facts: TopicFacts, stored: Mapping[int, int], starts: Mapping[int, Start]) -> None:
+        """Log stored offsets outside the topic's log; the ledger has each as a finding."""
         for kafka_partition, start in starts.items():
             if start.truncated_from is not None:
                 log.warning(
-                    "%s-%d was truncated: its log ends at %d, offsets up to %d were read before; reading goes on at %d",
+                    "%s-%d was truncated: its log ends at %d, offsets up to %d were read before; reading resumes at %d",
                     facts.topic, kafka_partition, facts.end[kafka_partition], start.truncated_from, start.at,
                 )  # fmt: skip
             elif stored.get(kafka_partition, start.at) < start.at:
                 log.warning(
-                    "%s-%d has expired up to %d: offsets from %d on were never read and are no longer there",
+                    "%s-%d has expired up to %d: offsets from %d on were never read and are lost",
                     facts.topic, kafka_partition, start.at, stored[kafka_partition],
                 )  # fmt: skip
 
@@ -251,7 +256,7 @@ class Ingest:
             facts.generation,
             timedelta(milliseconds=self._policy.allowed_lateness_ms),
             timedelta(milliseconds=self._policy.idle_after_ms),
-            seen_ago=timedelta(seconds=time.monotonic() - self._looked),
+            seen_ago=timedelta(seconds=time.monotonic() - self._seen_at),
         )
         frontiers = ledger_frontiers.read_progress(self._connection, self._epoch.pipeline, facts.generation)
         return Progress(

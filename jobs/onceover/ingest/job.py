@@ -1,6 +1,6 @@
-"""A pipeline's driver put together: the ingest loop with its topic, its offset store and its Spark side.
+"""A pipeline's driver: the ingest loop with its topic, its offset store and its Spark side.
 
-`jobs/ingest.py` runs it until it is told to stop; a repair runs it for the refills that it was asked for.
+`jobs/ingest.py` runs the driver until it is stopped; a repair runs one for the refills of its request.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from onceover.spark.source import KafkaSource, read_ranges
 
 @contextmanager
 def open_source(context: PipelineContext) -> Iterator[tuple[Topic, OffsetTracker]]:
-    """The pipeline's topic and its stored offsets, open until the end. Asks neither of them anything yet."""
+    """Open the pipeline's topic and its stored offsets until the end of the block. Connects to neither yet."""
     pipeline, policy = context.pipeline, context.pipeline.ingest
     with (
         closing(Topic(context.address("kafka"), pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic,
@@ -37,18 +37,18 @@ def open_source(context: PipelineContext) -> Iterator[tuple[Topic, OffsetTracker
         yield topic, OffsetTracker(context.ledger, pipeline.name, policy.offset_store, store)
 
 
-def driver(
+def build_driver(
     spark: SparkSession,
     context: PipelineContext,
     epoch: Epoch,
-    known: RegisteredPipeline,
+    registered: RegisteredPipeline,
     topic: Topic,
     offsets: OffsetTracker,
     fault_point: FaultPoint,
 ) -> Ingest:
-    """The driver that holds `epoch`: nobody migrates the pipeline while it does. Raises ContractChangedError if it was
-    migrated since `known` was read."""
-    require_in_force(context.ledger, known)
+    """Return the driver that holds `epoch`, which keeps out migrations. Raises ContractChangedError if the pipeline was
+    migrated since `registered` was read."""
+    require_in_force(context.ledger, registered)
     pipeline, policy = context.pipeline, context.pipeline.ingest
     kafka, webhdfs, leases = (
         context.address("kafka"),
@@ -56,7 +56,7 @@ def driver(
         Leases(spark, context.address("hdfs")),
     )
 
-    def work(known: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
+    def work(registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
         source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
 
         def records() -> DataFrame:
@@ -64,6 +64,6 @@ def driver(
                 spark, source, cut_into_shards(policy.sharding, ranges, spark.sparkContext.defaultParallelism)
             )
 
-        return MicroBatch(spark, known, records, ranges, webhdfs, context.layout, datetime.now(UTC).date(), leases)
+        return MicroBatch(spark, registered, records, ranges, webhdfs, context.layout, datetime.now(UTC).date(), leases)
 
-    return Ingest(context.ledger, epoch, known, policy, topic, offsets, work, context.files, fault_point)
+    return Ingest(context.ledger, epoch, registered, policy, topic, offsets, work, context.files, fault_point)

@@ -1,4 +1,4 @@
-"""Step 3's writing half: a batch shuffled by window, each window's lines appended by one task, the landings collected.
+"""Step 3's append: a batch shuffled by window, each window's lines appended by one task, the landings collected.
 
 Python sees Arrow batches here, never a record: an Arrow batch's data buffer already is the text to append.
 """
@@ -59,17 +59,17 @@ def append_batch(
         .select("window_ms", "kafka_partition", "line", *h)
         .sortWithinPartitions("window_ms")
     )
-    rows = placed.mapInArrow(_appender(address, layout, quarantine_day), _RESULT).collect()
+    rows = placed.mapInArrow(_make_appender(address, layout, quarantine_day), _RESULT).collect()
     errors = [row for row in rows if row.error]
     if errors:
         raise AppendFailedError(errors[0].error, tuple(row.held_path for row in errors if row.held_path))
-    found: dict[tuple[int | None, int, int, bool], list[LandingPart]] = {}
+    parts_by_range: dict[tuple[int | None, int, int, bool], list[LandingPart]] = {}
     for row in rows:
         part = LandingPart(
             KafkaPartition(generation, row.kafka_partition),
             Digest(row.records, row.high1, row.low1, row.high2, row.low2),
         )
-        found.setdefault((row.window_ms, row.byte_start, row.byte_end, row.proved), []).append(part)
+        parts_by_range.setdefault((row.window_ms, row.byte_start, row.byte_end, row.proved), []).append(part)
     return [
         Landing(
             window_start=None if window_ms is None else from_ms(window_ms),
@@ -79,13 +79,13 @@ def append_batch(
             proved=proved,
             parts=tuple(parts),
         )
-        for (window_ms, start, end, proved), parts in found.items()
+        for (window_ms, start, end, proved), parts in parts_by_range.items()
     ]
 
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts and digests by Kafka partition of the slices that were handed to one append."""
+    """Counts and digests by Kafka partition of one append's records."""
 
     sums: dict[int, np.ndarray] = field(default_factory=dict)
 
@@ -93,29 +93,29 @@ class _Tally:
         partitions = piece.column("kafka_partition").to_numpy()
         halves = np.stack([piece.column(name).to_numpy() for name in HALVES])
         for kafka_partition in np.unique(partitions):
-            of_it = partitions == kafka_partition
-            sums = np.concatenate(([of_it.sum()], halves[:, of_it].sum(axis=1)))
-            known = self.sums.get(int(kafka_partition))
-            self.sums[int(kafka_partition)] = sums if known is None else known + sums
+            selected = partitions == kafka_partition
+            sums = np.concatenate(([selected.sum()], halves[:, selected].sum(axis=1)))
+            earlier = self.sums.get(int(kafka_partition))
+            self.sums[int(kafka_partition)] = sums if earlier is None else earlier + sums
 
 
-def _appender(
+def _make_appender(
     address: str, layout: Layout, quarantine_day: date
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def append(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        files = WindowFiles(address, layout)  # made here: a session must not cross a fork
-        for window_ms, pieces in groupby(_by_window(batches), key=lambda pair: pair[0]):
+        files = WindowFiles(address, layout)  # a session must not cross a fork
+        for window_ms, pieces in groupby(_split_by_window(batches), key=lambda pair: pair[0]):
             path = (
                 layout.quarantine_file(quarantine_day) if window_ms is None else layout.window_file(from_ms(window_ms))
             )
             tally = _Tally()
             try:
-                done = files.append(path, _sent((piece for _, piece in pieces), tally))
+                done = files.append(path, _stream((piece for _, piece in pieces), tally))
             except TransientError as error:
                 held = error.path if isinstance(error, LeaseHeldError) else None
-                yield _rows([(window_ms, None, None, None, None, None, None, None, None, None, str(error), held)])
-                return  # the attempt has failed; what else it would append only makes more to repair
-            yield _rows(
+                yield _make_batch([(window_ms, None, None, None, None, None, None, None, None, None, str(error), held)])
+                return  # the attempt has failed: more appends would only make more to repair
+            yield _make_batch(
                 [
                     (window_ms, done.start, done.end, done.proved, kafka_partition, *map(int, sums), None, None)
                     for kafka_partition, sums in sorted(tally.sums.items())
@@ -125,16 +125,16 @@ def _appender(
     return append
 
 
-def _sent(pieces: Iterator[pa.RecordBatch], tally: _Tally) -> Iterator[memoryview]:
-    """The bytes of one append, tallied as they go."""
-    yield memoryview(b"\n")  # a torn tail before us must not glue to our first line
+def _stream(pieces: Iterator[pa.RecordBatch], tally: _Tally) -> Iterator[memoryview]:
+    """Yield the bytes of one append, tallying each piece."""
+    yield memoryview(b"\n")  # keeps a torn tail apart from the first line
     for piece in pieces:
         tally.add(piece)
-        yield _text(piece.column("line"))
+        yield _join_text(piece.column("line"))
 
 
-def _by_window(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int | None, pa.RecordBatch]]:
-    """Each batch cut where the window changes. Sorted by window, nulls first, so that a null never follows a window."""
+def _split_by_window(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int | None, pa.RecordBatch]]:
+    """Cut each batch where the window changes. Takes rows sorted by window, nulls first."""
     for batch in batches:
         if not batch.num_rows:
             continue
@@ -145,13 +145,13 @@ def _by_window(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int | None, 
             yield (None if window_ms < 0 else window_ms), batch.slice(start, end - start)
 
 
-def _text(column: pa.Array) -> memoryview:
-    """The concatenated values of a binary column, as they lie in its buffer."""
+def _join_text(column: pa.Array) -> memoryview:
+    """Return a binary column's concatenated values, as they lie in its buffer."""
     _, offsets, data = column.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
     return memoryview(data)[int(bounds[0]) : int(bounds[-1])]
 
 
-def _rows(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
+def _make_batch(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
     columns = [pa.array(values, type=kind.type) for values, kind in zip(zip(*rows, strict=True), _SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)

@@ -1,4 +1,4 @@
-"""One batch's Spark side: read, interpret and frame once, kept for the two uses that follow."""
+"""One batch's Spark side: records read, interpreted and framed once, and kept for `append` and `rows`."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window, from_ms
 from onceover.raw.layout import Layout
 from onceover.spark import lines
-from onceover.spark.copy_text import copy_lines
-from onceover.spark.failure import one_line
+from onceover.spark.copy_text import format_copy_lines
+from onceover.spark.failure import summarize
 from onceover.spark.interpret import aggregate, interpret
 from onceover.spark.leases import Leases
 
 
 class MicroBatch:
-    """`read`, `append` and `rows`, once each and in this order; `close` frees what Spark kept.
+    """The `BatchWork` of one batch; `close` frees what Spark kept.
 
-    `records` gives those of the ranges, all of one generation, in the columns of `source.SCHEMA`.
+    `records` returns the records of `ranges`, all of one generation, in the columns of `source.SCHEMA`.
     """
 
     def __init__(
         self,
         spark: SparkSession,
-        known: RegisteredPipeline,
+        registered: RegisteredPipeline,
         records: Callable[[], DataFrame],
         ranges: Sequence[OffsetRange],
         webhdfs: str,
@@ -46,24 +46,24 @@ class MicroBatch:
         leases: Leases,
     ) -> None:
         self._leases = leases
-        self._spark, self._known, self._ranges = spark, known, ranges
+        self._spark, self._registered, self._ranges = spark, registered, ranges
         self._webhdfs, self._layout, self._today = webhdfs, layout, today
         self._generation = ranges[0].source.generation
-        length = known.contract.window_minutes * 60_000
+        length = registered.contract.window_minutes * 60_000
         with attempt():
             self._framed = (
                 records()
-                .transform(interpret(known.contract))
+                .transform(interpret(registered.contract))
                 .transform(lines.framed(self._generation))
                 .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
                 .withColumn("content_bytes", F.octet_length("content"))
-                .transform(self._needed)
+                .transform(self._select_needed)
                 .persist(StorageLevel.MEMORY_AND_DISK)
             )
         self._files = 0
 
     def read(self) -> tuple[list[RangeRead], list[Increment]]:
-        """What each range delivered, and what the batch adds to each window's control row. Fills what is kept."""
+        """Return each range's digest and the batch's increment of each window. Reads Kafka and keeps the records."""
         record_id, content = F.substring("line", 1, 34), F.expr("substring(line, 59, content_bytes)")
         with attempt():
             sums = (
@@ -88,15 +88,15 @@ class MicroBatch:
                 added[row.window_ms] = added.get(row.window_ms, EMPTY) + digest
                 newest[row.kafka_partition] = max(row.max_event_ms, newest.get(row.kafka_partition, 0))
         self._files = len({row.window_ms for row in sums})
-        minutes = self._known.contract.window_minutes
+        minutes = self._registered.contract.window_minutes
         windows = {window_ms: Window.at(from_ms(window_ms), minutes) for window_ms in added}
         return (
             [
                 RangeRead(
                     r,
                     delivered.get(r.source.kafka_partition, EMPTY),
-                    _moment(newest.get(r.source.kafka_partition)),
-                    _moment(oldest.get(r.source.kafka_partition)),
+                    _to_moment(newest.get(r.source.kafka_partition)),
+                    _to_moment(oldest.get(r.source.kafka_partition)),
                 )
                 for r in self._ranges
             ],
@@ -112,39 +112,39 @@ class MicroBatch:
             with attempt():
                 return append_batch(self._framed, self._webhdfs, self._layout, self._today, self._generation, tasks)
         except AppendFailedError as error:
-            # We hold the epoch, so whoever holds these files is a driver that is dead or fenced.
+            # This driver holds the epoch, so these files' leases belong to a driver that is dead or fenced.
             for path in error.held_paths:
                 with attempt():
                     self._leases.recover(path)
             raise
 
     def rows(self) -> Iterator[str]:
-        """The batch's aggregated rows as COPY text."""
-        counted = self._framed.where("window_ms IS NOT NULL").transform(aggregate(self._known.contract))
+        """Yield the batch's aggregated rows as COPY text."""
+        counted = self._framed.where("window_ms IS NOT NULL").transform(aggregate(self._registered.contract))
         with attempt():
-            yield from copy_lines(counted, self._known.columns.names)
+            yield from format_copy_lines(counted, self._registered.columns.names)
 
     def close(self) -> None:
         with attempt():
             self._framed.unpersist()
 
-    def _needed(self, framed: DataFrame) -> DataFrame:
+    def _select_needed(self, framed: DataFrame) -> DataFrame:
         inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
         return framed.select(
             "window_ms", "kafka_partition", "event_ms", "kafka_timestamp", "line", "content_bytes", *inputs
         )
 
 
-def _moment(ms: int | None) -> datetime | None:
+def _to_moment(ms: int | None) -> datetime | None:
     return None if ms is None or ms > line.MAX_EVENT_MS else from_ms(ms)
 
 
 @contextmanager
 def attempt() -> Iterator[None]:
-    """What Spark or its gateway raises is a failed attempt of this batch, told in one line."""
+    """Raise errors of Spark or its gateway as TransientError with a one-line reason, SparkLostError for a dead JVM."""
     try:
         yield
     except (Py4JNetworkError, ConnectionError) as error:
-        raise SparkLostError("Spark's JVM is gone; start ingest again, it goes on where it stood") from error
+        raise SparkLostError("Spark's JVM has died; start ingest again, it resumes where it stopped") from error
     except (PySparkException, Py4JError) as error:
-        raise TransientError(f"Spark failed: {one_line(error)}") from error
+        raise TransientError(f"Spark failed: {summarize(error)}") from error

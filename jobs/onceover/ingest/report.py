@@ -1,4 +1,4 @@
-"""What a person sees while ingest runs: a line a batch, and one when it has nothing left to read."""
+"""Ingest's output: a line a batch, and one when there is nothing left to read."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from onceover.ingest.driver import Progress
 from onceover.model.window import format_moment
 
 
-def show(pipeline: str) -> Callable[[Progress], None]:
-    """A reporter that prints each batch, and an idle turn only when what it says is new."""
+def make_reporter(pipeline: str) -> Callable[[Progress], None]:
+    """Return a reporter that prints each batch, and an idle turn only when its line has changed."""
     last_idle: str | None = None
 
     def report(progress: Progress) -> None:
         nonlocal last_idle
-        text = line(progress)
+        text = format_progress(progress)
         if progress.batch_id is None and text == last_idle:
             return
         last_idle = text if progress.batch_id is None else None
@@ -23,8 +23,8 @@ def show(pipeline: str) -> Callable[[Progress], None]:
     return report
 
 
-def line(progress: Progress) -> str:
-    """Batch, records, pace, lag per Kafka partition, watermark and open windows, in one line."""
+def format_progress(progress: Progress) -> str:
+    """Return batch, records, pace, lag by Kafka partition, watermark and open windows in one line."""
     if progress.every_window_closed:
         closed = "idle, every window closed"
     else:

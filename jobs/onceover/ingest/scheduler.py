@@ -1,5 +1,5 @@
-"""Batches submitted every interval, whether or not the last one is done. They wait in line and hold offset ranges only:
-nothing is read and nothing stands in the ledger before a batch's turn has come."""
+"""Batches submitted every interval, whether or not the last one is done. A waiting batch holds offset ranges only:
+nothing of it is read or recorded in the ledger before its turn."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import IngestPolicy
 
 MOST_WAITING = 100
-"""More would wait for minutes while the log keeps their records just as well."""
+"""The longest line: more would wait for minutes, and the log keeps their records just as well."""
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
-    """A batch that waits. `rate` is what it was allowed, in offsets a second, None without rate control; it is
-    `drained` if it takes all there was."""
+class WaitingBatch:
+    """A batch that waits. `rate` is its limit in offsets a second, None without rate control; a `drained` batch takes
+    the rest of the log."""
 
     ranges: tuple[OffsetRange, ...]
     at_ms: float
@@ -39,72 +39,74 @@ class Submitted:
 
 
 class Submissions:
-    """One driver's line of batches, for one thread: a second one submits only while that thread runs a batch within
-    `running`, and has ended when it leaves it. Times are in ms of one monotonic clock."""
+    """One driver's line of batches, for one thread: a second thread submits while the first is within `track`, and ends
+    with that block. Times are in ms of one monotonic clock."""
 
     def __init__(
         self, topic: Topic, policy: IngestPolicy, pace: Pace | None = None, cutovers: Cutovers | None = None
     ) -> None:
-        """`pace` is what limits batches instead of what the policy names; none reads beyond the next of `cutovers`."""
+        """`pace` limits batches instead of the policy's rate control; no batch reads beyond the next of `cutovers`."""
         self._topic, self._policy, self._pace, self._cutovers = topic, policy, pace, cutovers or Cutovers()
-        self._waiting: deque[Submitted] = deque()
+        self._waiting: deque[WaitingBatch] = deque()
         self._generation: str | None = None
-        self._reached: dict[int, int] = {}  # by Kafka partition, up to where batches were submitted
+        self._reached: dict[int, int] = {}  # by Kafka partition, the end of the last submitted range
         self._due_ms = _now_ms()
         self._is_behind = False
 
     @property
     def waiting(self) -> int:
-        """How many batches wait in line."""
+        """The number of batches in line."""
         return len(self._waiting)
 
     def wait(self, stop: threading.Event) -> None:
-        """Until a batch waits, the next one is due, or `stop` is set. Without rate control whoever is behind does not
-        wait at all."""
+        """Wait until a batch is in line, the next one is due, or `stop` is set. Without rate control, a driver that is
+        behind does not wait."""
         if not self._waiting and not (self._is_behind and self._pace is None):
             stop.wait(max(0.0, self._due_ms - _now_ms()) / 1000)
 
-    def next(self, facts: TopicFacts, at: Mapping[int, int]) -> Submitted | None:
-        """The batch whose turn it is, None if there is nothing to read.
+    def next(self, facts: TopicFacts, at: Mapping[int, int]) -> WaitingBatch | None:
+        """Return the next batch, None if there is nothing to read.
 
-        What waits goes on exactly at `at`, where reading stands, and is still in the log; otherwise (an attempt failed,
-        somebody set offsets, the topic changed) all is submitted anew.
+        Waiting batches must continue exactly at `at`, the next offset by Kafka partition, and still be in the log;
+        otherwise (a failed attempt, offsets set by hand, another topic) all are dropped and submitted again.
         """
-        if not self._goes_on(facts, at):
+        if not self._continues(facts, at):
             self._waiting.clear()
             self._generation, self._reached = facts.generation, dict(at)
         if self._pace is None and self._policy.rate_control == "pid":
-            self._pace = _rate_controller(self._policy, len(at))
+            self._pace = _make_rate_controller(self._policy, len(at))
         if not self._waiting:
-            self._was_due()
+            self._set_next_due()
             self._submit(facts, None)
         return self._waiting.popleft() if self._waiting else None
 
     @contextmanager
-    def running(self, submitted: Submitted) -> Iterator[float]:
-        """Run that batch within; others are submitted meanwhile. Gives how many seconds it waited. One that fails says
-        nothing of how fast they are."""
-        timing = Timing(submitted.elements, submitted.at_ms, _now_ms(), None, submitted.drained)
+    def track(self, batch: WaitingBatch) -> Iterator[float]:
+        """Submit other batches while the block runs this one; yields how many seconds this one waited.
+
+        Reports the batch to rate control, unless the block raises.
+        """
+        timing = Timing(batch.elements, batch.at_ms, _now_ms(), None, batch.drained)
         is_over = threading.Event()
         with ThreadPoolExecutor(1, "submissions") as pool:
-            submitting = pool.submit(self._submit_until, is_over, timing)
+            future = pool.submit(self._submit_until, is_over, timing)
             try:
                 yield timing.delay_ms / 1000
                 ended_ms = _now_ms()
             finally:
                 is_over.set()
-        submitting.result()
+        future.result()
         if self._pace is not None:
-            self._pace.ended(replace(timing, ended_ms=ended_ms))
+            self._pace.record_end(replace(timing, ended_ms=ended_ms))
 
-    def _goes_on(self, facts: TopicFacts, at: Mapping[int, int]) -> bool:
+    def _continues(self, facts: TopicFacts, at: Mapping[int, int]) -> bool:
         expected = dict(self._reached)
-        for submitted in reversed(self._waiting):
-            expected.update({r.source.kafka_partition: r.start for r in submitted.ranges})
+        for batch in reversed(self._waiting):
+            expected.update({r.source.kafka_partition: r.start for r in batch.ranges})
         return facts.generation == self._generation and expected == dict(at) and self._is_within(facts)
 
     def _is_within(self, facts: TopicFacts) -> bool:
-        """Whether the topic still is what batches were submitted of."""
+        """Return whether the topic still holds the ranges that were submitted."""
         return (
             facts.generation == self._generation
             and facts.end.keys() == self._reached.keys()
@@ -113,13 +115,13 @@ class Submissions:
 
     def _submit_until(self, is_over: threading.Event, running: Timing) -> None:
         while not is_over.wait(max(0.0, self._due_ms - _now_ms()) / 1000):
-            self._was_due()
+            self._set_next_due()
             try:
                 facts = self._topic.facts()
             except OnceoverError:
-                continue  # the driver asks the same next, and tells it
+                continue  # the driver's own request reports it
             if not self._is_within(facts):
-                return  # the driver sees it next, and begins anew
+                return  # the driver sees it in its next turn and submits again
             if len(self._waiting) < MOST_WAITING:
                 self._submit(facts, running)
 
@@ -134,16 +136,16 @@ class Submissions:
         self._reached.update({r.source.kafka_partition: r.end for r in ranges})
         self._is_behind = self._reached != dict(facts.end)
         if ranges:
-            self._waiting.append(Submitted(ranges, now_ms, rate, drained=not self._is_behind))
+            self._waiting.append(WaitingBatch(ranges, now_ms, rate, drained=not self._is_behind))
 
-    def _was_due(self) -> None:
-        """The next one is due when an interval is over; whoever is late by several does not make up for them."""
+    def _set_next_due(self) -> None:
+        """Set the next submission to the end of this interval; missed intervals are not made up for."""
         late_ms = _now_ms() - self._due_ms
         if late_ms >= 0:
             self._due_ms += (1 + late_ms // self._policy.interval_ms) * self._policy.interval_ms
 
 
-def _rate_controller(policy: IngestPolicy, kafka_partitions: int) -> RateController:
+def _make_rate_controller(policy: IngestPolicy, kafka_partitions: int) -> RateController:
     most = policy.max_records_per_batch * 1000 / policy.interval_ms
     return RateController(policy.interval_ms, kafka_partitions, policy.min_rate, most, policy.start_rate)
 

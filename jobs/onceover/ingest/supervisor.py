@@ -18,8 +18,8 @@ LONGEST_PAUSE_SECONDS: Final = 60.0
 
 @dataclass(slots=True)
 class Supervisor:
-    """Runs `command(pipeline)` for each of `names()`, until `stop` is set. What a process prints goes to `say`, line by
-    line behind its pipeline's name. No pipeline waits for another one, or ends with it."""
+    """A runner of `command(pipeline)` for each of `names()`, until `stop` is set. Each line that a process prints goes
+    to `say`, behind its pipeline's name. No pipeline waits for another one, or ends with it."""
 
     names: Callable[[], Collection[str]]
     command: Callable[[str], Sequence[str]]
@@ -30,7 +30,7 @@ class Supervisor:
     _starting: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self, look_seconds: float = LOOK_SECONDS) -> None:
-        """Return once `stop` is set and each process, having got SIGTERM, has ended by itself."""
+        """Run until `stop` is set, then send SIGTERM to each process and wait for its end."""
         threads: dict[str, threading.Thread] = {}
         try:
             while not self.stop.is_set():
@@ -48,7 +48,7 @@ class Supervisor:
                 thread.join()
 
     def _keep(self, name: str) -> None:
-        """Restart the pipeline's process as long as its TOML is there, after a pause that doubles each time."""
+        """Restart the pipeline's process while its TOML exists, after a pause that doubles each time."""
         pause = self.first_pause
         while name in self.names():
             began = time.monotonic()

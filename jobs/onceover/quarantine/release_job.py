@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from onceover.context import PipelineContext
 from onceover.fault_points import FaultPoint, Step
-from onceover.ingest.batch_steps import carried_out
+from onceover.ingest.batch_steps import append_and_count
 from onceover.ingest.micro_batch import MicroBatch, attempt
 from onceover.ledger import batches, releases
 from onceover.ledger.catalog import RegisteredPipeline
@@ -81,7 +81,7 @@ class ReleaseRun:
             batch_id = batches.begin(self._connection, epoch, self._registered.contract_version, (), None)
             fault_point.stop_after(Step.BEGUN)
             with closing(self._work(chunk)) as work:
-                done = carried_out(self._connection, epoch, self._registered, batch_id, work, fault_point)
+                done = append_and_count(self._connection, epoch, self._registered, batch_id, work, fault_point)
             releases.land_release(self._connection, epoch, batch_id, done.read, done.landings, chunk, who, why)
             fault_point.stop_after(Step.LANDED)
             batches.mark_committed(self._connection, epoch, batch_id)

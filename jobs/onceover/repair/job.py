@@ -1,4 +1,4 @@
-"""A repair request carried out: freeze, rebuild, stage, verify and publish, each window failing alone."""
+"""The repair job: freeze, rebuild, stage, prove and publish a request's windows, each failing alone."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from onceover.model.window import format_moment
 from onceover.repair import publish
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.rebuild import Rebuild
-from onceover.spark.copy_text import copy_lines
-from onceover.spark.failure import in_halves
+from onceover.spark.copy_text import format_copy_lines
+from onceover.spark.failure import isolate_failures
 from onceover.spark.leases import SOFT_LIMIT_SECONDS, Leases
-from onceover.spark.session import compiled_for
+from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RepairOutcome:
-    """How many windows ended how."""
+    """Counts of windows by outcome; `blocked` ones also count as failed."""
 
     published: int = 0
     changed: int = 0
@@ -50,15 +50,15 @@ class RepairOutcome:
         )
 
 
-class KeepClaims:
-    """Renews the request's claims in a thread of its own while the repair runs."""
+class ClaimRenewer:
+    """A thread that renews the request's claims while the repair runs."""
 
     def __init__(self, address: str, pipeline: str, claimed: Sequence[ClaimedWindow]) -> None:
         self._address, self._pipeline, self._claimed = address, pipeline, claimed
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="claims", daemon=True)
 
-    def __enter__(self) -> KeepClaims:
+    def __enter__(self) -> ClaimRenewer:
         self._thread.start()
         return self
 
@@ -76,17 +76,17 @@ class KeepClaims:
 
 
 class RepairRun:
-    """One request, on one Spark session."""
+    """The repair of one request, on one Spark session."""
 
     def __init__(
         self,
         spark: SparkSession,
         context: PipelineContext,
-        known: RegisteredPipeline,
-        wanted: repair_requests.RepairRequest,
+        registered: RegisteredPipeline,
+        request: repair_requests.RepairRequest,
         fault_point: FaultPoint,
     ) -> None:
-        self._spark, self._connection, self._known, self._wanted = spark, context.ledger, known, wanted
+        self._spark, self._connection, self._registered, self._request = spark, context.ledger, registered, request
         self._files, self._hdfs = context.files, context.address("hdfs").rstrip("/")
         self._max_tries = context.pipeline.repair.max_tries
         self._leases, self._fault_point = Leases(spark, context.address("hdfs")), fault_point
@@ -94,107 +94,112 @@ class RepairRun:
     def run(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         """Repair the claimed windows in one query; if that query fails, in halves, until the bad window is alone.
 
-        Raises ContractChangedError if the pipeline was migrated before they were claimed: records of since may be among
-        theirs, which nothing here could read. A migration afterwards changes nothing of what was claimed.
+        Raises ContractChangedError if the pipeline was migrated before the claim: the windows may then hold records of
+        the new contract, which this process cannot read. A later migration does not affect them.
         """
         if not claimed:
             return RepairOutcome()
-        require_in_force(self._connection, self._known)
+        require_in_force(self._connection, self._registered)
 
-        def together(some: Sequence[ClaimedWindow]) -> RepairOutcome:
-            return self._together(some, accounted)
+        def repair_windows(some: Sequence[ClaimedWindow]) -> RepairOutcome:
+            return self._repair_windows(some, accounted)
 
-        def failed(one: ClaimedWindow, reason: str) -> RepairOutcome:
-            return self._failed(one, f"reading raw failed: {reason}")
+        def record_failure(claim: ClaimedWindow, reason: str) -> RepairOutcome:
+            return self._record_failure(claim, f"reading raw failed: {reason}")
 
-        return sum(in_halves(claimed, together, failed), RepairOutcome())
+        return sum(isolate_failures(claimed, repair_windows, record_failure), RepairOutcome())
 
-    def _together(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
+    def _repair_windows(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         frozen = self._freeze(claimed)
         paths = {
             start: self._hdfs + self._files.layout.window_file(start) for start, length in frozen.items() if length
         }
-        compacted = {one.window_start: one.compacted for one in claimed if one.compacted}
-        # One that is not there as it was is left out: its records are missed, and its window fails alone.
+        compacted = {claim.window_start: claim.compacted for claim in claimed if claim.compacted}
+        # A changed or missing file is left out: its records are missed, and its window fails alone.
         parquet = {start: self._hdfs + path for start, path in self._files.find_parquet_files(compacted).items()}
         size = sum(frozen.values()) + sum(compacted[start].bytes for start in parquet)
         log.info("reading %d window files and %d of Parquet, %.1f MiB", len(paths), len(parquet), size / 2**20)
-        table, stage = self._known.table, self._wanted.stage
+        registered, stage = self._registered, self._request.stage
+        table = registered.table
         try:
             with (
-                compiled_for(self._spark, size),
-                closing(Rebuild(self._spark, self._known.contracts, claimed, accounted, paths, parquet)) as rebuild,
+                choose_codegen(self._spark, size),
+                closing(Rebuild(self._spark, registered.contracts, claimed, accounted, paths, parquet)) as rebuild,
             ):
-                rebuilt = rebuild.results()
-                aggregated = rebuild.aggregated()
-                rows = iter(()) if aggregated is None else copy_lines(aggregated, self._known.columns.names)
+                rebuilt = rebuild.collect()
+                aggregated = rebuild.aggregate()
+                rows = iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names)
                 staged = table.stage(self._connection, stage, rows)
             self._fault_point.stop_after(RepairStep.STAGED)
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
             outcome = RepairOutcome()
-            for one in claimed:
-                outcome += self._judge(one, rebuilt[one.window_start], frozen[one.window_start], accounted)
+            for claim in claimed:
+                outcome += self._judge(claim, rebuilt[claim.window_start], frozen[claim.window_start], accounted)
         finally:
             if not self._connection.broken:
                 table.unstage(self._connection, stage)
         return outcome
 
     def _freeze(self, claimed: Sequence[ClaimedWindow]) -> Mapping[datetime, int]:
-        """Each window file's length, once nobody is in the middle of an append to it."""
-        starts = [one.window_start for one in claimed]
-        there = self._files.read_lengths(starts)
-        for start in there:
+        """Return each window file's length, once no writer is in the middle of an append."""
+        starts = [claim.window_start for claim in claimed]
+        existing = self._files.read_lengths(starts)
+        for start in existing:
             path = self._files.layout.window_file(start)
             if self._leases.is_closed(path):
                 continue
-            # A live writer finishes in its own time. Its lease is taken only when nobody alive can hold it.
-            patience = SOFT_LIMIT_SECONDS if list_in_flight(self._connection, self._known.name) else 0.0
+            # A live writer finishes in its own time; the lease is taken only when no live writer can hold it.
+            patience = SOFT_LIMIT_SECONDS if list_in_flight(self._connection, self._registered.name) else 0.0
             if not self._leases.wait_until_closed(path, patience):
                 log.warning("%s is open, its writer is dead: recovering its lease", path)
                 self._leases.recover(path)
         return dict.fromkeys(starts, 0) | self._files.read_lengths(starts)
 
     def _judge(
-        self, one: ClaimedWindow, rebuilt: RebuiltWindow, frozen: int, accounted: Sequence[OffsetRange]
+        self, claim: ClaimedWindow, rebuilt: RebuiltWindow, frozen: int, accounted: Sequence[OffsetRange]
     ) -> RepairOutcome:
         if rebuilt.planned_length > frozen:
-            log.warning("window %s: appended to between freezing and reading", format_moment(one.window_start))
-            publish.reopen(self._connection, one, "the window changed during the repair; it is judged again")
+            log.warning(
+                "window %s: records were appended between freezing and reading", format_moment(claim.window_start)
+            )
+            publish.reopen(self._connection, claim, "the window changed during the repair; it is judged again")
             return RepairOutcome(changed=1)
-        verdict = prove(one, rebuilt, frozen)
+        verdict = prove(claim, rebuilt, frozen)
         if not verdict.is_proved:
             more = len(verdict.reasons) - 3
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
-            return self._failed(one, reason, rebuilt, frozen, verdict)
+            return self._record_failure(claim, reason, rebuilt, frozen, verdict)
         try:
             published = publish.publish(
-                self._connection, self._known, self._wanted, one, rebuilt, verdict.findings, accounted, frozen
+                self._connection, self._registered, self._request, claim, rebuilt, verdict.findings, accounted, frozen
             )
         except FencedError as error:
             log.warning("%s", error)
-            publish.reopen(self._connection, one, str(error))
+            publish.reopen(self._connection, claim, str(error))
             return RepairOutcome(changed=1)
         except DatabaseError as error:
             if self._connection.broken:
                 raise
-            # What the database refuses of one window, however large or odd, must not hold up the others.
-            return self._failed(one, f"publishing failed: {str(error).strip().splitlines()[0]}", rebuilt, frozen)
+            # A window that the database refuses must not hold up the others.
+            return self._record_failure(
+                claim, f"publishing failed: {str(error).strip().splitlines()[0]}", rebuilt, frozen
+            )
         if not published:
             return RepairOutcome(changed=1)
         self._fault_point.stop_after(RepairStep.PUBLISHED)
         return RepairOutcome(published=1)
 
-    def _failed(
+    def _record_failure(
         self,
-        one: ClaimedWindow,
+        claim: ClaimedWindow,
         reason: str,
         rebuilt: RebuiltWindow | None = None,
         frozen: int | None = None,
         verdict: Verdict | None = None,
     ) -> RepairOutcome:
-        log.error("window %s: %s", format_moment(one.window_start), reason)
+        log.error("window %s: %s", format_moment(claim.window_start), reason)
         findings = verdict.findings if verdict else ()
         blocked = publish.record_failed_try(
-            self._connection, self._known, one, reason, self._max_tries, findings, rebuilt, frozen
+            self._connection, self._registered, claim, reason, self._max_tries, findings, rebuilt, frozen
         )
         return RepairOutcome(failed=1, blocked=int(blocked))

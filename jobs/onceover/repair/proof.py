@@ -1,4 +1,4 @@
-"""Whether what raw said may be published: every landing must be there, nothing must count besides."""
+"""The proof before publishing: raw holds every landing, and nothing else counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether what was rebuilt may be published; `reasons` say why not, `findings` what raw showed besides."""
+    """The result of a proof: `reasons` against publishing, if any, and `findings` that raw showed besides."""
 
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...] = field(default=())
@@ -28,13 +28,12 @@ class Verdict:
         return not self.reasons
 
 
-def elementary_ranges(landings: Iterable[ClaimedLanding]) -> tuple[OffsetRange, ...]:
-    """The landings' offset ranges cut at each other's bounds: disjoint, in order, each landing a union of some; those
-    of releases left out.
+def split_ranges(landings: Iterable[ClaimedLanding]) -> tuple[OffsetRange, ...]:
+    """Cut the landings' offset ranges at each other's bounds, into disjoint pieces in order; leaves out releases.
 
-    A record's digest is summed by piece once, and every landing's digest follows by addition, however they overlap.
+    Each landing is a union of pieces: digests summed once by piece add up to any landing's, however they overlap.
     """
-    depths: dict[KafkaPartition, Counter[int]] = {}  # by how many landings it gets deeper at each bound
+    depths: dict[KafkaPartition, Counter[int]] = {}  # by bound, how many landings more hold what follows
     for landing in landings:
         for offsets, _ in () if landing.release else landing.parts:
             at = depths.setdefault(offsets.source, Counter())
@@ -51,7 +50,7 @@ def elementary_ranges(landings: Iterable[ClaimedLanding]) -> tuple[OffsetRange, 
 
 
 def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int) -> Verdict:
-    """Hold raw against the ledger: every landing's count and digest must be there, nothing must count besides."""
+    """Compare raw with the ledger: every landing's count and digest must match, and nothing else may count."""
     reasons: list[str] = []
     findings: list[Finding] = []
     if rebuilt.planned_length != frozen_length:
@@ -69,54 +68,54 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int) ->
         findings.append(Finding(Kind.MISPLACED_LINE, {"lines": rebuilt.misplaced_lines}))
     if rebuilt.corrupt_lines:
         findings.append(Finding(Kind.CORRUPT_LINE, {"lines": rebuilt.corrupt_lines}))
-    held = {key: _Held(pieces) for key, pieces in _by_reading(rebuilt.ranges)}
+    held = {key: _DigestIndex(pieces) for key, pieces in _group_by_reading(rebuilt.ranges)}
     proved: list[OffsetRange] = []
     unproved: list[tuple[ClaimedLanding, OffsetRange, Digest, Digest]] = []
     for landing in claimed.landings:
         for offsets, expected in landing.parts:
             key = (offsets.source, landing.release_id)
-            found = held[key].take(offsets) if key in held else EMPTY
-            if found == expected:
+            actual = held[key].take(offsets) if key in held else EMPTY
+            if actual == expected:
                 proved += [] if landing.release else [offsets]
             else:
-                unproved.append((landing, offsets, found, expected))
+                unproved.append((landing, offsets, actual, expected))
     covered = _Cover(proved)
-    for landing, offsets, found, expected in unproved:
-        # A replay after compaction lands less than the first reading did; that one proves what is there.
-        replayed = not landing.release and found.records > expected.records and covered.has(offsets)
-        # Of a landing that read a content which was decided against, only the number is left to compare.
-        decided = found.records == expected.records and any(
+    for landing, offsets, actual, expected in unproved:
+        # A replay after Kafka's compaction lands less than the first reading did, whose landing proves the records.
+        replayed = not landing.release and actual.records > expected.records and covered.contains(offsets)
+        # A landing that read a rejected content can match in number only.
+        decided = actual.records == expected.records and any(
             d.source == offsets.source and offsets.start <= d.offset < offsets.end for d in claimed.decisions
         )
         if not replayed and not decided:
             reasons.append(
-                f"landing {landing.landing_id}: raw holds {found.records} of {expected.records} of {offsets}"
-                + ("" if found.records != expected.records else ", with another digest")
+                f"landing {landing.landing_id}: raw holds {actual.records} of {expected.records} of {offsets}"
+                + ("" if actual.records != expected.records else ", with another digest")
             )
-    stray = rebuilt.stray_lines + sum(pieces.left() for pieces in held.values())
+    stray = rebuilt.stray_lines + sum(pieces.count_left() for pieces in held.values())
     if stray:
-        reasons.append(f"{stray} records are accounted for, but by no landing of this window")
+        reasons.append(f"{stray} records were accounted for, but by no landing of this window")
     if claimed.certified is not None and rebuilt.digest.records < claimed.certified.records:
         reasons.append(
-            f"raw holds {rebuilt.digest.records} records, the last certificate {claimed.certified.records}; less is "
+            f"raw holds {rebuilt.digest.records} records, the last certificate {claimed.certified.records}; fewer are "
             "never published"
         )
     parquet = claimed.compacted
-    is_plain = not (rebuilt.conflicts or rebuilt.misdated or claimed.decisions)  # of others a part may not count
+    is_plain = not (rebuilt.conflicts or rebuilt.misdated or claimed.decisions)  # else some records may not count
     if reasons and parquet is not None and is_plain and rebuilt.compacted != parquet.digest:
         reasons.insert(
             0,
-            f"its Parquet file, for which its text was let go, is missing or damaged: {rebuilt.compacted} of "
+            f"the Parquet file that replaced the window's text is missing or damaged: {rebuilt.compacted} of "
             f"{parquet.digest} count; put it back where `onceover explain` says",
         )
     return Verdict(tuple(reasons), tuple(findings))
 
 
-_Reading = tuple[KafkaPartition, int | None]  # what was read of a Kafka partition, or what a release took from there
+_Source = tuple[KafkaPartition, int | None]  # a Kafka partition, and the release from quarantine, if any
 
 
-class _Held:
-    """What was rebuilt of one of these, with running sums: any landing's digest is one subtraction."""
+class _DigestIndex:
+    """One source's rebuilt ranges with running sums: any landing's digest is one subtraction."""
 
     def __init__(self, ranges: Iterable[RebuiltRange]) -> None:
         ordered = sorted(ranges, key=lambda piece: piece.offsets.start)
@@ -124,10 +123,10 @@ class _Held:
         self._ends = [piece.offsets.end for piece in ordered]
         self._records = [piece.digest.records for piece in ordered]
         self._sums = list(accumulate((piece.digest for piece in ordered), initial=EMPTY))
-        self._taken = [0] * (len(ordered) + 1)  # by how much `take` counts more at each piece than at the one before
+        self._taken = [0] * (len(ordered) + 1)  # by piece, how many more takes hold it than the piece before
 
     def take(self, whole: OffsetRange) -> Digest:
-        """The digest of what lies within; those pieces are spoken for."""
+        """Return the digest of the pieces within, and mark them as taken."""
         first, last = bisect_left(self._starts, whole.start), bisect_right(self._ends, whole.end)
         if first >= last:
             return EMPTY
@@ -135,29 +134,29 @@ class _Held:
         self._taken[last] -= 1
         return self._sums[last] - self._sums[first]
 
-    def left(self) -> int:
-        """Records of pieces that nobody took."""
+    def count_left(self) -> int:
+        """Return the number of records in pieces that were never taken."""
         return sum(n for n, taken in zip(self._records, accumulate(self._taken), strict=False) if not taken)
 
 
 class _Cover:
-    """Whether an offset range lies within one of many."""
+    """Offset ranges, to ask whether one of them holds another range."""
 
     def __init__(self, ranges: Iterable[OffsetRange]) -> None:
         self._starts: dict[KafkaPartition, list[int]] = {}
         self._reach: dict[KafkaPartition, list[int]] = {}
-        for source, of_it in groupby(sorted(ranges), key=lambda r: r.source):
-            ordered = list(of_it)
+        for source, group in groupby(sorted(ranges), key=lambda r: r.source):
+            ordered = list(group)
             self._starts[source] = [r.start for r in ordered]
             self._reach[source] = list(accumulate((r.end for r in ordered), max))
 
-    def has(self, part: OffsetRange) -> bool:
+    def contains(self, part: OffsetRange) -> bool:
         at = bisect_right(self._starts.get(part.source, []), part.start)
         return at > 0 and self._reach[part.source][at - 1] >= part.end
 
 
-def _by_reading(ranges: Iterable[RebuiltRange]) -> Iterable[tuple[_Reading, list[RebuiltRange]]]:
-    found: dict[_Reading, list[RebuiltRange]] = {}
+def _group_by_reading(ranges: Iterable[RebuiltRange]) -> Iterable[tuple[_Source, list[RebuiltRange]]]:
+    actual: dict[_Source, list[RebuiltRange]] = {}
     for piece in ranges:
-        found.setdefault((piece.offsets.source, piece.release_id), []).append(piece)
-    return found.items()
+        actual.setdefault((piece.offsets.source, piece.release_id), []).append(piece)
+    return actual.items()

@@ -1,4 +1,4 @@
-"""What a repair does to a window: publish and certify in one transaction, fail, confirm."""
+"""A repair's writes to a window: publish and certify in one transaction, record a failure, confirm."""
 
 from __future__ import annotations
 
@@ -21,49 +21,49 @@ from onceover.model.offsets import OffsetRange
 
 def publish(
     connection: Connection,
-    known: RegisteredPipeline,
-    wanted: RepairRequest,
+    registered: RegisteredPipeline,
+    request: RepairRequest,
     claimed: ClaimedWindow,
     rebuilt: RebuiltWindow,
     findings: Iterable[Finding],
     ranges: Sequence[OffsetRange],
     frozen_length: int,
 ) -> bool:
-    """Overwrite one window's aggregates with what raw says and certify it, all in one transaction.
+    """Overwrite one window's aggregates with those rebuilt from raw and certify it, in one transaction.
 
-    Checks token and version under the window's lock: a lost claim raises FencedError; a window that changed since the
-    claim is left as it is and False comes back (its repair starts again next time). The rows that were there are kept
-    as a revision. Rows that already are what raw says are not touched, only certified.
+    Returns False and writes nothing if the window changed since the claim; the next detection judges it again. Keeps
+    replaced rows as a revision; rows that already equal raw are only certified. Raises FencedError for a lost claim.
     """
-    table, start = known.table, claimed.window_start
+    table, start = registered.table, claimed.window_start
     with connection.transaction():
         row = connection.execute(
-            'SELECT * FROM onceover."window" WHERE pipeline = %s AND window_start = %s FOR UPDATE', [known.name, start]
+            'SELECT * FROM onceover."window" WHERE pipeline = %s AND window_start = %s FOR UPDATE',
+            [registered.name, start],
         ).fetchone()
         if row is None or row["token"] != claimed.token:
             raise FencedError(f"window {start:%Y-%m-%dT%H:%MZ}: the claim was lost to another repair")
         if row["version"] != claimed.version:
             _finish(connection, claimed, "failed", "the window changed during the repair; it is judged again")
-            _release(connection, known.name, claimed)
+            _drop_claim(connection, registered.name, claimed)
             return False
         for finding in findings:
-            note_finding(connection, known.name, start, finding)
-        staged = table.fingerprint(connection, start, wanted.stage)
+            note_finding(connection, registered.name, start, finding)
+        staged = table.fingerprint(connection, start, request.stage)
         if bool(staged.rows) != bool(rebuilt.digest.records):
             raise FencedError(
                 f"window {start:%Y-%m-%dT%H:%MZ}: {staged.rows} rows are staged for {rebuilt.digest.records} records; "
-                "somebody else has cleared the stage, nothing is published"
+                "another process has cleared the stage, nothing is published"
             )
         revision = int(row["revision"])
         before = {"control": count_columns(read_count(row)), "revision": revision}
         if table.fingerprint(connection, start) != staged:
             connection.execute(
                 "INSERT INTO onceover.revision (pipeline, window_start, revision, repair_id) VALUES (%s, %s, %s, %s)",
-                [known.name, start, revision, claimed.repair_id],
+                [registered.name, start, revision, claimed.repair_id],
             )
             table.keep(connection, start, revision)
             revision += 1
-            table.replace(connection, wanted.stage, start, revision)
+            table.replace(connection, request.stage, start, revision)
         after = {"control": digest_columns(rebuilt.digest), "revision": revision}
         connection.execute(
             """
@@ -71,9 +71,9 @@ def publish(
               records = %(records)s, high1 = %(high1)s, low1 = %(low1)s, high2 = %(high2)s, low2 = %(low2)s
             WHERE pipeline = %(pipeline)s AND window_start = %(start)s
             """,
-            {"revision": revision, "pipeline": known.name, "start": start, **digest_columns(rebuilt.digest)},
+            {"revision": revision, "pipeline": registered.name, "start": start, **digest_columns(rebuilt.digest)},
         )
-        stated = Certificate(
+        certificate = Certificate(
             window_start=start,
             window_end=claimed.window_end,
             version=claimed.version,
@@ -82,19 +82,19 @@ def publish(
             frozen_length=frozen_length,
             digest=rebuilt.digest,
             aggregates=staged,
-            who=wanted.who,
-            why=wanted.why,
+            who=request.who,
+            why=request.why,
             raw=RawProof(claimed.repair_id, rebuilt.lines, rebuilt.duplicates, before, after),
         )
-        certify(connection, known, stated)
+        certify(connection, registered, certificate)
         _finish(connection, claimed, "published", None, rebuilt, frozen_length, before, after)
-        resolve_findings(connection, known.name, start, f"repaired from raw by repair {claimed.repair_id}")
+        resolve_findings(connection, registered.name, start, f"repaired from raw by repair {claimed.repair_id}")
     return True
 
 
 def record_failed_try(
     connection: Connection,
-    known: RegisteredPipeline,
+    registered: RegisteredPipeline,
     claimed: ClaimedWindow,
     reason: str,
     max_tries: int,
@@ -102,7 +102,7 @@ def record_failed_try(
     rebuilt: RebuiltWindow | None = None,
     frozen_length: int | None = None,
 ) -> bool:
-    """Count a failed try; after `max_tries` the window is blocked, with the reason. Returns whether it is now."""
+    """Count a failed try; after `max_tries`, block the window with the reason. Returns whether it is blocked now."""
     with connection.transaction():
         row = connection.execute(
             """
@@ -115,29 +115,29 @@ def record_failed_try(
             {
                 "most": max_tries,
                 "reason": reason,
-                "pipeline": known.name,
+                "pipeline": registered.name,
                 "start": claimed.window_start,
                 "token": claimed.token,
             },
         ).fetchone()
         if row is None:
-            return False  # the claim was lost: whoever holds it now judges the window
+            return False  # the claim was lost: the repair that holds it judges the window
         blocked = bool(row["tries"] >= max_tries)
         _finish(connection, claimed, "failed", reason, rebuilt, frozen_length, blocked=blocked)
         for finding in findings:
-            note_finding(connection, known.name, claimed.window_start, finding)
+            note_finding(connection, registered.name, claimed.window_start, finding)
     return blocked
 
 
 def reopen(connection: Connection, claimed: ClaimedWindow, reason: str) -> None:
-    """Note that somebody else has taken this window over; no try is counted."""
+    """Record that the window changed or its claim was lost, so that it is judged again; no try is counted."""
     _finish(connection, claimed, "unneeded", reason)
 
 
-def reread_published(connection: Connection, known: RegisteredPipeline, request_id: int) -> list[dict[str, Any]]:
-    """Re-read what a request published; a difference revokes the certificate. Returns the request's repairs.
+def reread_published(connection: Connection, registered: RegisteredPipeline, request_id: int) -> list[dict[str, Any]]:
+    """Re-read the rows that a request published and revoke certificates that differ. Returns the request's repairs.
 
-    A window that changed since (a late record) is left to the next detection, which judges it anew.
+    A window that changed since (a late record) is left to the next detection, which judges it again.
     """
     with connection.transaction():
         rows = connection.execute(
@@ -150,30 +150,32 @@ def reread_published(connection: Connection, known: RegisteredPipeline, request_
             WHERE r.request_id = %s AND r.pipeline = %s AND r.state = 'published'
             ORDER BY r.window_start FOR UPDATE OF w
             """,
-            [request_id, known.name],
+            [request_id, registered.name],
         ).fetchall()
         for row in rows:
-            found = known.select_version(row["contract_version"]).table.fingerprint(connection, row["window_start"])
-            same = (found.rows, found.hash) == (row["aggregate_rows"], row["aggregate_hash"])
+            reread = registered.select_version(row["contract_version"]).table.fingerprint(
+                connection, row["window_start"]
+            )
+            same = (reread.rows, reread.hash) == (row["aggregate_rows"], row["aggregate_hash"])
             connection.execute(
                 "UPDATE onceover.repair SET state = %s, reason = %s WHERE repair_id = %s",
                 [
                     "confirmed" if same else "revoked",
                     None
                     if same
-                    else f"re-read {found.rows} rows that differ from the {row['aggregate_rows']} published",
+                    else f"re-read {reread.rows} rows that differ from the {row['aggregate_rows']} published",
                     row["repair_id"],
                 ],
             )
             if not same:
                 revoke(
-                    connection, known.name, row["certificate_id"], "what was re-read differs from what was published"
+                    connection, registered.name, row["certificate_id"], "the re-read rows differ from those published"
                 )
     return list(
         connection.execute(
             "SELECT window_start, state, reason, blocked, duplicates, lines_read, findings FROM onceover.repair "
             "WHERE request_id = %s AND pipeline = %s ORDER BY window_start",
-            [request_id, known.name],
+            [request_id, registered.name],
         )
     )
 
@@ -210,7 +212,7 @@ def _finish(
     )
 
 
-def _release(connection: Connection, pipeline: str, claimed: ClaimedWindow) -> None:
+def _drop_claim(connection: Connection, pipeline: str, claimed: ClaimedWindow) -> None:
     connection.execute(
         'UPDATE onceover."window" SET claimed_by = NULL, claimed_until = NULL '
         "WHERE pipeline = %s AND window_start = %s AND token = %s",

@@ -1,4 +1,4 @@
-"""The refills of a repair request, carried out before its windows are claimed."""
+"""The refills of a repair request, which run before its windows are claimed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.errors import BusyError
 from onceover.fault_points import FaultPoint
-from onceover.ingest.job import driver, open_source
+from onceover.ingest.job import build_driver, open_source
 from onceover.ledger import refills, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver
@@ -24,29 +24,29 @@ PATIENCE_SECONDS = 120.0
 def refill(
     spark: SparkSession,
     context: PipelineContext,
-    known: RegisteredPipeline,
+    registered: RegisteredPipeline,
     request_id: int,
     patience: float = PATIENCE_SECONDS,
 ) -> None:
-    """Have what the request wants read again and landed, and add the closed windows it fell into to the request.
+    """Have the request's missing offsets read again and landed, and add the closed windows of their records to it.
 
-    A driver that lives does it in its next turns, and is waited for; without one, this process is the driver for as
-    long as it takes. What is not done then stays wanted, and the hole stays a finding.
+    Waits `patience` seconds for a live driver to do it in its next turns; without one, this process is the driver
+    meanwhile. Offsets that are still missing then stay in the queue, and their hole stays a finding.
     """
     connection, deadline = context.ledger, time.monotonic() + patience
     owner = f"{socket.gethostname()}:{os.getpid()} (refill)"
-    while refills.list_wanted(connection, known.name, request_id):
+    while refills.list_wanted(connection, registered.name, request_id):
         try:
-            with as_driver(connection, known.name, owner) as epoch, open_source(context) as (topic, offsets):
-                loop = driver(spark, context, epoch, known, topic, offsets, FaultPoint())
-                while refills.list_wanted(connection, known.name, request_id):
+            with as_driver(connection, registered.name, owner) as epoch, open_source(context) as (topic, offsets):
+                loop = build_driver(spark, context, epoch, registered, topic, offsets, FaultPoint())
+                while refills.list_wanted(connection, registered.name, request_id):
                     progress = loop.turn(refills_only=True)
                     log.info("read %d records again", progress.records)
         except BusyError:
             if time.monotonic() > deadline:
-                log.warning("ingest runs and has not read again what is missing; the next repair looks after it")
+                log.warning("ingest is running and has not read the missing offsets again yet; the next repair retries")
                 break
             time.sleep(0.5)
     repair_requests.add_refilled(
-        connection, known.name, request_id, refills.list_refilled_windows(connection, known.name, request_id)
+        connection, registered.name, request_id, refills.list_refilled_windows(connection, registered.name, request_id)
     )

@@ -1,4 +1,4 @@
-"""Revisions: the rows that a repair replaced, and putting them back as a new revision."""
+"""Revisions: the rows that a repair replaced, and their restore as a new revision."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from onceover.model.window import format_moment
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
-    """What was put back: `source`'s rows now stand as `revision`. `records` is None where nobody knows how many they
-    count."""
+class RestoreResult:
+    """The result of a restore: the rows of revision `source` are now `revision`. `records` is None if their count is
+    unknown."""
 
     source: int
     revision: int
@@ -26,53 +26,58 @@ class Restored:
 
 
 def restore_revision(
-    connection: Connection, known: RegisteredPipeline, window_start: datetime, source: int | None, who: str, why: str
-) -> Restored:
-    """Put the rows of a kept revision back into the aggregates, in one transaction: without a `source` those that the
-    last repair replaced.
+    connection: Connection,
+    registered: RegisteredPipeline,
+    window_start: datetime,
+    source: int | None,
+    who: str,
+    why: str,
+) -> RestoreResult:
+    """Restore a kept revision's rows to the aggregates, in one transaction: without a `source`, those that the last
+    repair replaced.
 
-    They become a new revision; those that stood there are kept. Nothing proves them, so the window is certified no
-    longer, and it is blocked: a scheduled repair would undo what a person has decided. Repairing its range lifts that.
-    Raises UsageError if there is no such revision, BusyError while a repair holds the window.
+    The restored rows become a new revision, and the replaced ones are kept. Restored rows are not proved, so the window
+    loses its certificate and is blocked, or a scheduled repair would undo the restore; a repair of its range by name
+    lifts the block. Raises UsageError for an unknown revision, BusyError while a repair holds the window.
     """
-    shown = f"window {format_moment(window_start)} of {known.name}"
+    shown = f"window {format_moment(window_start)} of {registered.name}"
     with connection.transaction():
         window = connection.execute(
             'SELECT *, claimed_until >= clock_timestamp() AS claimed FROM onceover."window" '
             "WHERE pipeline = %s AND window_start = %s FOR UPDATE",
-            [known.name, window_start],
+            [registered.name, window_start],
         ).fetchone()
         if window is None:
-            raise UsageError(f"nothing is known of {shown}")
+            raise UsageError(f"unknown {shown}: none of its records was ever read; check the time, which is UTC")
         if window["claimed"]:
-            raise BusyError(f"{shown} is held by {window['claimed_by']}; try again when that repair has ended")
+            raise BusyError(f"{shown} is claimed by {window['claimed_by']}; retry when that repair has ended")
         if window["expired_at"]:
-            raise UsageError(f"raw of {shown} has expired: after a restore nobody could repair it")
+            raise UsageError(f"raw of {shown} has expired: it cannot be repaired after a restore, so none is made")
         kept = connection.execute(
             """
             SELECT v.revision, r.before, r.state FROM onceover.revision v JOIN onceover.repair r USING (repair_id)
             WHERE v.pipeline = %s AND v.window_start = %s ORDER BY v.revision
             """,
-            [known.name, window_start],
+            [registered.name, window_start],
         ).fetchall()
-        # Without a choice: what the last repair replaced. What a restore replaced would undo it when it is run twice.
+        # The default leaves out rows that a restore replaced: a second run would undo the first.
         chosen = [r for r in kept if (r["state"] != "restored" if source is None else r["revision"] == source)]
         if not chosen:
-            there = ", ".join(str(row["revision"]) for row in kept) or "none"
+            available = ", ".join(str(row["revision"]) for row in kept) or "none"
             raise UsageError(
-                f"{shown} has no kept revision{'' if source is None else f' {source}'}; there are: {there}"
+                f"{shown} has no kept revision{'' if source is None else f' {source}'}; available: {available}"
             )
         old, current = chosen[-1], int(window["revision"])
         control = count_columns(read_count(old["before"]["control"]))
         before = {"control": count_columns(read_count(window)), "revision": current}
         after = {"control": control, "revision": current + 1, "restored": old["revision"]}
-        repair_id = _note(connection, known.name, window_start, who, why, before, after)
+        repair_id = _insert_repair(connection, registered.name, window_start, who, why, before, after)
         connection.execute(
             "INSERT INTO onceover.revision (pipeline, window_start, revision, repair_id) VALUES (%s, %s, %s, %s)",
-            [known.name, window_start, current, repair_id],
+            [registered.name, window_start, current, repair_id],
         )
-        known.table.keep(connection, window_start, current)
-        rows = known.table.restore(connection, window_start, old["revision"], current + 1)
+        registered.table.keep(connection, window_start, current)
+        rows = registered.table.restore(connection, window_start, old["revision"], current + 1)
         connection.execute(
             """
             UPDATE onceover."window" SET revision = %(revision)s, version = version + 1, blocked_at = clock_timestamp(),
@@ -83,15 +88,15 @@ def restore_revision(
             {
                 "revision": current + 1,
                 "blocked": f"restored to revision {old['revision']} by {who}: {why}",
-                "pipeline": known.name,
+                "pipeline": registered.name,
                 "start": window_start,
                 **control,
             },
         )
-    return Restored(old["revision"], current + 1, rows, control["records"])
+    return RestoreResult(old["revision"], current + 1, rows, control["records"])
 
 
-def _note(
+def _insert_repair(
     connection: Connection,
     pipeline: str,
     window_start: datetime,
@@ -100,14 +105,14 @@ def _note(
     before: dict[str, object],
     after: dict[str, object],
 ) -> int:
-    """The restoration among the window's repairs, with who and why; returns its repair's id."""
+    """Record the restore among the window's repairs, with who and why; returns the repair's id."""
     row = connection.execute(
         """
-        WITH asked AS (
+        WITH request AS (
           INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%s, %s, %s) RETURNING request_id)
         INSERT INTO onceover.repair (request_id, pipeline, window_start, state, findings, started_at, finished_at,
           before, after)
-        SELECT request_id, %s, %s, 'restored', '[]', clock_timestamp(), clock_timestamp(), %s, %s FROM asked
+        SELECT request_id, %s, %s, 'restored', '[]', clock_timestamp(), clock_timestamp(), %s, %s FROM request
         RETURNING repair_id
         """,
         [pipeline, who, why, pipeline, window_start, Jsonb(before), Jsonb(after)],

@@ -1,4 +1,4 @@
-"""What Airflow and the command line ask of repair besides the job: what became of a request."""
+"""The outcome of a repair request, for Airflow and the command line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onceover.repair import publish
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What became of a repair request. Each entry is a window with the reason, where there is one; what is `left` is
+    """The outcome of a repair request: its windows by state, each with a reason where there is one. Windows `left` are
     neither done nor failed."""
 
     pipeline: str
@@ -28,16 +28,16 @@ class Confirmation:
 
 
 def confirm(context: PipelineContext, request_id: int) -> Confirmation:
-    """Re-read what a request published, revoke what differs, and say what became of each of its windows."""
-    known, connection = context.require_same_contract(), context.ledger
-    repair_requests.read_request(connection, known.name, request_id)
-    rows = publish.reread_published(connection, known, request_id)
+    """Re-read the rows that a request published, revoke certificates that differ, and return each window's outcome."""
+    registered, connection = context.require_same_contract(), context.ledger
+    repair_requests.read_request(connection, registered.name, request_id)
+    rows = publish.reread_published(connection, registered, request_id)
 
     def of(state: str) -> list[tuple[str, str]]:
         return [(format_moment(row["window_start"]), row["reason"] or "") for row in rows if row["state"] == state]
 
     return Confirmation(
-        pipeline=known.name,
+        pipeline=registered.name,
         request_id=request_id,
         confirmed=tuple(window for window, _ in of("confirmed")),
         revoked=tuple(of("revoked")),
@@ -49,7 +49,7 @@ def confirm(context: PipelineContext, request_id: int) -> Confirmation:
         left=(
             *of("left"),
             *((window, "changed since it was published; it is judged again") for window, _ in of("published")),
-            *((window, "the repair ended before it came to it") for window, _ in of("planned") + of("claimed")),
+            *((window, "the repair ended before reaching it") for window, _ in of("planned") + of("claimed")),
         ),
         duplicates=sum(row["duplicates"] or 0 for row in rows),
         lines_read=sum(row["lines_read"] or 0 for row in rows),

@@ -1,1 +1,1 @@
-"""DataFrame to DataFrame: records parsed, interpreted and aggregated by Spark, and the session that does it."""
+"""Functions from DataFrame to DataFrame, which parse, interpret and aggregate records, and the Spark session."""

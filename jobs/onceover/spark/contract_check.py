@@ -1,4 +1,4 @@
-"""Whether Spark can carry out a contract, and the same way each time; and of which types its aggregates are."""
+"""The check of a contract: whether Spark can evaluate it, deterministically, and the types of its aggregates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pyspark.sql.types import (
 from onceover.config.mistakes import Mistake, MistakesError, suggest_name
 from onceover.errors import TerminalError
 from onceover.model.contract import Column, Columns, Contract, Measure
-from onceover.spark.json_value import document
+from onceover.spark.json_value import parse_document
 from onceover.spark.session import MEANING
 
 _POSTGRES: Mapping[type[DataType], str] = {
@@ -49,8 +49,8 @@ _POSTGRES: Mapping[type[DataType], str] = {
 }
 _SMALL = (ByteType, ShortType, IntegerType)
 _WIDEST_SUMMED = 28  # a sum of DECIMAL(p, s) is DECIMAL(p + 10, s), and 38 is the end; beyond it Spark gives null
-_LEAVES = {"LogicalRDD", "LocalRelation"}  # the columns themselves: SQL that needs more is not about one record
-# They call themselves deterministic, or speak of the session rather than of the record.
+_LEAVES = {"LogicalRDD", "LocalRelation"}  # the frame's own columns: SQL that needs more is not about one record
+# Deterministic by Spark's account, but functions of the clock or the session, not of the record.
 _FORBIDDEN = {
     "CurrentTimestamp": "current_timestamp",
     "Now": "now",
@@ -75,8 +75,8 @@ _KINDS = "a string, integer, boolean, date, timestamp or decimal"
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What `interpret` needs to know of a contract that passed.
+class CheckedContract:
+    """The schema and types of a contract that passed the check.
 
     `types` are those of the columns `k_NAME` and `m_NAME`, in order; `inputs` those that measures are cast to.
     """
@@ -89,16 +89,17 @@ class Checked:
 
 
 def check_contract(spark: SparkSession, contract: Contract, file: str = "contract") -> Columns:
-    """The columns of the contract's aggregates with their PostgreSQL types, or a MistakesError with all that is wrong.
+    """Return the columns of the contract's aggregates with their PostgreSQL types. Reads no data.
 
-    `file` is what messages call the contract. Needs a session made by `onceover.spark.session.build`. Reads no data.
+    Needs a session made by `onceover.spark.session.build`. Raises MistakesError with all mistakes; `file` names the
+    contract in messages.
     """
     return _Check(spark, contract, file).run().columns
 
 
 @lru_cache(maxsize=64)
-def checked(spark: SparkSession, contract: Contract) -> Checked:
-    """As `check`, once a session and contract."""
+def analyze_contract(spark: SparkSession, contract: Contract) -> CheckedContract:
+    """Check a contract as `check_contract` does, once a session and contract, and return its types."""
     return _Check(spark, contract, "contract").run()
 
 
@@ -107,59 +108,59 @@ class _Check:
         self._spark, self._contract, self._file = spark, contract, file
         self._mistakes: list[Mistake] = []
 
-    def run(self) -> Checked:
+    def run(self) -> CheckedContract:
         for setting, value in MEANING.items():
-            found = str(self._spark.conf.get(setting))
-            if found.lower() != value.lower():
+            actual = str(self._spark.conf.get(setting))
+            if actual.lower() != value.lower():
                 raise TerminalError(
-                    f"the Spark session has {setting}={found}, and pipeline SQL means {value}; make the session with "
+                    f"the Spark session has {setting}={actual}, and pipeline SQL means {value}; make the session with "
                     "onceover.spark.session.build"
                 )
         contract = self._contract
-        schema = self._schema() if contract.format == "json" else StructType()
+        schema = self._parse_schema() if contract.format == "json" else StructType()
         if self._mistakes:
             raise MistakesError(self._mistakes)
-        seen = self._visible(schema)
-        event = self._type(seen, "event_time", contract.event_time)
+        seen = self._make_empty_frame(schema)
+        event = self._find_type(seen, "event_time", contract.event_time)
         if event is not None and not isinstance(event, TimestampType | LongType | IntegerType):
             remedy = "make it a TIMESTAMP, such as to_timestamp(...), or milliseconds since 1970 as BIGINT"
-            self._wrong("event_time", f"is of type {event.simpleString()}", remedy)
+            self._refuse("event_time", f"is of type {event.simpleString()}", remedy)
         types: dict[str, DataType] = {}
         inputs: dict[str, DataType] = {}
         keys, measures = [], []
         for key in contract.keys:
-            kind = self._type(seen, f"keys.{key.name}", key.sql)
-            postgres = self._postgres(f"keys.{key.name}", kind)
+            kind = self._find_type(seen, f"keys.{key.name}", key.sql)
+            postgres = self._map_type(f"keys.{key.name}", kind)
             if kind is not None and postgres:
                 types[f"k_{key.name}"] = kind
                 keys.append(Column(key.name, postgres))
         for measure in contract.measures:
-            input_, result = self._measure(seen, measure)
+            input_, result = self._check_measure(seen, measure)
             if input_ is not None and result:
                 types[f"m_{measure.name}"] = inputs[measure.name] = input_
                 measures.append(Column(measure.name, result, measure.operation))
         if self._mistakes:
             raise MistakesError(self._mistakes)
-        return Checked(schema, isinstance(event, TimestampType), types, inputs, Columns(tuple(keys), tuple(measures)))
+        return CheckedContract(
+            schema, isinstance(event, TimestampType), types, inputs, Columns(tuple(keys), tuple(measures))
+        )
 
-    def _wrong(self, key: str, what: str, remedy: str) -> None:
+    def _refuse(self, key: str, what: str, remedy: str) -> None:
         self._mistakes.append(Mistake(self._file, f"contract.{key}", what, remedy))
 
-    def _schema(self) -> StructType:
+    def _parse_schema(self) -> StructType:
         try:
             schema = StructType.fromDDL(self._contract.schema)
-            if not isinstance(schema, StructType):  # one type alone, without a name, is DDL as well
-                self._wrong("schema", f"{self._contract.schema!r} names no field", _SCHEMA_REMEDY)
+            if not isinstance(schema, StructType):  # a single type without a name is DDL as well
+                self._refuse("schema", f"{self._contract.schema!r} names no field", _SCHEMA_REMEDY)
                 return StructType()
-            self._spark.range(0).select(document(F.lit("{}"), schema))
+            self._spark.range(0).select(parse_document(F.lit("{}"), schema))
         except PySparkException as error:
-            self._wrong("schema", _first_line(error), _SCHEMA_REMEDY)
+            self._refuse("schema", _extract_reason(error), _SCHEMA_REMEDY)
             return StructType()
         names = [name.lower() for name in schema.fieldNames()]
         for name in sorted({name for name in names if names.count(name) > 1}):
-            self._wrong(
-                "schema", f"field {name} is there twice, small and capital letters being the same", "rename one"
-            )
+            self._refuse("schema", f"field {name} is declared twice; case does not matter", "rename one")
         for name in self._contract.required:
             self._check_field(schema, name)
         return schema
@@ -167,115 +168,117 @@ class _Check:
     def _check_field(self, schema: StructType, name: str) -> None:
         kind: DataType = schema
         for part in name.split("."):
-            known = kind.fieldNames() if isinstance(kind, StructType) else []
-            if part not in known or not isinstance(kind, StructType):
-                self._wrong("required", f"the schema has no field {name}", suggest_name(part, known))
+            names = kind.fieldNames() if isinstance(kind, StructType) else []
+            if part not in names or not isinstance(kind, StructType):
+                self._refuse("required", f"the schema has no field {name}", suggest_name(part, names))
                 return
             kind = kind[part].dataType
 
-    def _visible(self, schema: StructType) -> DataFrame:
-        """No rows, and exactly the columns that the contract's SQL may name."""
+    def _make_empty_frame(self, schema: StructType) -> DataFrame:
+        """Return a frame without rows, with exactly the columns that the contract's SQL may name."""
         value = {"json": schema, "text": StringType(), "binary": BinaryType()}[self._contract.format]
         fields = [("key", StringType()), ("value", value), ("kafka_timestamp", TimestampType())]
         return self._spark.createDataFrame([], StructType([StructField(name, kind) for name, kind in fields]))
 
-    def _type(self, seen: DataFrame, key: str, sql: str) -> DataType | None:
-        """The SQL's type, or None after noting what is wrong with it."""
+    def _find_type(self, seen: DataFrame, key: str, sql: str) -> DataType | None:
+        """Return the SQL's type, or None after adding its mistake."""
         try:
-            written = _classes(self._spark._jsparkSession.sessionState().sqlParser().parseExpression(sql).toJSON())
+            written = _list_classes(self._spark._jsparkSession.sessionState().sqlParser().parseExpression(sql).toJSON())
             frame = seen.select(F.expr(sql).alias("it"))
             plan = frame._jdf.queryExecution().analyzed()
         except PySparkException as error:
             names = "key (STRING), value and kafka_timestamp (TIMESTAMP)"
-            self._wrong(key, f"{_first_line(error)} in {_shown(sql)}", f"write Spark SQL over {names}")
+            self._refuse(key, f"{_extract_reason(error)} in {_shorten(sql)}", f"write Spark SQL over {names}")
             return None
-        within = written | _classes(plan.expressions().apply(0).toJSON())
+        within = written | _list_classes(plan.expressions().apply(0).toJSON())
         one_record = plan.nodeName() == "Project" and plan.children().apply(0).nodeName() in _LEAVES
         special = _SPECIAL.search(sql)
         if any(name.endswith("Star") for name in written):
-            self._wrong(key, f"{_shown(sql)} names all columns at once", "name those that are meant")
+            self._refuse(key, f"{_shorten(sql)} names all columns at once", "name the columns to use")
         elif written & {"Alias", "MultiAlias"} and not _is_inner_alias(sql, self._spark):
-            self._wrong(key, f"{_shown(sql)} gives itself a name", "leave out AS; the name is the TOML's key")
+            self._refuse(key, f"{_shorten(sql)} gives itself a name", "leave out AS; the name is the TOML's key")
         elif not one_record or any("Subquery" in name or name == "Exists" for name in within):
             what = "needs other records: an aggregate, window or generator function, or a subquery"
-            self._wrong(key, f"{_shown(sql)} {what}", "use functions of one record; what is counted stands in measures")
+            self._refuse(
+                key, f"{_shorten(sql)} {what}", "use functions of one record; aggregates belong in [contract.measures]"
+            )
         elif clock := sorted(_FORBIDDEN[name] for name in within & _FORBIDDEN.keys()):
-            self._wrong(key, f"{clock[0]} changes from run to run", "take kafka_timestamp or a field of the record")
+            self._refuse(key, f"{clock[0]} changes from run to run", "take kafka_timestamp or a field of the record")
         elif special:
             literal = special[1] or special[2]
-            self._wrong(key, f"'{literal}' changes from run to run", "take kafka_timestamp or a field of the record")
+            self._refuse(key, f"'{literal}' changes from run to run", "take kafka_timestamp or a field of the record")
         elif not plan.deterministic():
-            self._wrong(key, f"{_shown(sql)} depends on chance", "use functions that always give the same")
+            self._refuse(key, f"{_shorten(sql)} is not deterministic", "use functions that always return the same")
         else:
             return frame.schema["it"].dataType
         return None
 
-    def _postgres(self, key: str, kind: DataType | None) -> str | None:
+    def _map_type(self, key: str, kind: DataType | None) -> str | None:
         if kind is None:
             return None
         postgres = _POSTGRES.get(type(kind))
         if isinstance(kind, FloatType | DoubleType):
-            self._wrong(key, f"is of type {kind.simpleString()}", "cast it, such as CAST(... AS DECIMAL(18, 6))")
+            self._refuse(key, f"is of type {kind.simpleString()}", "cast it, such as CAST(... AS DECIMAL(18, 6))")
             return None
         if postgres is None or (isinstance(kind, StringType) and kind.simpleString() != "string"):
-            self._wrong(key, f"is of type {kind.simpleString()}", f"make it {_KINDS}, such as CAST(... AS STRING)")
+            self._refuse(key, f"is of type {kind.simpleString()}", f"make it {_KINDS}, such as CAST(... AS STRING)")
             return None
         return postgres
 
-    def _measure(self, seen: DataFrame, measure: Measure) -> tuple[DataType | None, str | None]:
-        """What the measure's SQL is cast to before it is aggregated, and the PostgreSQL type of the result."""
+    def _check_measure(self, seen: DataFrame, measure: Measure) -> tuple[DataType | None, str | None]:
+        """Return the type that the measure's SQL is cast to before aggregation, and the result's PostgreSQL type."""
         key = f"measures.{measure.name}.{measure.operation}"
         if measure.operation == "count" and measure.sql == "*":
             return IntegerType(), "bigint"
-        kind = self._type(seen, key, measure.sql)
+        kind = self._find_type(seen, key, measure.sql)
         if kind is None or measure.operation == "count":
             return (IntegerType(), "bigint") if kind is not None else (None, None)
         if measure.operation in ("min", "max"):
-            return kind, self._postgres(key, kind)
+            return kind, self._map_type(key, kind)
         if isinstance(kind, _SMALL):
             return LongType(), "bigint"
         if isinstance(kind, LongType):
-            return DecimalType(20, 0), "numeric"  # a sum of bigints wraps around without a word
+            return DecimalType(20, 0), "numeric"  # a sum of bigints overflows silently
         if isinstance(kind, DecimalType) and kind.precision <= _WIDEST_SUMMED:
             return kind, "numeric"
         if isinstance(kind, DecimalType):
             what = f"a sum of {kind.simpleString()} may not fit 38 digits, and would then be null"
-            self._wrong(key, what, f"cast it, such as CAST(... AS DECIMAL({_WIDEST_SUMMED}, {min(kind.scale, 6)}))")
+            self._refuse(key, what, f"cast it, such as CAST(... AS DECIMAL({_WIDEST_SUMMED}, {min(kind.scale, 6)}))")
         elif isinstance(kind, FloatType | DoubleType):
-            what = f"a sum of {kind.simpleString()} is another in another order"
-            self._wrong(key, what, "cast it, such as CAST(... AS DECIMAL(18, 6))")
+            what = f"a sum of {kind.simpleString()} depends on the order of the records"
+            self._refuse(key, what, "cast it, such as CAST(... AS DECIMAL(18, 6))")
         else:
-            self._wrong(key, f"a {kind.simpleString()} cannot be summed", "take an integer or a decimal")
+            self._refuse(key, f"a {kind.simpleString()} cannot be summed", "take an integer or a decimal")
         return None, None
 
 
-def _classes(tree: str) -> set[str]:
-    """The simple class names of all nodes of a Catalyst tree, given as its JSON."""
-    found: set[str] = set()
+def _list_classes(tree: str) -> set[str]:
+    """Return the simple class names of all nodes of a Catalyst tree, given as JSON."""
+    classes: set[str] = set()
     waiting: list[Any] = [json.loads(tree)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
-            found.add(str(node.get("class", "")).rsplit(".", 1)[-1])
+            classes.add(str(node.get("class", "")).rsplit(".", 1)[-1])
             waiting.extend(node.values())
         elif isinstance(node, list):
             waiting.extend(node)
-    return found
+    return classes
 
 
 def _is_inner_alias(sql: str, spark: SparkSession) -> bool:
-    """Whether the name is given inside, as in named structs, and not to the whole."""
+    """Return whether the alias is inside the expression, as in named structs, and not of the whole."""
     return str(spark._jsparkSession.sessionState().sqlParser().parseExpression(sql).nodeName()) not in (
         "Alias",
         "MultiAlias",
     )
 
 
-def _first_line(error: PySparkException) -> str:
+def _extract_reason(error: PySparkException) -> str:
     text = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return re.sub(r"\s*SQLSTATE:.*", "", re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text.strip())).rstrip(".")
 
 
-def _shown(sql: str) -> str:
+def _shorten(sql: str) -> str:
     flat = " ".join(sql.split())
     return flat if len(flat) <= 80 else flat[:77] + "..."

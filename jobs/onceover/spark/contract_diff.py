@@ -1,20 +1,20 @@
-"""Whether Spark can carry out a contract that follows another, with the same types for what both have."""
+"""The check of a contract that follows another: whether their common keys and measures keep their types."""
 
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
 from onceover.model.contract import Columns, Contract
-from onceover.spark.contract_check import check_contract, checked
+from onceover.spark.contract_check import analyze_contract, check_contract
 
 
 def check_change(spark: SparkSession, old: Contract, new: Contract, file: str) -> tuple[Columns, list[str]]:
-    """The columns of the new contract, and each key and measure that would be of another type, as a few words.
+    """Return the new contract's columns, and a description of each key and measure whose type would change.
 
-    Raises MistakesError with all that is wrong with the new one by itself; `file` is what messages call it.
+    Raises MistakesError with all mistakes of the new contract alone; `file` names it in messages.
     """
     columns = check_contract(spark, new, file)
-    before, after = checked(spark, old).types, checked(spark, new).types
+    before, after = analyze_contract(spark, old).types, analyze_contract(spark, new).types
     retyped = [
         f"{'key' if name.startswith('k_') else 'measure'} {name[2:]} is of type {after[name].simpleString()}, not "
         f"{kind.simpleString()}"

@@ -1,4 +1,4 @@
-"""Records of several versions of a contract, each interpreted by its own, in the columns of the newest one."""
+"""Records of several contract versions, each interpreted by its own version, in the columns of the newest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from onceover.model.contract import Contract, Contracts, Cutovers
 from onceover.model.offsets import OffsetRange
-from onceover.spark.contract_check import checked
+from onceover.spark.contract_check import analyze_contract
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
 
@@ -18,42 +18,42 @@ _NO_END = 2**63 - 1
 
 
 def interpret_each(contracts: Contracts, present: Sequence[int]) -> Callable[[DataFrame], DataFrame]:
-    """Adds what `interpret` adds, by the version that each ID has, and null for measures that only a later one has.
+    """Add the columns of `interpret`, by each ID's version, with nulls for measures that only a later version has.
 
-    Takes generation, kafka_partition and offset besides. Where there are several versions, `version` is added too, and
-    only those that are `present` are used, in ascending order: a record of another one is interpreted by the last of
-    them, which says nothing. With one version it is `interpret` and nothing else.
+    Also takes generation, kafka_partition and offset. With several versions, adds `version` too and uses only those
+    `present`, in ascending order: a record of another one is interpreted by the last of them, without meaning. With one
+    version, does the same as `interpret`.
     """
     if len(contracts.versions) == 1:
         return interpret(contracts.newest)
 
     def add(records: DataFrame) -> DataFrame:
-        numbered = records.transform(_numbered(contracts.cutovers))
+        numbered = records.transform(_add_version(contracts.cutovers))
         earlier = list(present[:-1])
-        of_each = [numbered.where(F.col("version") == version) for version in earlier]
-        of_each.append(numbered.where(~F.col("version").isin(earlier)) if earlier else numbered)
+        parts = [numbered.where(F.col("version") == version) for version in earlier]
+        parts.append(numbered.where(~F.col("version").isin(earlier)) if earlier else numbered)
         interpreted = (
-            some.transform(interpret(contracts.versions[version - 1])).transform(with_measures_of(contracts.newest))
-            for some, version in zip(of_each, present, strict=True)
+            part.transform(interpret(contracts.versions[version - 1])).transform(add_missing_measures(contracts.newest))
+            for part, version in zip(parts, present, strict=True)
         )
         return reduce(DataFrame.unionByName, interpreted)
 
     return add
 
 
-def with_measures_of(newest: Contract) -> Callable[[DataFrame], DataFrame]:
-    """Adds the measures of that contract which the records' own has not, as nulls."""
+def add_missing_measures(newest: Contract) -> Callable[[DataFrame], DataFrame]:
+    """Add the measures of `newest` that the records lack, as nulls."""
 
     def add(records: DataFrame) -> DataFrame:
-        types = checked(records.sparkSession, newest).types
+        types = analyze_contract(records.sparkSession, newest).types
         missing = {name: F.lit(None).cast(kind) for name, kind in types.items() if name not in records.columns}
         return records.withColumns(missing) if missing else records
 
     return add
 
 
-def _numbered(cutovers: Cutovers) -> Callable[[DataFrame], DataFrame]:
-    """Adds the `version` that the ID has: by its release, if there is a `released_version`, else by the cutovers."""
+def _add_version(cutovers: Cutovers) -> Callable[[DataFrame], DataFrame]:
+    """Add the ID's `version`: that of its release, if there is a `released_version`, else by the cutovers."""
     begins = (
         (piece, version)
         for source in cutovers.at
@@ -64,7 +64,7 @@ def _numbered(cutovers: Cutovers) -> Callable[[DataFrame], DataFrame]:
 
     def add(records: DataFrame) -> DataFrame:
         released = [F.col("released_version")] if "released_version" in records.columns else []
-        # The last one is of a Kafka partition that came after all cutovers.
+        # The default is for a Kafka partition that was added after all cutovers.
         version = F.coalesce(*released, "version", F.lit(cutovers.newest))
         return records.transform(by_cutover).withColumn("version", version.cast("int"))
 

@@ -1,4 +1,4 @@
-"""Aggregated rows as lines of PostgreSQL's COPY text format, made in Spark SQL, handed on one partition at a time."""
+"""Aggregated rows as lines of PostgreSQL's COPY text format, made in Spark SQL, one Spark partition at a time."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from pyspark.sql.types import StringType, TimestampType
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))  # backslash first
 
 
-def copy_lines(aggregated: DataFrame, names: Sequence[str]) -> Iterator[str]:
-    """`window_ms` as a timestamptz and then the named columns, without the line's end.
+def format_copy_lines(aggregated: DataFrame, names: Sequence[str]) -> Iterator[str]:
+    """Yield a line a row, without its end: `window_ms` as a timestamptz, then the named columns.
 
-    Streams: never more than one Spark partition of aggregated rows is in the driver.
+    The driver never holds more than one Spark partition of aggregated rows.
     """
     text = aggregated.select(
-        F.concat_ws("\t", _window_start(), *(_value(aggregated, name) for name in names)).alias("line")
+        F.concat_ws("\t", _format_window(), *(_format_value(aggregated, name) for name in names)).alias("line")
     )
-    # Not DataFrame.toLocalIterator: Spark 4.2.0 begins its jobs after it has ended the query that they belong to, and
-    # so keeps them, with all that they refer to, as long as the driver lives. An ingest does this once a batch.
+    # Not DataFrame.toLocalIterator: Spark 4.2.0 starts its jobs after the end of their query, and so keeps the jobs and
+    # all that they refer to until the driver ends: in ingest, a leak with each batch.
     for row in text.rdd.toLocalIterator():
         yield row.line
 
 
-def _window_start() -> Column:
+def _format_window() -> Column:
     return F.date_format(F.timestamp_millis("window_ms"), "yyyy-MM-dd HH:mm:ss'+00'")
 
 
-def _value(rows: DataFrame, name: str) -> Column:
+def _format_value(rows: DataFrame, name: str) -> Column:
     text = F.col(name).cast("string")
     if isinstance(rows.schema[name].dataType, StringType):
         for plain, written in _ESCAPES:

@@ -1,4 +1,4 @@
-"""What a Spark error says, in one line."""
+"""Failures of Spark: their one-line reason, and which windows of a query cause them."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from onceover.errors import SparkLostError
 _PYTHON = re.compile(r"^(?:[A-Za-z_][\w.]*\.)?(?:\w*(?:Error|Exception)): (.+)$")
 
 
-def one_line(error: Exception, width: int = 400) -> str:
-    """The innermost reason that the error's text names."""
+def summarize(error: Exception, width: int = 400) -> str:
+    """Return the innermost reason in the error's text, as one line of at most `width` characters."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by:").strip() for line in lines if line.startswith("Caused by:")]
     python = [match.group(0) for line in lines if (match := _PYTHON.match(line))]
-    found = (python or causes[-1:] or lines[:1] or [type(error).__name__])[-1]
-    return found if len(found) <= width else found[: width - 3] + "..."
+    reason_text = (python or causes[-1:] or lines[:1] or [type(error).__name__])[-1]
+    return reason_text if len(reason_text) <= width else reason_text[: width - 3] + "..."
 
-
-# A query over many windows, of which some may be unreadable: those fail, and no other.
 
 log = logging.getLogger(__name__)
 W = TypeVar("W")
 E = TypeVar("E")
 
 
-def in_halves(windows: Sequence[W], together: Callable[[Sequence[W]], E], failed: Callable[[W, str], E]) -> Iterator[E]:
-    """What `together` gives for all of them; if Spark fails, for each half, until the bad window is alone and has
-    `failed` with the reason. Raises SparkLostError when there is no Spark any more."""
+def isolate_failures(
+    windows: Sequence[W], run: Callable[[Sequence[W]], E], failed: Callable[[W, str], E]
+) -> Iterator[E]:
+    """Yield `run` of all windows; if Spark fails, split them in halves until each bad window is alone, and yield its
+    `failed` with the reason. Raises SparkLostError if Spark's JVM has died."""
     try:
-        ended = together(windows)
+        result = run(windows)
     except (Py4JNetworkError, ConnectionError) as error:
-        raise SparkLostError("Spark's JVM is gone; run it again, nothing is half-done") from error
+        raise SparkLostError("Spark's JVM has died; run the command again, nothing is half-done") from error
     except (PySparkException, Py4JError) as error:
-        reason = one_line(error)
+        reason = summarize(error)
         if len(windows) == 1:
             yield failed(windows[0], reason)
             return
         log.warning("%d windows together failed (%s); trying them in halves", len(windows), reason)
         half = len(windows) // 2
-        yield from in_halves(windows[:half], together, failed)
-        yield from in_halves(windows[half:], together, failed)
+        yield from isolate_failures(windows[:half], run, failed)
+        yield from isolate_failures(windows[half:], run, failed)
     else:
-        yield ended
+        yield result

@@ -1,10 +1,10 @@
-"""What a record counts for: the contract's SQL over columns of records, and a reason for each that has no place.
+"""The interpretation of records: the contract's SQL over their columns, and a reason for each that it refuses.
 
-    value --parsed once--> key, value, kafka_timestamp --contract SQL--> event time, keys, measures --judged--> reason
+    value --parsed once--> key, value, kafka_timestamp --contract SQL--> event time, keys, measures --checked--> reason
 
 A throw in the contract's SQL (`timestamp_millis` of a huge number throws even with ANSI off) would fail the batch on
-each try and so stop the topic for one record. All of it is therefore evaluated under Spark's TryEval, the expression
-behind its `try_` functions, and a record that makes it throw goes to quarantine.
+each try, and one record would stop the topic. So all SQL is evaluated under Spark's TryEval, the expression behind its
+`try_` functions, and a record that makes it throw goes to quarantine.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ from pyspark.sql.types import DateType, StringType, TimestampType
 
 from onceover.model.contract import Contract, Measure
 from onceover.model.line import MAX_EVENT_MS
-from onceover.spark.contract_check import Checked, checked
-from onceover.spark.json_value import document, faults_in, value_in
+from onceover.spark.contract_check import CheckedContract, analyze_contract
+from onceover.spark.json_value import get_value, list_faults, parse_document
 
 MAX_KEY_BYTES = 2000  # PostgreSQL's unique index takes rows of 2,704 bytes
 _YEAR_10000_MS = 253_402_300_800_000
-_OWN = "__onceover_"  # the contract's SQL cannot say it: it is checked against its own columns only
+_OWN = "__onceover_"  # out of reach of the contract's SQL, which is checked against its own columns only
 _CARRIED = f"{_OWN}of_"
 
 
 def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
-    """Adds `event_ms` bigint, `reason` string, `k_NAME` per key and `m_NAME` per measure. Refuses what `check` refuses.
+    """Add `event_ms` bigint, `reason` string, `k_NAME` per key and `m_NAME` per measure. Raises as `check_contract`.
 
-    Takes key and value (binary, null allowed) and kafka_timestamp (bigint, ms); all columns are passed through. Exactly
-    one of `event_ms` and `reason` is null; with a reason, keys and measures are null too. The reasons, in the order in
-    which they are looked for:
+    Takes key and value (binary, null allowed) and kafka_timestamp (bigint, ms), and passes all columns through. Exactly
+    one of `event_ms` and `reason` is null; with a reason, keys and measures are null too. The reasons, in order:
 
-    - tombstone: the value is null, and the contract does not take that for a record
+    - tombstone: the value is null, and the contract does not accept tombstones as records
     - unparseable: not UTF-8 (json and text), not exactly one JSON object, a field not of its declared type, or a number
       with an exponent of six digits or more where the schema has decimals
-    - missing field X: null or absent; tombstones taken for records have no fields that could be missing
+    - missing field X: null or absent; tombstones accepted as records have no fields to miss
     - SQL failed: the contract's SQL threw
     - no event time: it is null
     - event time out of width: before 1970 or after 9999999999999 ms
-    - no Kafka timestamp: negative or null, and the contract has a bound; "none" for both lets such records in
+    - no Kafka timestamp: negative or null, and the contract has a bound; "none" for both accepts such records
     - beyond horizon, beyond skew: against the Kafka timestamp; exactly at the bound is within it
     - key X or measure X not storable: NUL or invalid UTF-8 in a string, a date or timestamp outside years 1 to 9999;
       keys not storable: their strings together are longer than 2,000 bytes
 
-    The value is parsed once, whatever is made of the columns: see `_evaluated`.
+    The value is parsed once, whatever later steps select: see `_evaluate`.
     """
 
     def add(records: DataFrame) -> DataFrame:
-        known = checked(records.sparkSession, contract)
+        checked = analyze_contract(records.sparkSession, contract)
         carried = [f"{_CARRIED}{name}" for name in records.columns]
         return (
             records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
-            .withColumn(f"{_OWN}parsed", _parsed(contract, known))
-            .select(*map(_quoted, carried), *_visible(contract), _fault(contract).alias(f"{_OWN}fault"))
-            .select(*map(_quoted, carried), _quoted(f"{_OWN}fault"), _evaluated(contract, known).alias(f"{_OWN}found"))
-            .withColumn(f"{_OWN}reason", _reason(contract, known))
+            .withColumn(f"{_OWN}parsed", _parse(contract, checked))
+            .select(*map(_quote, carried), *_select_visible(contract), _find_fault(contract).alias(f"{_OWN}fault"))
+            .select(*map(_quote, carried), _quote(f"{_OWN}fault"), _evaluate(contract, checked).alias(f"{_OWN}found"))
+            .withColumn(f"{_OWN}reason", _find_reason(contract, checked))
             .select(
-                *(_quoted(own).alias(name) for name, own in zip(records.columns, carried, strict=True)), *_added(known)
+                *(_quote(own).alias(name) for name, own in zip(records.columns, carried, strict=True)),
+                *_select_added(checked),
             )
         )
 
@@ -68,14 +68,14 @@ def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
 
 
 def aggregate(contract: Contract) -> Callable[[DataFrame], DataFrame]:
-    """One row per `window_ms` (start of the window) and keys, null being a key like any other, with the measures.
+    """Group by `window_ms` (the window's start) and keys, null being a key like any other, into the measures.
 
-    Takes what `interpret` added, of the records that count, and `window_ms` (made from `event_ms` if absent). Columns
-    are `window_ms` and the contract's own names, in its order.
+    Takes the columns of `interpret`, of the records that count, and `window_ms` (made from `event_ms` if absent).
+    Returns `window_ms` and the contract's own names, in its order.
     """
     length = contract.window_minutes * 60_000
     keys = [F.col(f"k_{key.name}").alias(key.name) for key in contract.keys]
-    measures = [_aggregated(measure).alias(measure.name) for measure in contract.measures]
+    measures = [_aggregate_measure(measure).alias(measure.name) for measure in contract.measures]
 
     def group(records: DataFrame) -> DataFrame:
         if "window_ms" not in records.columns:
@@ -85,92 +85,92 @@ def aggregate(contract: Contract) -> Callable[[DataFrame], DataFrame]:
     return group
 
 
-def _aggregated(measure: Measure) -> Column:
+def _aggregate_measure(measure: Measure) -> Column:
     column = F.col(f"m_{measure.name}")
     if measure.operation == "count":
         return F.sum(column.cast("bigint"))
     return {"sum": F.sum, "min": F.min, "max": F.max}[measure.operation](column)
 
 
-def _quoted(name: str) -> Column:
+def _quote(name: str) -> Column:
     return F.col(f"`{name}`")
 
 
-def _parsed(contract: Contract, known: Checked) -> Column:
-    """What `value` is in the SQL, or for json a document to look into; null where it cannot be read."""
-    raw = _quoted(f"{_CARRIED}value")
+def _parse(contract: Contract, checked: CheckedContract) -> Column:
+    """Return the SQL's `value`, or for json its document; null where unreadable."""
+    raw = _quote(f"{_CARRIED}value")
     if contract.format == "binary":
         return raw
     text = F.when(F.is_valid_utf8(raw.cast("string")), raw.cast("string"))
-    return text if contract.format == "text" else document(text, known.schema)
+    return text if contract.format == "text" else parse_document(text, checked.schema)
 
 
-def _visible(contract: Contract) -> list[Column]:
-    """All that the contract's SQL can see."""
-    stamp = _quoted(f"{_CARRIED}kafka_timestamp")
-    value = value_in(f"{_OWN}parsed") if contract.format == "json" else F.col(f"{_OWN}parsed")
+def _select_visible(contract: Contract) -> list[Column]:
+    """Return all columns that the contract's SQL can see."""
+    stamp = _quote(f"{_CARRIED}kafka_timestamp")
+    value = get_value(f"{_OWN}parsed") if contract.format == "json" else F.col(f"{_OWN}parsed")
     return [
-        _quoted(f"{_CARRIED}key").cast("string").alias("key"),
+        _quote(f"{_CARRIED}key").cast("string").alias("key"),
         value.alias("value"),
         F.when((stamp >= 0) & (stamp < _YEAR_10000_MS), F.timestamp_millis(stamp)).alias("kafka_timestamp"),
     ]
 
 
-def _fault(contract: Contract) -> Column:
-    """The reason not to look at a record any further."""
-    raw, parsed = _quoted(f"{_CARRIED}value"), f"{_OWN}parsed"
+def _find_fault(contract: Contract) -> Column:
+    """Return the reason not to evaluate a record, null if there is none."""
+    raw, parsed = _quote(f"{_CARRIED}value"), f"{_OWN}parsed"
     fault = F.when(raw.isNull(), F.lit("tombstone" if contract.tombstone == "quarantine" else None).cast("string"))
     if contract.format == "text":
         fault = fault.when(F.col(parsed).isNull(), "unparseable: not UTF-8")
     if contract.format == "json":
-        for broken, why in faults_in(parsed):
+        for broken, why in list_faults(parsed):
             fault = fault.when(broken, f"unparseable: {why}")
         for name in contract.required:
-            fault = fault.when(_field(value_in(parsed), name).isNull(), f"missing field {name}")
+            fault = fault.when(_get_field(get_value(parsed), name).isNull(), f"missing field {name}")
     return fault
 
 
-def _field(value: Column, name: str) -> Column:
+def _get_field(value: Column, name: str) -> Column:
     for part in name.split("."):
         value = value.getField(part)
     return value
 
 
-def _evaluated(contract: Contract, known: Checked) -> Column:
-    """Event time, keys and measures as one struct; null where the record has a fault or the SQL throws.
+def _evaluate(contract: Contract, checked: CheckedContract) -> Column:
+    """Return event time, keys and measures as one struct; null where the record has a fault or the SQL throws.
 
-    The SQL stands in a branch, because Spark computes subexpressions that occur twice beforehand, outside of TryEval,
-    unless only a branch holds them. `spark_partition_id` is nothing but a barrier: it makes the column count as not
-    deterministic, and so keeps Spark from copying a filter on `reason`, with all of this in it, to below the parser.
+    The SQL is in a branch, because Spark computes subexpressions that occur twice beforehand, outside of TryEval,
+    unless only a branch holds them. `spark_partition_id` is a barrier: with it, the column is not deterministic, which
+    keeps Spark from pushing a filter on `reason`, with all of this in it, below the parser.
     """
     event = F.expr(contract.event_time)
-    fields = [(F.unix_millis(event) if known.event_is_timestamp else event.cast("bigint")).alias("event_ms")]
+    fields = [(F.unix_millis(event) if checked.event_is_timestamp else event.cast("bigint")).alias("event_ms")]
     fields += [F.expr(key.sql).alias(f"k_{key.name}") for key in contract.keys]
-    fields += [_input(measure, known).alias(f"m_{measure.name}") for measure in contract.measures]
-    sound = _quoted(f"{_OWN}fault").isNull() & (F.spark_partition_id() >= 0)
-    return _null_if_it_throws(F.when(sound, F.struct(*fields)))
+    fields += [_cast_input(measure, checked).alias(f"m_{measure.name}") for measure in contract.measures]
+    sound = _quote(f"{_OWN}fault").isNull() & (F.spark_partition_id() >= 0)
+    return _try_eval(F.when(sound, F.struct(*fields)))
 
 
-def _input(measure: Measure, known: Checked) -> Column:
-    """What a measure aggregates, of a type whose sum cannot wrap."""
+def _cast_input(measure: Measure, checked: CheckedContract) -> Column:
+    """Return the input of a measure, of a type whose sum cannot overflow."""
     if measure.operation == "count":
         return F.lit(1) if measure.sql == "*" else F.expr(measure.sql).isNotNull().cast("int")
-    return F.expr(measure.sql).cast(known.inputs[measure.name])
+    return F.expr(measure.sql).cast(checked.inputs[measure.name])
 
 
-def _null_if_it_throws(column: Column) -> Column:
+def _try_eval(column: Column) -> Column:
     jvm = SparkContext._active_spark_context._jvm  # type: ignore[union-attr]
     classic = jvm.org.apache.spark.sql.classic.ExpressionUtils  # type: ignore[union-attr]
     tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(classic.expression(column._jc))  # type: ignore[union-attr]
     return ClassicColumn(classic.column(tried))
 
 
-def _reason(contract: Contract, known: Checked) -> Column:
-    found = f"{_OWN}found"
-    event, stamp = F.col(f"{found}.event_ms"), F.coalesce(_quoted(f"{_CARRIED}kafka_timestamp"), F.lit(-1))
+def _find_reason(contract: Contract, checked: CheckedContract) -> Column:
+    evaluated = f"{_OWN}found"
+    event, stamp = F.col(f"{evaluated}.event_ms"), F.coalesce(_quote(f"{_CARRIED}kafka_timestamp"), F.lit(-1))
     reason = (
-        F.when(_quoted(f"{_OWN}fault").isNotNull(), _quoted(f"{_OWN}fault"))
-        .when(F.col(found).isNull(), "SQL failed")
+        F.when(_quote(f"{_OWN}fault").isNotNull(), _quote(f"{_OWN}fault"))
+        .when(F.col(evaluated).isNull(), "SQL failed")
         .when(event.isNull(), "no event time")
         .when(~event.between(0, MAX_EVENT_MS), "event time out of width")
     )
@@ -183,17 +183,17 @@ def _reason(contract: Contract, known: Checked) -> Column:
     for name, shown in [(f"k_{k.name}", f"key {k.name}") for k in contract.keys] + [
         (f"m_{m.name}", f"measure {m.name}") for m in contract.measures
     ]:
-        for unfit, why in _unfit(F.col(f"{found}.{name}"), known, name):
+        for unfit, why in _check_storable(F.col(f"{evaluated}.{name}"), checked, name):
             reason = reason.when(unfit, f"{shown} not storable: {why}")
-    texts = [F.col(f"{found}.k_{k.name}") for k in contract.keys if known.types[f"k_{k.name}"] == StringType()]
+    texts = [F.col(f"{evaluated}.k_{k.name}") for k in contract.keys if checked.types[f"k_{k.name}"] == StringType()]
     if texts:
-        together = sum((F.coalesce(F.octet_length(text), F.lit(0)) for text in texts), F.lit(0))
-        reason = reason.when(together > MAX_KEY_BYTES, f"keys not storable: longer than {MAX_KEY_BYTES} bytes together")
+        total = sum((F.coalesce(F.octet_length(text), F.lit(0)) for text in texts), F.lit(0))
+        reason = reason.when(total > MAX_KEY_BYTES, f"keys not storable: longer than {MAX_KEY_BYTES} bytes together")
     return reason
 
 
-def _unfit(column: Column, known: Checked, name: str) -> list[tuple[Column, str]]:
-    kind = known.types[name]
+def _check_storable(column: Column, checked: CheckedContract, name: str) -> list[tuple[Column, str]]:
+    kind = checked.types[name]
     if isinstance(kind, StringType):
         return [(F.contains(column, F.lit("\x00")), "a NUL character"), (~F.is_valid_utf8(column), "not UTF-8")]
     if isinstance(kind, DateType):
@@ -204,7 +204,9 @@ def _unfit(column: Column, known: Checked, name: str) -> list[tuple[Column, str]
     return []
 
 
-def _added(known: Checked) -> list[Column]:
-    reason = _quoted(f"{_OWN}reason")
-    counted = [F.when(reason.isNull(), F.col(f"{_OWN}found.{name}")).alias(name) for name in ("event_ms", *known.types)]
+def _select_added(checked: CheckedContract) -> list[Column]:
+    reason = _quote(f"{_OWN}reason")
+    counted = [
+        F.when(reason.isNull(), F.col(f"{_OWN}found.{name}")).alias(name) for name in ("event_ms", *checked.types)
+    ]
     return [counted[0], reason.alias("reason"), *counted[1:]]

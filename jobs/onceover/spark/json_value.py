@@ -1,9 +1,9 @@
 """A JSON value by its declared fields: exactly one object, or what is wrong with it; parsed once.
 
-`from_json` alone reads the first object and ignores whatever follows, and makes null of an empty text, of `null` and of
-broken JSON alike. So the text is put into a document of ours, `{"v":[TEXT],"end":1}`: an array of one object and then
-our own end, or the text was not one object. (Text made on purpose to close that array itself is still read by its last
-object; that deceives nobody but its sender, who might as well have sent the object.)
+`from_json` alone reads the first object and ignores the rest, and makes null of an empty text, of `null` and of broken
+JSON alike. So the text is wrapped in a document, `{"v":[TEXT],"end":1}`: unless an array of one object and the end are
+read back, the text was not one object. (A text that closes the array itself is read by its last object, which its
+sender might as well have sent.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-_OPTIONS = {  # written down, so that no other version of Spark reads old raw otherwise
+_OPTIONS = {  # explicit, so that another version of Spark reads old raw in the same way
     "mode": "PERMISSIVE",
     "columnNameOfCorruptRecord": "broken",
     "allowSingleQuotes": "false",
@@ -36,26 +36,26 @@ _OPTIONS = {  # written down, so that no other version of Spark reads old raw ot
 _HUGE = r"[0-9][eE][+-]?[0-9]{6,}"
 
 
-def document(text: Column, schema: StructType) -> Column:
-    """What `value_in` and `faults_in` look into; null if `text` is null, or has a number too large to be read."""
-    parsed = _document(text, schema)
-    decimals = _decimals_as_text(schema)
+def parse_document(text: Column, schema: StructType) -> Column:
+    """Return the document for `get_value` and `list_faults`; null if `text` is null or has too large a number."""
+    parsed = _parse(text, schema)
+    decimals = _prune_schema(schema)
     if decimals is None:
         return parsed
-    # Escaped backslashes and then escaped quotes go, and so a string is what stands between two quotes.
+    # Without escaped backslashes and then escaped quotes, a string is the text between two quotes.
     plain = F.replace(F.replace(text, F.lit("\\\\"), F.lit("")), F.lit('\\"'), F.lit(""))
     bare = F.regexp_replace(plain, '"[^"]*+"', "")
-    quoted = F.to_json(_document(text, decimals))
+    quoted = F.to_json(_parse(text, decimals))
     return F.when(~(text.rlike(_HUGE) & (bare.rlike(_HUGE) | quoted.rlike(_HUGE))), parsed)
 
 
-def value_in(parsed: str) -> Column:
-    """The schema's struct, out of the column of that name; means nothing where one of `faults_in` holds."""
+def get_value(parsed: str) -> Column:
+    """Return the schema's struct, from the document in the column of that name; without meaning where a fault holds."""
     return F.get(F.col(f"{parsed}.v"), 0)
 
 
-def faults_in(parsed: str) -> list[tuple[Column, str]]:
-    """What can be wrong with the value, in a few words each; the first that holds is it."""
+def list_faults(parsed: str) -> list[tuple[Column, str]]:
+    """Return conditions with their descriptions; the first that holds is the value's fault."""
     objects = F.col(f"{parsed}.v")
     no_object = objects.isNull() | F.col(f"{parsed}.end").isNull() | (F.size(objects) != 1) | F.get(objects, 0).isNull()
     return [
@@ -65,7 +65,7 @@ def faults_in(parsed: str) -> list[tuple[Column, str]]:
     ]
 
 
-def _document(text: Column, schema: StructType) -> Column:
+def _parse(text: Column, schema: StructType) -> Column:
     fields = [
         StructField("v", ArrayType(schema)),
         StructField("end", IntegerType()),
@@ -74,23 +74,23 @@ def _document(text: Column, schema: StructType) -> Column:
     return F.from_json(F.concat(F.lit('{"v":['), text, F.lit('],"end":1}')), StructType(fields), _OPTIONS)
 
 
-def _decimals_as_text(schema: StructType) -> StructType | None:
-    """The schema's decimals alone, to be read as strings; None if there is none."""
-    pruned = _pruned(schema)
+def _prune_schema(schema: StructType) -> StructType | None:
+    """Return the schema's decimals alone, as strings; None if there are none."""
+    pruned = _prune(schema)
     return pruned if isinstance(pruned, StructType) else None
 
 
-def _pruned(kind: DataType) -> DataType | None:
+def _prune(kind: DataType) -> DataType | None:
     if isinstance(kind, DecimalType):
         return StringType()
     if isinstance(kind, ArrayType):
-        element = _pruned(kind.elementType)
+        element = _prune(kind.elementType)
         return ArrayType(element) if element else None
     if isinstance(kind, MapType):
-        value = _pruned(kind.valueType)
+        value = _prune(kind.valueType)
         return MapType(StringType(), value) if value else None
     if isinstance(kind, StructType):
-        fields = [(field.name, _pruned(field.dataType)) for field in kind.fields]
+        fields = [(field.name, _prune(field.dataType)) for field in kind.fields]
         kept = [StructField(name, pruned) for name, pruned in fields if pruned is not None]
         return StructType(kept) if kept else None
     return None

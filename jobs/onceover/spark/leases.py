@@ -1,4 +1,4 @@
-"""Leases of HDFS files, over the Spark driver's own Hadoop client: WebHDFS has no call for them."""
+"""Leases of HDFS files, through the Spark driver's Hadoop client: WebHDFS has no call for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SOFT_LIMIT_SECONDS = 60.0  # HdfsConstants.LEASE_SOFTLIMIT_PERIOD: after it any 
 
 
 class Leases:
-    """Whether files are closed, and closing those whose writer is dead."""
+    """A client for leases: whether files are closed, and recovery of those whose writer is dead."""
 
     def __init__(self, spark: SparkSession, hdfs: str) -> None:
         jvm: Any = spark.sparkContext._jvm  # typed as optional: None only in Spark Connect
@@ -23,10 +23,9 @@ class Leases:
         return bool(self._files.isFileClosed(self._path(path)))
 
     def recover(self, path: str, seconds: float = 30.0) -> bool:
-        """Take the lease from a dead writer and close the file; whether it is closed now.
+        """Take the lease from a dead writer and close the file; returns whether the file is closed now.
 
-        Only for a writer that is known to be dead or to have outlived the soft limit: under a live one it tears the
-        append that is under way.
+        Only for a writer that is dead or past the soft limit: under a live one, this tears the append under way.
         """
         deadline = time.monotonic() + seconds
         # The NameNode starts a block recovery and answers false until a DataNode has finished it.
@@ -37,7 +36,7 @@ class Leases:
         return True
 
     def wait_until_closed(self, path: str, seconds: float) -> bool:
-        """Give a live writer that long to finish its append."""
+        """Give a live writer that long to finish its append; returns whether the file is closed now."""
         deadline = time.monotonic() + seconds
         while not self.is_closed(path):
             if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""A window's records as a Parquet file: what brings back every record byte for byte, and with it its digest."""
+"""A window's records as a Parquet file, which restores every record byte for byte, and so its digest."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _ID = ("generation", "kafka_partition", "offset")
 
 
 def read_parquet(spark: SparkSession, files: Mapping[int, str]) -> DataFrame:
-    """The records of these files under the names that parsed lines have, `intact` and `as_records`; `files` are paths
-    by the windows' starts in ms, which become `window_ms`."""
+    """Read these files' records with the columns of parsed lines, `intact` included; `files` are paths by the windows'
+    starts in ms, which become `window_ms`."""
     places = spark.createDataFrame([(path, ms) for ms, path in files.items()], PLACES)
     return (
         spark.read.schema(SCHEMA)
@@ -34,7 +34,7 @@ def read_parquet(spark: SparkSession, files: Mapping[int, str]) -> DataFrame:
 
 
 def write(records: DataFrame, folder: str) -> None:
-    """One file for each `window_ms` below the folder, in the order of the IDs; what is in the folder is overwritten."""
+    """Write one file for each `window_ms` below the folder, in the order of IDs; overwrites the folder."""
     (
         records.select("window_ms", *COLUMNS)
         .repartition("window_ms")
@@ -47,8 +47,9 @@ def write(records: DataFrame, folder: str) -> None:
 
 
 def read_back(spark: SparkSession, folder: str) -> dict[int, Row]:
-    """By window, what `write` wrote: the digest of its records, the file's `path` and `bytes`, whether it `is_one`."""
-    window_ms = F.col("window_ms").cast("bigint").alias("window_ms")  # Spark guesses it from the folders' names
+    """Return by window the digest of the records that `write` wrote, the file's `path` and `bytes`, and whether it
+    `is_one` file."""
+    window_ms = F.col("window_ms").cast("bigint").alias("window_ms")  # Spark infers its type from the folders' names
     rows = (
         spark.read.schema(SCHEMA)
         .parquet(folder)

@@ -43,7 +43,7 @@ _UNLESS_GIVEN = {
 }
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 COMPILED_FROM_BYTES = 8 << 20
-"""At 13 MiB, 100,000 lines, both took the same time; from 8 on, a faster disk or processor may turn the scale."""
+"""Both took the same time at 13 MiB, 100,000 lines; 8 leaves room for faster disks and processors."""
 _COMPILING = ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode")
 _ELSEWHERE = ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "MASTER")  # a master may be named there
 _UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"
@@ -51,29 +51,29 @@ _MASTER = re.compile(r"[A-Za-z0-9:/.,_*\[\]-]+")
 
 
 def build(app_name: str) -> SparkSession:
-    """A session of that name; the master is spark-submit's. Under a plain `python` it is the cluster that
-    `onceover.config.endpoints` knows, else `local[*]`.
+    """Return a session of that name; the master is spark-submit's, or under a plain `python` the cluster of
+    `onceover.config.endpoints`, else `local[*]`.
 
-    What spark-submit or spark-defaults.conf say about the UI and shuffle partitions holds; the rest is set here.
-    Raises ConfigurationError if what names the cluster is no master.
+    Options of spark-submit and spark-defaults.conf for the UI and shuffle partitions hold; the rest is set here. Raises
+    ConfigurationError if the cluster's address is not a Spark master.
     """
     if not any(name in os.environ for name in _ELSEWHERE):
         cluster = None if _UNDER_SUBMIT in os.environ else endpoints.find_address("spark")
         if cluster is not None:
             if not _MASTER.fullmatch(cluster):
-                raise ConfigurationError(f"{cluster!r} is no Spark master; ONCEOVER_SPARK wants one, spark://HOST:PORT")
+                raise ConfigurationError(f"{cluster!r} is not a Spark master; set ONCEOVER_SPARK to spark://HOST:PORT")
             os.environ["PYSPARK_SUBMIT_ARGS"] = f"--master {cluster} pyspark-shell"
         if cluster is None or "//127.0.0.1:" in cluster:
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # read when the JVM starts
-    # Spark would start whatever `python3` is on PATH, which need not have this library.
+    # Spark would start the `python3` on PATH, which may lack this library.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.update(class_archive.driver_options(os.environ))
-    # An analysis error is told in one line; pyspark would log its whole JVM stack besides.
+    os.environ.update(class_archive.make_driver_options(os.environ))
+    # Analysis errors are reported in one line; pyspark would log their JVM stacks too.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(_is_no_interrupted_call)
-    with _undisturbed():
-        SparkContext._ensure_initialized()  # only now does SparkConf know what spark-submit was given
+    logging.getLogger().addFilter(_keep_log_record)
+    with _defer_signals():
+        SparkContext._ensure_initialized()  # before this, SparkConf lacks the options of spark-submit
     given = SparkConf()
     softly = _UNLESS_GIVEN
     if str(given.get("spark.master", "local")).startswith("local"):
@@ -84,14 +84,14 @@ def build(app_name: str) -> SparkSession:
     on_interrupt = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, on_interrupt)  # Spark's own asks the JVM in the middle of another question
+        signal.signal(signal.SIGINT, on_interrupt)  # Spark's own handler calls the JVM in the middle of another call
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
 @contextmanager
-def running(app_name: str) -> Iterator[SparkSession]:
-    """What `build` gives, stopped at the end, however that comes."""
+def open_session(app_name: str) -> Iterator[SparkSession]:
+    """Open a session as `build` does, and stop it at the end of the block."""
     session = build(app_name)
     try:
         yield session
@@ -101,10 +101,10 @@ def running(app_name: str) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def compiled_for(session: SparkSession, size: int) -> Iterator[None]:
-    """What reads `size` bytes of raw within is compiled to Java, or interpreted if they are few.
+def choose_codegen(session: SparkSession, size: int) -> Iterator[None]:
+    """Compile the block's queries to Java, or interpret them if `size`, the bytes of raw that they read, is small.
 
-    To write and compile the Java of a repair takes a cold driver 8 s. What spark-submit was told about it holds.
+    Generating and compiling the Java of a repair takes a cold driver 8 s. Options of spark-submit for this hold.
     """
     if any(session.sparkContext.getConf().contains(key) for key in _COMPILING):
         yield
@@ -121,10 +121,10 @@ def compiled_for(session: SparkSession, size: int) -> Iterator[None]:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """SIGTERM and SIGINT wait until Spark's JVM is up, and never reach it, also where they go to the whole group.
+def _defer_signals() -> Iterator[None]:
+    """Defer SIGTERM and SIGINT until Spark's JVM is up, and keep them from the JVM, even if sent to the whole group.
 
-    A process that ended in between would leave a JVM behind that nobody knows of. The JVM keeps ignoring what it was
+    A process that ended in between would leave an orphaned JVM. The JVM ignores for ever the signals that it was
     started to ignore, and ends with this process.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -139,8 +139,8 @@ def _undisturbed() -> Iterator[None]:
         _starting.clear()
         for number, handler in before.items():
             signal.signal(number, handler)
-        for came in waiting:
-            signal.raise_signal(came)
+        for deferred in waiting:
+            signal.raise_signal(deferred)
 
 
 def _ignore_in_child() -> None:
@@ -149,8 +149,8 @@ def _ignore_in_child() -> None:
             signal.signal(number, signal.SIG_IGN)
 
 
-def _is_no_interrupted_call(record: logging.LogRecord) -> bool:
-    """The gateway logs a call that Ctrl-C interrupts, stack and all; whoever catches it tells it in one line."""
+def _keep_log_record(record: logging.LogRecord) -> bool:
+    """Return False for the gateway's log of a call that Ctrl-C interrupts, which its caller reports in one line."""
     return "while sending command" not in str(record.msg)
 
 

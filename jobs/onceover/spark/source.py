@@ -1,7 +1,6 @@
 """Offset ranges of a Kafka topic as a DataFrame: each range is a Spark partition.
 
-A range of integers is planned by Spark alone, and its partition number n reads range n: nothing happens on the driver,
-and no client exists before a task runs.
+Spark plans a range of integers, and task n reads offset range n: the driver makes no client, only tasks do.
 """
 
 from __future__ import annotations
@@ -22,11 +21,10 @@ SCHEMA = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY
 
 
 def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[OffsetRange]) -> DataFrame:
-    """The records of these ranges, in SCHEMA, each read by a task of its own; rows of no ranges are none. Lazy: errors
-    come with the action.
+    """Return the records of these ranges, in SCHEMA, each range read by a task of its own; no rows for no ranges.
 
-    Raises OffsetRangeError at once for a range of another generation than the source's. Each action reads anew, so
-    observe or cache it rather than act twice.
+    Lazy: errors of reading are raised by the action, and each action reads Kafka again, so cache the frame. Raises
+    OffsetRangeError at once for a range of another generation than the source's.
     """
     generation = derive_generation(source.topic_id)
     for foreign in (r for r in ranges if r.source.generation != generation):
@@ -37,7 +35,7 @@ def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[Offse
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
-            for number in batch.column(0).to_pylist():  # one
+            for number in batch.column(0).to_pylist():
                 yield from read_range(source, *cut[number])
 
     return spark.range(0, len(cut), 1, len(cut)).mapInArrow(read, SCHEMA)

@@ -1,4 +1,4 @@
-"""Window files and days of quarantine read as what their lines hold, each with the window that it belongs to."""
+"""The parsed lines of window files and quarantine files, each with its window."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ QUARANTINE = -1
 
 
 def read_text(spark: SparkSession, files: Collection[tuple[int, str]]) -> DataFrame:
-    """What `lines.parsed` adds to the lines of these files, `window_ms`, and the bytes that Spark planned to read of
-    the file: `planned_length`. `files` are the windows' starts in ms, or QUARANTINE, with the paths."""
+    """Read these files' lines as `lines.parse_lines` does, with `window_ms` and `planned_length`, the bytes that Spark
+    planned to read of the file. `files` are the windows' starts in ms, or QUARANTINE, with the paths."""
     places = spark.createDataFrame([(path, window_ms) for window_ms, path in files], PLACES)
     return (
         spark.read.text([path for _, path in files], lineSep="\n")

@@ -14,95 +14,98 @@ from onceover.ingest.rate_control import PidEstimator, RateController, Timing
 LEAST, MOST = 100.0, 1e6
 
 
-def controller(interval: float = 1000) -> RateController:
+def make_controller(interval: float = 1000) -> RateController:
     return RateController(interval, 4, LEAST, MOST, 500)
 
 
-def done(elements: int, submitted: float, started: float, ended: float, *, drained: bool = False) -> Timing:
+def make_done(elements: int, submitted: float, started: float, ended: float, *, drained: bool = False) -> Timing:
     return Timing(elements, submitted, started, ended, drained)
 
 
-def after(
+def compute_after(
     pace: RateController, now: float, batch: Timing, running: Timing | None = None, since: float | None = None
 ) -> float:
-    """The rate at a submission, that batch being done since the one before."""
-    pace.ended(batch)
+    """Return the rate at a submission after that batch has ended."""
+    pace.record_end(batch)
     return pace.submit(now, running, since)
 
 
 def test_rate_starts_slowly_until_a_batch_is_done() -> None:
-    pace = controller()
+    pace = make_controller()
     assert pace.submit(0) == 2000
     assert pace.submit(1000, Timing(2000, 0, 0)) == 2000
     assert pace.submit(2000, Timing(2000, 0, 0), 1000) == 2000
-    assert after(pace, 3000, done(2000, 0, 0, 2500)) == 2000 / 2.5
+    assert compute_after(pace, 3000, make_done(2000, 0, 0, 2500)) == 2000 / 2.5
 
 
 def test_batch_out_of_time_is_judged_by_the_formula_once() -> None:
-    pace, reference = controller(), PidEstimator(1000, LEAST)
-    batches = [done(2000, 0, 0, 100), done(20_000, 1000, 1000, 1700), done(28_000, 2000, 2100, 3500)]
+    pace, reference = make_controller(), PidEstimator(1000, LEAST)
+    batches = [make_done(2000, 0, 0, 100), make_done(20_000, 1000, 1000, 1700), make_done(28_000, 2000, 2100, 3500)]
     for batch in batches:
         reference.compute(batch.ended_ms or 0, batch.elements, (batch.ended_ms or 0) - batch.started_ms, batch.delay_ms)
         now = math.ceil((batch.ended_ms or 0) / 1000) * 1000
-        assert after(pace, now, batch) == pytest.approx(reference.latest_rate, rel=1e-9)
+        assert compute_after(pace, now, batch) == pytest.approx(reference.latest_rate, rel=1e-9)
         assert pace.submit(now + 1000) == pytest.approx(reference.latest_rate, rel=1e-9), "not judged again"
 
 
 @pytest.mark.parametrize(("interval", "inside", "outside"), [(1000, 950, 949), (400, 380, 379), (10_000, 9950, 9949)])
 def test_batch_that_took_its_interval_leaves_the_rate_alone(interval: int, inside: int, outside: int) -> None:
     for took, stays in ((inside, True), (interval, True), (outside, False), (interval + 1, False)):
-        pace = controller(interval)
-        first = after(pace, interval, done(2000, 0, 0, 100))
-        second = after(pace, 3 * interval, done(9000, interval, interval, interval + took))
+        pace = make_controller(interval)
+        first = compute_after(pace, interval, make_done(2000, 0, 0, 100))
+        second = compute_after(pace, 3 * interval, make_done(9000, interval, interval, interval + took))
         assert (second == first) == stays, took
 
 
 def test_batches_on_time_three_in_a_row_give_their_mean_rate() -> None:
-    pace = controller()
-    before = after(pace, 1000, done(1000, 0, 0, 100))
-    on_time = [done(9000, n * 1000, n * 1000, n * 1000 + took) for n, took in ((1, 960), (2, 980), (3, 1000))]
-    assert [after(pace, n * 1000 + 1000, batch) for n, batch in ((1, on_time[0]), (2, on_time[1]))] == [before, before]
+    pace = make_controller()
+    before = compute_after(pace, 1000, make_done(1000, 0, 0, 100))
+    on_time = [make_done(9000, n * 1000, n * 1000, n * 1000 + took) for n, took in ((1, 960), (2, 980), (3, 1000))]
+    assert [compute_after(pace, n * 1000 + 1000, batch) for n, batch in ((1, on_time[0]), (2, on_time[1]))] == [
+        before,
+        before,
+    ]
     mean = (9000 / 0.96 + 9000 / 0.98 + 9000 / 1.0) / 3
-    assert after(pace, 4000, on_time[2]) == pytest.approx(mean)
+    assert compute_after(pace, 4000, on_time[2]) == pytest.approx(mean)
 
 
 def test_stuck_batch_lowers_the_rate_and_a_freed_one_restores_it() -> None:
-    pace = controller()
-    full = after(pace, 1000, done(50_000, 0, 0, 900))
+    pace = make_controller()
+    full = compute_after(pace, 1000, make_done(50_000, 0, 0, 900))
     stuck, rates = Timing(50_000, 1000, 1000), []
     for n in range(2, 12):
         rates.append(pace.submit(n * 1000, stuck, 2000 if n > 2 else None))
     assert rates[0] < full
     assert rates == sorted(rates, reverse=True)
     assert rates[-1] < full / 5
-    now, last = 12_000.0, done(50_000, 1000, 1000, 11_500)
+    now, last = 12_000.0, make_done(50_000, 1000, 1000, 11_500)
     for _ in range(5):
-        rate = after(pace, now, last)
+        rate = compute_after(pace, now, last)
         took = rate / full * 1000  # it is as fast as before
-        last, now = done(int(rate), now, now, now + took), now + max(1000.0, took)
-    assert after(pace, now, last) == pytest.approx(full, rel=0.05)
+        last, now = make_done(int(rate), now, now, now + took), now + max(1000.0, took)
+    assert compute_after(pace, now, last) == pytest.approx(full, rel=0.05)
 
 
 def test_batch_that_drained_the_log_shows_no_limit() -> None:
-    pace = controller()
-    before = after(pace, 1000, done(50_000, 0, 0, 900))
-    assert after(pace, 2000, done(10, 1000, 1000, 1400, drained=True)) == before
+    pace = make_controller()
+    before = compute_after(pace, 1000, make_done(50_000, 0, 0, 900))
+    assert compute_after(pace, 2000, make_done(10, 1000, 1000, 1400, drained=True)) == before
     for n in (2, 3, 4):
-        on_time = done(10, n * 1000, n * 1000, n * 1000 + 980, drained=True)
-        assert after(pace, n * 1000 + 1000, on_time) == before
+        on_time = make_done(10, n * 1000, n * 1000, n * 1000 + 980, drained=True)
+        assert compute_after(pace, n * 1000 + 1000, on_time) == before
     assert pace.submit(6000, Timing(10, 5000, 5000, drained=True)) == before
     assert pace.submit(6500, Timing(10, 5000, 5000, drained=True)) < before, "but one beyond its interval does"
 
 
 def test_finished_batch_is_judged_while_the_next_one_runs() -> None:
-    pace = controller()
-    assert after(pace, 2000, done(2000, 0, 0, 1600), Timing(2000, 1000, 1600), None) < 2000
+    pace = make_controller()
+    assert compute_after(pace, 2000, make_done(2000, 0, 0, 1600), Timing(2000, 1000, 1600), None) < 2000
 
 
 def test_values_that_the_estimate_refuses_change_nothing() -> None:
-    pace = controller()
-    assert after(pace, 1000, done(2000, 500, 500, 500)) == 2000
-    assert after(pace, 2000, done(2000, 500, 500, 400)) == 2000
+    pace = make_controller()
+    assert compute_after(pace, 1000, make_done(2000, 500, 500, 500)) == 2000
+    assert compute_after(pace, 2000, make_done(2000, 500, 500, 400)) == 2000
     with pytest.raises(UsageError):
         RateController(1000, 4, 0, MOST, 500)
 
@@ -119,19 +122,19 @@ TIMES = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.integers(-1
 def test_rate_stays_within_its_bounds_for_any_input(
     batches: list[tuple[float, int, float, float, float | None, bool]],
 ) -> None:
-    pace = controller()
+    pace = make_controller()
     for now, elements, submitted, started, ended, drained in batches:
         timing = Timing(elements, submitted, started, ended, drained)
-        rate = after(pace, now, timing, None if ended is not None else timing, submitted)
+        rate = compute_after(pace, now, timing, None if ended is not None else timing, submitted)
         assert LEAST <= rate <= MOST
 
 
 def test_clock_that_jumped_ahead_and_back_does_not_end_control() -> None:
-    pace = controller()
-    after(pace, 1000, done(50_000, 0, 0, 900))
-    after(pace, 1e12, done(50_000, 1000, 1e12 - 500, 1e12))
-    after(pace, 3000, done(50_000, 2000, 2000, 2900))
-    assert after(pace, 8000, done(50_000, 3000, 3000, 7900)) == pytest.approx(50_000 / 4.9)
+    pace = make_controller()
+    compute_after(pace, 1000, make_done(50_000, 0, 0, 900))
+    compute_after(pace, 1e12, make_done(50_000, 1000, 1e12 - 500, 1e12))
+    compute_after(pace, 3000, make_done(50_000, 2000, 2000, 2900))
+    assert compute_after(pace, 8000, make_done(50_000, 3000, 3000, 7900)) == pytest.approx(50_000 / 4.9)
 
 
 def test_running_batch_has_its_expected_rest_in_both_terms() -> None:

@@ -25,14 +25,17 @@ from onceover.ingest.rate_control import Pace, RateController
 MEAN, SECONDS = 60_000, 120
 
 
-def ours() -> RateController:
+def make_controller() -> RateController:
     return RateController(1000, 4, 100, 1e9, 500)
 
 
-def both(
+def simulate_both(
     load: Load, capacity: Callable[[int], float], seed: int = 1, first: float = float("inf")
 ) -> tuple[Outcome, Outcome]:
-    found = [simulate(pace, load, capacity, SECONDS, 0.02, seed) for pace in (ours(), SparksEstimator(first=first))]
+    found = [
+        simulate(pace, load, capacity, SECONDS, 0.02, seed)
+        for pace in (make_controller(), SparksEstimator(first=first))
+    ]
     return found[0], found[1]
 
 
@@ -40,7 +43,7 @@ def both(
 @pytest.mark.parametrize("spare", [1.2, 1.3, 1.5, 1.7])
 def test_square_wave_batches_wait_at_most_a_third_as_long(spare: float, first: float) -> None:
     for seed in range(3):
-        found, sparks = both(square_wave(), steady(MEAN * spare), seed, first)
+        found, sparks = simulate_both(square_wave(), steady(MEAN * spare), seed, first)
         assert found.mean_delay <= 0.35 * sparks.mean_delay
         assert found.processed >= 0.99 * sparks.processed
 
@@ -51,7 +54,7 @@ def test_batches_under_other_loads_wait_no_longer(shape: str, spare: float) -> N
     most = MEAN * spare
     load: Load = {"step": step(MEAN / 2, 1.15 * most, 30), "ramp": ramp(1.2 * most, 60)}.get(shape, lambda now: MEAN)
     capacity = stalling(most, 40, 50) if shape == "stall" else steady(most)
-    found, sparks = both(load, capacity)
+    found, sparks = simulate_both(load, capacity)
     assert found.mean_delay <= sparks.mean_delay
     assert found.largest_queue <= sparks.largest_queue
     assert found.processed >= 0.98 * sparks.processed
@@ -62,7 +65,7 @@ def test_trickle_between_bursts_does_not_look_like_slowness(spare: float) -> Non
     """Between bursts a batch is mostly overhead; both begin at the same rate."""
     load, capacity = square_wave(between=500.0), steady(MEAN * spare / 0.6)
     found, sparks = (simulate(pace, load, capacity, SECONDS, 0.02, overhead_ms=400)
-                     for pace in (ours(), SparksEstimator(first=2000)))  # fmt: skip
+                     for pace in (make_controller(), SparksEstimator(first=2000)))  # fmt: skip
     assert found.mean_delay <= 0.35 * sparks.mean_delay
     assert found.processed >= sparks.processed
 

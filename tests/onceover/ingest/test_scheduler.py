@@ -11,7 +11,7 @@ import pytest
 
 from onceover.errors import UnreachableError
 from onceover.ingest.rate_control import Timing
-from onceover.ingest.scheduler import MOST_WAITING, Submissions, Submitted
+from onceover.ingest.scheduler import MOST_WAITING, Submissions, WaitingBatch
 from onceover.kafka import TopicFacts
 from onceover.model.contract import Cutovers
 from onceover.model.offsets import KafkaPartition
@@ -38,7 +38,7 @@ class Log:
         return self.now
 
 
-class Said:
+class RecordedPace:
     """A pace that allows a fixed rate, and records the batches it is given."""
 
     def __init__(self, rate: float) -> None:
@@ -50,7 +50,7 @@ class Said:
         self.asked.append((running, waiting_since_ms))
         return self.rate
 
-    def ended(self, timing: Timing) -> None:
+    def record_end(self, timing: Timing) -> None:
         self.heard.append(timing)
 
 
@@ -59,57 +59,57 @@ def log() -> Log:
     return Log()
 
 
-def made(
-    log: Log, pace: Said | None = None, most: int = 1000, cutovers: Cutovers | None = None, **changed: Any
+def make_submissions(
+    log: Log, pace: RecordedPace | None = None, most: int = 1000, cutovers: Cutovers | None = None, **changed: Any
 ) -> Submissions:
     policy = IngestPolicy(0, 1, INTERVAL_MS, most, "none", "", "g", "read_committed", "earliest", **changed)
     return Submissions(log, policy, pace, cutovers)  # type: ignore[arg-type]
 
 
-def ranges(submitted: Submitted | None) -> list[tuple[int, int, int]]:
+def list_ranges(submitted: WaitingBatch | None) -> list[tuple[int, int, int]]:
     assert submitted is not None
     return [(r.source.kafka_partition, r.start, r.end) for r in submitted.ranges]
 
 
-def until(happened: Callable[[], bool]) -> None:
+def wait_until(happened: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 30
     while not happened():
         assert time.monotonic() < deadline, "it never happened"
         time.sleep(0.001)
 
 
-def until_asked(log: Log, times: int) -> None:
+def wait_until_read(log: Log, times: int) -> None:
     before = log.asked
-    until(lambda: log.asked >= before + times)
+    wait_until(lambda: log.asked >= before + times)
 
 
-def running(submissions: Submissions, facts: TopicFacts, at: dict[int, int]) -> Any:
+def track_next(submissions: Submissions, facts: TopicFacts, at: dict[int, int]) -> Any:
     submitted = submissions.next(facts, at)
     assert submitted is not None
-    return submissions.running(submitted)
+    return submissions.track(submitted)
 
 
 def test_batches_are_submitted_during_one_and_follow_in_order(log: Log) -> None:
-    submissions = made(log)
+    submissions = make_submissions(log)
     log.now = facts(5, 0)
-    with running(submissions, log.now, {0: 0, 1: 0}):
+    with track_next(submissions, log.now, {0: 0, 1: 0}):
         log.now = facts(7, 1)
-        until(lambda: submissions.waiting == 1)
+        wait_until(lambda: submissions.waiting == 1)
         log.now = facts(7, 4)
-        until(lambda: submissions.waiting == 2)
-    assert ranges(submissions.next(facts(9, 9), {0: 5, 1: 0})) == [(0, 5, 7), (1, 0, 1)]
-    assert ranges(submissions.next(facts(9, 9), {0: 7, 1: 1})) == [(1, 1, 4)]
-    assert ranges(submissions.next(facts(9, 9), {0: 7, 1: 4})) == [(0, 7, 9), (1, 4, 9)]
+        wait_until(lambda: submissions.waiting == 2)
+    assert list_ranges(submissions.next(facts(9, 9), {0: 5, 1: 0})) == [(0, 5, 7), (1, 0, 1)]
+    assert list_ranges(submissions.next(facts(9, 9), {0: 7, 1: 1})) == [(1, 1, 4)]
+    assert list_ranges(submissions.next(facts(9, 9), {0: 7, 1: 4})) == [(0, 7, 9), (1, 4, 9)]
     assert submissions.next(facts(9, 9), {0: 9, 1: 9}) is None
 
 
 def test_batch_ends_at_a_cutover_and_the_rest_is_the_next(log: Log) -> None:
     old, new = KafkaPartition("0badcafe", 0), KafkaPartition("0badcafe", 1)
-    submissions = made(log, cutovers=Cutovers(2, {old: {2: 3}, new: {2: 2}}))
+    submissions = make_submissions(log, cutovers=Cutovers(2, {old: {2: 3}, new: {2: 2}}))
     log.now = facts(5, 4)
-    with running(submissions, log.now, {0: 0, 1: 2}):
-        until(lambda: submissions.waiting == 1)
-    assert ranges(submissions.next(log.now, {0: 3, 1: 2})) == [(0, 3, 5), (1, 2, 4)]
+    with track_next(submissions, log.now, {0: 0, 1: 2}):
+        wait_until(lambda: submissions.waiting == 1)
+    assert list_ranges(submissions.next(log.now, {0: 3, 1: 2})) == [(0, 3, 5), (1, 2, 4)]
 
 
 @pytest.mark.parametrize(
@@ -126,54 +126,54 @@ def test_batch_ends_at_a_cutover_and_the_rest_is_the_next(log: Log) -> None:
 def test_waiting_batches_are_replanned_where_reading_moved(
     log: Log, found: TopicFacts, at: dict[int, int], expected: list[tuple[int, int, int]]
 ) -> None:
-    submissions = made(log)
+    submissions = make_submissions(log)
     log.now = facts(5, 0)  # before the other thread looks: a log that is shorter than what was read ends its work
-    with running(submissions, log.now, {0: 0, 1: 0}):
+    with track_next(submissions, log.now, {0: 0, 1: 0}):
         log.now = facts(7, 0)
-        until(lambda: submissions.waiting == 1)
-    assert ranges(submissions.next(found, at)) == expected
+        wait_until(lambda: submissions.waiting == 1)
+    assert list_ranges(submissions.next(found, at)) == expected
     assert submissions.waiting == 0
 
 
 def test_queue_is_bounded_and_a_batch_holds_at_most_its_limit(log: Log) -> None:
-    submissions = made(log, most=10)
+    submissions = make_submissions(log, most=10)
     log.now = facts(10**6, 0)
-    with running(submissions, log.now, {0: 0, 1: 0}):
-        until(lambda: submissions.waiting == MOST_WAITING)
-        until_asked(log, 3)
+    with track_next(submissions, log.now, {0: 0, 1: 0}):
+        wait_until(lambda: submissions.waiting == MOST_WAITING)
+        wait_until_read(log, 3)
     assert submissions.waiting == MOST_WAITING
-    assert ranges(submissions.next(log.now, {0: 10, 1: 0})) == [(0, 10, 20)]
+    assert list_ranges(submissions.next(log.now, {0: 10, 1: 0})) == [(0, 10, 20)]
 
 
 def test_unreachable_broker_submits_nothing_until_it_is_back(log: Log) -> None:
-    submissions = made(log)
+    submissions = make_submissions(log)
     log.now = UnreachableError("away")
-    with running(submissions, facts(5, 0), {0: 0, 1: 0}):
-        until_asked(log, 3)
+    with track_next(submissions, facts(5, 0), {0: 0, 1: 0}):
+        wait_until_read(log, 3)
         assert submissions.waiting == 0
         log.now = facts(8, 0)
-        until(lambda: submissions.waiting == 1)
-    assert ranges(submissions.next(log.now, {0: 5, 1: 0})) == [(0, 5, 8)]
+        wait_until(lambda: submissions.waiting == 1)
+    assert list_ranges(submissions.next(log.now, {0: 5, 1: 0})) == [(0, 5, 8)]
 
 
 def test_error_of_the_submitting_thread_is_raised(log: Log) -> None:
-    submissions = made(log)
+    submissions = make_submissions(log)
     log.now = ZeroDivisionError("a bug")
-    with pytest.raises(ZeroDivisionError), running(submissions, facts(5, 0), {0: 0, 1: 0}):
-        until_asked(log, 1)
+    with pytest.raises(ZeroDivisionError), track_next(submissions, facts(5, 0), {0: 0, 1: 0}):
+        wait_until_read(log, 1)
 
 
 def test_pace_learns_of_batches_that_ended_not_of_failed_ones(log: Log) -> None:
-    pace = Said(rate=200)
-    submissions = made(log, pace)
+    pace = RecordedPace(rate=200)
+    submissions = make_submissions(log, pace)
     log.now = facts(100, 100)
-    with pytest.raises(OSError, match="failed"), running(submissions, log.now, {0: 0, 1: 0}):
+    with pytest.raises(OSError, match="failed"), track_next(submissions, log.now, {0: 0, 1: 0}):
         raise OSError("failed")
     assert pace.heard == []
     assert pace.asked[0] == (None, None)
     before = len(pace.asked)  # on a slow machine others were submitted before it failed
-    with running(submissions, log.now, {0: 0, 1: 0}):
-        until(lambda: submissions.waiting == 2)
+    with track_next(submissions, log.now, {0: 0, 1: 0}):
+        wait_until(lambda: submissions.waiting == 2)
     (heard,) = pace.heard
     assert (heard.elements, heard.drained) == (4, False), "200 a second are 4 in 20 ms"
     assert heard.ended_ms is not None
@@ -186,14 +186,14 @@ def test_pace_learns_of_batches_that_ended_not_of_failed_ones(log: Log) -> None:
 
 
 def test_pace_is_not_consulted_for_a_batch_that_is_not_submitted(log: Log) -> None:
-    pace = Said(rate=200)
-    assert made(log, pace).next(facts(3, 0), {0: 3, 1: 0}) is None
+    pace = RecordedPace(rate=200)
+    assert make_submissions(log, pace).next(facts(3, 0), {0: 3, 1: 0}) is None
     assert pace.asked == []
 
 
 @pytest.mark.parametrize(("rate", "expected"), [(0.001, 1), (1e12, 1000)])
 def test_batch_holds_one_offset_at_least_and_its_limit_at_most(log: Log, rate: float, expected: int) -> None:
-    submitted = made(log, Said(rate)).next(facts(10**6, 10**6), {0: 0, 1: 0})
+    submitted = make_submissions(log, RecordedPace(rate)).next(facts(10**6, 10**6), {0: 0, 1: 0})
     assert submitted is not None
     assert (submitted.elements, submitted.rate, submitted.drained) == (expected, rate, False)
 
@@ -211,7 +211,7 @@ class Stop(threading.Event):
 
 
 def test_drained_driver_waits_for_the_next_interval_or_a_stop(log: Log) -> None:
-    submissions, never = made(log), Stop()
+    submissions, never = make_submissions(log), Stop()
     assert submissions.next(facts(0, 0), {0: 0, 1: 0}) is None
     submissions.wait(never)
     assert 0 < never.waits[0] <= INTERVAL_MS / 1000
@@ -224,7 +224,7 @@ def test_drained_driver_waits_for_the_next_interval_or_a_stop(log: Log) -> None:
 
 @pytest.mark.parametrize("paced", [False, True])
 def test_driver_behind_waits_only_if_a_rate_limits_it(log: Log, paced: bool) -> None:
-    submissions = made(log, Said(500) if paced else None, most=10)
+    submissions = make_submissions(log, RecordedPace(500) if paced else None, most=10)
     submissions.next(facts(100, 0), {0: 0, 1: 0})
 
     submissions.next(facts(100, 0), {0: 10, 1: 0})
@@ -234,7 +234,7 @@ def test_driver_behind_waits_only_if_a_rate_limits_it(log: Log, paced: bool) -> 
 
 
 def test_first_batches_are_small_under_rate_control(log: Log) -> None:
-    submissions = made(log, most=10**6, rate_control="pid", start_rate=500)
+    submissions = make_submissions(log, most=10**6, rate_control="pid", start_rate=500)
     first = submissions.next(facts(10**6, 10**6), {0: 0, 1: 0})
     assert first is not None
     assert first.elements == 2 * 500 * INTERVAL_MS / 1000

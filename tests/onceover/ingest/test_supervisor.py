@@ -28,7 +28,7 @@ class Lines(list[str]):
 
 
 @contextmanager
-def supervised(names: list[str]) -> Iterator[Lines]:
+def run_supervisor(names: list[str]) -> Iterator[Lines]:
     """A supervisor of these pipelines; a name may be added or removed. It is stopped at the end, and has returned."""
     lines, stop = Lines(), threading.Event()
     supervisor = Supervisor(
@@ -45,7 +45,7 @@ def supervised(names: list[str]) -> Iterator[Lines]:
 
 
 def test_supervisor_stops_each_process_with_sigterm() -> None:
-    with supervised(["good", "other"]) as lines:
+    with run_supervisor(["good", "other"]) as lines:
         lines.wait_for(lambda said: {"good | started", "other | started"} <= set(said))
 
     assert sorted(lines) == sorted(
@@ -54,7 +54,7 @@ def test_supervisor_stops_each_process_with_sigterm() -> None:
 
 
 def test_supervisor_restarts_a_failed_pipeline_beside_others() -> None:
-    with supervised(["bad", "good"]) as lines:
+    with run_supervisor(["bad", "good"]) as lines:
         lines.wait_for(lambda said: said.count("bad | no such topic") >= 3 and "good | started" in said)
 
     assert lines.count("good | started") == 1
@@ -63,14 +63,14 @@ def test_supervisor_restarts_a_failed_pipeline_beside_others() -> None:
 
 def test_supervisor_starts_a_pipeline_added_later() -> None:
     names: list[str] = []
-    with supervised(names) as lines:
+    with run_supervisor(names) as lines:
         names.append("good")
         lines.wait_for(lambda said: "good | started" in said)
 
 
 def test_supervisor_restarts_no_pipeline_that_was_removed() -> None:
     names = ["bad", "good"]
-    with supervised(names) as lines:
+    with run_supervisor(names) as lines:
         lines.wait_for(lambda said: "bad | no such topic" in said)
         names.remove("bad")
         lines.wait_for(lambda said: "good | started" in said)

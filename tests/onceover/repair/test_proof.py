@@ -13,7 +13,7 @@ from onceover.model.digest import Digest
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import CompactedFile
-from onceover.repair.proof import elementary_ranges, prove
+from onceover.repair.proof import prove, split_ranges
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 P0 = KafkaPartition("00000001", 0)
@@ -44,7 +44,7 @@ RIGHT = RebuiltWindow(
 
 
 def test_elementary_ranges_are_cut_at_every_landings_bounds() -> None:
-    assert elementary_ranges(LANDINGS) == (of(0, 10), of(10, 15))
+    assert split_ranges(LANDINGS) == (of(0, 10), of(10, 15))
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), min_size=1)
@@ -53,7 +53,7 @@ SPANS = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), min_size=1)
 @given(SPANS)
 def test_landing_is_a_union_of_elementary_ranges_counted_once(spans: list[tuple[int, int]]) -> None:
     landings = [ClaimedLanding(n, ((of(a, a + size), Digest()),)) for n, (a, size) in enumerate(spans)]
-    pieces = elementary_ranges(landings)
+    pieces = split_ranges(landings)
     assert coalesce(pieces) == coalesce(r for x in landings for r, _ in x.parts)
     assert all(not a.overlaps(b) for a, b in pairwise(pieces))
     for landing in landings:
@@ -68,7 +68,7 @@ def test_landing_under_any_overlap_is_proved_by_its_own_records(
 ) -> None:
     landings = tuple(ClaimedLanding(n, ((of(a, a + size), digest(a, a + size)),)) for n, (a, size) in enumerate(spans))
     claimed = replace(CLAIMED, landings=landings)
-    ranges = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in elementary_ranges(landings))
+    ranges = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in split_ranges(landings))
     assert prove(claimed, replace(RIGHT, ranges=ranges), 900).is_proved
     lost = data.draw(st.sampled_from(ranges))
     short = replace(RIGHT, ranges=tuple(r for r in ranges if r is not lost))
@@ -80,7 +80,7 @@ def test_landing_under_any_overlap_is_proved_by_its_own_records(
 def test_verification_of_many_small_landings_takes_linear_time() -> None:
     many = 40_000
     landings = tuple(ClaimedLanding(n, ((of(n, n + 2), digest(n, n + 2)),)) for n in range(many))
-    ranges = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in elementary_ranges(landings))
+    ranges = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in split_ranges(landings))
     started = time.process_time()
     assert prove(replace(CLAIMED, landings=landings), replace(RIGHT, ranges=ranges), 900).is_proved
     assert time.process_time() - started < 5  # all pairs would be 1.6 billion comparisons: minutes
@@ -126,7 +126,7 @@ def test_file_changed_since_it_was_frozen_refuses_the_window() -> None:
 
 def test_rebuild_with_less_than_certified_is_never_published() -> None:
     better = replace(CLAIMED, certified=digest(0, 16))
-    assert "less is never published" in prove(better, RIGHT, 900).reasons[0]
+    assert "fewer are never published" in prove(better, RIGHT, 900).reasons[0]
 
 
 def test_conflicts_and_misdated_ids_refuse_and_are_findings() -> None:
@@ -146,7 +146,7 @@ def test_damaged_parquet_is_the_first_reason_of_a_refusal() -> None:
     claimed = replace(CLAIMED, compacted=parquet)
     lacking = replace(RIGHT, ranges=RIGHT.ranges[:1], compacted=digest(0, 10))
     reasons = prove(claimed, lacking, 900).reasons
-    assert reasons[0].startswith("its Parquet file, for which its text was let go, is missing or damaged: 10 records")
+    assert reasons[0].startswith("the Parquet file that replaced the window's text is missing or damaged: 10 records")
     assert len(reasons) == 2
     assert prove(claimed, replace(RIGHT, compacted=digest(0, 15)), 900).is_proved
     assert prove(claimed, replace(RIGHT, compacted=digest(0, 10)), 900).is_proved, "text that came since has the rest"
@@ -162,7 +162,7 @@ OF_RELEASE = RebuiltRange(of(3, 9), Digest(3, 18), 90)
 
 
 def test_released_records_are_proved_by_their_release_alone() -> None:
-    assert elementary_ranges(WITH_RELEASE.landings) == (of(0, 10),)
+    assert split_ranges(WITH_RELEASE.landings) == (of(0, 10),)
     rebuilt = replace(RIGHT, lines=10, ranges=(RebuiltRange(of(0, 10), OTHERS), OF_RELEASE))
     assert prove(WITH_RELEASE, rebuilt, 900).is_proved
     assert rebuilt.digest == digest(0, 10)
@@ -171,7 +171,7 @@ def test_released_records_are_proved_by_their_release_alone() -> None:
     assert prove(WITH_RELEASE, lost, 900).reasons == (f"landing 3: raw holds 2 of 3 of {of(3, 9)}",)
     unproved = replace(WITH_RELEASE, landings=WITH_RELEASE.landings[:1])
     assert prove(unproved, rebuilt, 900).reasons == (
-        "3 records are accounted for, but by no landing of this window",
+        "3 records were accounted for, but by no landing of this window",
     )  # fmt: skip
     as_read = replace(rebuilt, ranges=(RebuiltRange(of(0, 10), digest(0, 10)),))
     assert not prove(WITH_RELEASE, as_read, 900).is_proved, "the same records, as if the batch had landed them"

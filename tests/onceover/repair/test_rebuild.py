@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.onceover.spark.contracts import NOON, payments, plain
+from tests.onceover.spark.contracts import NOON, make_contract, read_payments
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow, RebuiltWindow
 from onceover.model.contract import Contract, Contracts, Cutovers, Measure
@@ -18,7 +18,7 @@ from onceover.model.digest import Digest
 from onceover.model.line import Line, Record, encode
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.repair.rebuild import Rebuild
-from onceover.spark.session import COMPILED_FROM_BYTES, compiled_for
+from onceover.spark.session import COMPILED_FROM_BYTES, choose_codegen
 
 pytestmark = pytest.mark.spark
 SOURCE = KafkaPartition("0badcafe", 3)
@@ -39,7 +39,7 @@ def test_rebuild_is_equal_interpreted_and_compiled(spark: SparkSession, tmp_path
     window_file.write_bytes(b"\n".join([*texts, *texts[5:15], texts[7][:50], b""]))  # a replay and a torn line
     landing = ClaimedLanding(1, ((WHOLE, Digest()),))
     claimed = ClaimedWindow(1, START, START + timedelta(minutes=5), 1, 1, (landing,), None)
-    contract = replace(payments(tmp_path), horizon_ms=None)
+    contract = replace(read_payments(tmp_path), horizon_ms=None)
 
     shown = spark.read.text(str(window_file)).select("_metadata.file_path").first()
     assert shown
@@ -47,16 +47,16 @@ def test_rebuild_is_equal_interpreted_and_compiled(spark: SparkSession, tmp_path
     def rebuilt() -> tuple[object, list[tuple[object, ...]]]:
         files = {START: shown.file_path}
         with closing(Rebuild(spark, Contracts((contract,)), [claimed], [WHOLE], files)) as rebuild:
-            rows = rebuild.aggregated()
+            rows = rebuild.aggregate()
             assert rows is not None
             found = sorted(map(tuple, rows.collect()), key=str)
             plans.append(rows._jdf.queryExecution().executedPlan().toString())  # final once it has run
-            return rebuild.results()[START], found
+            return rebuild.collect()[START], found
 
     plans: list[str] = []
-    with compiled_for(spark, COMPILED_FROM_BYTES - 1):
+    with choose_codegen(spark, COMPILED_FROM_BYTES - 1):
         small = rebuilt()
-    with compiled_for(spark, COMPILED_FROM_BYTES):
+    with choose_codegen(spark, COMPILED_FROM_BYTES):
         large = rebuilt()
     assert small == large
     assert ["*(1)" in plan for plan in plans] == [False, True], "they ran in the two ways"
@@ -66,7 +66,7 @@ def test_rebuild_is_equal_interpreted_and_compiled(spark: SparkSession, tmp_path
     assert len(rows) == 6
 
 
-def rebuilt_under(
+def rebuild_under(
     spark: SparkSession, folder: Path, versions: tuple[Contract, ...], given: dict[int, int], landed: OffsetRange
 ) -> tuple[RebuiltWindow, list[tuple[int | None, ...]]]:
     """Raw's account of the window at noon, cut over to version 2 at offset 10 and to 3 at 15, and its aggregates;
@@ -84,12 +84,12 @@ def rebuilt_under(
     )
     contracts = Contracts(versions, Cutovers(len(versions), {SOURCE: {v: 5 * v for v in range(2, len(versions) + 1)}}))
     with closing(Rebuild(spark, contracts, [claimed], [WHOLE], {START: shown.file_path})) as rebuild:
-        rows = rebuild.aggregated()
+        rows = rebuild.aggregate()
         assert rows is not None
-        return rebuild.results()[START], sorted(map(tuple, rows.drop("window_ms").collect()))
+        return rebuild.collect()[START], sorted(map(tuple, rows.drop("window_ms").collect()))
 
 
-FIRST = plain(schema="at BIGINT, n INT", event_time="value.at", measures=(Measure("n", "sum", "value.n"),))
+FIRST = make_contract(schema="at BIGINT, n INT", event_time="value.at", measures=(Measure("n", "sum", "value.n"),))
 SECOND = replace(
     FIRST,
     event_time="value.at + 1000",
@@ -100,7 +100,7 @@ SECOND = replace(
 def test_window_across_two_cutovers_counts_each_by_its_contract(spark: SparkSession, tmp_path: Path) -> None:
     third = replace(SECOND, event_time="value.at + 2000", measures=(FIRST.measures[0], SECOND.measures[0]))
     times = {n: n + (n >= 10) * 1000 + (n >= 15) * 1000 for n in range(20)}
-    found, rows = rebuilt_under(spark, tmp_path, (FIRST, SECOND, third), times, WHOLE)
+    found, rows = rebuild_under(spark, tmp_path, (FIRST, SECOND, third), times, WHOLE)
     assert (found.lines, found.corrupt_lines, found.duplicates, found.digest.records) == (22, 1, 1, 20)
     assert (found.misplaced_lines, found.stray_lines) == (0, 0)
     assert rows == [(sum(range(10)) + 100 * sum(range(10, 15)) + sum(range(15, 20)), 10)]
@@ -108,21 +108,21 @@ def test_window_across_two_cutovers_counts_each_by_its_contract(spark: SparkSess
 
 def test_window_before_the_cutover_has_no_new_measure(spark: SparkSession, tmp_path: Path) -> None:
     times, landed = {n: n for n in range(10)}, OffsetRange(SOURCE, 0, 10)
-    before, rows = rebuilt_under(spark, tmp_path, (FIRST,), times, landed)
+    before, rows = rebuild_under(spark, tmp_path, (FIRST,), times, landed)
     assert (before.digest.records, rows) == (10, [(45,)])
-    assert rebuilt_under(spark, tmp_path, (FIRST, SECOND), times, landed) == (before, [(None, 45)])
+    assert rebuild_under(spark, tmp_path, (FIRST, SECOND), times, landed) == (before, [(None, 45)])
 
 
 def test_line_of_the_other_contract_is_misplaced_or_a_stray(spark: SparkSession, tmp_path: Path) -> None:
     times = {**{n: n for n in range(10)}, 3: 1003, 12: 1012}
-    found, _ = rebuilt_under(spark, tmp_path, (FIRST, SECOND), times, OffsetRange(SOURCE, 0, 10))
+    found, _ = rebuild_under(spark, tmp_path, (FIRST, SECOND), times, OffsetRange(SOURCE, 0, 10))
     assert (found.misplaced_lines, found.stray_lines, found.digest.records) == (1, 1, 9)
 
 
 def test_option_set_by_spark_submit_stays() -> None:
     session = Mock()
     session.sparkContext.getConf.return_value.contains = {"spark.sql.codegen.wholeStage"}.__contains__
-    with compiled_for(session, 0):
+    with choose_codegen(session, 0):
         pass
     session.conf.set.assert_not_called()
     session.conf.unset.assert_not_called()
@@ -130,6 +130,6 @@ def test_option_set_by_spark_submit_stays() -> None:
 
 def test_session_option_is_restored_afterwards(spark: SparkSession) -> None:
     before = spark.conf.get("spark.sql.codegen.wholeStage")
-    with compiled_for(spark, 0):
+    with choose_codegen(spark, 0):
         assert spark.conf.get("spark.sql.codegen.wholeStage") == "false"
     assert spark.conf.get("spark.sql.codegen.wholeStage") == before

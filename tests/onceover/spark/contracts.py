@@ -1,4 +1,4 @@
-"""Contracts and records for tests of what records count for."""
+"""Contracts and records for tests of their interpretation."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ skew = "none"
 SCHEMA = "kafka_partition int, offset bigint, kafka_timestamp bigint, key binary, headers binary, value binary"
 
 
-def payments(folder: Path) -> Contract:
+def read_payments(folder: Path) -> Contract:
     path = folder / "payments.toml"
     path.write_text(PAYMENTS)
     return read_pipeline(path).contract
 
 
-def plain(**changed: Any) -> Contract:
-    """A contract with one field `a` of any type and no bounds: what a test says is all there is."""
+def make_contract(**changed: Any) -> Contract:
+    """Return a contract with one field `a` of any type and no bounds, but for `changed`."""
     contract = Contract(
         topic="t",
         window_minutes=60,
@@ -70,27 +70,31 @@ def plain(**changed: Any) -> Contract:
     return replace(contract, **changed)
 
 
-def keyed(sql: str, **changed: Any) -> Contract:
-    return plain(keys=(Key("it", sql),), **changed)
+def make_keyed(sql: str, **changed: Any) -> Contract:
+    return make_contract(keys=(Key("it", sql),), **changed)
 
 
-def measured(operation: str, sql: str, **changed: Any) -> Contract:
-    return plain(measures=(Measure("it", operation, sql),), **changed)
+def make_measured(operation: str, sql: str, **changed: Any) -> Contract:
+    return make_contract(measures=(Measure("it", operation, sql),), **changed)
 
 
-def records(spark: SparkSession, values: Sequence[bytes | None], **column: Any) -> DataFrame:
-    """One record a value, in one Spark partition and so in order; `column` sets kafka_timestamp or key of all."""
+def make_records(spark: SparkSession, values: Sequence[bytes | None], **column: Any) -> DataFrame:
+    """Return a record a value, in one Spark partition and so in order; `column` sets kafka_timestamp or key of all."""
     stamp, key = column.get("kafka_timestamp", NOON), column.get("key")
     rows = [(0, n, stamp, key, bytearray(), None if v is None else bytearray(v)) for n, v in enumerate(values)]
     return spark.createDataFrame(rows, SCHEMA).coalesce(1)
 
 
-def interpreted(spark: SparkSession, contract: Contract, values: Sequence[bytes | None], **column: Any) -> list[Row]:
-    rows = records(spark, values, **column).transform(interpret(contract)).orderBy("offset").collect()
+def interpret_values(
+    spark: SparkSession, contract: Contract, values: Sequence[bytes | None], **column: Any
+) -> list[Row]:
+    rows = make_records(spark, values, **column).transform(interpret(contract)).orderBy("offset").collect()
     for row in rows:
         assert (row.event_ms is None) != (row.reason is None)
     return rows
 
 
-def reasons(spark: SparkSession, contract: Contract, values: Sequence[bytes | None], **column: Any) -> list[str | None]:
-    return [row.reason for row in interpreted(spark, contract, values, **column)]
+def list_reasons(
+    spark: SparkSession, contract: Contract, values: Sequence[bytes | None], **column: Any
+) -> list[str | None]:
+    return [row.reason for row in interpret_values(spark, contract, values, **column)]

@@ -13,20 +13,20 @@ from pyspark.sql import SparkSession
 from onceover.model.contract import Key
 from onceover.spark.interpret import aggregate, interpret
 
-from .contracts import NOON, interpreted, measured, payments, plain, records
+from .contracts import NOON, interpret_values, make_contract, make_measured, make_records, read_payments
 
 pytestmark = pytest.mark.spark
 
 
 def test_count_counts_what_is_not_null(spark: SparkSession) -> None:
-    rows = interpreted(spark, measured("count", "value.a"), [b'{"a":0}', b"{}"])
+    rows = interpret_values(spark, make_measured("count", "value.a"), [b'{"a":0}', b"{}"])
 
     assert [row.m_it for row in rows] == [1, 0]
 
 
 def test_sum_of_bigints_does_not_wrap_around(spark: SparkSession) -> None:
-    contract = measured("sum", "value.a", schema="a BIGINT")
-    rows = records(spark, [b'{"a":9223372036854775807}'] * 3).transform(interpret(contract))
+    contract = make_measured("sum", "value.a", schema="a BIGINT")
+    rows = make_records(spark, [b'{"a":9223372036854775807}'] * 3).transform(interpret(contract))
 
     (row,) = rows.transform(aggregate(contract)).collect()
 
@@ -34,7 +34,7 @@ def test_sum_of_bigints_does_not_wrap_around(spark: SparkSession) -> None:
 
 
 def test_pipeline_of_another_shape_is_aggregated_exactly(spark: SparkSession, tmp_path: Path) -> None:
-    contract = payments(tmp_path)
+    contract = read_payments(tmp_path)
     minute = 60_000
     paid = b'{"payment":{"at_ms":%d,"amount":%s},"country":%s,"note":%s,"cents":%s}'
     values = [
@@ -48,7 +48,7 @@ def test_pipeline_of_another_shape_is_aggregated_exactly(spark: SparkSession, tm
         paid % (NOON - 86_400_000 + 6 * minute, b"1", b'"NO"', b"null", b"null"),
     ]
     random.Random(3).shuffle(values)
-    given = records(spark, values, key=b"c1", kafka_timestamp=NOON + 6 * minute)
+    given = make_records(spark, values, key=b"c1", kafka_timestamp=NOON + 6 * minute)
 
     rows = given.transform(interpret(contract)).where("reason IS NULL").transform(aggregate(contract))
 
@@ -69,17 +69,17 @@ def test_pipeline_of_another_shape_is_aggregated_exactly(spark: SparkSession, tm
 
 
 def test_windows_begin_at_midnight_utc(spark: SparkSession) -> None:
-    contract = plain(window_minutes=480, schema="a BIGINT", event_time="value.a")
+    contract = make_contract(window_minutes=480, schema="a BIGINT", event_time="value.a")
     midnight = int(datetime(2013, 7, 1, tzinfo=UTC).timestamp() * 1000)
     values = [b'{"a":%d}' % (midnight + hours * 3_600_000 - before) for hours, before in ((0, 0), (8, 1), (8, 0))]
 
-    rows = records(spark, values).transform(interpret(contract)).transform(aggregate(contract)).collect()
+    rows = make_records(spark, values).transform(interpret(contract)).transform(aggregate(contract)).collect()
 
     assert sorted((row.window_ms, row.records) for row in rows) == [(midnight, 2), (midnight + 8 * 3_600_000, 1)]
 
 
 def test_keys_of_every_kind_are_kept(spark: SparkSession) -> None:
-    contract = plain(
+    contract = make_contract(
         schema="a INT",
         keys=(
             *(Key("t", "CAST(value.a AS TINYINT)"), Key("d", "to_date(kafka_timestamp)"), Key("at", "kafka_timestamp")),
@@ -87,6 +87,6 @@ def test_keys_of_every_kind_are_kept(spark: SparkSession) -> None:
         ),
     )
 
-    (row,) = interpreted(spark, contract, [b'{"a":7}'], key="å".encode())
+    (row,) = interpret_values(spark, contract, [b'{"a":7}'], key="å".encode())
 
     assert (row.k_t, row.k_d, row.k_n, row.k_b, row.k_k) == (7, date(2013, 1, 1), Decimal("7.00"), True, "å")

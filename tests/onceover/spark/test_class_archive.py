@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from onceover.spark.class_archive import ARCHIVE, OPTIONS, driver_options
+from onceover.spark.class_archive import ARCHIVE, OPTIONS, make_driver_options
 
 MAPPED = """
 from pathlib import Path
@@ -22,25 +22,25 @@ print("spark-classes.jsa" in Path(f"/proc/{SparkContext._gateway.proc.pid}/maps"
 def test_driver_without_or_with_another_archive_gets_no_option(tmp_path: Path) -> None:
     missing, there = tmp_path / "none.jsa", tmp_path / "there.jsa"
     there.touch()
-    assert driver_options({}, missing) == {}
-    assert driver_options({OPTIONS: "-XX:SharedArchiveFile=/mine"}, there) == {}
-    assert driver_options({OPTIONS: "-XX:ArchiveClassesAtExit=/new"}, there) == {}, "made anew beside an old one"
+    assert make_driver_options({}, missing) == {}
+    assert make_driver_options({OPTIONS: "-XX:SharedArchiveFile=/mine"}, there) == {}
+    assert make_driver_options({OPTIONS: "-XX:ArchiveClassesAtExit=/new"}, there) == {}, "made anew beside an old one"
     odd = tmp_path / 'a"b'
     odd.touch()
-    assert driver_options({}, odd) == {}, "it could not be written so that spark-submit reads it back"
+    assert make_driver_options({}, odd) == {}, "it could not be written so that spark-submit reads it back"
 
 
 def test_driver_options_keep_those_of_the_environment(tmp_path: Path) -> None:
     there = tmp_path / "with space.jsa"
     there.touch()
-    said = driver_options({OPTIONS: "-Dx=1"}, there)[OPTIONS]
+    said = make_driver_options({OPTIONS: "-Dx=1"}, there)[OPTIONS]
     assert said.startswith(f'-Dx=1 "-XX:SharedArchiveFile={there}" ')
 
 
 def test_archive_that_java_cannot_use_prints_nothing(tmp_path: Path) -> None:
     rubbish = tmp_path / "rubbish.jsa"
     rubbish.write_bytes(b"not an archive")
-    options = driver_options({}, rubbish)[OPTIONS].replace('"', "").split()
+    options = make_driver_options({}, rubbish)[OPTIONS].replace('"', "").split()
     done = subprocess.run(["java", *options, "-version"], capture_output=True, text=True, check=True)
     assert "cds" not in done.stdout + done.stderr
 

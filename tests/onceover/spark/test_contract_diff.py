@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.onceover.spark.contracts import plain
+from tests.onceover.spark.contracts import make_contract
 
 from onceover.config.mistakes import MistakesError
 from onceover.model.contract import Key, Measure
 from onceover.spark.contract_diff import check_change
 
 pytestmark = pytest.mark.spark
-OLD = plain(
+OLD = make_contract(
     schema="a INT, b DECIMAL(10, 2)",
     keys=(Key("it", "value.a"),),
     measures=(Measure("n", "count", "*"), Measure("b", "sum", "value.b")),

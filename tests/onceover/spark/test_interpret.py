@@ -12,7 +12,16 @@ from pyspark.sql import functions as F
 from onceover.model.contract import Measure
 from onceover.spark.interpret import aggregate, interpret
 
-from .contracts import FLIGHTS, NOON, interpreted, keyed, measured, plain, reasons, records
+from .contracts import (
+    FLIGHTS,
+    NOON,
+    interpret_values,
+    list_reasons,
+    make_contract,
+    make_keyed,
+    make_measured,
+    make_records,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +32,7 @@ UNREADABLE = "unparseable: not UTF-8, or a number too large"
 
 
 def test_record_gets_its_event_time_keys_and_measures(spark: SparkSession) -> None:
-    (row,) = interpreted(spark, FLIGHTS, [FLIGHT])
+    (row,) = interpret_values(spark, FLIGHTS, [FLIGHT])
 
     assert row.event_ms == NOON - 2 * 60_000
     assert (row.k_origin, row.k_carrier) == ("EWR", "UA")
@@ -31,7 +40,7 @@ def test_record_gets_its_event_time_keys_and_measures(spark: SparkSession) -> No
 
 
 def test_input_columns_are_passed_through_untouched(spark: SparkSession) -> None:
-    given = records(spark, [FLIGHT, b"\xff\x00", None], key=b"\xfe").withColumns(
+    given = make_records(spark, [FLIGHT, b"\xff\x00", None], key=b"\xfe").withColumns(
         {"reason_before": F.lit("x"), "line number": F.lit(7), "found": F.lit(b"\x00")}
     )
 
@@ -54,7 +63,7 @@ def test_value_other_than_one_json_object_is_unparseable(spark: SparkSession) ->
         b'{"a":%s}' % (b"9" * 1001),  # longer than the parser takes a number to be
     ]
 
-    found = reasons(spark, plain(), values)
+    found = list_reasons(spark, make_contract(), values)
 
     assert [value for value, reason in zip(values, found, strict=True) if reason != NO_OBJECT] == []
 
@@ -62,11 +71,11 @@ def test_value_other_than_one_json_object_is_unparseable(spark: SparkSession) ->
 def test_object_may_have_any_layout_and_undeclared_fields(spark: SparkSession) -> None:
     values = [b"{}", b' \r\n{\t"a" : 1 }\n', b'{"b":{"a":"x"},"c":[1e999,"]}"]}', b'{"v":[{}],"end":null,"broken":"x"}']
 
-    assert reasons(spark, plain(), values) == [None] * 4
+    assert list_reasons(spark, make_contract(), values) == [None] * 4
 
 
 def test_field_given_twice_counts_as_its_last(spark: SparkSession) -> None:
-    (row,) = interpreted(spark, keyed("value.a"), [b'{"a":1,"a":2}'])
+    (row,) = interpret_values(spark, make_keyed("value.a"), [b'{"a":1,"a":2}'])
 
     assert row.k_it == 2
 
@@ -79,22 +88,22 @@ def test_field_of_another_type_is_unparseable_rather_than_null(spark: SparkSessi
         *(b'{"t":"soon"}', b'{"o":"2013-13-01"}', b'{"f":[1,null,true]}', b'{"s":{"b":[]}}', b'{"s":"","i":1}'),
     ]
 
-    found = reasons(spark, plain(schema=schema), values)
+    found = list_reasons(spark, make_contract(schema=schema), values)
 
     assert [value for value, reason in zip(values, found, strict=True) if reason != OTHER_TYPE] == []
 
 
 def test_null_or_absent_field_is_null_and_no_mistake(spark: SparkSession) -> None:
-    rows = interpreted(spark, keyed("value.a"), [b'{"a":null}', b"{}", b'{"A":1}'])
+    rows = interpret_values(spark, make_keyed("value.a"), [b'{"a":null}', b"{}", b'{"A":1}'])
 
     assert [(row.reason, row.k_it) for row in rows] == [(None, None)] * 3
 
 
 def test_required_fields_must_be_present_and_not_null(spark: SparkSession) -> None:
-    contract = plain(schema="a INT, b STRUCT<c: STRING>", required=("a", "b.c"))
+    contract = make_contract(schema="a INT, b STRUCT<c: STRING>", required=("a", "b.c"))
     values = [b'{"a":1,"b":{"c":""}}', b'{"b":{"c":"x"}}', b'{"a":null,"b":{"c":"x"}}', b'{"a":1}', b'{"a":1,"b":{}}']
 
-    assert reasons(spark, contract, values) == [
+    assert list_reasons(spark, contract, values) == [
         *(None, "missing field a", "missing field a", "missing field b.c", "missing field b.c")
     ]
 
@@ -102,28 +111,31 @@ def test_required_fields_must_be_present_and_not_null(spark: SparkSession) -> No
 def test_bytes_that_are_not_utf_8_are_unparseable(spark: SparkSession) -> None:
     values = [b'{"b":"\xff"}', '{"b":"é"}'.encode(), '{"b":"é"}'.encode("latin-1"), '{"a":1}'.encode("utf-16")]
 
-    assert reasons(spark, plain(), values) == [UNREADABLE, None, UNREADABLE, UNREADABLE]
-    assert reasons(spark, plain(format="text", schema=""), [b"\xff", "é".encode()]) == ["unparseable: not UTF-8", None]
-    assert reasons(spark, plain(format="binary", schema=""), [b"\xff"]) == [None]
+    assert list_reasons(spark, make_contract(), values) == [UNREADABLE, None, UNREADABLE, UNREADABLE]
+    assert list_reasons(spark, make_contract(format="text", schema=""), [b"\xff", "é".encode()]) == [
+        "unparseable: not UTF-8",
+        None,
+    ]
+    assert list_reasons(spark, make_contract(format="binary", schema=""), [b"\xff"]) == [None]
 
 
 def test_number_with_a_huge_exponent_costs_no_time(spark: SparkSession) -> None:
-    contract = plain(schema="a STRUCT<b: ARRAY<DECIMAL(10, 2)>>, c STRING")
+    contract = make_contract(schema="a STRUCT<b: ARRAY<DECIMAL(10, 2)>>, c STRING")
     literals = [b"1e99999999", b"-1.5E+9999999", b"1e-99999999", b'"1e99999999"', b'"1e-99999999"']
     values = [b'{"c":"\\\\\\"","a":{"b":[1.5,%s]}}' % literal for literal in literals]
     started = time.monotonic()
 
-    found = reasons(spark, contract, values)
+    found = list_reasons(spark, contract, values)
 
     assert found == [UNREADABLE] * 5
     assert time.monotonic() - started < 60  # the first of these alone takes Spark hours
 
 
 def test_text_that_looks_like_a_huge_number_is_left_alone(spark: SparkSession) -> None:
-    contract = keyed("value.a", schema="a DECIMAL(10, 2), c STRING")
+    contract = make_keyed("value.a", schema="a DECIMAL(10, 2), c STRING")
     values = [b'{"a":1.5,"c":"12e3456789"}', b'{"a":1.5,"c":"x\\",1e9999999,\\\\"}', b'{"a":1.5e1,"d":["1e9999999"]}']
 
-    rows = interpreted(spark, contract, values)
+    rows = interpret_values(spark, contract, values)
 
     assert [(row.reason, row.k_it) for row in rows] == [
         *((None, Decimal("1.50")), (None, Decimal("1.50")), (None, Decimal("15.00")))
@@ -131,71 +143,75 @@ def test_text_that_looks_like_a_huge_number_is_left_alone(spark: SparkSession) -
 
 
 def test_tombstone_is_quarantined_or_a_record_by_contract(spark: SparkSession) -> None:
-    assert reasons(spark, FLIGHTS, [None]) == ["tombstone"]
+    assert list_reasons(spark, FLIGHTS, [None]) == ["tombstone"]
     for form, schema in (("json", "a INT"), ("text", ""), ("binary", "")):
-        contract = keyed("value IS NULL", format=form, schema=schema, tombstone="record")
-        (row,) = interpreted(spark, contract, [None])
+        contract = make_keyed("value IS NULL", format=form, schema=schema, tombstone="record")
+        (row,) = interpret_values(spark, contract, [None])
         assert (row.event_ms, row.k_it) == (NOON, True)
 
 
 def test_tombstone_taken_for_a_record_misses_no_field(spark: SparkSession) -> None:
-    contract = plain(required=("a",), tombstone="record")
+    contract = make_contract(required=("a",), tombstone="record")
 
-    assert reasons(spark, contract, [None, b"{}"]) == [None, "missing field a"]
+    assert list_reasons(spark, contract, [None, b"{}"]) == [None, "missing field a"]
 
 
 def test_event_time_is_a_timestamp_rounded_down_or_milliseconds(spark: SparkSession) -> None:
-    stamped = plain(schema="a STRING", event_time="to_timestamp(value.a)")
+    stamped = make_contract(schema="a STRING", event_time="to_timestamp(value.a)")
     values = [
         b'{"a":"2013-01-01T12:00:00.0009999Z"}',
         b'{"a":"2013-01-01 13:00:00+01:00"}',
         b'{"a":"2013-01-01 12:00"}',
     ]
 
-    assert [row.event_ms for row in interpreted(spark, stamped, values)] == [NOON, NOON, NOON]
+    assert [row.event_ms for row in interpret_values(spark, stamped, values)] == [NOON, NOON, NOON]
 
     for kind in ("BIGINT", "INT"):
-        counted = plain(schema=f"a {kind}", event_time="value.a")
-        assert [row.event_ms for row in interpreted(spark, counted, [b'{"a":1}', b'{"a":0}'])] == [1, 0]
+        counted = make_contract(schema=f"a {kind}", event_time="value.a")
+        assert [row.event_ms for row in interpret_values(spark, counted, [b'{"a":1}', b'{"a":0}'])] == [1, 0]
 
 
 def test_missing_event_time_differs_from_one_too_wide_for_a_line(spark: SparkSession) -> None:
-    contract = plain(schema="a BIGINT, t STRING", event_time="coalesce(unix_millis(to_timestamp(value.t)), value.a)")
+    contract = make_contract(
+        schema="a BIGINT, t STRING", event_time="coalesce(unix_millis(to_timestamp(value.t)), value.a)"
+    )
     values = [b'{"t":"rubbish"}', b'{"a":-1}', b'{"a":9999999999999}', b'{"a":10000000000000}', b'{"t":"1969-12-31"}']
 
-    assert reasons(spark, contract, values) == [
+    assert list_reasons(spark, contract, values) == [
         *("no event time", "event time out of width", None, "event time out of width", "event time out of width")
     ]
 
 
 def test_bounds_hold_inclusively_against_the_kafka_timestamp(spark: SparkSession) -> None:
-    contract = plain(schema="a BIGINT", event_time="value.a", horizon_ms=1000, skew_ms=10)
+    contract = make_contract(schema="a BIGINT", event_time="value.a", horizon_ms=1000, skew_ms=10)
     offsets = (-1001, -1000, 0, 10, 11)
     values = [b'{"a":%d}' % (NOON + offset) for offset in offsets]
 
-    assert reasons(spark, contract, values) == ["beyond horizon", None, None, None, "beyond skew"]
+    assert list_reasons(spark, contract, values) == ["beyond horizon", None, None, None, "beyond skew"]
 
 
 @pytest.mark.parametrize("stamp", [-1, -(2**63), None])
 def test_bounds_cannot_hold_without_a_kafka_timestamp(spark: SparkSession, stamp: int | None) -> None:
-    contract = plain(schema="a BIGINT", event_time="value.a", skew_ms=10)
+    contract = make_contract(schema="a BIGINT", event_time="value.a", skew_ms=10)
     value = b'{"a":%d}' % NOON
 
     reason = "no Kafka timestamp to judge the event time by"
-    assert reasons(spark, contract, [value], kafka_timestamp=stamp) == [reason]
-    assert reasons(spark, plain(schema="a BIGINT", event_time="value.a"), [value], kafka_timestamp=stamp) == [None]
+    assert list_reasons(spark, contract, [value], kafka_timestamp=stamp) == [reason]
+    assert list_reasons(
+        spark, make_contract(schema="a BIGINT", event_time="value.a"), [value], kafka_timestamp=stamp
+    ) == [None]
 
 
 def test_absurd_kafka_timestamp_throws_nothing(spark: SparkSession) -> None:
-    contract = keyed("kafka_timestamp", schema="a BIGINT", event_time="value.a", skew_ms=10)
+    contract = make_keyed("kafka_timestamp", schema="a BIGINT", event_time="value.a", skew_ms=10)
 
-    (row,) = interpreted(spark, contract, [b'{"a":1}'], kafka_timestamp=2**63 - 1)
+    (row,) = interpret_values(spark, contract, [b'{"a":1}'], kafka_timestamp=2**63 - 1)
 
     assert (row.event_ms, row.k_it) == (1, None)
 
 
 def test_sql_that_throws_quarantines_its_record_only(spark: SparkSession) -> None:
-    contract = keyed(
+    contract = make_keyed(
         "year(timestamp_millis(value.a))",  # shares what throws with the event time
         schema="a BIGINT, i INT",
         event_time="timestamp_millis(value.a)",
@@ -203,7 +219,7 @@ def test_sql_that_throws_quarantines_its_record_only(spark: SparkSession) -> Non
     )
     values = [b'{"a":0,"i":1}', b'{"a":9223372036854775807,"i":1}', b'{"a":0,"i":0}', b'{"a":0,"i":2}']
 
-    rows = interpreted(spark, contract, values)
+    rows = interpret_values(spark, contract, values)
 
     assert [(row.reason, row.k_it, row.m_second) for row in rows] == [
         *((None, 1970, 1), ("SQL failed", None, None), ("SQL failed", None, None), (None, 1970, 2))
@@ -211,29 +227,29 @@ def test_sql_that_throws_quarantines_its_record_only(spark: SparkSession) -> Non
 
 
 def test_keys_that_postgresql_cannot_store_are_quarantined(spark: SparkSession) -> None:
-    text = keyed("value.a", schema="a STRING")
+    text = make_keyed("value.a", schema="a STRING")
     values = [b'{"a":"\\u0000"}', b'{"a":""}', b'{"a":"%s"}' % (b"x" * 2000), b'{"a":"%s"}' % (b"x" * 2001)]
-    assert reasons(spark, text, values) == [
+    assert list_reasons(spark, text, values) == [
         *("key it not storable: a NUL character", None, None),
         "keys not storable: longer than 2000 bytes together",
     ]
-    assert reasons(spark, keyed("key"), [b"{}"], key=b"\xff") == ["key it not storable: not UTF-8"]
+    assert list_reasons(spark, make_keyed("key"), [b"{}"], key=b"\xff") == ["key it not storable: not UTF-8"]
 
-    dated = keyed("CAST(value.a AS DATE)", schema="a STRING")
+    dated = make_keyed("CAST(value.a AS DATE)", schema="a STRING")
     values = [b'{"a":"+10000-01-01"}', b'{"a":"9999-12-31"}', b'{"a":"0001-01-01"}', b'{"a":"-0001-01-01"}']
     outside = "key it not storable: outside years 1 to 9999"
-    assert reasons(spark, dated, values) == [outside, None, None, outside]
+    assert list_reasons(spark, dated, values) == [outside, None, None, outside]
 
 
 def test_measures_that_postgresql_cannot_store_are_quarantined(spark: SparkSession) -> None:
-    contract = measured("max", "value.a", schema="a STRING")
+    contract = make_measured("max", "value.a", schema="a STRING")
 
-    assert reasons(spark, contract, [b'{"a":"x\\u0000"}']) == ["measure it not storable: a NUL character"]
-    assert reasons(spark, measured("count", "value.a", schema="a STRING"), [b'{"a":"x\\u0000"}']) == [None]
+    assert list_reasons(spark, contract, [b'{"a":"x\\u0000"}']) == ["measure it not storable: a NUL character"]
+    assert list_reasons(spark, make_measured("count", "value.a", schema="a STRING"), [b'{"a":"x\\u0000"}']) == [None]
 
 
 def test_value_is_parsed_once_for_any_selection(spark: SparkSession) -> None:
-    all_of_it = records(spark, [FLIGHT]).transform(interpret(FLIGHTS))
+    all_of_it = make_records(spark, [FLIGHT]).transform(interpret(FLIGHTS))
 
     for rows in (
         all_of_it,
@@ -247,7 +263,7 @@ def test_value_is_parsed_once_for_any_selection(spark: SparkSession) -> None:
 
 
 def test_plan_has_no_python(spark: SparkSession) -> None:
-    plan = records(spark, [FLIGHT]).transform(interpret(FLIGHTS))._jdf.queryExecution().executedPlan().toString()
+    plan = make_records(spark, [FLIGHT]).transform(interpret(FLIGHTS))._jdf.queryExecution().executedPlan().toString()
 
     assert "Python" not in plan
     assert "Pandas" not in plan

@@ -16,5 +16,5 @@ def test_cluster_that_smuggles_options_is_refused(monkeypatch: pytest.MonkeyPatc
     for name in ("PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "MASTER", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ONCEOVER_SPARK", "spark://host:7077 --conf spark.jars=x")
-    with pytest.raises(ConfigurationError, match="ONCEOVER_SPARK wants one, spark://HOST:PORT"):
+    with pytest.raises(ConfigurationError, match="set ONCEOVER_SPARK to spark://HOST:PORT"):
         session.build("test")

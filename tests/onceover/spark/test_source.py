@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.onceover.conftest import Broker
 
 
-def ranges(source: KafkaSource, *bounds: tuple[int, int, int]) -> list[OffsetRange]:
+def make_ranges(source: KafkaSource, *bounds: tuple[int, int, int]) -> list[OffsetRange]:
     generation = derive_generation(source.topic_id)
     return [OffsetRange(KafkaPartition(generation, p), start, end) for p, start, end in bounds]
 
@@ -26,7 +26,7 @@ def test_ranges_are_each_read_and_nothing_else(spark: SparkSession, broker: Brok
     for kafka_partition in (0, 1):
         broker.produce(topic, [b"%d-%d" % (kafka_partition, i) for i in range(10)], kafka_partition, key=b"k")
     source = broker.source(topic)
-    read = read_ranges(spark, source, ranges(source, (0, 2, 5), (1, 9, 10), (1, 0, 0)))
+    read = read_ranges(spark, source, make_ranges(source, (0, 2, 5), (1, 9, 10), (1, 0, 0)))
     assert read.schema.simpleString() == spark.createDataFrame([], SCHEMA).schema.simpleString()
     assert {(r.kafka_partition, r.offset, bytes(r.value), bytes(r.headers)) for r in read.collect()} == {
         *((0, i, b"0-%d" % i, b"") for i in (2, 3, 4)),
@@ -38,7 +38,7 @@ def test_ranges_are_each_read_and_nothing_else(spark: SparkSession, broker: Brok
 def test_range_of_markers_only_is_an_empty_spark_partition(spark: SparkSession, broker: Broker, topic: str) -> None:
     broker.transact(topic, [b"x"], abort=True)
     source = broker.source(topic)
-    assert read_ranges(spark, source, ranges(source, (0, 0, 2))).collect() == []
+    assert read_ranges(spark, source, make_ranges(source, (0, 0, 2))).collect() == []
 
 
 @pytest.mark.stack
@@ -52,7 +52,7 @@ def test_failed_read_fails_the_action_with_the_reason(spark: SparkSession, broke
     broker.expire(topic, before=1)
     source = broker.source(topic)
     with pytest.raises(PySparkException, match=r"OffsetRangeError: .*does not hold offset 0"):
-        read_ranges(spark, source, ranges(source, (0, 0, 2))).collect()
+        read_ranges(spark, source, make_ranges(source, (0, 0, 2))).collect()
 
 
 @pytest.mark.spark

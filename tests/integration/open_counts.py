@@ -1,4 +1,4 @@
-"""Counts what processes open, by hooks of Python and psycopg: reads of TOMLs and connections to the ledger, by pid.
+"""Counts, by pid, of the TOMLs that processes read and their connections to the ledger, by hooks of Python and psycopg.
 
 The counter is a `sitecustomize`, which every Python process below a command loads before any of its own code.
 """
@@ -46,8 +46,8 @@ psycopg.connect = psycopg.Connection.connect
 """
 
 
-class Opened:
-    """The counts of every process since the start, or since `forget`."""
+class OpenCounts:
+    """Counts of every process since the start, or since `forget`."""
 
     def __init__(self, counts: Path) -> None:
         self._counts = counts
@@ -55,21 +55,21 @@ class Opened:
     def forget(self) -> None:
         self._counts.write_text("")
 
-    def by_process(self) -> list[tuple[int, int]]:
-        """Reads of TOMLs and connections to the ledger, for each process that did either."""
-        found: dict[str, Counter[str]] = {}
+    def list_by_process(self) -> list[tuple[int, int]]:
+        """Return TOML reads and ledger connections of each process that made any."""
+        by_pid: dict[str, Counter[str]] = {}
         for line in self._counts.read_text().splitlines():
             pid, what = line.split()
-            found.setdefault(pid, Counter())[what] += 1
-        return [(counts["toml"], counts["ledger"]) for counts in found.values()]
+            by_pid.setdefault(pid, Counter())[what] += 1
+        return [(counts["toml"], counts["ledger"]) for counts in by_pid.values()]
 
 
-def counting(folder: Path, environment: pytest.MonkeyPatch, postgres: str, pipelines: Path) -> Opened:
-    """Have every Python process that is started from here on count."""
+def count_opens(folder: Path, environment: pytest.MonkeyPatch, postgres: str, pipelines: Path) -> OpenCounts:
+    """Make every Python process started from here on count."""
     folder.mkdir()
     counts = folder / "counts"
     counts.touch()
     (folder / "sitecustomize.py").write_text(_COUNTER.format(counts=str(counts), pipelines=str(pipelines)))
     environment.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH")))))
     environment.setenv("ONCEOVER_POSTGRES", postgres)
-    return Opened(counts)
+    return OpenCounts(counts)

@@ -1,0 +1,68 @@
+"""The fixtures of lanes: one Spark session for all of them, and pipelines with topics of their own."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from pyspark.sql import SparkSession
+from tests.integration.lane import EVENTS, Lane
+
+from onceover.config.endpoints import address, pipelines_folder
+from onceover.ledger.migrate import upgrade_schema
+from onceover.spark.session import build
+from onceover_demo.warm import QUICKLY
+from onceover_local.stack import Stack
+
+
+@pytest.fixture(scope="session")
+def spark_session(stack: Stack) -> Iterator[SparkSession]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(
+            "PYSPARK_SUBMIT_ARGS",
+            "--master local[2] --conf spark.driver.memory=1g "
+            # Ten records are faster interpreted than compiled, and planned once than adaptively; the jobs' processes
+            # in tests/faults and in Airflow run compiled, adaptive queries.
+            "--conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN "
+            f"--conf spark.sql.shuffle.partitions=2 --conf spark.sql.adaptive.enabled=false {QUICKLY} "
+            "--conf spark.hadoop.dfs.client.retry.window.base=10 pyspark-shell",
+        )
+        environment.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        session = build("integration tests")
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def lanes(stack: Stack, spark_session: SparkSession) -> Iterator[Callable[..., Lane]]:
+    """Return a maker of lanes: `lanes(toml=EVENTS, partitions=1, minutes=5, most=100_000)`.
+
+    Each TOML is deleted after its test: a schedule runs every pipeline, and would fail on what an earlier test broke.
+    """
+    upgrade_schema(address("postgres"))
+    made: list[Path] = []
+
+    def make(
+        toml: str = EVENTS, partitions: int = 1, topic_config: Mapping[str, str] | None = None, **settings: object
+    ) -> Lane:
+        name = f"t{uuid.uuid4().hex[:10]}"
+        config = {"retention.ms": "-1", "max.message.bytes": "4000000", **(topic_config or {})}
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config)
+        admin = AdminClient({"bootstrap.servers": address("kafka")})  # kept, because its futures end with it
+        admin.create_topics([topic])[name].result(30)
+        defaults = {"minutes": 5, "most": 100_000, "idle_after": "1ms", "first_start": "earliest",
+                    "offset_store": "kafka", "more": ""}  # fmt: skip
+        toml_file = pipelines_folder() / f"{name}.toml"
+        toml_file.write_text(toml.format(topic=name, **{**defaults, **settings}))
+        made.append(toml_file)
+        return Lane(name, name, spark_session, toml_file)
+
+    yield make
+    for toml_file in made:
+        toml_file.unlink()
+    if spark_session:  # None where the jobs bring their own
+        scheduler = spark_session.sparkContext._jsc.sc().dagScheduler()
+        assert scheduler.activeQueryToJobs().isEmpty(), "Spark keeps jobs of queries that ended: memory fills up"
