@@ -59,7 +59,7 @@ def test_command_help_has_examples_and_exit_codes(run: Any, command: tuple[str, 
 def test_help_groups_the_commands_by_purpose(run: Any) -> None:
     shown = run("--help").stdout
     panels = [line.split()[1] for line in shown.splitlines() if line.startswith("╭─")]
-    assert panels == ["Options", "Look", "Repair", "Prove", "Decide", "Keep", "Run"]
+    assert panels == ["Options", "Inspect", "Repair", "Verify", "Decide", "Maintain", "Run"]
     kept = shown.partition("╭─ Keep")[2].partition("╭─ Run")[0]
     assert [name for (name, *_) in COMMANDS if f"│ {name} " in kept] == [
         *("quarantine", "offsets", "compact", "retention", "ledger", "ledger"),
