@@ -44,7 +44,7 @@ CASES = [
     (("repair", "things", *RANGE, "--reason", "x" * 501), "shorten it"),
     (("repair", "things", *RANGE, "--reason", "a\x1b[2Jb"), "cannot be shown"),
     (("compact", "nosuch"), "there is no pipeline"),
-    (("compact", "things", "--older-than", "soon"), "'soon' is no duration"),
+    (("compact", "things", "--older-than", "soon"), "'soon' is not a duration"),
     (("stack", "up", "nosuch"), "the stack has no part nosuch"),
 ]
 

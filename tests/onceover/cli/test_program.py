@@ -60,8 +60,8 @@ def test_help_groups_the_commands_by_purpose(run: Any) -> None:
     shown = run("--help").stdout
     panels = [line.split()[1] for line in shown.splitlines() if line.startswith("╭─")]
     assert panels == ["Options", "Inspect", "Repair", "Verify", "Decide", "Maintain", "Run"]
-    kept = shown.partition("╭─ Keep")[2].partition("╭─ Run")[0]
-    assert [name for (name, *_) in COMMANDS if f"│ {name} " in kept] == [
+    listed = shown.partition("╭─ Maintain")[2].partition("╭─ Run")[0]
+    assert [name for (name, *_) in COMMANDS if f"│ {name} " in listed] == [
         *("quarantine", "offsets", "compact", "retention", "ledger", "ledger"),
     ]
 
@@ -100,7 +100,7 @@ def test_wrong_call_is_refused_in_one_line(run: Any, words: tuple[str, ...]) -> 
 def test_group_without_a_command_shows_its_commands_only(run: Any, words: tuple[str, ...]) -> None:
     result = run(*words)
     assert result.exit_code == 2
-    assert ("─ Commands" if words else "─ Look") in result.output
+    assert ("─ Commands" if words else "─ Inspect") in result.output
     assert "onceover: " not in result.output
 
 

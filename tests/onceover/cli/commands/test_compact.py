@@ -60,7 +60,7 @@ class Asked:
 @pytest.fixture
 def asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     found = Asked()
-    monkeypatch.setattr(compact, "_due", found.list_due)
+    monkeypatch.setattr(compact, "_list_due", found.list_due)
     monkeypatch.setattr(spark_entry, "run_entry", found.run)
     return found
 

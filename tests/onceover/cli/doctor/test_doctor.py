@@ -166,7 +166,7 @@ def test_foreign_process_on_a_kept_port_is_wrong_if_addressed(home: Path) -> Non
         assert [outcome.state for outcome in ports()] == ["note"]
         (local / "endpoints.json").write_text(json.dumps({"kafka": f"127.0.0.1:{port}"}))
         (wrong,) = ports()
-        assert (wrong.state, f"{port}, kept for kafka" in wrong.what) == ("wrong", True)
+        assert (wrong.state, f"port {port}, which the embedded stack keeps for kafka" in wrong.what) == ("wrong", True)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ HOUR = 3_600_000
         (TopicPolicy(26 * HOUR, False, False, False), "fine", "for 26 h"),
         (TopicPolicy(26 * HOUR - 1, False, False, False), "note", "retention.ms=93600000"),
         (TopicPolicy(2 * HOUR, False, False, False), "note", "0 h are left"),
-        (TopicPolicy(2 * HOUR - 1, False, False, False), "wrong", "only 2 h after its start"),
+        (TopicPolicy(2 * HOUR - 1, False, False, False), "wrong", "is judged 2 h after its start"),
         (TopicPolicy(None, True, False, False), "note", "cleanup.policy=delete"),
         (TopicPolicy(None, False, True, False), "note", "message.timestamp.type=CreateTime"),
         (TopicPolicy(None, False, False, True), "wrong", "unclean.leader.election.enable=false"),
