@@ -115,7 +115,8 @@ def test_next_start_elsewhere_names_folders_whose_stack_is_gone(tmp_path: Path, 
     make(tmp_path / "next blank", said)
     assert said[1] == (
         "hdfs",
-        f"{left} belonged to {tmp_path / 'with blank' / 'hdfs'}, which no longer exists; delete it, or move the stack back",
+        f"{left} belonged to {tmp_path / 'with blank' / 'hdfs'}, which no longer exists; "
+        "delete it, or move the stack back",
     )
 
 

@@ -48,5 +48,6 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
         reopened = holes.accept_loss(context, lost, windows, who(), why)
     say(
         f"{counted(len(lost), 'offset')} of {lost.source} accepted as lost; {counted(len(reopened), 'window')} from "
-        f"{format_moment(windows.start)} to {format_moment(windows.end)} will be judged again, with the loss in their certificates"
+        f"{format_moment(windows.start)} to {format_moment(windows.end)} will be judged again, "
+        "with the loss in their certificates"
     )

@@ -93,7 +93,9 @@ def _list_due(context: PipelineContext, older_than_ms: int, window_range: Window
 def _run_job(pipeline: str, older_than_ms: int, window_range: WindowRange | None, why: str) -> list[Mapping[str, Any]]:
     """Run `jobs/compact.py` and return each window's result."""
     print_progress("starting Spark")
-    within = ("--from", format_moment(window_range.start), "--to", format_moment(window_range.end)) if window_range else ()
+    within = (
+        ("--from", format_moment(window_range.start), "--to", format_moment(window_range.end)) if window_range else ()
+    )
     command = entry("compact.py", "--pipeline", pipeline, "--older-than-ms", str(older_than_ms), *within,
                     f"--who={who()}", f"--why={why}")  # fmt: skip
     results: list[Mapping[str, Any]] = read_result(command)

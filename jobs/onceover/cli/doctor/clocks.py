@@ -21,11 +21,11 @@ def clocks(now: Callable[[], float] = time.time) -> Iterator[Outcome]:
     records by their own clocks, and a token made by one clock expires by another.
     """
     agree = []
-    clock_readers = (("PostgreSQL", _read_postgres), ("the NameNode", _read_namenode), ("Airflow", _read_airflow))
-    for name, read_clock in clock_readers:
+    readers = (("PostgreSQL", _read_postgres), ("the NameNode", _read_namenode), ("Airflow", _read_airflow))
+    for name, read in readers:
         try:
             before = now()
-            theirs = read_clock()
+            theirs = read()
             after = now()
         except (OnceoverError, OSError, ValueError):
             continue  # other checks report a server that does not answer
