@@ -39,8 +39,9 @@ def retention(
 
     The retention is `storage.retention` in the TOML, counted from the last record that landed. A window that
     `onceover compact` has written as Parquet stays repairable from its Parquet file. Any other becomes expired: it
-    keeps its certificate, detection skips it, and repair refuses it. Files are moved to ROOT/PIPELINE/expired, by ingest if it runs, and deleted a day later, by
-    ingest or the next run of this command. The command may be killed, repeated, or run by two at once.
+    keeps its certificate, detection skips it, and repair refuses it. Files are moved to ROOT/PIPELINE/expired, by
+    ingest if it runs, and deleted a day later, by ingest or the next run of this command. The command may be killed,
+    repeated, or run by two at once.
     """
     with open_pipeline(pipeline, "retention") as context:
         why = given(reason, "retention")
