@@ -1,4 +1,4 @@
-"""Test names: short enough to be read in a report, and each once in its file."""
+"""Names: of tests, short enough for a report and each once in its file; of classes, each once in the source."""
 
 import ast
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
+SOURCES = [TESTS.parent / folder for folder in ("jobs", "plugins", "dags")]
 MOST = 60
 
 
@@ -21,3 +22,13 @@ def test_names_are_short_and_unique_in_their_file(file: Path) -> None:
     assert names
     assert [name for name in names if len(name) > MOST] == []
     assert len(set(names)) == len(names)
+
+
+def test_classes_have_names_of_their_own() -> None:
+    places: dict[str, list[str]] = {}
+    for file in sorted(file for folder in SOURCES for file in folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{file.relative_to(TESTS.parent)}:{node.lineno}")
+    assert places
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}

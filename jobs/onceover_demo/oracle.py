@@ -29,7 +29,7 @@ def expected(rows: Iterable[Mapping[str, str]]) -> dict[Key, Row]:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class OracleDifference:
     """The difference between the aggregates and the oracle."""
 
     wrong_windows: frozenset[int]
@@ -42,11 +42,11 @@ class Difference:
         return not self.wrong_rows
 
 
-def compare(aggregates: Mapping[Key, Row], oracle: Mapping[Key, Row]) -> Difference:
+def compare(aggregates: Mapping[Key, Row], oracle: Mapping[Key, Row]) -> OracleDifference:
     """Compare every window and key of either side."""
     wrong = [key for key in aggregates.keys() | oracle.keys() if aggregates.get(key) != oracle.get(key)]
     none = (0, 0, 0)
-    return Difference(
+    return OracleDifference(
         wrong_windows=frozenset(key[0] for key in wrong),
         wrong_rows=len(wrong),
         largest_error=max((abs(aggregates.get(k, none)[0] - oracle.get(k, none)[0]) for k in wrong), default=0),

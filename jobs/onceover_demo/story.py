@@ -240,7 +240,7 @@ def write_report(result: DemoResult, path: Path) -> None:
     path.write_text(json.dumps(report, indent=2, default=str) + "\n")
 
 
-def _numbers(difference: oracle.Difference) -> dict[str, int]:
+def _numbers(difference: oracle.OracleDifference) -> dict[str, int]:
     return {
         "wrong_windows": len(difference.wrong_windows),
         "wrong_rows": difference.wrong_rows,

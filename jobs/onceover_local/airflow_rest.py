@@ -1,6 +1,6 @@
-"""Airflow over REST: start runs and backfills, wait for them with a deadline, read tasks, clear them.
+"""A client of Airflow's REST API: starts runs and backfills, waits for them with a deadline, reads and clears tasks.
 
-The same calls as the UI's forms, so that permissions and the audit log hold. Nothing here touches Airflow's database.
+The calls are those of the UI's forms, so that permissions and the audit log hold. Airflow's database is not touched.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 class AirflowRest:
-    """One user's session with one Airflow. A call raises UnreachableError, or TerminalError with Airflow's words."""
+    """One user's session with one Airflow. A call raises UnreachableError, or TerminalError with Airflow's message."""
 
     def __init__(self, address: str, user: str, password: str) -> None:
         self._address = address.rstrip("/")
@@ -36,7 +36,7 @@ class AirflowRest:
         self._http.close()
 
     def healthy(self) -> bool:
-        """Whether metadata database, scheduler and DAG processor all report themselves healthy."""
+        """Return whether metadata database, scheduler and DAG processor all report themselves healthy."""
         try:
             parts = self._send("GET", "/api/v2/monitor/health").json()
         except (UnreachableError, TerminalError):
@@ -49,33 +49,33 @@ class AirflowRest:
         wait_for(self.healthy, deadline_s, f"Airflow at {self._address} to be healthy")
 
     def ensure_pool(self, name: str, slots: int, description: str) -> None:
-        """Create the pool, or leave it as somebody set it: a task in a pool that does not exist waits for ever."""
+        """Create the pool unless it exists: a task in a pool that does not exist never starts."""
         answer = self._send("GET", f"/api/v2/pools/{_part(name)}", allowed=(404,))
         if answer.status_code == 404:
             self._call("POST", "/api/v2/pools", {"name": name, "slots": slots, "description": description})
 
     def wait_for_dag(self, dag_id: str, deadline_s: float) -> None:
-        """Until the DAG processor has read it."""
+        """Wait until the DAG processor has read the DAG. Raises TransientError at the deadline."""
 
-        def known() -> bool:
+        def exists() -> bool:
             return self._send("GET", f"/api/v2/dags/{_part(dag_id)}", allowed=(404,)).status_code == 200
 
-        wait_for(known, deadline_s, f"Airflow to read the DAG {dag_id}")
+        wait_for(exists, deadline_s, f"Airflow to read the DAG {dag_id}")
 
     def choices(self, dag_id: str, param: str) -> list[Any]:
-        """What a DAG's form offers for that param now: it follows the files with each parse."""
-        found: Json = self._call("GET", f"/api/v2/dags/{_part(dag_id)}/details")["params"][param]
-        return list(found["schema"].get("enum", ()))
+        """Return the choices that a DAG's form offers for a param; each parse of the DAG updates them."""
+        details: Json = self._call("GET", f"/api/v2/dags/{_part(dag_id)}/details")["params"][param]
+        return list(details["schema"].get("enum", ()))
 
     def import_errors(self) -> list[Json]:
-        found: list[Json] = self._call("GET", "/api/v2/importErrors")["import_errors"]
-        return found
+        errors: list[Json] = self._call("GET", "/api/v2/importErrors")["import_errors"]
+        return errors
 
     def pause(self, dag_id: str, paused: bool) -> None:
         self._call("PATCH", f"/api/v2/dags/{_part(dag_id)}", {"is_paused": paused})
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None, logical_date: datetime | None = None) -> str:
-        """Start a run by hand; returns its run id."""
+        """Start a manual run and return its run id."""
         body = {"logical_date": logical_date.isoformat() if logical_date else None, "conf": dict(conf or {})}
         return str(self._call("POST", f"/api/v2/dags/{_part(dag_id)}/dagRuns", body)["dag_run_id"])
 
@@ -89,7 +89,7 @@ class AirflowRest:
         reprocess: str = "none",
         max_active_runs: int = 1,
     ) -> int:
-        """What the Backfill form sends, both ends included; `reprocess`: none, failed or completed. Returns its id."""
+        """Start a backfill, both ends included, and return its id. `reprocess` is none, failed or completed."""
         body = {
             "dag_id": dag_id,
             "from_date": first.isoformat(),
@@ -101,7 +101,8 @@ class AirflowRest:
         return int(self._call("POST", "/api/v2/backfills", body)["id"])
 
     def wait_for_backfill(self, backfill_id: int, deadline_s: float) -> Json:
-        """The backfill once it is completed, which says nothing about its runs: look at `runs`."""
+        """Wait until the backfill is completed and return it; the states of its runs are in `runs`. Raises
+        TransientError at the deadline."""
         last: Json = {}
 
         def completed() -> bool:
@@ -115,13 +116,13 @@ class AirflowRest:
         return self._call("GET", f"/api/v2/dags/{_part(dag_id)}/dagRuns/{_part(run_id)}")
 
     def runs(self, dag_id: str, run_type: str | None = None) -> list[Json]:
-        """The DAG's runs, oldest first; `run_type` is manual, scheduled or backfill."""
+        """Return the DAG's runs, oldest first; `run_type` is manual, scheduled or backfill."""
         query = {"order_by": "run_after", "limit": 100, **({"run_type": run_type} if run_type else {})}
         return self._pages(f"/api/v2/dags/{_part(dag_id)}/dagRuns", "dag_runs", query)
 
     def wait_for_run(self, dag_id: str, run_id: str, deadline_s: float) -> Json:
-        """The run once it has finished, well or not: look at its `state`. What it stands behind is told at the
-        deadline."""
+        """Wait until the run has finished and return it; `state` is success or failed. Raises TransientError at the
+        deadline, which names the DAG's unfinished runs."""
         last: Json = {}
 
         def finished() -> bool:
@@ -135,11 +136,11 @@ class AirflowRest:
         return last
 
     def tasks(self, dag_id: str, run_id: str) -> list[Json]:
-        """Its task instances, mapped ones each: `task_id`, `map_index`, `state`, `start_date`, `duration`, ..."""
+        """Return the run's task instances, each mapped one: `task_id`, `map_index`, `state`, `start_date`, ..."""
         return self._pages(f"{_run_path(dag_id, run_id)}/taskInstances", "task_instances", {"limit": 100})
 
     def result(self, dag_id: str, run_id: str, task_id: str, map_index: int = -1) -> object:
-        """What the task returned, None if it returned nothing."""
+        """Return the task's return value, None without one."""
         path = f"{_run_path(dag_id, run_id)}/taskInstances/{_part(task_id)}/xcomEntries/return_value"
         answer = self._send("GET", path, query={"map_index": map_index}, allowed=(404,))
         if answer.status_code == 404:
@@ -148,7 +149,7 @@ class AirflowRest:
         return json.loads(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
 
     def log(self, dag_id: str, run_id: str, task_id: str, map_index: int = -1, try_number: int = 1) -> str:
-        """The task's log as text, one event a line."""
+        """Return the task's log as text, one event per line."""
         path = f"{_run_path(dag_id, run_id)}/taskInstances/{_part(task_id)}/logs/{try_number}"
         content = self._call("GET", path, query={"map_index": map_index, "full_content": "true"})["content"]
         if isinstance(content, str):
@@ -158,7 +159,7 @@ class AirflowRest:
     def clear(
         self, dag_id: str, run_id: str, task_ids: Sequence[str | tuple[str, int]], *, downstream: bool = True
     ) -> int:
-        """Clear tasks of a run so that they run again; returns how many."""
+        """Clear tasks of a run so that they run again; return their number."""
         body = {
             "dry_run": False,
             "dag_run_id": run_id,
@@ -170,14 +171,14 @@ class AirflowRest:
         return int(self._call("POST", f"/api/v2/dags/{_part(dag_id)}/clearTaskInstances", body)["total_entries"])
 
     def _unfinished(self, dag_id: str) -> str:
-        """Which runs of the DAG, and which tasks of theirs, have not finished."""
-        told: list[str] = []
+        """Return the DAG's unfinished runs and their unfinished tasks, in words."""
+        parts: list[str] = []
         for run in self.runs(dag_id):
             if run["state"] not in _FINISHED:
                 tasks = [t for t in self.tasks(dag_id, run["dag_run_id"]) if t["state"] not in _TASK_FINISHED]
                 names = (f"{t['task_id']}[{t['map_index']}] {t['state']}, try {t['try_number']}" for t in tasks)
-                told.append(f"{run['dag_run_id']} is {run['state']}: {'; '.join(names)}")
-        return ". ".join(told) or "no run is unfinished now"
+                parts.append(f"{run['dag_run_id']} is {run['state']}: {'; '.join(names)}")
+        return ". ".join(parts) or "no run is unfinished now"
 
     def _pages(self, path: str, name: str, query: Mapping[str, Any]) -> list[Json]:
         rows: list[Json] = []
@@ -208,16 +209,16 @@ class AirflowRest:
             answer = self._raw(method, path, body, query)
         if answer.ok or answer.status_code in allowed:
             return answer
-        said = f"Airflow refused {method} {path} ({answer.status_code}): {_detail(answer)}"
-        raise TransientError(said) if answer.status_code in (429, 502, 503, 504) else TerminalError(said)
+        message = f"Airflow refused {method} {path} ({answer.status_code}): {_read_detail(answer)}"
+        raise TransientError(message) if answer.status_code in (429, 502, 503, 504) else TerminalError(message)
 
     def _log_in(self) -> None:
         self._http.headers.pop("Authorization", None)
         answer = self._raw("POST", "/auth/token", self._login)
         if not answer.ok:
             raise TerminalError(
-                f"Airflow at {self._address} does not let {self._login['username']!r} in ({answer.status_code}); "
-                "check the user's password"
+                f"Airflow at {self._address} refuses the login of {self._login['username']!r} ({answer.status_code}); "
+                "check the password"
             )
         self._http.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
@@ -233,7 +234,7 @@ class AirflowRest:
 
 
 def wait_for(done: Callable[[], bool], deadline_s: float, what: str, every_s: float = 0.5) -> None:
-    """Ask again until it is so. Raises TransientError at the deadline; a part that is just starting is waited for."""
+    """Wait until `done` returns true. Raises TransientError at the deadline; before it, `done` may raise one."""
     end = time.monotonic() + deadline_s
     while True:
         trouble = ""
@@ -243,7 +244,7 @@ def wait_for(done: Callable[[], bool], deadline_s: float, what: str, every_s: fl
         except TransientError as error:
             trouble = f"; last: {error}"
         if time.monotonic() >= end:
-            raise TransientError(f"waited {deadline_s:.0f} s for {what}, in vain{trouble}")
+            raise TransientError(f"timed out after {deadline_s:.0f} s waiting for {what}{trouble}")
         time.sleep(every_s)
 
 
@@ -255,10 +256,10 @@ def _part(text: str) -> str:
     return quote(text, safe="")
 
 
-def _detail(answer: requests.Response) -> str:
+def _read_detail(answer: requests.Response) -> str:
     try:
-        said = answer.json().get("detail")
+        detail = answer.json().get("detail")
     except (ValueError, AttributeError):
-        said = answer.text
-    text = said if isinstance(said, str) else json.dumps(said)
-    return (text.strip().splitlines() or ["no reason given"])[0][:500]  # below it, a refused form repeats its schema
+        detail = answer.text
+    text = detail if isinstance(detail, str) else json.dumps(detail)
+    return (text.strip().splitlines() or ["no reason given"])[0][:500]  # a refused form repeats its schema below

@@ -1,4 +1,4 @@
-"""What `onceover doctor` asks of the embedded stack, registered as entry points: its ports, and its scheduler."""
+"""The embedded stack's part in `onceover doctor`, registered as entry points: its ports, and its scheduler."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from onceover_local.stack.process import Process
 
 
 def ports() -> Iterator[Outcome]:
-    """Whether somebody else listens on a port that the embedded stack keeps for a part that is down."""
+    """Check that no other program listens on a port that the embedded stack keeps for a part that is down."""
     taken = Stack().taken_ports()
-    told = endpoints.read_endpoints(endpoints.endpoints_file()).values()
+    addresses = endpoints.read_endpoints(endpoints.endpoints_file()).values()
     for name, port in taken.items():
-        named = any(re.search(rf":{port}\b", each) for each in told)
-        what = f"{port}, kept for {name} of the embedded stack, is answered by something else"
-        where = ", and endpoints.json still sends everybody there" if named else ""
-        mend = "`onceover stack up` takes another port and writes the addresses anew"
-        yield Outcome("ports", "wrong" if named else "note", f"{what}{where}; {mend}")
+        named = any(re.search(rf":{port}\b", each) for each in addresses)
+        what = f"another program listens on port {port}, which the embedded stack keeps for {name}"
+        where = ", and endpoints.json still names that port" if named else ""
+        remedy = "run `onceover stack up`, which takes another port and updates endpoints.json"
+        yield Outcome("ports", "wrong" if named else "note", f"{what}{where}; {remedy}")
 
 
 def scheduler_environment(where: str) -> Mapping[str, str] | None:
-    """The environment of the embedded stack's scheduler, if that is the Airflow which is asked and it runs here."""
+    """Return the environment of the embedded stack's scheduler; None if it does not run or `where` is another's."""
     local = endpoints.local_folder()
     if endpoints.read_endpoints(endpoints.endpoints_file(local)).get("airflow") != where:
         return None

@@ -57,8 +57,8 @@ def test_ingest_names_the_server_that_does_not_answer(lane: Lane, variable: str,
 
 
 def test_ingest_refuses_a_missing_topic(lane: Lane) -> None:
-    lane.toml.write_text(lane.toml.read_text().replace(f'topic = "{lane.topic}"', 'topic = "nobody-made-it"'))
-    assert "nobody-made-it" in read_error(ingest(lane.name))
+    lane.toml.write_text(lane.toml.read_text().replace(f'topic = "{lane.topic}"', 'topic = "never-created"'))
+    assert "never-created" in read_error(ingest(lane.name))
     assert has_no_batch(lane)
 
 

@@ -20,7 +20,7 @@ from onceover_local.stack.jars import class_path
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Lanes = Callable[..., Lane]
-# Reads what is there, prints the offsets of each record it was given, and ends.
+# Reads the whole topic, prints the offsets of each record it was given, and ends.
 QUERY = """
 import json, sys
 from pyspark.sql import SparkSession

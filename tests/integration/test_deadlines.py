@@ -40,11 +40,11 @@ def test_overdue_window_is_notified_once_until_certified(lanes: Callable[..., La
     request_id = lane.detect().request_id or 0
     both = [("2026-03-01T12:00Z", "failed"), ("2026-03-01T12:05Z", "failed")]
     assert list_overdue(lane) == both
-    assert list_overdue(lane) == [], "told once"
+    assert list_overdue(lane) == [], "notified once"
     lane.repair(request_id)
     lane.produce([event(2)])
     lane.ingest()
     backdate(lane, 3)
     assert list_overdue(lane) == [("2026-03-01T12:00Z", "closed")], (
-        "a late record opened it again, and nobody judged it"
+        "a late record opened it again, and it was not judged again"
     )

@@ -81,7 +81,7 @@ def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Callable[..., La
     assert (found["windows"], found["records"], len(found["holes"])) == (3, 15, 1)
     assert found["batches"] == batches, "a run before the hole, if there is one, and one behind it"
     with lane.driver() as driver:
-        assert not driver.turn().every_window_closed, "nobody knows what is missing"
+        assert not driver.turn().every_window_closed, "the missing records are unknown"
     lane.repair(lane.detect().request_id or 0)  # reads the hole again
     assert certify(lane) == before
     assert lane.aggregates() == aggregates
@@ -98,7 +98,7 @@ def test_ingest_on_an_empty_ledger_doubts_existing_rows(lanes: Callable[..., Lan
     lane.ingest()  # its offsets were in the ledger: it reads all again, on top of the existing rows
     assert lane.aggregates() != aggregates
     detection = lane.detect()
-    assert len(detection.failed) == 2, "what they count nobody knows"
+    assert len(detection.failed) == 2, "their counts are unproved"
     lane.repair(detection.request_id or 0)
     assert lane.aggregates() == aggregates
     assert {start: held[:5] for start, held in read_certificates(lane).items()} == {s: h[:5] for s, h in before.items()}

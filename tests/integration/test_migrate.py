@@ -52,7 +52,7 @@ def test_cutover_is_certified_on_both_sides_without_repair(lanes: Lanes) -> None
     detection = lane.detect()
     assert (detection.failed, detection.findings, detection.certified) == ((), (), 8), "up to 12:50"
     assert lane.aggregates() == compute_expected(lane, {0: 23, 1: 23})
-    assert lane.aggregates()[(0.0, "a")][3] is None, "of before nobody counted how many are big"
+    assert lane.aggregates()[(0.0, "a")][3] is None, "records before the cutover have no count of big ones"
     with lane.ledger() as ledger:
         kept = ledger.execute(
             "SELECT version, who, why FROM onceover.contract WHERE pipeline = %s ORDER BY version", [lane.name]
@@ -84,7 +84,7 @@ def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> N
             driver.turn()
     change_contract(lane)
     cutovers = list_cutovers(migrate(lane))
-    assert cutovers == {0: 15, 1: 10}, "what somebody began to read keeps the contract that its lines were dated by"
+    assert cutovers == {0: 15, 1: 10}, "a range whose reading began keeps the contract that dated its lines"
     produce_both(lane, 10, 20)
     replay(lane)  # the five, under the old contract
     replay(lane)  # the rest, under the new one

@@ -163,9 +163,9 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     assert onceover("offsets", lane.name, "set", "0=4")[0] == 2, "it needs a reason"
     assert "lies outside the log" in onceover("offsets", lane.name, "set", "0=11", "--reason", "x")[2]
     beyond = onceover("offsets", lane.name, "set", f"0={1 << 63}", "--reason", "x")
-    assert (beyond[0], "the most that can be is 9223372036854775807" in beyond[2]) == (2, True)
+    assert (beyond[0], "the largest possible number is 9223372036854775807" in beyond[2]) == (2, True)
     nowhere = onceover("offsets", lane.name, "set", f"{10**20}=0", "--reason", "x")
-    assert (nowhere[0], "the most that can be is 99999" in nowhere[2]) == (2, True)
+    assert (nowhere[0], "the largest possible number is 99999" in nowhere[2]) == (2, True)
     assert "has no Kafka partition 1" in onceover("offsets", lane.name, "set", "1=0", "--reason", "x")[2]
     with lane.ledger() as ledger:
         epoch = drivers.acquire(ledger, lane.name, "an ingest that runs")

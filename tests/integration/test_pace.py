@@ -68,7 +68,7 @@ def test_submitted_batch_follows_and_a_stop_leaves_it_in_the_log(lanes: Lanes) -
     assert (first.records, first.lag) == (10, {0: 90})
     with lane.ledger() as ledger:
         (row,) = ledger.execute("SELECT count(*) AS n FROM onceover.batch WHERE pipeline = %s", [lane.name]).fetchall()
-    assert row["n"] == 1, "what waits stands nowhere but in the log"
+    assert row["n"] == 1, "waiting batches are in the log only"
     with lane.driver() as driver:
         done = run(driver, lambda progress: progress.lag == {0: 0})
     assert [progress.records for progress in done] == [10] * 9

@@ -34,7 +34,7 @@ def test_quarantine_is_listed_by_day_and_reason_and_shown_safely(lanes: Callable
     assert as_json("quarantine", lane.name, "list", "--day", "1999-01-01")["days"] == []
     shown = run("quarantine", lane.name, "show").stdout
     assert "\x1b" not in shown
-    assert "(500 characters; --json has all)" in shown
+    assert "(500 characters; --json prints all)" in shown
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def test_release_command_reports_planned_and_landed_records(lanes: Lanes) -> Non
     lane.ingest()
     accept_nameless(lane)
     assert (run("quarantine", lane.name, "release").returncode, count_quarantined(lane)) == (2, (3, 0)), (
-        "nobody said why"
+        "no reason was given"
     )
     planned = as_json("quarantine", lane.name, "release", "--dry-run")
     assert (planned["records"], planned["batches"], planned["version"], count_quarantined(lane)) == (2, 0, 2, (3, 0))

@@ -126,7 +126,7 @@ def test_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> Non
     lane.ingest()
     assert lane.aggregates()[(0.0, "a")][0] == 2
     assert "2026-03-01/1200.log" in list_files(lane)
-    assert as_json("retention", lane.name)["let_go"] == 0, "what nobody has certified stays"
+    assert as_json("retention", lane.name)["let_go"] == 0, "uncertified windows stay"
     assert list_states(lane)[0] == "expired"
 
 

@@ -13,7 +13,7 @@ from onceover.ledger.migrate import upgrade_schema
 from onceover.model.pipeline import OFFSET_STORES
 from onceover_demo.experiments import auto_commit, late_commit, stores
 from onceover_demo.experiments.pipeline import Trial
-from onceover_demo.experiments.topic import Outcome, count_outcome
+from onceover_demo.experiments.topic import RecordsOutcome, count_outcome
 from onceover_demo.warm import WarmJobs
 from onceover_local.stack import Stack
 
@@ -42,7 +42,7 @@ def make(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mak
 
 
 def test_outcome_of_each_record_is_counted() -> None:
-    assert count_outcome([0, 1, 1, 3, 3, 3], 5) == Outcome(processed=6, lost=2, repeated=3)
+    assert count_outcome([0, 1, 1, 3, 3, 3], 5) == RecordsOutcome(processed=6, lost=2, repeated=3)
 
 
 def test_auto_commit_runs_ahead_and_a_restart_misses_records(stack: Stack) -> None:
@@ -54,15 +54,15 @@ def test_auto_commit_runs_ahead_and_a_restart_misses_records(stack: Stack) -> No
 
 def test_commit_that_waits_for_the_next_batch_repeats_one_batch(stack: Stack) -> None:
     found = late_commit.run(0.5, 40, records=1_000)
-    assert (found.predicted, found.outcome) == (80, Outcome(1_080, 0, 80))
+    assert (found.predicted, found.outcome) == (80, RecordsOutcome(1_080, 0, 80))
     assert found.right
 
 
 def test_offset_file_repeats_one_batch_only_when_killed(make: Make) -> None:
     stopped = stores.stop_politely(make, 0.5, 100, records=600)
-    assert (stopped.outcome, stopped.right) == (Outcome(600, 0, 0), True)
+    assert (stopped.outcome, stopped.right) == (RecordsOutcome(600, 0, 0), True)
     killed = stores.kill_between_batch_and_file(make, most=200, records=600)
-    assert (killed.raw, killed.right) == (Outcome(800, 0, 200), True)
+    assert (killed.raw, killed.right) == (RecordsOutcome(800, 0, 200), True)
     assert killed.findings == {"duplicated"}
 
 

@@ -126,7 +126,7 @@ def test_refusal_keeps_airflows_words_and_no_password(airflow: Airflow, client: 
 def test_wrong_password_is_reported_in_one_line(airflow: Airflow, client: AirflowRest) -> None:
     airflow.lay("POST /auth/token", (401, {"detail": "Invalid credentials"}))
 
-    with pytest.raises(TerminalError, match="does not let 'admin' in"):
+    with pytest.raises(TerminalError, match="refuses the login of 'admin'"):
         client.import_errors()
 
 
@@ -149,14 +149,16 @@ def test_run_that_misses_its_deadline_is_reported_with_blockers(airflow: Airflow
     of_run = f"{path}/manual__2013-01-01T05%3A00%3A00%2B00%3A00/taskInstances"
     airflow.lay(f"GET {of_run}", (200, {"task_instances": [], "total_entries": 0}))
 
-    with pytest.raises(TransientError, match=r"in vain; first is running: repair\[0\] up_for_retry, try 2\. manual__"):
+    with pytest.raises(
+        TransientError, match=r"to finish; first is running: repair\[0\] up_for_retry, try 2\. manual__"
+    ):
         client.wait_for_run("d", RUN_ID, 0)
 
 
 def test_wait_ends_at_its_deadline(airflow: Airflow, client: AirflowRest) -> None:
     airflow.lay("GET /api/v2/backfills/4", (200, {"completed_at": None}))
 
-    with pytest.raises(TransientError, match="backfill 4 to be completed, in vain"):
+    with pytest.raises(TransientError, match="waiting for backfill 4 to be completed"):
         client.wait_for_backfill(4, 0)
 
 

@@ -1,4 +1,4 @@
-"""The command line: `onceover COMMAND`. One module a noun; heavy libraries are imported inside."""
+"""The command line: `onceover COMMAND`. One module per command, imported when the command is called."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """The console script. Ctrl-C ends it with 130 and without a traceback at any moment, while it is loading too."""
+    """Run the console script. Ctrl-C exits with 130 and without a traceback, even while modules are loading."""
     try:
         from onceover.cli.app import app
 

@@ -1,4 +1,4 @@
-"""The program `onceover`: its commands, and how every one of them ends."""
+"""The program `onceover`: its commands, and how each of them exits."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from onceover.errors import OnceoverError
 
 
 class Program(LazyGroup):
-    """Ends with one line and an exit code for everything expected; only a bug of ours shows a traceback."""
+    """The top group: an expected error prints one line and sets the exit code; only a bug shows a traceback."""
 
     package = "onceover.cli.commands"
-    # What a person wants to do, in the order in which `onceover --help` lists it.
+    # The purpose of commands, in the order in which `onceover --help` lists them.
     panels = {  # noqa: RUF012 - as its base declares it
-        "Look": ("windows", "explain", "holes", "doctor"),
+        "Inspect": ("windows", "explain", "holes", "doctor"),
         "Repair": ("repair", "restore"),
-        "Prove": ("verify", "audit", "sweep"),
+        "Verify": ("verify", "audit", "sweep"),
         "Decide": ("decide", "accept-loss"),
-        "Keep": ("quarantine", "compact", "retention", "offsets", "ledger"),
+        "Maintain": ("quarantine", "compact", "retention", "offsets", "ledger"),
         "Run": ("ingest", "metrics", "pipelines"),
     }
 
@@ -40,11 +40,11 @@ class Program(LazyGroup):
         return super().list_commands(ctx)
 
     def _find_registered(self) -> None:
-        """Add the groups of other packages that are installed, to the last panel: the embedded stack's."""
-        for each in entry_points(group="onceover.commands"):
-            if each.name not in self.commands:
-                self.commands[each.name] = group_of(each.load())
-                self.commands[each.name].rich_help_panel = list(self.panels)[-1]  # type: ignore[attr-defined]
+        """Add the groups that other installed packages register, like the embedded stack's, to the last panel."""
+        for point in entry_points(group="onceover.commands"):
+            if point.name not in self.commands:
+                self.commands[point.name] = group_of(point.load())
+                self.commands[point.name].rich_help_panel = list(self.panels)[-1]  # type: ignore[attr-defined]
 
     def main(
         self,
@@ -61,17 +61,17 @@ class Program(LazyGroup):
             print_error(str(error))
             sys.exit(error.exit_code)
         except typer.TyperException as error:
-            _tell(error)
+            _print_usage_error(error)
             sys.exit(error.exit_code)
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _tell(error: typer.TyperException) -> None:
+def _print_usage_error(error: typer.TyperException) -> None:
     context = getattr(error, "ctx", None)
-    said = error.format_message()
-    if not said:  # a group without a command, whose help was printed already
+    message = error.format_message()
+    if not message:  # a group without a command, whose help was printed already
         return
-    print_error(f"{said.rstrip('.')}; see `{context.command_path if context else 'onceover'} --help`")
+    print_error(f"{message.rstrip('.')}; see `{context.command_path if context else 'onceover'} --help`")
 
 
 app = typer.Typer(
@@ -89,8 +89,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"onceover {__version__}")
         raise typer.Exit
 
@@ -99,13 +99,15 @@ def _version(asked: bool) -> None:
 def onceover(
     version: Annotated[
         bool,
-        typer.Option("--version", metavar="", callback=_version, is_eager=True, help="Print the version and exit."),
+        typer.Option(
+            "--version", metavar="", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """Find windows whose near-real-time aggregates are wrong, rebuild them from raw, prove the result.
+    """Find windows whose near-real-time aggregates are wrong, rebuild them from raw records, prove the result.
 
-    Every time is written with its zone, like 2013-01-01T05:00Z; a window is named by its start, and --to is exclusive.
-    Addresses come from ONCEOVER_KAFKA, ONCEOVER_WEBHDFS, ONCEOVER_HDFS, ONCEOVER_POSTGRES and ONCEOVER_AIRFLOW, and for
-    offset stores from ONCEOVER_ZOOKEEPER and ONCEOVER_HBASE, else from what the embedded stack wrote to
-    .local/endpoints.json.
+    Write every time with its zone, like 2013-01-01T05:00Z. A window is named by its start; --to is exclusive.
+    Addresses come from ONCEOVER_KAFKA, ONCEOVER_WEBHDFS, ONCEOVER_HDFS, ONCEOVER_POSTGRES, ONCEOVER_AIRFLOW and, for
+    offset stores, ONCEOVER_ZOOKEEPER and ONCEOVER_HBASE; a variable that is not set is replaced by the embedded
+    stack's address from .local/endpoints.json.
     """

@@ -1,4 +1,4 @@
-"""What several commands take: a pipeline's name, times, a reason, `--json`; and who called them."""
+"""Arguments that several commands share: a pipeline's name, times, a reason, `--json`; and the caller's name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def pipeline_names(begun: str) -> list[str]:
     try:
         return [name for name in names() if name.startswith(begun)]
     except OnceoverError:
-        return []  # a shell that completes a word is no place for an error
+        return []  # while a shell completes a word, an error has no place to be shown
 
 
 PipelineName = Annotated[
@@ -33,25 +33,26 @@ From = Annotated[str, typer.Option("--from", metavar="TIME", help="Start of the 
 To = Annotated[str, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
 FromIfAny = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start of the first window.")]
 FromWithTo = Annotated[
-    str | None, typer.Option("--from", metavar="TIME", help="Start of the first window; needs --to. Else all windows.")
+    str | None,
+    typer.Option("--from", metavar="TIME", help="Start of the first window; needs --to. Default: all windows."),
 ]
 ToIfAny = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the last window; exclusive.")]
 Reason = Annotated[
-    str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept in the ledger. A real run needs one.")
+    str | None, typer.Option("--reason", metavar="TEXT", help="Why you do this; kept in the ledger. Required to write.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON, for programs.")]
+AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
 
 
 def given(reason: str | None, what: str, otherwise: str = "", option: str = "--reason") -> str:
-    """The reason as it is kept. UsageError if there is none that a person could read."""
-    found = clean_reason(reason or "")
-    if found is None:
-        raise UsageError(f'{what} needs a reason, which is kept with it; give {option} "..."{otherwise}')
-    return found
+    """Return the reason as the ledger keeps it. Raises UsageError if the reason has no readable character."""
+    text = clean_reason(reason or "")
+    if text is None:
+        raise UsageError(f'{what} needs a reason, which the ledger keeps; give {option} "..."{otherwise}')
+    return text
 
 
 def who() -> str:
-    """The operating system's user, whatever the environment says; behind sudo, also who called it."""
+    """Return the operating system's user, independent of the environment; under sudo, the calling user as well."""
     number = os.getuid()
     try:
         name = pwd.getpwuid(number).pw_name

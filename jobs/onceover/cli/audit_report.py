@@ -1,4 +1,4 @@
-"""An audit carried out by its Spark job, and its result as tables."""
+"""The run of an audit's Spark job, and its result as tables."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ from onceover.cli.spark_entry import entry, run_entry
 from onceover.context import PipelineContext
 from onceover.explain.finding_text import pluralize
 
-CODES: Final = {0: "all sides hold the same", FAILED: "they differ", TRY_LATER: "a part does not answer"}
+CODES: Final = {
+    0: "all sides hold the same records",
+    FAILED: "the sides differ",
+    TRY_LATER: "a service does not answer; retry later",
+}
 _MOST_SHOWN = 50
 
 
 def carry_out(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:
-    """What came out of the audit, once `jobs/audit.py` has ended. Ends as the job did where it failed."""
+    """Run `jobs/audit.py` and return the audit's result. Raises typer.Exit with the job's exit code if it failed."""
     print_progress("starting Spark")
-    if ended := run_entry(entry("audit.py", "--pipeline", context.name, "--audit", str(audit_id))):
-        raise typer.Exit(ended)
+    if exit_code := run_entry(entry("audit.py", "--pipeline", context.name, "--audit", str(audit_id))):
+        raise typer.Exit(exit_code)
     return audit_service.require_result(context, audit_id)
 
 
-def show(found: Mapping[str, Any]) -> None:
-    """The three sides of the windows that differ, or of the first ones, with the IDs that differ."""
-    rows = [row for row in found["rows"] if not row["equal"]] or found["rows"]
+def show(result: Mapping[str, Any]) -> None:
+    """Print Kafka, raw and aggregates of the windows that differ, with the IDs; of the first windows if none does."""
+    rows = [row for row in result["rows"] if not row["equal"]] or result["rows"]
     say(
         draw_table(
             ["window", ">Kafka", ">raw", ">lines", ">aggregates", "verdict"],
@@ -39,18 +43,18 @@ def show(found: Mapping[str, Any]) -> None:
         )
     )
     if len(rows) > _MOST_SHOWN:
-        say(f"and {len(rows) - _MOST_SHOWN:,} more; all of them with --json")
+        say(f"and {len(rows) - _MOST_SHOWN:,} more; --json lists all")
     for row in rows[:_MOST_SHOWN]:
         for kind, ids in row["ids"].items():
             more = f" and {ids['count'] - len(ids['first']):,} more" if ids["count"] > len(ids["first"]) else ""
             say(f"{row['window']} {kind}: {', '.join(ids['first'])}{more}")
         for difference in row["rows"]:
             say(f"{row['window']} row {difference}")
-    silent = found["offsets"] - found["records"]
+    without = result["offsets"] - result["records"]
     say(
-        f"{pluralize(found['windows'], 'window')}, {found['differing']:,} differ; "
-        f"{pluralize(found['offsets'], 'offset')} read, {pluralize(found['records'], 'record')} delivered"
-        + (f", {silent:,} hold none (markers, aborted, compacted, or of other windows)" if silent else "")
+        f"{pluralize(result['windows'], 'window')}, {result['differing']:,} differ; "
+        f"{pluralize(result['offsets'], 'offset')} read, {pluralize(result['records'], 'record')} delivered"
+        + (f", {without:,} without a record (markers, aborted, compacted, or of other windows)" if without else "")
     )
 
 
@@ -59,7 +63,7 @@ def _verdict(row: Mapping[str, Any]) -> str:
         return f"equal; aggregates not compared: {row['not_compared']}" if row["not_compared"] else "equal"
     wrong = [f"{ids['count']:,} {kind}" for kind, ids in row["ids"].items()]
     if row["aggregates_equal"] is False:
-        wrong.append("the aggregates count another set")
+        wrong.append("the aggregates count another set of records")
     if row["rows_differing"]:
         wrong.append(f"{row['rows_differing']:,} rows differ")
     return "; ".join(wrong)

@@ -1,4 +1,4 @@
-"""What `--help` says at its end: examples, and what each exit code means."""
+"""Exit codes, and the end of each `--help`: examples and the meaning of each code."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ WRONG_TOML: Final = 78  # as ConfigurationError's
 INTERRUPTED: Final = 130
 
 EVERYWHERE: Final[Mapping[int, str]] = {
-    0: "all is well",
-    FAILED: "something is wrong, and was named",
-    USAGE: "what was typed cannot be meant",
-    TRY_LATER: "a part does not answer or is busy; the same command may succeed later",
-    WRONG_TOML: "a pipeline's TOML or an address is wrong",
-    INTERRUPTED: "Ctrl-C",
+    0: "success",
+    FAILED: "a problem was found, and was named",
+    USAGE: "the arguments are not valid",
+    TRY_LATER: "a service does not answer or is busy; retry later",
+    WRONG_TOML: "a pipeline's TOML or an address is not valid",
+    INTERRUPTED: "interrupted by Ctrl-C",
 }
 
 
 def epilog(*examples: str, codes: Mapping[int, str] | None = None) -> str:
-    """Examples, then the exit codes; `codes` says more precisely what this command means by some of them."""
+    """Return examples, then exit codes; `codes` replaces meanings where a command has a more precise one."""
     shown = "\n".join(f"  $ {example}" for example in examples)
     meanings = {**EVERYWHERE, **(codes or {})}
     listed = "\n".join(f"  {code:<4} {meaning}" for code, meaning in sorted(meanings.items()))

@@ -1,4 +1,4 @@
-"""Groups of commands, one module a command, each imported only when it is called: a door to heavy libraries."""
+"""Groups of commands, one module per command, each imported only when called: commands need heavy libraries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AnyCommand = TyperCommand | TyperGroup
 
 class LazyGroup(TyperGroup):
     """The commands in the modules of `package`, in the order of `panels`: accept-loss is accept_loss.py, with
-    `add_to(app)`; a group is a package with its `app`. Help is drawn from docstrings, so that it imports no command."""
+    `add_to(app)`; a group is a package with its `app`. Help is read from docstrings and imports no command."""
 
     package: ClassVar[str]
     panels: ClassVar[Mapping[str | None, Sequence[str]]]
@@ -29,12 +29,12 @@ class LazyGroup(TyperGroup):
         super().__init__(**attributes)
         self.help = flowing(self.help)
         names = (name for names in self.panels.values() for name in names)
-        # None until it is called; the names are there for those who mistype one.
+        # A command is None until it is called; "did you mean" needs the names.
         self.commands = cast("dict[str, Any]", dict.fromkeys(names))
 
     def get_command(self, ctx: Any, cmd_name: str) -> AnyCommand | None:
         if cmd_name in self.commands and self.commands[cmd_name] is None:
-            self.commands[cmd_name] = _loaded(self._module(cmd_name))
+            self.commands[cmd_name] = _load(self._module(cmd_name))
         return cast("AnyCommand | None", self.commands.get(cmd_name))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -47,7 +47,7 @@ class LazyGroup(TyperGroup):
 
     @contextmanager
     def _outlined(self, ctx: Any) -> Iterator[None]:
-        """Within, commands that nobody has called are outlines, which import nothing."""
+        """Show commands that were not called as outlines within the block; outlines import nothing."""
         whole = self.commands
         self.commands = {name: whole[name] or self._outline(name) for name in self.list_commands(ctx)}
         for panel, names in self.panels.items():
@@ -62,29 +62,29 @@ class LazyGroup(TyperGroup):
         return f"{self.package}.{name.replace('-', '_')}"
 
     def _outline(self, name: str) -> AnyCommand:
-        """A command as a list shows it, from its function's docstring alone; a group, which imports nothing heavy."""
+        """Return a command for a listing, made from its function's docstring alone; a group is imported."""
         module = self._module(name)
         spec = find_spec(module)
         source = Path(spec.origin).read_text() if spec and spec.origin else ""
         for part in ast.parse(source).body:
             if isinstance(part, ast.FunctionDef) and part.name.rstrip("_") == name.replace("-", "_"):
                 return TyperCommand(name, help=flowing(ast.get_docstring(part)))
-        return _loaded(module)
+        return _load(module)
 
 
 def group_of(app: typer.Typer) -> TyperGroup:
-    """A Typer app of several commands as a group, with its help text flowing."""
+    """Return a Typer app of several commands as a group, its help texts reflowed."""
     for command in app.registered_commands:
         _flow(command)
     return typer.main.get_group(app)
 
 
-def _loaded(module: str) -> AnyCommand:
-    there = import_module(module)
-    if isinstance(app := getattr(there, "app", None), typer.Typer):
+def _load(name: str) -> AnyCommand:
+    module = import_module(name)
+    if isinstance(app := getattr(module, "app", None), typer.Typer):
         return group_of(app)
     app = typer.Typer(add_completion=False)
-    there.add_to(app)
+    module.add_to(app)
     _flow(app.registered_commands[0])
     return cast(AnyCommand, typer.main.get_command(app))
 
@@ -94,5 +94,5 @@ def _flow(command: CommandInfo) -> None:
 
 
 def flowing(text: str | None) -> str:
-    """The text without the source's line breaks, which rich keeps: paragraphs run to the terminal's width."""
+    """Return the text without the source's line breaks, which rich would keep: the terminal wraps paragraphs."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in (text or "").split("\n\n"))

@@ -1,5 +1,5 @@
-"""Makes the class archive: runs what the plans of ingest, repair and audit are made of on a few records, and has Java
-keep what it loaded for that. `python -m onceover.cli.make_class_archive`; takes as long as one cold job."""
+"""The program that makes the class archive: runs the steps of ingest's, repair's and audit's plans on a few records,
+and has Java keep the classes loaded. `python -m onceover.cli.make_class_archive`; takes as long as one cold job."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _CONTRACT = Contract(
 
 
 def make(archive: Path = ARCHIVE) -> None:
-    """Write the archive, whole or not at all. Raises CalledProcessError, with Spark's own words on standard error."""
+    """Write the archive, whole or not at all. Raises CalledProcessError; Spark's message is on standard error."""
     fresh = archive.with_name(f"{archive.name}.{os.getpid()}")
     environment = {
         **os.environ,
         "PYSPARK_SUBMIT_ARGS": "--master local[2] pyspark-shell",
         "SPARK_LOCAL_IP": "127.0.0.1",
-        # Java names every class that it leaves out, a thousand of them.
+        # Otherwise Java logs every class that it leaves out, a thousand of them.
         OPTIONS: f'"-XX:ArchiveClassesAtExit={fresh}" -Xlog:disable',
     }
     try:

@@ -1,7 +1,7 @@
-"""How commands show things: tables and text for people, JSON for programs, one line for an error.
+"""The output of commands: tables and text for people, JSON for programs, one line for an error.
 
-On a terminal there is colour and text is wrapped to its width; a pipe or a file gets neither, so that a row stays one
-line. Nothing that a person typed is taken for markup or reaches a terminal as a control character.
+A terminal gets colour and wrapped text; a pipe or a file gets neither, so that a row stays one line. Text is never
+read as markup, and no control character in it reaches a terminal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNWRAPPED = 100_000
 _LEAST = 16
 _QUIET_SECONDS = 2.0
 Cell = object
-"""Shown as it is meant: None is nothing, a number stands to the right, Text keeps its style."""
+"""A value in a table: None is shown as a dash, Text keeps its style."""
 
 STYLES = {
     "certified": "green",
@@ -56,8 +56,7 @@ def err() -> Console:
 
 
 def say(*parts: RenderableType, whole: bool = False) -> None:
-    """Lines and tables for the person who asked, on stdout; `whole` lines are left to the terminal to wrap, so that
-    they can be copied."""
+    """Print lines and tables to stdout; the terminal itself wraps `whole` lines, so that they can be copied."""
     console = out()
     if console.is_terminal:
         console.print(*parts, sep="\n", soft_wrap=whole)
@@ -69,35 +68,36 @@ def say(*parts: RenderableType, whole: bool = False) -> None:
 
 
 def print_progress(text: str) -> None:
-    """A line about what is happening, on stderr: stdout holds results only."""
+    """Print a line of progress to stderr: stdout holds results only."""
     err().print(safe(text), style="dim", soft_wrap=True)
 
 
 class Occasionally:
-    """Progress for what may take long: a line every two seconds, and none for what is over sooner."""
+    """Progress of a long task: at most one line every two seconds, and none in the first two."""
 
     def __init__(self) -> None:
-        self._said = time.monotonic()
+        self._printed_at = time.monotonic()
 
     def __call__(self, text: str) -> None:
-        if time.monotonic() - self._said > _QUIET_SECONDS:
-            self._said = time.monotonic()
+        if time.monotonic() - self._printed_at > _QUIET_SECONDS:
+            self._printed_at = time.monotonic()
             print_progress(text)
 
 
 def print_error(message: str) -> None:
-    """An error: one line on stderr, whatever the message holds."""
+    """Print an error as one line on stderr, whatever the message holds."""
     line = Text.assemble(("onceover: ", "bold red"), safe(" ".join(message.split())))
     err().print(line, soft_wrap=True)
 
 
 def as_json(value: object) -> None:
-    """The value as JSON on stdout, moments written as everywhere else."""
+    """Print the value as JSON to stdout, times as everywhere else."""
     typer.echo(to_json(value, indent=2))
 
 
 def draw_table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
-    """A table of these rows. A heading that begins with `>` stands over numbers; the last column takes what is left."""
+    """Return a table of these rows. A heading with a leading `>` is right-aligned; the last column gets the rest of
+    the width."""
     terminal = out().is_terminal
     drawn = Table(
         box=SIMPLE_HEAD if terminal else None,
@@ -121,12 +121,12 @@ def draw_table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table
 
 
 def styled(word: str) -> Text:
-    """A state in its colour."""
+    """Return a state in its colour."""
     return Text(safe(word), style=STYLES.get(word, ""))
 
 
 def safe(text: str) -> str:
-    """The text with everything unprintable written out, as a terminal may be driven by control characters."""
+    """Return the text with everything unprintable escaped: control characters could drive a terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
@@ -145,6 +145,6 @@ def _cell(value: Cell) -> Text:
 
 
 def _console(stream: TextIO) -> Console:
-    # Where nobody looks, rich would take the width of some other stream's terminal and cut rows to it.
+    # Without a terminal, rich would cut rows to the width of another stream's terminal.
     width = None if stream.isatty() else _UNWRAPPED
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)

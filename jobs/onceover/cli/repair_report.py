@@ -1,4 +1,4 @@
-"""What a repair would do and what it did, as tables and as values."""
+"""The plan and the result of a repair, as tables and as values."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _MOST_ROWS = 40
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One repair from judging to reading back. `ended` is the exit code of the Spark application, if there was one."""
+    """One repair from detection to confirmation. `spark_exit_code` is the Spark application's, 0 if none ran."""
 
     detection: Detection
     confirmation: Confirmation | None = None
-    ended: int = 0
+    spark_exit_code: int = 0
 
     @property
     def outcomes(self) -> dict[str, tuple[str, str]]:
-        """Every failed window: what became of it, and why."""
-        found: dict[str, tuple[str, str]] = {}
+        """Return each failed window's outcome and its reason."""
+        outcomes: dict[str, tuple[str, str]] = {}
         if self.confirmation is not None:
             done = self.confirmation
-            found |= dict.fromkeys(done.confirmed, ("confirmed", ""))
+            outcomes |= dict.fromkeys(done.confirmed, ("confirmed", ""))
             for state, rows in (
                 ("unneeded", done.unneeded),
                 ("left", done.left),
@@ -40,19 +40,19 @@ class Result:
                 ("failed", done.failed),
                 ("blocked", done.newly_blocked),
             ):
-                found |= {window: (state, why) for window, why in rows}
-        left = "the repair ended early" if self.ended else "another repair held it when it was judged"
+                outcomes |= {window: (state, why) for window, why in rows}
+        left = "the repair ended early" if self.spark_exit_code else "another repair held it when it was judged"
         failed = [str(each.window) for each in self.detection.failed]
-        return {window: found.get(window, ("left", left)) for window in failed}
+        return {window: outcomes.get(window, ("left", left)) for window in failed}
 
     @property
     def exit_code(self) -> int:
         states = {state for state, _ in self.outcomes.values()}
         if states & {"revoked", "failed", "blocked"}:
             return FAILED
-        if self.ended:
-            return self.ended if self.ended in (USAGE, TRY_LATER, WRONG_TOML) else FAILED
-        if any(_waits_for_a_person(finding) for finding in self.detection.findings):
+        if self.spark_exit_code:
+            return self.spark_exit_code if self.spark_exit_code in (USAGE, TRY_LATER, WRONG_TOML) else FAILED
+        if any(_needs_decision(finding) for finding in self.detection.findings):
             return FAILED
         return TRY_LATER if "left" in states or self.detection.waiting else 0
 
@@ -93,7 +93,7 @@ def show_plan(planned: Sequence[PlannedRepair]) -> None:
     lines, size = sum(row.lines for row in planned), sum(row.bytes for row in planned)
     say(f"a repair would read {pluralize(len(planned), 'window')}, {pluralize(lines, 'line')}, {decimal(size)}.")
     if any(row.change is None for row in planned):
-        say("Where the change is -, only reading raw tells it.")
+        say("Where the change is -, it is known only after raw is read.")
     say("Nothing was written.")
 
 
@@ -103,7 +103,7 @@ def show_result(result: Result) -> None:
         say(
             f"nothing to repair: {pluralize(seen.judged, 'window')} judged, {seen.certified} certified from the ledger"
             if seen.judged
-            else "nothing to judge: the windows of this range that are known are certified, or still open"
+            else "nothing to judge: every window of this range is certified, still open, or holds no record"
         )
     else:
         troubled = {window: outcome for window, outcome in outcomes.items() if outcome[0] != "confirmed"}
@@ -129,21 +129,24 @@ def show_result(result: Result) -> None:
         if result.confirmation is not None:
             line += (
                 f"; {pluralize(result.confirmation.lines_read, 'line')} read, "
-                f"{pluralize(result.confirmation.duplicates, 'duplicate')} left out"
+                f"{pluralize(result.confirmation.duplicates, 'duplicate')} ignored"
             )
         say(line)
-    if result.ended:
-        say(f"The Spark application ended with {result.ended}, see above. The same command goes on where it stopped.")
+    if result.spark_exit_code:
+        say(
+            f"The Spark application exited with {result.spark_exit_code}, see above. "
+            "Run the same command again to repair the rest."
+        )
     if seen.waiting:
-        say(f"{pluralize(seen.waiting, 'window')} left to a batch or a repair that holds them; ask again in a minute.")
+        say(f"{pluralize(seen.waiting, 'window')} skipped: a batch or another repair holds them; retry in a minute.")
     for finding in seen.findings:
-        told = describe_finding(finding.kind, finding.evidence)
+        text = describe_finding(finding.kind, finding.evidence)
         look = finding.kind.meaning.look.format(pipeline=seen.pipeline)
-        say(f"Of the whole pipeline: {told.what} {told.how} See `{look}`.")
+        say(f"Of the whole pipeline: {text.what} {text.how} See `{look}`.")
 
 
-def _waits_for_a_person(finding: Finding) -> bool:
-    """What Kafka has no more no repair brings back; windows beyond it stay open until somebody accepts the loss."""
+def _needs_decision(finding: Finding) -> bool:
+    """Return whether offsets have expired in Kafka: later windows stay open until a person accepts the loss."""
     gaps = finding.evidence.get("gaps")
     return isinstance(gaps, list) and any(gap["reason"] == Reason.EXPIRED for gap in gaps)
 

@@ -1,4 +1,4 @@
-"""Running one of the entries to its end: its progress is seen, and a signal to us lets it end in its own way."""
+"""The run of a Spark job as a child process: its progress is shown, and a signal to the CLI ends it cleanly."""
 
 from __future__ import annotations
 
@@ -21,55 +21,56 @@ from onceover.cli.output import print_progress
 from onceover.errors import ConfigurationError
 
 _STDERR = 2
-_LAST_WORDS_SECONDS = 20.0
-_SIGNALLED = 128  # and the signal's number: what a shell says of a process that was killed
-_ENDED = "it was ended before it was done; what it had noted by then stays, run it again for the rest"
+_GRACE_SECONDS = 20.0
+_SIGNALLED = 128  # plus the signal's number: a shell's exit code for a process that was killed
+_ENDED = "interrupted before the end; the windows done so far are kept, run the command again for the rest"
 _PR_SET_PDEATHSIG = 1  # prctl(2): the signal that a process gets when its parent dies
 
 
 def entry(name: str, *arguments: str) -> list[str]:
-    """The command line of one of the entries that lie beside the library, `ingest.py` or `repair.py`.
+    """Return the command line of one of the jobs beside the library, like `ingest.py` or `repair.py`.
 
-    This interpreter runs them, and not spark-submit, which would keep SIGTERM from them.
+    The job runs under this interpreter: spark-submit would not pass SIGTERM on. Raises ConfigurationError if the file
+    is missing.
     """
     file = Path(onceover.__file__).resolve().parents[1] / name
     if not file.is_file():
-        raise ConfigurationError(f"there is no {file}; install the project from its folder, with `make setup`")
+        raise ConfigurationError(f"{file} does not exist; install the project from its folder, with `make setup`")
     return [sys.executable, str(file), *arguments]
 
 
 def read_result(command: Sequence[str]) -> Any:
-    """What the entry printed last, as JSON. Where it failed, we end as it did; ended by a signal, it says what that
-    means."""
+    """Run the job and return the last line that it printed, as JSON. Raises typer.Exit with the exit code of a job
+    that failed; prints what to do if a signal ended the job."""
     with tempfile.TemporaryFile() as printed:
         try:
-            ended = run_entry(command, stdout=printed.fileno())
+            exit_code = run_entry(command, stdout=printed.fileno())
         except BaseException:
             print_progress(_ENDED)
             raise
-        if ended:
-            if ended > _SIGNALLED:
+        if exit_code:
+            if exit_code > _SIGNALLED:
                 print_progress(_ENDED)
-            raise typer.Exit(ended)
+            raise typer.Exit(exit_code)
         printed.seek(0)
         return json.loads(printed.read().splitlines()[-1])
 
 
 def run_entry(command: Sequence[str], stdout: int = _STDERR) -> int:
-    """Its exit code. What it prints goes to stderr, for stdout is ours, or to another file descriptor. After Ctrl-C or
-    SIGTERM it lets go of what it holds, and only then do we end. Should we be killed, it is told so as well, where
-    there is Linux."""
-    us, libc = os.getpid(), ctypes.CDLL(None) if sys.platform == "linux" else None
+    """Run the job and return its exit code. The job's output goes to stderr, as stdout is for results, or to another
+    file descriptor. After Ctrl-C or SIGTERM, wait until the job has released its locks and claims. On Linux, the job
+    gets a SIGTERM even if this process is killed."""
+    parent, libc = os.getpid(), ctypes.CDLL(None) if sys.platform == "linux" else None
 
-    def end_with_us() -> None:
+    def end_with_parent() -> None:
         if libc is not None:
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-            if os.getppid() != us:  # we were gone before that
+            if os.getppid() != parent:  # the parent died before prctl
                 os._exit(1)
 
-    # A process group of its own: a terminal's Ctrl-C would else reach it twice, and its JVM as well.
+    # In the same process group, a terminal's Ctrl-C would reach the job twice, and its JVM as well.
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=stdout, process_group=0, preexec_fn=end_with_us
+        command, stdin=subprocess.DEVNULL, stdout=stdout, process_group=0, preexec_fn=end_with_parent
     ) as process:
 
         def end(number: int, frame: FrameType | None) -> None:
@@ -77,12 +78,12 @@ def run_entry(command: Sequence[str], stdout: int = _STDERR) -> int:
 
         before = signal.signal(signal.SIGTERM, end)
         try:
-            ended = process.wait()
-            return ended if ended >= 0 else _SIGNALLED - ended
+            exit_code = process.wait()
+            return exit_code if exit_code >= 0 else _SIGNALLED - exit_code
         except BaseException:
-            process.terminate()  # the entries unwind from it; SIGINT is ignored in what a shell put into the background
+            process.terminate()  # a job unwinds on SIGTERM; a background process of a shell ignores SIGINT
             try:
-                process.wait(_LAST_WORDS_SECONDS)
+                process.wait(_GRACE_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
             raise

@@ -1,4 +1,4 @@
-"""How `onceover explain` draws on a terminal what is known of a window, section by section."""
+"""The page of `onceover explain` on a terminal, section by section."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from onceover.model.window import format_moment
 
 
 def show(known: WindowFacts) -> None:
-    """Print all of it: state, what is wrong, what raw holds, what was done, what is next."""
+    """Print a window's state, findings, landings, repairs, certificate, places and next steps."""
     state, end = known.state, format_moment(known.window.end)
     say(
         Text.assemble(
@@ -45,18 +45,18 @@ def show(known: WindowFacts) -> None:
     if window["blocked_why"]:
         say(f"Blocked because: {safe(window['blocked_why'])}")
     if known.judged is None and state != "open":
-        say(Text(f"Not judged now, what follows is the ledger's: {safe(str(known.not_judged))}", style="yellow"))
-    _section("What is lost for ever", [Text(safe(describe_loss(row))) for row in known.rows["losses"]])
-    _section("What is wrong", _findings(known))
-    _section("What is wrong with the whole pipeline", _of_pipeline(known))
-    _section("What was wrong", _ended(known))
-    _section("How it got here", _landings(known))
-    _section("What was done", [Text(safe(describe_repair(row))) for row in known.rows["repairs"]])
-    _section("Certificate", [Text(safe(describe_certificate(known)))])
-    _title("Where it is")
+        say(Text(f"Not judged now; the ledger's last findings follow: {safe(str(known.not_judged))}", style="yellow"))
+    _print_section("What is lost for ever", [Text(safe(describe_loss(row))) for row in known.rows["losses"]])
+    _print_section("What is wrong", _draw_findings(known))
+    _print_section("What is wrong with the whole pipeline", _draw_pipeline_findings(known))
+    _print_section("What was wrong", _draw_resolved(known))
+    _print_section("How it got here", _draw_landings(known))
+    _print_section("What was done", [Text(safe(describe_repair(row))) for row in known.rows["repairs"]])
+    _print_section("Certificate", [Text(safe(describe_certificate(known)))])
+    _print_title("Where it is")
     for line in list_places(known):
         say(f"  {line}", whole=True)
-    _title("What to do next")
+    _print_title("What to do next")
     for number, step in enumerate(known.steps, 1):
         numbered = Table.grid(padding=(0, 1))
         numbered.add_row(f"  {number}.", step.text)
@@ -65,57 +65,57 @@ def show(known: WindowFacts) -> None:
             say(f"     {step.command}", whole=True)
 
 
-def _title(text: str) -> None:
+def _print_title(text: str) -> None:
     say("", Text(text, style="bold"))
 
 
-def _section(title: str, parts: Sequence[RenderableType]) -> None:
+def _print_section(title: str, parts: Sequence[RenderableType]) -> None:
     if parts:
-        _title(title)
+        _print_title(title)
         say(Padding(Group(*parts), (0, 0, 0, 2), expand=False))
 
 
-def _findings(known: WindowFacts) -> list[RenderableType]:
+def _draw_findings(known: WindowFacts) -> list[RenderableType]:
     if not known.findings:
-        return [Text("Nothing." if known.judged is not None else "Nothing that the ledger has written down.")]
+        return [Text("Nothing." if known.judged is not None else "Nothing recorded in the ledger.")]
     parts: list[RenderableType] = []
     for row in known.findings:
-        told = describe_finding(row["kind"], row["evidence"], known.rows["landings"])
+        text = describe_finding(row["kind"], row["evidence"], known.rows["landings"])
         first = row.get("first_seen_at")
-        parts.append(_finding(row["kind"], told, f" First seen {format_second(first)}." if first else ""))
+        parts.append(_draw_finding(row["kind"], text, f" First seen {format_second(first)}." if first else ""))
     return parts
 
 
-def _of_pipeline(known: WindowFacts) -> list[RenderableType]:
-    return [_finding(finding.kind, describe_finding(finding.kind, finding.evidence)) for finding in known.of_pipeline]
+def _draw_pipeline_findings(known: WindowFacts) -> list[RenderableType]:
+    return [
+        _draw_finding(finding.kind, describe_finding(finding.kind, finding.evidence)) for finding in known.of_pipeline
+    ]
 
 
-def _ended(known: WindowFacts) -> list[RenderableType]:
+def _draw_resolved(known: WindowFacts) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for row in known.rows["findings"]:
         if row["resolved_at"] is not None:
             how = describe_finding(row["kind"], row["evidence"], known.rows["landings"]).how
-            over = f"Over since {format_second(row['resolved_at'])}: {row['resolution'] or 'no longer there'}."
+            end = f"Resolved {format_second(row['resolved_at'])}: {row['resolution'] or 'no longer found'}."
             parts.append(
-                Text.assemble(
-                    (row["kind"], "bold"), safe(f", seen {format_second(row['first_seen_at'])}. {how} {over}")
-                )
+                Text.assemble((row["kind"], "bold"), safe(f", seen {format_second(row['first_seen_at'])}. {how} {end}"))
             )
     return parts
 
 
-def _finding(kind: str, told: FindingText, since: str = "") -> Text:
-    return Text.assemble((kind, "bold red"), f": {safe(told.what)}\n{safe(told.how)}{since}")
+def _draw_finding(kind: str, text: FindingText, since: str = "") -> Text:
+    return Text.assemble((kind, "bold red"), f": {safe(text.what)}\n{safe(text.how)}{since}")
 
 
-def _landings(known: WindowFacts) -> list[RenderableType]:
+def _draw_landings(known: WindowFacts) -> list[RenderableType]:
     rows = known.rows["landings"]
     if not rows:
-        return [Text("No batch has landed anything in it.")]
+        return [Text("No batch has landed records in this window.")]
     shown = select_landings(rows, known.findings)
     text = f"{pluralize(len(rows), 'landing')}, {pluralize(sum(row['records'] for row in rows), 'line')} in all."
     if len(shown) < len(rows):
-        text += f" Below are {len(shown)}, those that findings name first; --json has all."
+        text += f" {len(shown)} are shown, those that findings name first; --json lists all."
     drawn = draw_table(
         ["landing", "batch", "bytes", ">records", "landed at", "offset ranges"],
         (

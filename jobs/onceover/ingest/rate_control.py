@@ -107,7 +107,7 @@ class RateController:
 
     def _estimate(self, *inputs: float) -> None:
         self._estimator.compute(*inputs)
-        if self._estimator.latest_rate > 0:  # less: it has refused all that it was told so far
+        if self._estimator.latest_rate > 0:  # less: the estimator has refused every batch so far
             self._set_rate(self._estimator.latest_rate)
 
     def _set_rate(self, rate: float) -> None:

@@ -63,7 +63,7 @@ class HdfsOffsetStore:
         if last >= 0 and not self._files.remove(self._path(last)):
             # Only a writer that is ahead removes that file, so its state is newer than the one written here.
             self._files.remove(self._path(last + 1))
-            raise BusyError(f"{self._folder} on HDFS was written by somebody else at the same time")
+            raise BusyError(f"{self._folder} on HDFS was written by another process at the same time")
         if not self._swept:
             self._sweep(last)
         self._number = last + 1

@@ -144,7 +144,7 @@ def _reason() -> Column:
 
 
 def _with_crc(record_id: Column, rest: Column) -> Column:
-    """`rest` begins with the space before the event time, which stands in for the one before the CRC."""
+    """`rest` begins with the space before the event time, which replaces the one before the CRC."""
     return F.concat(record_id, F.lit(b" "), _crc(F.concat(record_id, rest)).cast("binary"), rest, F.lit(b"\n"))
 
 

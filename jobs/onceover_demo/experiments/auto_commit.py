@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, TopicPartition
 
 from onceover.config.endpoints import address
-from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Outcome, count_outcome, create, parse_number, produce
+from onceover_demo.experiments.topic import (
+    KAFKA_PARTITIONS,
+    RecordsOutcome,
+    count_outcome,
+    create,
+    parse_number,
+    produce,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +33,7 @@ class AutoCommitResult:
     allowed: int
     first_run: int
     second_run: int
-    outcome: Outcome
+    outcome: RecordsOutcome
 
     @property
     def right(self) -> bool:

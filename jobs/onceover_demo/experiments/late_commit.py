@@ -20,7 +20,14 @@ import psutil
 from confluent_kafka import Consumer, TopicPartition
 
 from onceover.config.endpoints import address
-from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Outcome, count_outcome, create, parse_number, produce
+from onceover_demo.experiments.topic import (
+    KAFKA_PARTITIONS,
+    RecordsOutcome,
+    count_outcome,
+    create,
+    parse_number,
+    produce,
+)
 from onceover_local.stack.process import wait_for
 
 SETTINGS = ((1.0, 50), (2.0, 50), (2.0, 100), (4.0, 50), (5.0, 100))
@@ -33,7 +40,7 @@ class LateCommitResult:
 
     interval: float
     rate: int
-    outcome: Outcome
+    outcome: RecordsOutcome
 
     @property
     def predicted(self) -> int:

@@ -19,7 +19,7 @@ from onceover.kafka import Topic
 from onceover.model.window import WindowRange, from_ms
 from onceover.raw.hdfs import SmallFiles
 from onceover.repair import service as repair_service
-from onceover_demo.experiments.topic import KAFKA_PARTITIONS, NOON_MS, Outcome, count_outcome, create
+from onceover_demo.experiments.topic import KAFKA_PARTITIONS, NOON_MS, RecordsOutcome, count_outcome, create
 from onceover_demo.supervised import Launch, SupervisedJob, launch_job
 
 PATIENCE_SECONDS = 600.0
@@ -84,7 +84,7 @@ class Trial:
         already = self._landed_batches()
         self._run_until(lambda: self._landed_batches() >= already + batches)
 
-    def count_raw(self) -> Outcome:
+    def count_raw(self) -> RecordsOutcome:
         """Count the numbers in the window files, read as bytes, without any ID or the ledger."""
         return count_outcome(self._numbers(), self.produced)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onceover.fault_points import Step
 from onceover_demo.experiments.pipeline import Trial
-from onceover_demo.experiments.topic import KAFKA_PARTITIONS, Outcome, produce
+from onceover_demo.experiments.topic import KAFKA_PARTITIONS, RecordsOutcome, produce
 
 Make = Callable[..., Trial]
 """A function that makes a Trial from its store and settings."""
@@ -23,7 +23,7 @@ class StopResult:
     interval: float
     rate: int
     left: int
-    outcome: Outcome
+    outcome: RecordsOutcome
 
     @property
     def right(self) -> bool:
@@ -41,7 +41,7 @@ class KillResult:
     store: str
     kills: int
     predicted: int
-    raw: Outcome
+    raw: RecordsOutcome
     findings: frozenset[str]
     repaired: bool
 

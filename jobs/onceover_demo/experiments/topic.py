@@ -49,7 +49,7 @@ def parse_number(message: Any) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RecordsOutcome:
     """Counts of processed records: `lost` were never processed, `repeated` counts each time beyond the first."""
 
     processed: int
@@ -57,7 +57,7 @@ class Outcome:
     repeated: int
 
 
-def count_outcome(processed: Iterable[int], produced: int) -> Outcome:
+def count_outcome(processed: Iterable[int], produced: int) -> RecordsOutcome:
     """Count the outcome of the numbers from 0 to `produced`, exclusive, of which some were processed."""
     times = Counter(processed)
-    return Outcome(times.total(), produced - len(times), times.total() - len(times))
+    return RecordsOutcome(times.total(), produced - len(times), times.total() - len(times))

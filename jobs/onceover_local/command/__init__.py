@@ -8,7 +8,7 @@ from onceover.cli.lazy import LazyGroup
 
 
 class StackCommands(LazyGroup):
-    """Start, stop, look."""
+    """The commands for the embedded stack."""
 
     package = __name__
     panels = {None: ("up", "down", "status")}  # noqa: RUF012 - as its base declares it
@@ -18,5 +18,5 @@ app = typer.Typer(
     name="stack",
     cls=StackCommands,
     no_args_is_help=True,
-    help="Start, stop and look at the embedded Kafka, HDFS, PostgreSQL and Airflow.",
+    help="Start, stop and inspect the embedded Kafka, HDFS, PostgreSQL and Airflow.",
 )

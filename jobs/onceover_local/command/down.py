@@ -1,4 +1,4 @@
-"""`onceover stack down`: stops everything."""
+"""`onceover stack down`: the stop of the embedded stack."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def down() -> None:
-    """Stop everything that runs in .local, whoever started it. Data stays."""
+    """Stop every process of the embedded stack in .local; data stays."""
     with err().status("stopping ...") as status:
         stopped = Stack().down(lambda part, what: status.console.print(f"{part:22} {safe(what)}", style="dim"))
     say(f"{len(stopped)} processes stopped; data stays in .local" if stopped else "nothing was running")

@@ -1,4 +1,4 @@
-"""`onceover stack status`: every process of the stack."""
+"""`onceover stack status`: every process of the stack and its state."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def add_to(app: typer.Typer) -> None:
 
 
 def status(json: AsJson = False) -> None:
-    """Say of every process whether it is up, where it answers and where its log is.
+    """List every process with its state, address and log.
 
-    up: it answers. unready: it runs and does not answer. dead: it was started and is gone. down: it was not started.
+    up: it answers. unready: it runs but does not answer. dead: it was started and has exited. down: it was not started.
     """
-    found = Stack().status()
+    processes = Stack().status()
     if json:
         as_json(
             [
@@ -37,14 +37,14 @@ def status(json: AsJson = False) -> None:
                     "address": each.address,
                     "log": str(each.log),
                 }
-                for each in found
+                for each in processes
             ]
         )
     else:
         rows = [
             (each.name, styled(each.state), None if each.pid is None else str(each.pid), each.address or None, each.log)
-            for each in found
+            for each in processes
         ]
         say(draw_table(["process", "state", "pid", "address", "log"], rows))
-    if any(each.state != "up" for each in found):
+    if any(each.state != "up" for each in processes):
         raise typer.Exit(FAILED)

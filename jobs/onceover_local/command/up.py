@@ -1,4 +1,4 @@
-"""`onceover stack up`: starts what does not run."""
+"""`onceover stack up`: the start of the embedded stack."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from onceover_local.stack import Stack, surroundings
 
 Cluster = Annotated[
     bool,
-    typer.Option("--cluster", help="As in a deployment: three DataNodes, and Spark with a master and two workers."),
+    typer.Option("--cluster", help="Start three DataNodes, and Spark with a master and two workers."),
 ]
 Parts = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PART",
-        help="kafka, hdfs, postgres or airflow, all four if none is named; also zookeeper, hbase; spark on a cluster.",
+        help="kafka, hdfs, postgres, airflow, zookeeper, hbase; spark with --cluster. Default: the first four.",
     ),
 ]
 
@@ -37,29 +37,29 @@ def add_to(app: typer.Typer) -> None:
 
 
 def up(parts: Parts = None, cluster: Cluster = False) -> None:
-    """Start what is not running and wait until it answers. It stays up; its data lies in .local and stays too.
+    """Start the parts that do not run and wait until they answer. They keep running; their data is kept in .local.
 
-    With --cluster, jobs and Airflow use that Spark from then on; .local stays a cluster.
+    With --cluster, jobs and Airflow use that Spark from then on, and .local remains a cluster.
     """
     surroundings.leave()
     stack = Stack(cluster=cluster)
-    wanted = tuple(parts or stack.groups)
+    groups = tuple(parts or stack.groups)
     with err().status("starting ...") as status:
-        stack.up(wanted, lambda part, what: status.console.print(f"{part:22} {safe(what)}", style="dim"))
-        if {"postgres", "airflow"} & set(wanted):
+        stack.up(groups, lambda part, what: status.console.print(f"{part:22} {safe(what)}", style="dim"))
+        if {"postgres", "airflow"} & set(groups):
             upgrade_schema(endpoints.address("postgres"))
     _show_addresses()
-    if "airflow" in wanted:
+    if "airflow" in groups:
         password = stack.local / "secrets" / "airflow-admin"
         say(
             f"Airflow's UI is at {endpoints.address('airflow')}",
             f"Log in as admin; the password is in {password}",
-            f"Who only looks logs in as viewer; the password is in {password.with_name('airflow-viewer')}",
+            f"To look only, log in as viewer; the password is in {password.with_name('airflow-viewer')}",
             whole=True,
         )
 
 
 def _show_addresses() -> None:
-    found = endpoints.read_endpoints(endpoints.endpoints_file())
-    say(draw_table(["part", "address"], found.items()))
-    say(f"These addresses stand in {endpoints.endpoints_file()}", whole=True)
+    addresses = endpoints.read_endpoints(endpoints.endpoints_file())
+    say(draw_table(["part", "address"], addresses.items()))
+    say(f"These addresses are kept in {endpoints.endpoints_file()}", whole=True)

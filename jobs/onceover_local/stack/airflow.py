@@ -23,8 +23,6 @@ from onceover_local.stack.process import Command, Process
 from onceover_local.stack.spark import master_url, spark_home
 
 USERS: Final = ("admin", "viewer")
-"""One place: the machine has room for one Spark application at a time. The DAGs name this pool."""
-
 _HEALTHY_AS: Final = {
     "api-server": ("metadatabase",),
     "scheduler": ("scheduler",),
@@ -34,7 +32,7 @@ _HEALTHY_AS: Final = {
 
 
 class AirflowProcess:
-    """See `Part`: api-server, scheduler, dag-processor or triggerer. The api-server comes first; tasks need it."""
+    """A `Part`: api-server, scheduler, dag-processor or triggerer. The api-server starts first; tasks need it."""
 
     start_s = 180.0
     stop_s = 30.0
@@ -55,7 +53,7 @@ class AirflowProcess:
         environment = self.environment()
         if self._what == "api-server":
             self._migrate(environment, say)
-        # Without --skip-serve-logs they would open log servers on every interface; the logs lie in one folder anyway.
+        # Without --skip-serve-logs they would open log servers on every interface; one folder holds the logs anyway.
         quiet = ("--skip-serve-logs",) if self._what in ("scheduler", "triggerer") else ()
         return Command((*_AIRFLOW, self._what, *quiet), environment)
 
@@ -78,12 +76,13 @@ class AirflowProcess:
         return {"airflow": self.address()} if self._what == "api-server" else {}
 
     def _migrate(self, environment: Mapping[str, str], say: Say) -> None:
-        """Once for each version of Airflow. The stamp lies with the database, so that both go together."""
+        """Migrate Airflow's database once for each version; the stamp is kept with the database. Raises
+        TransientError if that fails."""
         stamp = self._place.folder("postgres") / "airflow-migrated"
         version = importlib.metadata.version("apache-airflow-core")
         if stamp.exists() and stamp.read_text() == version:
             return
-        say(self.name, "makes its tables")
+        say(self.name, "migrates its database")
         log = self.process.log.with_name("airflow-migrate.log")
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as opened:
@@ -95,7 +94,8 @@ class AirflowProcess:
         write_whole(stamp, version)
 
     def _ensure_pool(self) -> None:
-        """A task in a pool that does not exist would wait for ever. One that somebody has resized stays as it is."""
+        """Create the pool of one slot unless it exists: a task in a pool that does not exist never starts. Raises
+        UnreachableError if that fails."""
         login = {"username": "admin", "password": make_secret(self._place.local / "secrets", "airflow-admin")}
         try:
             with requests.Session() as http:
@@ -108,10 +108,10 @@ class AirflowProcess:
                 if answer.status_code != requests.codes.conflict:
                     answer.raise_for_status()
         except requests.RequestException as error:
-            raise UnreachableError(f"Airflow started, but its pool {POOL} could not be made: {error}") from error
+            raise UnreachableError(f"Airflow started, but its pool {POOL} could not be created: {error}") from error
 
     def environment(self) -> dict[str, str]:
-        """What all four processes are told."""
+        """Return the environment of all four processes."""
         place, secrets = self._place, self._place.local / "secrets"
         fernet = base64.urlsafe_b64encode(make_secret(secrets, "airflow-fernet").encode()[:32]).decode()
         spark = master_url(place) if self._on_cluster else "local[2]"
@@ -122,8 +122,8 @@ class AirflowProcess:
             "CORE__EXECUTOR": "LocalExecutor",
             "CORE__PARALLELISM": 3,
             "CORE__DEFAULT_TIMEZONE": "utc",
-            "CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": 5,  # else a new pipeline is in no form for half a minute
-            "CORE__HOSTNAME_CALLABLE": "socket.gethostname",  # the default asks a name server, which may not be there
+            "CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": 5,  # else forms lack a new pipeline for half a minute
+            "CORE__HOSTNAME_CALLABLE": "socket.gethostname",  # the default needs a name server, which may be missing
             "CORE__EXECUTION_API_SERVER_URL": f"{self.address()}/execution/",
             "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{user}" for user in USERS),
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": self._folder / "passwords.json",

@@ -1,4 +1,4 @@
-"""The databases and roles on the embedded server, made before there is a ledger to speak SQL for itself."""
+"""The databases and roles on the embedded server, which must exist before the ledger does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from psycopg import sql
 
 
 def accepts_login(uri: str) -> bool:
-    """Whether the server lets us in there."""
+    """Return whether the server accepts a login."""
     try:
         with psycopg.connect(uri, connect_timeout=2):
             return True
@@ -16,7 +16,8 @@ def accepts_login(uri: str) -> bool:
 
 
 def ensure(superuser_uri: str, name: str, password: str) -> None:
-    """A role that may log in and nothing more, and a database of the same name that it owns. May be repeated."""
+    """Create a role that may log in and nothing more, and a database of the same name that it owns, unless they exist;
+    set the password."""
     role, database = sql.Identifier(name), sql.Identifier(name)
     with psycopg.connect(superuser_uri, autocommit=True, connect_timeout=5) as connection:
         if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone() is None:

@@ -1,4 +1,4 @@
-"""How the stack writes its files: whole or not at all, and secrets for their owner's eyes only."""
+"""The stack's files: written whole or not at all, secrets readable by their owner only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 
 
 def write_whole(file: Path, text: str, mode: int = 0o644) -> None:
-    """Replace the file in one step: a reader, or a kill, meets the old text or the new."""
+    """Replace the file atomically: a reader sees, and a kill leaves, the old text or the new."""
     file.parent.mkdir(parents=True, exist_ok=True)
     scratch = file.with_name(f".{file.name}.{os.getpid()}.new")
     scratch.unlink(missing_ok=True)
@@ -26,17 +26,17 @@ def write_whole(file: Path, text: str, mode: int = 0o644) -> None:
 
 @contextmanager
 def made_whole(folder: Path) -> Iterator[Path]:
-    """An empty folder to fill, which moves to its place only if nothing goes wrong: a kill half-way leaves nothing.
+    """Yield an empty folder to fill, and move it to its place if the block raises no error: a kill leaves nothing.
 
-    It lies in a workshop that is thrown away afterwards, where settings for the making may lie beside it. A workshop
-    serves once: a child that outlived its killed parent may still be at work in an earlier one.
+    The folder is made in a workshop, which may also hold files for the making and is deleted afterwards. A workshop is
+    used once: a child that outlived its killed parent may still write to an earlier one.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     for left_over in folder.parent.glob(f".making-{folder.name}-*"):
         shutil.rmtree(left_over, ignore_errors=True)
     workshop = folder.with_name(f".making-{folder.name}-{secrets.token_hex(4)}")
     workshop.mkdir()
-    workshop.chmod(0o711)  # whatever the umask: a server that runs as another user may be at work in it
+    workshop.chmod(0o711)  # whatever the umask: a server that runs as another user may write in it
     scratch = workshop / folder.name
     scratch.mkdir(mode=0o700)
     yield scratch
@@ -45,7 +45,7 @@ def made_whole(folder: Path) -> Iterator[Path]:
 
 
 def make_secret(folder: Path, name: str) -> str:
-    """The secret of that name, made at its first use and kept for ever in a file only its owner reads."""
+    """Return the secret of that name, made at its first use and kept in a file that only its owner may read."""
     file = folder / name
     if not file.exists():
         write_whole(file, secrets.token_urlsafe(48), mode=0o600)
@@ -53,15 +53,15 @@ def make_secret(folder: Path, name: str) -> str:
 
 
 def properties(settings: dict[str, object]) -> str:
-    """Java's .properties: a backslash is doubled, and what is not ASCII is written as UTF-16 in hexadecimal."""
-    return "".join(f"{key}={_escaped(str(value))}\n" for key, value in settings.items())
+    """Return the settings as Java's .properties: a backslash is doubled, non-ASCII is written as UTF-16 in hex."""
+    return "".join(f"{key}={_escape(str(value))}\n" for key, value in settings.items())
 
 
-def _escaped(value: str) -> str:
-    return "".join(char if char.isascii() else _utf_16(char) for char in value.replace("\\", "\\\\"))
+def _escape(value: str) -> str:
+    return "".join(char if char.isascii() else _encode_utf_16(char) for char in value.replace("\\", "\\\\"))
 
 
-def _utf_16(char: str) -> str:
+def _encode_utf_16(char: str) -> str:
     units = char.encode("utf-16-be").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 

@@ -19,8 +19,8 @@ _OPENED: Final = ("java.lang", "java.lang.reflect", "java.nio", "java.util", "ja
 
 
 class HBase:
-    """See `Part`. Its root is a local folder, whose writes only a polite end brings to the disk: a SIGKILL may take
-    the last ones with it, as no cluster on HDFS would."""
+    """A `Part`. Its root is a local folder, to which only a clean stop syncs all writes: unlike a cluster on HDFS, a
+    SIGKILL may lose the last ones."""
 
     name = "hbase"
     ports: tuple[str, ...] = ("hbase-master", "hbase-region", "hbase-zookeeper")
@@ -48,7 +48,7 @@ class HBase:
 
 
 class HBaseThrift:
-    """See `Part`. Ready means that it lists the tables, which takes a master that has found its region server."""
+    """A `Part`. Ready means that it lists the tables, for which the master must have found its region server."""
 
     name = "hbase-thrift"
     ports: tuple[str, ...] = ("hbase-thrift",)
@@ -109,7 +109,7 @@ def _command(place: Place, say: Say, heap: str, *main: str) -> Command:
             "hbase.regionserver.handler.count": 5,
             "hbase.regionserver.msginterval": 200,
             "hbase.client.pause": 20,
-            # Its ZooKeeper ends with it, and before it: nobody there to say goodbye to, however often it tries.
+            # Its ZooKeeper stops before it does: retries at shutdown would only cost time.
             "zookeeper.recovery.retry": 1,
             "zookeeper.recovery.retry.intervalmill": 200,
             "hbase.master.start.timeout.localHBaseCluster": 120_000,

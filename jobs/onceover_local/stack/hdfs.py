@@ -1,4 +1,4 @@
-"""The embedded HDFS: one NameNode and one or more DataNodes, with the settings an appending client needs."""
+"""The embedded HDFS: one NameNode and one or more DataNodes, with the settings that an appending client needs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from onceover_local.stack.process import Command, Process, run_once
 REPLICAS: Final = 2
 """Of each block, where there are as many DataNodes."""
 COMMON: dict[str, object] = {
-    # With as many replicas as DataNodes there is no other to replace a lost one with: go on with those left.
+    # With as many replicas as DataNodes, no other can replace a lost one: continue with those left.
     "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
     "dfs.heartbeat.interval": 1,
 }
-"""What NameNode and DataNodes are told alike."""
+"""Settings of NameNode and DataNodes alike."""
 
 
 class NameNode:
-    """See `Part`. Ready means: out of safe mode, with every DataNode reporting."""
+    """A `Part`. Ready means: out of safe mode, with every DataNode's block report."""
 
     name = "namenode"
     ports: tuple[str, ...] = ("namenode", "namenode-http")
@@ -58,7 +58,7 @@ class NameNode:
         state = _bean(self.address(), "service=NameNode,name=FSNamesystemState")
         if state.get("FSState") != "Operational" or state.get("NumLiveDataNodes", 0) < self._datanodes:
             return False
-        # A DataNode is live before it has said which blocks it holds; a read in between finds none.
+        # A DataNode is live before it has reported its blocks; a read in between finds none.
         activity = _bean(self.address(), "service=NameNode,name=NameNodeActivity")
         return bool(activity.get("StorageBlockReportNumOps", 0) >= self._datanodes)
 
@@ -84,7 +84,7 @@ class NameNode:
             "dfs.namenode.name.dir": names.as_uri(),
             "dfs.permissions.enabled": "false",
             "dfs.namenode.datanode.registration.ip-hostname-check": "false",
-            "dfs.namenode.safemode.extension": 0,  # all DataNodes are here; nobody to wait another 30 s for
+            "dfs.namenode.safemode.extension": 0,  # all DataNodes have reported; do not wait another 30 s
             "dfs.namenode.accesstime.precision": 0,  # a read must not write to the edit log
             "dfs.namenode.heartbeat.recheck-interval": 5000,  # a DataNode is dead after 20 s, not ten minutes
             "dfs.namenode.stale.datanode.interval": 10_000,
@@ -105,7 +105,7 @@ class NameNode:
 
 
 class DataNode:
-    """See `Part`."""
+    """A `Part`. Ready means that it has reported its blocks."""
 
     start_s = 180.0
     stop_s = 20.0
@@ -156,13 +156,13 @@ class DataNode:
             "dfs.datanode.ipc.address": f"{LOOPBACK}:{port[f'{self.name}-ipc']}",
             "dfs.datanode.hostname": LOOPBACK,
             "dfs.datanode.scan.period.hours": -1,
-            # WebHDFS's client lives in here. By default it sleeps 400 ms for each block it closes.
+            # WebHDFS's client runs in a DataNode. By default it sleeps 400 ms for each block that it closes.
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": 10,
         }
 
 
 def _bean(address: str, name: str) -> dict[str, Any]:
-    """What a daemon says of itself under that name; nothing if it does not answer."""
+    """Return a daemon's JMX bean of that name, empty if the daemon does not answer."""
     beans: list[dict[str, Any]] = get_json(f"{address}/jmx?qry=Hadoop:{name}").get("beans", [])
     return beans[0] if beans else {}
 
@@ -170,9 +170,9 @@ def _bean(address: str, name: str) -> dict[str, Any]:
 def _daemon(
     place: Place, folder: Path, settings: dict[str, object], heap: str, say: Say
 ) -> tuple[tuple[str, ...], str]:
-    """How a Hadoop process starts with these settings, and their text."""
+    """Write the settings' files; return the start of a Hadoop process's command line, and the settings' text."""
     jars = class_path("hdfs", say)
-    # Its web server looks for these by name on the class path and refuses to start without; they may be empty.
+    # Hadoop's web server refuses to start without these folders on the class path; they may be empty.
     for webapp in ("hdfs", "datanode"):
         (place.folder("hdfs") / "webapps" / webapp / "WEB-INF").mkdir(parents=True, exist_ok=True)
     core = hadoop_xml(_core(place, folder))

@@ -1,7 +1,7 @@
-"""Which jars a part runs on, and how they get here: Maven coordinates, locked with hashes, fetched once by jgo.
+"""The jars of each part: Maven coordinates, locked with hashes, fetched once by jgo.
 
-`python -m onceover_local.stack.jars` walks the coordinates in ROOTS again and rewrites the locks beside this file.
-A start walks no POM: it takes exactly what is locked, from the local Maven repository or, the first time, from the net.
+`python -m onceover_local.stack.jars` resolves the coordinates in ROOTS again and rewrites the locks beside this file.
+A start resolves nothing: it takes exactly the locked jars, from the local Maven repository or, at first, from the net.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ class Jar:
 
 
 def locked(part: str) -> list[Jar]:
-    """The part's jars in class path order."""
+    """Return the part's jars in class path order."""
     lines = _lock_file(part).read_text().splitlines()
     return [Jar(*line.split()) for line in lines if line and not line.startswith("#")]
 
 
 def class_path(part: str, say: Say) -> str:
-    """The part's jars as a Java class path, every one checked against its lock; fetches what is not here yet.
+    """Fetch the part's missing jars and return all as a Java class path, each checked against its lock.
 
-    Raises TransientError if a jar cannot be fetched, TerminalError if one is not what was locked.
+    Raises TransientError if a jar cannot be fetched, TerminalError if its hash differs from the lock.
     """
     repository = _context()
     jars = locked(part)
@@ -96,28 +96,31 @@ def _fetch(missing: list[Jar], places: dict[Jar, Path], say: Say, part: str) -> 
 
 
 def _fetch_one(jar: Jar, place: Path) -> None:
-    """Into a folder of its own first: jgo writes in place, and a kill would leave half a jar that looks whole."""
+    """Fetch a jar into a scratch folder, then move it: jgo writes in place, and a kill would leave half a jar. Raises
+    TransientError, or TerminalError for a wrong hash."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetch-") as scratch:
         arrived = _download(jar, Path(scratch))
-        if (found := _sha256(arrived)) != jar.sha256:
-            raise TerminalError(f"{jar.coordinate} arrived with SHA-256 {found}, locked is {jar.sha256}; do not run it")
+        if (sha256 := _sha256(arrived)) != jar.sha256:
+            raise TerminalError(
+                f"{jar.coordinate} has SHA-256 {sha256}, locked is {jar.sha256}; do not use it, check the mirror"
+            )
         arrived.replace(place)
 
 
 def _download(jar: Jar, scratch: Path) -> Path:
-    """The jar in that folder; a network that fails for a moment is asked again. Raises TransientError."""
+    """Download the jar into that folder, with retries. Raises TransientError."""
     pauses = iter(_PAUSES_S)
     while True:
         try:
-            # A folder for each try: half a jar that the last one left would be taken for the whole.
+            # A folder for each try: jgo would take half a jar of the last try for the whole.
             arrived: Path = _artifact(_context(Path(tempfile.mkdtemp(dir=scratch))), jar).resolve()
-        except Exception as error:  # whatever requests, jgo or the network have to say
+        except Exception as error:  # whatever requests, jgo or the network raise
             pause_s = next(pauses, None)
             if pause_s is None:
                 raise TransientError(
                     f"could not fetch {jar.coordinate} ({type(error).__name__}: {error}); "
-                    "check the network, or jgo's own settings for a mirror, and start again: what is fetched stays"
+                    "check the network, or jgo's settings for a mirror, and start again: fetched jars are kept"
                 ) from error
             time.sleep(pause_s)
         else:
@@ -165,7 +168,7 @@ def _lock(part: str) -> Iterable[str]:
 
     yield f"# From {' '.join(ROOTS[part])} by `python -m onceover_local.stack.jars`; in class path order."
     seen: set[str] = set()
-    # One root at a time, the first has its way: together, what one root manages would change another's versions.
+    # One root at a time, the first wins: resolved together, one root would change another's versions.
     for artifact in [artifact for root in ROOTS[part] for artifact in jgo.resolve(root)]:
         what = f"{artifact.groupId}:{artifact.artifactId}:{artifact.classifier}"
         if what in seen or any(word in what for word in _NOT_NEEDED):

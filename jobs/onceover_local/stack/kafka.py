@@ -33,7 +33,7 @@ _EVER: Final = 2**63 - 1
 
 
 class Kafka:
-    """See `Part`."""
+    """A `Part`. Ready means that the broker answers a client."""
 
     name = "kafka"
     ports: tuple[str, ...] = ("kafka", "kafka-controller")
@@ -72,7 +72,7 @@ class Kafka:
     def ready(self) -> bool:
         if not is_listening(self._place.ports["kafka"]):
             return False
-        # Its own complaints about a broker that is just starting would only frighten: log_level 0 is silence.
+        # log_level 0 silences the client's warnings about a broker that is just starting.
         client = AdminClient({"bootstrap.servers": self.address(), "log_level": 0, "socket.timeout.ms": 2000})
         try:
             return len(client.list_topics(timeout=2).brokers) == 1
@@ -89,7 +89,7 @@ class Kafka:
         return {"kafka": self.address()}
 
     def settings(self, data: Path) -> dict[str, object]:
-        """What its server.properties say, with the logs in `data`."""
+        """Return the settings for server.properties, with the logs in `data`."""
         controller = f"{LOOPBACK}:{self._place.ports['kafka-controller']}"
         return {
             "process.roles": "broker,controller",
@@ -101,17 +101,17 @@ class Kafka:
             "controller.quorum.voters": f"1@{controller}",
             "log.dirs": data,
             "auto.create.topics.enable": "false",
-            # A log is cut by its records' timestamps: with the default a replay of an old year is gone at once.
+            # Retention goes by records' timestamps: the default would delete a replay of an old year at once.
             "log.retention.ms": -1,
             "log.message.timestamp.before.max.ms": _EVER,
             "log.message.timestamp.after.max.ms": _EVER,
             # Values of 1 MB, with headers, must pass whatever their escaping costs.
             "message.max.bytes": 16 * 1024 * 1024,
-            # Offsets of a group that nobody has used for a week would be dropped, and ingest would start over.
+            # By default a group's offsets are dropped after a week without use, and ingest would start over.
             "offsets.retention.minutes": 2**31 - 1,
-            # A compacted topic is to be seen compacted in seconds rather than in a quarter of a minute.
+            # Compaction starts within seconds, not a quarter of a minute: tests wait for it.
             "log.cleaner.backoff.ms": 500,
-            # One broker: nothing to replicate to, nobody to wait for.
+            # One broker: no replicas.
             "offsets.topic.replication.factor": 1,
             "offsets.topic.num.partitions": 4,
             "transaction.state.log.replication.factor": 1,
@@ -127,7 +127,7 @@ class Kafka:
 
     def _format(self, start: tuple[str, ...]) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if cluster.startswith("-"):  # Kafka's own rule: its tools would take it for an option
+        if cluster.startswith("-"):  # as in Kafka itself: its tools would take the ID for an option
             cluster = "A" + cluster[1:]
         with made_whole(self._data) as scratch:
             settings = scratch.with_suffix(".properties")

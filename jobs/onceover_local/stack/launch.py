@@ -1,8 +1,7 @@
-"""Run as a program: writes down who it is, then becomes the command it was given.
+"""The launcher of a process, run as a program: records its own pid, then executes the given command.
 
-The record is written by the process itself, and the stack's lock, which it inherits, is held until that is done: so
-no kill of whoever starts it can leave a server that the next holder of the lock does not know of. Stands alone, on the
-standard library, so that it starts in milliseconds.
+The process writes its record itself and holds the inherited stack's lock until then: if its parent is killed, the next
+holder of the lock still finds every server. Imports the standard library only, to start in milliseconds.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ NO_LOCK = "-"
 
 
 def birth(pid: int) -> str | None:
-    """What tells a process from all others that ever had its number; None if there is none, or only a zombie."""
+    """Return a text that identifies a process among all that ever had its pid; None without one, or for a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -24,7 +23,7 @@ def birth(pid: int) -> str | None:
         return None
     fields = stat[stat.rindex(")") + 2 :].split()  # proc(5): the name may hold spaces and parentheses
     state, threads, start_ticks = fields[0], int(fields[17]), fields[19]
-    # A zombie whose other threads are still ending holds its files and ports: it is not gone yet.
+    # A zombie whose other threads are still ending holds its files and ports: it has not ended yet.
     return None if state in "ZX" and threads <= 1 else f"{boot}/{start_ticks}"
 
 

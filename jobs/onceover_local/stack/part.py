@@ -1,4 +1,4 @@
-"""What one process of the embedded stack must be able to say of itself, and what is known of it while it runs."""
+"""The interface of one process of the embedded stack, and its status."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
-"""How the servers that log by log4j 1 do it."""
+"""The configuration of servers that log with log4j 1."""
 
 State = Literal["up", "unready", "dead", "down"]
-"""Answers; runs but does not answer; was started and is gone; was not started."""
+"""Answers; runs but does not answer; was started and has exited; was not started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class PartStatus:
 
 
 class Part(Protocol):
-    """One process. `prepare` may be called again at any time and does only what was not yet done."""
+    """One process of the stack. `prepare` may be repeated at any time and does only what is missing."""
 
     name: str
     ports: tuple[str, ...]
@@ -51,40 +51,40 @@ class Part(Protocol):
     process: Process
 
     def prepare(self, say: Say) -> Command:
-        """Write its configuration, make its data folder at the first start; returns what to run."""
+        """Write the configuration, make the data folder at the first start; return the command to run."""
 
     def ready(self) -> bool:
-        """Whether it answers and can do its work. Quick; never raises for a part that is just starting."""
+        """Return whether the part answers and can do its work. Quick; never raises for a part that is just starting."""
 
     def finish(self, say: Say) -> None:
-        """What is to be done once it is ready, before anybody uses it. May be repeated."""
+        """Finish the start of a ready part, before its first use. May be repeated."""
 
     def address(self) -> str:
-        """Where it answers, as a person would want to read it."""
+        """Return the part's address, for people."""
 
     def endpoints(self) -> Mapping[str, str]:
-        """What it adds to endpoints.json."""
+        """Return the part's entries in endpoints.json."""
 
 
 def get_json(address: str) -> dict[str, Any]:
-    """The JSON object that a process answers there with; an empty one if it does not answer."""
+    """Return the JSON object at that address, empty if the process does not answer."""
     try:
-        with _direct.open(address, timeout=2) as answer:
-            found: dict[str, Any] = json.load(answer)
+        with _direct.open(address, timeout=2) as response:
+            answer: dict[str, Any] = json.load(response)
     except (OSError, HTTPException, ValueError):
         return {}
-    return found
+    return answer
 
 
-_direct = build_opener(ProxyHandler({}))  # a proxy of the environment has no business with loopback
+_direct = build_opener(ProxyHandler({}))  # the environment's proxy is not for loopback
 
 
 def java() -> tuple[str, ...]:
-    """The java on PATH, as a small server wants it: little collected, little compiled, up a quarter sooner.
+    """Return the java on PATH with options for a small server, which make it start a quarter sooner.
 
-    Raises ConfigurationError if there is none.
+    Raises ConfigurationError without one.
     """
-    found = shutil.which("java")
-    if found is None:
-        raise ConfigurationError("there is no `java` on PATH; Kafka, HDFS and Spark need Java 17")
-    return found, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"
+    java = shutil.which("java")
+    if java is None:
+        raise ConfigurationError("there is no `java` on PATH; install Java 17, which Kafka, HDFS and Spark need")
+    return java, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"

@@ -1,4 +1,4 @@
-"""Where a stack keeps what it makes: in its own folder, save for parts that could not live under that folder's path."""
+"""The folders of a stack's parts: in the stack's own folder, or elsewhere for a part that cannot use that path."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from onceover_local.stack.files import write_whole
 from onceover_local.stack.ports import Ports
 
 Say = Callable[[str, str], None]
-"""Receives progress: the part's name, and what it does now. May be called from several threads."""
+"""A receiver of progress: the part's name, and its activity. Several threads may call it."""
 
 _OWNER: Final = "belongs-to"
-"""The file in a folder elsewhere that names the link it was made for."""
+"""The file in a folder elsewhere that names the link to the folder."""
 _README: Final = f"""\
-Onceover's embedded servers keep here what they cannot keep in the folder that they were started in.
-The file {_OWNER} in each folder names the link that leads to it.
+Onceover's embedded servers keep data here that they cannot keep in the folder in which they were started.
+The file {_OWNER} in each folder names the link to that folder.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a stack lives: its folder, the project it serves, its ports."""
+    """A stack's folder, its project and its ports."""
 
     local: Path
     home: Path
     ports: Ports
 
     def folder(self, part: str) -> Path:
-        """Where that part keeps its data: LOCAL/PART, or the folder that LOCAL/PART links to."""
+        """Return the part's data folder: LOCAL/PART, or the folder to which LOCAL/PART links."""
         return (self.local / part).resolve()
 
     def make_folder(self, part: str, say: Say, *, for_another_user: bool = False) -> Path:
-        """Make that part's folder if there is none; returns it.
+        """Make the part's folder unless it exists, and return it.
 
-        Servers need a path of plain characters (a DataNode loses its data under a blank), and one that runs as another
-        user needs a path that this user may pass. Where LOCAL's path is neither, LOCAL/PART becomes a
-        link to a folder under `roots()`, and `say` tells which. Raises ConfigurationError if no folder serves, or if
-        the one that holds the part's data no longer does.
+        Servers need a path of plain characters (a DataNode loses its data under a blank), and a server that runs as
+        another user needs a path that this user may enter. If LOCAL's path is not such a path, LOCAL/PART becomes a
+        link to a folder under `roots()`, and `say` reports it. Raises ConfigurationError if no folder is usable, or if
+        the one with the part's data no longer is.
         """
         link = self.local / part
         if link.is_symlink():
@@ -63,7 +63,7 @@ class Place:
             link.symlink_to(target)
             say(part, f"keeps its data in {target}, since {reason}")
             for orphan, owner in orphans():
-                say(part, f"{orphan} belonged to {owner}, which is gone; delete it unless you want to move it back")
+                say(part, f"{orphan} belonged to {owner}, which no longer exists; delete it, or move the stack back")
         if not link.exists():
             link.mkdir(parents=True)
             link.chmod(0o711 if for_another_user else 0o700)  # whatever the umask
@@ -71,7 +71,7 @@ class Place:
 
 
 def unfit(folder: Path, *, for_another_user: bool = False) -> str:
-    """Why a server could not live in that folder; empty if it could."""
+    """Return why a server cannot use that folder; empty if it can."""
     if quote(str(folder)) != str(folder):
         return f"the path {str(folder.parent)!r} has characters that not every server takes"
     if for_another_user and (closed := next(closed_to_others(folder), None)):
@@ -80,14 +80,14 @@ def unfit(folder: Path, *, for_another_user: bool = False) -> str:
 
 
 def closed_to_others(folder: Path) -> Iterator[Path]:
-    """Those of the folder and its parents that only their owner or group may enter, the outermost first."""
+    """Yield those of the folder and its parents that only their owner or group may enter, the outermost first."""
     for each in reversed((folder, *folder.parents)):
         if each.exists() and not each.stat().st_mode & stat.S_IXOTH:
             yield each
 
 
 def roots(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """The folders that may hold what cannot lie in a stack's own folder, in order of preference."""
+    """Return the folders for parts that cannot use a stack's own folder, in order of preference."""
     temporary = Path(f"/var/tmp/onceover-{os.geteuid()}")
     if os.geteuid() == 0:
         return Path("/var/lib/onceover"), temporary
@@ -96,7 +96,7 @@ def roots(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
 
 
 def remove_elsewhere(local: Path) -> None:
-    """Delete the folders elsewhere that links in `local`, however deep, name and that were made for them."""
+    """Delete the folders elsewhere that links in `local`, at any depth, point to and that were made for these links."""
     for folder, names, _ in os.walk(local):
         for link in (Path(folder, name) for name in names):
             if link.is_symlink() and _owner(link.resolve()) == str(link):
@@ -104,7 +104,7 @@ def remove_elsewhere(local: Path) -> None:
 
 
 def orphans() -> Iterator[tuple[Path, str]]:
-    """Folders elsewhere whose stack was deleted or moved without them, each with the link it was made for."""
+    """Yield folders elsewhere whose stack was deleted or moved without them, each with the link it was made for."""
     for root in roots():
         for folder in sorted(root.iterdir()) if root.is_dir() and _is_ours(root) else ():
             owner = _owner(folder)
@@ -128,43 +128,42 @@ def _make_elsewhere(part: str, *, for_another_user: bool) -> Path:
             reason = str(error)
         tried.append(f"{root} ({reason})")
     raise ConfigurationError(
-        f"there is no folder in which {part} could live: tried {', '.join(tried)}; "
+        f"found no folder for {part}'s data: tried {', '.join(tried)}; "
         "set ONCEOVER_LOCAL to a folder whose path has no blanks and which other users may enter"
     )
 
 
 def _make_root(root: Path) -> None:
-    """Make it if it is not there, with its mode from the first moment: parts and stacks start side by side."""
+    """Make the folder unless it exists, with its mode from the first moment: parts and stacks start in parallel."""
     if root.exists():
         return
     root.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(dir=root.parent, prefix=f".{root.name}-"))
-    scratch.chmod(0o711)  # whatever the umask; what lies in it is closed or open by itself
-    (scratch / "README").write_text(_README)  # and so it is never empty: a rename would replace an empty folder
+    scratch.chmod(0o711)  # whatever the umask; each folder in it has its own mode
+    (scratch / "README").write_text(_README)  # keeps the folder from being empty: a rename would replace an empty one
     try:
         scratch.rename(root)
     except OSError:
-        shutil.rmtree(scratch)  # another one was quicker
+        shutil.rmtree(scratch)  # another process was quicker
         if not root.exists():
             raise
 
 
 def _is_ours(root: Path) -> bool:
-    """Whether nobody else can have put anything there: in /var/tmp anybody may be the first to make the folder."""
-    found = root.stat()
-    owners = {root.lstat().st_uid, found.st_uid}
-    return owners == {os.geteuid()} and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    """Return whether only this user can have written there: in /var/tmp any user may be first to make the folder."""
+    status = root.stat()
+    owners = {root.lstat().st_uid, status.st_uid}
+    return owners == {os.geteuid()} and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _take_over(link: Path) -> None:
-    """Make sure that the data behind the link is this stack's: there, and not that of a stack this one was copied
-    from. A stack that was moved takes its data along."""
+    """Take over the data behind the link of a stack that was moved. Raises ConfigurationError if the data is missing,
+    or belongs to another stack of which this one is a copy."""
     target = link.resolve()
     owner = _owner(target)
     if not owner:
         raise ConfigurationError(
-            f"{link} names {target}, and the data that was there is gone; "
-            f"to begin with empty servers remove {link.parent}"
+            f"{link} points to {target}, whose data was deleted; remove {link.parent} to start with empty servers"
         )
     if owner != str(link) and Path(owner).is_symlink() and Path(owner).resolve() == target:
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""Which loopback port each listener has: a free one, chosen once and kept, exchanged only if somebody else took it."""
+"""The loopback port of each listener: a free one, chosen once and kept, replaced only if another program took it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class Ports:
-    """The kept ports of one stack. Between processes the stack's lock guards them, between threads their own."""
+    """The kept ports of one stack, guarded by the stack's lock between processes and by a lock between threads."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -26,16 +26,16 @@ class Ports:
 
     def all(self) -> dict[str, int]:
         try:
-            found: dict[str, int] = json.loads(self._file.read_text())
+            ports: dict[str, int] = json.loads(self._file.read_text())
         except (FileNotFoundError, ValueError):  # an unreadable file loses nothing: other ports are as good
             return {}
-        return found
+        return ports
 
     def __getitem__(self, name: str) -> int:
         return self.all()[name]
 
     def settle(self, names: tuple[str, ...]) -> None:
-        """Give each listener that is about to start a port it can have, its old one if that is still free."""
+        """Give each listener that is about to start a free port, its old one if possible."""
         with self._lock:
             kept = self.all()
             lacking = [name for name in names if name not in kept or not is_free(kept[name])]
@@ -46,7 +46,7 @@ class Ports:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen there now. SO_REUSEADDR, as servers set it: old connections hold no port."""
+    """Return whether a server could listen there now. SO_REUSEADDR, as servers set it: old connections hold no port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -57,7 +57,7 @@ def is_free(port: int) -> bool:
 
 
 def is_listening(port: int) -> bool:
-    """Whether anything listens there."""
+    """Return whether a program listens there."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((LOOPBACK, port)) == 0
@@ -75,4 +75,4 @@ def _choose(taken: set[int]) -> int:
         port = random.randrange(_LOWEST, ceiling)
         if port not in taken and is_free(port):
             return port
-    raise TransientError(f"found no free port on {LOOPBACK} between {_LOWEST} and {ceiling}; end what holds them")
+    raise TransientError(f"found no free port on {LOOPBACK} between {_LOWEST} and {ceiling}; stop programs that listen")

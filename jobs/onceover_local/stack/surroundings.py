@@ -1,4 +1,4 @@
-"""What a shell may have exported for other work, and what must not reach an embedded stack or those who test on it."""
+"""The variables that a shell may export for other work and that must not reach an embedded stack or its tests."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _OTHERS = ("SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "HADOOP_HOME", "HA
 
 
 def leave() -> None:
-    """Take addresses of a real deployment, another Spark or Hadoop and libpq's settings out of this process and its
-    children: whoever starts a stack of its own works on that stack and on nothing else."""
+    """Remove addresses of a real deployment, another Spark or Hadoop and libpq's settings from this process and its
+    children, so that they use the embedded stack only."""
     for name in [*os.environ]:
         if name in _OTHERS or name.startswith("PG") or name in {f"ONCEOVER_{part.upper()}" for part in PARTS}:
             del os.environ[name]

@@ -1,4 +1,4 @@
-"""Which parts a stack has, which of them start together, and in which order they stop."""
+"""The parts of a stack, the waves in which they start, and the order in which they stop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onceover_local.stack.spark import SparkMaster, SparkWorker
 from onceover_local.stack.zookeeper import ZooKeeper
 
 GROUPS: Final = ("kafka", "hdfs", "postgres", "airflow")
-"""The groups that start where nobody names any."""
+"""The groups that start by default."""
 _DATANODES: Final = 3
 _WORKERS: Final = 2
 
@@ -24,7 +24,7 @@ Waves = tuple[tuple[Part, ...], ...]
 
 
 def waves_by_group(place: Place, *, is_cluster: bool) -> dict[str, Waves]:
-    """Every group of parts, in the order in which `onceover stack status` lists them."""
+    """Return every group of parts, in the order in which `onceover stack status` lists them."""
     datanodes = _DATANODES if is_cluster else 1
     postgres = Postgres(place)
     airflow = {
@@ -45,7 +45,8 @@ def waves_by_group(place: Place, *, is_cluster: bool) -> dict[str, Waves]:
 
 
 def stop_order(names: list[str]) -> list[list[str]]:
-    """Airflow first, for its tasks use everything; then the clients of others; the NameNode and the database last."""
+    """Return the names in the order of stopping: Airflow, whose tasks use every other part; then clients of others;
+    NameNode and database last."""
     airflow = [name for name in names if name.startswith("airflow")]
     middle = [name for name in names if name.startswith(("kafka", "datanode", "hbase-thrift", "spark"))]
     return [airflow, middle, [name for name in names if name not in (*airflow, *middle)]]

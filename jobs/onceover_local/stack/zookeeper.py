@@ -1,4 +1,4 @@
-"""The embedded ZooKeeper: one server of its own, from the jars that HDFS brings."""
+"""The embedded ZooKeeper: one server, from HDFS's jars."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onceover_local.stack.process import Command, Process
 
 
 class ZooKeeper:
-    """See `Part`."""
+    """A `Part`. Ready means that it answers `srvr`."""
 
     name = "zookeeper"
     ports: tuple[str, ...] = ("zookeeper",)
@@ -51,9 +51,11 @@ class ZooKeeper:
         if not is_listening(self._place.ports["zookeeper"]):
             return False
         try:
-            with socket.create_connection((LOOPBACK, self._place.ports["zookeeper"]), timeout=2) as asked:
-                asked.sendall(b"srvr")  # `ruok` is answered before the data is read, when no session can be opened yet
-                return asked.recv(64).startswith(b"Zookeeper version")
+            with socket.create_connection((LOOPBACK, self._place.ports["zookeeper"]), timeout=2) as connection:
+                connection.sendall(
+                    b"srvr"
+                )  # `ruok` is answered too early: no session can be opened before data is read
+                return connection.recv(64).startswith(b"Zookeeper version")
         except OSError:
             return False
 

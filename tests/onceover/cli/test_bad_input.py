@@ -16,8 +16,8 @@ CASES = [
     (("explain", "nosuch", "2013-01-01T05:00Z"), "there is no pipeline"),
     (("repair", "nosuch", *RANGE, "--dry-run"), "there is no pipeline"),
     (("ingest", "nosuch"), "there is no pipeline"),
-    (("ingest",), "name one pipeline, or take --all"),
-    (("ingest", "things", "--all"), "name one pipeline, or take --all"),
+    (("ingest",), "name one pipeline, or give --all"),
+    (("ingest", "things", "--all"), "name one pipeline, or give --all"),
     (("pipelines", "check", "nosuch", "--no-spark"), "there is no pipeline"),
     (("pipelines", "migrate", "nosuch", "--dry-run"), "there is no pipeline"),
     (("pipelines", "migrate", "things"), "a migration needs a reason"),
@@ -28,7 +28,7 @@ CASES = [
     (("explain", "things", "2999-01-01T05:00Z"), "in the future"),
     (("explain", "things", "2013-01-01T05:00Z'; DROP TABLE x; --"), "is not a time"),
     (("explain", "things", "\x1b[31m2013"), "is not a time"),
-    (("windows", "things", "--state", "broken"), "there is no state 'broken'"),
+    (("windows", "things", "--state", "broken"), "--state: unknown state 'broken'"),
     (("windows", "things", "--from", "2013-01-01"), "is not a time with its zone"),
     (("windows", "things", "--from", "2013-01-01T05:30Z"), "is not the start of a window"),
     (("windows", "things", "--to", "2013-01-01T05:30Z"), "is not the start of a window"),
@@ -44,8 +44,8 @@ CASES = [
     (("repair", "things", *RANGE, "--reason", "x" * 501), "shorten it"),
     (("repair", "things", *RANGE, "--reason", "a\x1b[2Jb"), "cannot be shown"),
     (("compact", "nosuch"), "there is no pipeline"),
-    (("compact", "things", "--older-than", "soon"), "'soon' is no duration"),
-    (("stack", "up", "nosuch"), "there is no part nosuch"),
+    (("compact", "things", "--older-than", "soon"), "'soon' is not a duration"),
+    (("stack", "up", "nosuch"), "the stack has no part nosuch"),
 ]
 
 

@@ -69,7 +69,7 @@ def test_windows_ahead_of_the_clock_are_listed_if_in_the_ledger(run: Any, plant:
 
 
 def test_windows_filter_without_a_match_is_no_error(run: Any, states: Any) -> None:
-    assert run("windows", states.name, "--state", "repairing").stdout == "no window is known that matches\n"
+    assert run("windows", states.name, "--state", "repairing").stdout == "no window matches\n"
     assert json.loads(run("windows", states.name, "--state", "repairing", "--json").stdout) == []
 
 
@@ -170,7 +170,7 @@ def test_window_is_explained_from_the_ledger_without_hdfs(
     monkeypatch.setenv("ONCEOVER_WEBHDFS", "http://127.0.0.1:9")
     result = run("explain", states.name, "2013-01-01T04:00Z")
     assert result.exit_code == 0
-    assert "Not judged now, what follows is the ledger's" in result.stdout
+    assert "Not judged now; the ledger's last findings follow" in result.stdout
     assert "5f3a0b1c-0[190, 220)" in result.stdout
 
 

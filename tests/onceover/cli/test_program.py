@@ -59,9 +59,9 @@ def test_command_help_has_examples_and_exit_codes(run: Any, command: tuple[str, 
 def test_help_groups_the_commands_by_purpose(run: Any) -> None:
     shown = run("--help").stdout
     panels = [line.split()[1] for line in shown.splitlines() if line.startswith("╭─")]
-    assert panels == ["Options", "Look", "Repair", "Prove", "Decide", "Keep", "Run"]
-    kept = shown.partition("╭─ Keep")[2].partition("╭─ Run")[0]
-    assert [name for (name, *_) in COMMANDS if f"│ {name} " in kept] == [
+    assert panels == ["Options", "Inspect", "Repair", "Verify", "Decide", "Maintain", "Run"]
+    listed = shown.partition("╭─ Maintain")[2].partition("╭─ Run")[0]
+    assert [name for (name, *_) in COMMANDS if f"│ {name} " in listed] == [
         *("quarantine", "offsets", "compact", "retention", "ledger", "ledger"),
     ]
 
@@ -100,7 +100,7 @@ def test_wrong_call_is_refused_in_one_line(run: Any, words: tuple[str, ...]) -> 
 def test_group_without_a_command_shows_its_commands_only(run: Any, words: tuple[str, ...]) -> None:
     result = run(*words)
     assert result.exit_code == 2
-    assert ("─ Commands" if words else "─ Look") in result.output
+    assert ("─ Commands" if words else "─ Inspect") in result.output
     assert "onceover: " not in result.output
 
 
@@ -160,7 +160,7 @@ def _read(terminal: int) -> bytes:
 def test_ctrl_c_exits_130_without_a_traceback(home: Path) -> None:
     # A PostgreSQL that accepts and never answers keeps the command waiting.
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/nothing"
+        address = f"postgresql://reader@127.0.0.1:{silent.getsockname()[1]}/nothing"
         process = subprocess.Popen(
             [ONCEOVER, "windows", "things"],
             env={**os.environ, "ONCEOVER_POSTGRES": address},
@@ -192,7 +192,7 @@ def test_interrupted_entry_cleans_up_before_the_command_ends(tmp_path: Path) -> 
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
         f"marks = pathlib.Path({str(marks)!r})\n"
         "try:\n    marks.write_text('holds')\n    time.sleep(60)\n"
-        "finally:\n    time.sleep(0.3)\n    marks.write_text('let go')\n"
+        "finally:\n    time.sleep(0.3)\n    marks.write_text('cleaned up')\n"
     )
     code = f"import sys; from onceover.cli.spark_entry import run_entry; run_entry([sys.executable, {str(child)!r}])"
     for number, expected in ((signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM)):
@@ -200,7 +200,7 @@ def test_interrupted_entry_cleans_up_before_the_command_ends(tmp_path: Path) -> 
         _wait_for(lambda: marks.exists() and marks.read_text() == "holds")
         process.send_signal(number)
         assert process.wait(30) == expected
-        assert marks.read_text() == "let go"
+        assert marks.read_text() == "cleaned up"
         marks.unlink()
 
 
@@ -212,13 +212,13 @@ def test_entry_ends_when_the_command_is_killed(tmp_path: Path) -> None:
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
         f"marks = pathlib.Path({str(marks)!r})\n"
         "try:\n    marks.write_text('holds')\n    time.sleep(60)\n"
-        "finally:\n    marks.write_text('let go')\n"
+        "finally:\n    marks.write_text('cleaned up')\n"
     )
     code = f"import sys; from onceover.cli.spark_entry import run_entry; run_entry([sys.executable, {str(child)!r}])"
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     _wait_for(lambda: marks.exists() and marks.read_text() == "holds")
     process.kill()
-    _wait_for(lambda: marks.read_text() == "let go")
+    _wait_for(lambda: marks.read_text() == "cleaned up")
     process.wait(30)
 
 

@@ -21,11 +21,11 @@ def test_entrys_answer_is_its_last_printed_line() -> None:
 @pytest.mark.parametrize(
     ("program", "code", "says"),
     [
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137, "run it again for the rest"),
-        ("raise SystemExit(143)", 143, "run it again for the rest"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137, "run the command again for the rest"),
+        ("raise SystemExit(143)", 143, "run the command again for the rest"),
         ("raise SystemExit(75)", 75, ""),
     ],
-    ids=["killed", "told to end", "busy"],
+    ids=["killed", "terminated", "busy"],
 )
 def test_entrys_exit_code_and_error_are_passed_on(
     program: str, code: int, says: str, capsys: pytest.CaptureFixture[str]

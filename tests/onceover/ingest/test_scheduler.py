@@ -116,8 +116,8 @@ def test_batch_ends_at_a_cutover_and_the_rest_is_the_next(log: Log) -> None:
     ("found", "at", "expected"),
     [
         pytest.param(facts(9, 0), {0: 0, 1: 0}, [(0, 0, 9)], id="the attempt failed"),
-        pytest.param(facts(9, 0), {0: 2, 1: 0}, [(0, 2, 9)], id="somebody set offsets"),
-        pytest.param(facts(2, 0, generation="00000001"), {0: 0, 1: 0}, [(0, 0, 2)], id="created anew"),
+        pytest.param(facts(9, 0), {0: 2, 1: 0}, [(0, 2, 9)], id="offsets set by hand"),
+        pytest.param(facts(2, 0, generation="00000001"), {0: 0, 1: 0}, [(0, 0, 2)], id="recreated"),
         pytest.param(facts(9, 0, 3), {0: 5, 1: 0, 2: 0}, [(0, 5, 9), (2, 0, 3)], id="a Kafka partition was added"),
         pytest.param(facts(9, 9, earliest=8), {0: 8, 1: 8}, [(0, 8, 9), (1, 8, 9)], id="expired"),
         pytest.param(facts(6, 0), {0: 5, 1: 0}, [(0, 5, 6)], id="truncated below what waits"),

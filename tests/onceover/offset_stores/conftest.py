@@ -31,7 +31,7 @@ KINDS = sorted(set(OFFSET_STORES) - {"none"})
 
 @dataclass(slots=True)
 class Place:
-    """The place of one store's values. Each `open` stands for another process: only the place is shared."""
+    """The place of one store's values. Each `open` acts as another process: only the place is shared."""
 
     kind: str
     name: str

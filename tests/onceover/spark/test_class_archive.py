@@ -24,7 +24,7 @@ def test_driver_without_or_with_another_archive_gets_no_option(tmp_path: Path) -
     there.touch()
     assert make_driver_options({}, missing) == {}
     assert make_driver_options({OPTIONS: "-XX:SharedArchiveFile=/mine"}, there) == {}
-    assert make_driver_options({OPTIONS: "-XX:ArchiveClassesAtExit=/new"}, there) == {}, "made anew beside an old one"
+    assert make_driver_options({OPTIONS: "-XX:ArchiveClassesAtExit=/new"}, there) == {}, "made beside an old one"
     odd = tmp_path / 'a"b'
     odd.touch()
     assert make_driver_options({}, odd) == {}, "it could not be written so that spark-submit reads it back"

@@ -20,6 +20,6 @@ def test_cluster_folder_stays_a_cluster(tmp_path: Path) -> None:
 
 
 def test_stack_without_a_cluster_has_no_spark_to_start(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no part spark in the stack"):
+    with pytest.raises(UsageError, match="the stack has no part spark"):
         Stack(tmp_path).up({"spark"})
     assert {part.name for part in Stack(tmp_path).status()} & {"datanode2", "spark-master"} == set()

@@ -51,7 +51,7 @@ def test_failed_start_stops_what_it_started_and_shows_the_log(local: Path, broke
     with pytest.raises(ServerError):
         stack.up({"postgres", "kafka"}, lambda part, what: said.append((part, what)))
     assert {part.state for part in stack.status()} == {"down"}
-    assert ("stack", "the start did not finish; stops what it started: postgres") in said
+    assert ("stack", "the start failed; stops the parts that it started: postgres") in said
     assert ("postgres", "is down") in said
 
 

@@ -76,7 +76,7 @@ def test_partial_jar_of_an_interrupted_download_is_fetched_again(shop: Shop, tmp
 
 def test_jar_that_differs_from_the_lock_is_refused_and_not_kept(shop: Shop, tmp_path: Path) -> None:
     shop.content = b"wrong"
-    with pytest.raises(TerminalError, match="g:a:1 arrived with"):
+    with pytest.raises(TerminalError, match="g:a:1 has SHA-256"):
         jars.class_path("kafka", silent)
     assert list((tmp_path / "m2").iterdir()) == []
 

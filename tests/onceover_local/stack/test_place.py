@@ -93,7 +93,7 @@ def test_copied_stack_is_refused(tmp_path: Path, elsewhere: Path) -> None:
 
 def test_deleted_data_is_reported_as_gone(tmp_path: Path, elsewhere: Path) -> None:
     shutil.rmtree(make(tmp_path / "with blank"))
-    with pytest.raises(ConfigurationError, match="the data that was there is gone"):
+    with pytest.raises(ConfigurationError, match="whose data was deleted"):
         make(tmp_path / "with blank")
 
 
@@ -115,8 +115,8 @@ def test_next_start_elsewhere_names_folders_whose_stack_is_gone(tmp_path: Path, 
     make(tmp_path / "next blank", said)
     assert said[1] == (
         "hdfs",
-        f"{left} belonged to {tmp_path / 'with blank' / 'hdfs'}, which is gone; "
-        "delete it unless you want to move it back",
+        f"{left} belonged to {tmp_path / 'with blank' / 'hdfs'}, which no longer exists; "
+        "delete it, or move the stack back",
     )
 
 

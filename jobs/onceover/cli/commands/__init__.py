@@ -1,1 +1,1 @@
-"""The commands of `onceover`, one module a noun: each parses, calls one room and prints."""
+"""The commands of `onceover`, one module each: a command parses, calls one package and prints."""

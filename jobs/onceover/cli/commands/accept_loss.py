@@ -1,4 +1,4 @@
-"""`onceover accept-loss`: the decision about offsets that Kafka has no more."""
+"""`onceover accept-loss`: the decision about offsets that have expired in Kafka."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, reason: Reason = None) -> None:
-    """Decide that offsets which Kafka has no more are lost, and which windows may lack their records.
+    """Declare offsets lost that have expired in Kafka, and name the windows that may lack their records.
 
-    The frontier moves over them, so that windows beyond close again. The windows of the range are judged again, and
-    their certificates state the loss for ever. There is no way back: what was lost stays lost.
+    Ingest's frontier moves past these offsets, so that later windows can close again. The windows of the range are
+    judged again, and their certificates state the loss permanently. This cannot be undone.
     """
     with open_pipeline(pipeline, "accept-loss") as context:
         lost = parse_range(offsets)
@@ -49,6 +49,6 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
     say(
         f"{pluralize(len(lost), 'offset')} of {lost.source} accepted as lost; "
         f"{pluralize(len(reopened), 'window')} from "
-        f"{format_moment(windows.start)} to {format_moment(windows.end)} will be judged again and say so in their "
-        "certificates"
+        f"{format_moment(windows.start)} to {format_moment(windows.end)} will be judged again, "
+        "with the loss in their certificates"
     )

@@ -1,4 +1,4 @@
-"""`onceover audit`: Kafka's log read again and held against raw and the aggregates."""
+"""`onceover audit`: the comparison of Kafka's log with raw and the aggregates."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def audit(pipeline: PipelineName, start: FromIfAny = None, end: ToIfAny = None, json: AsJson = False) -> None:
-    """Read Kafka's log again and hold it against raw and the aggregates, window by window, as sets of records.
+    """Read Kafka's log again and compare it with raw and the aggregates, window by window, as sets of records.
 
-    Without a range: everything that the log still holds, quarantine too. With one: the offsets that its windows were
-    landed from. Changes nothing. The result is kept in the ledger, in `onceover.audit`.
+    Without a range, audit all records that the log still holds, quarantine included. With a range, audit the offsets
+    that were landed in its windows. Changes nothing but the ledger's table `onceover.audit`, which keeps the result.
     """
     with open_pipeline(pipeline, "audit") as context:
         chosen = range_if_any(context, start, end, "give both --from and --to, or neither for all windows")
@@ -37,10 +37,10 @@ def audit(pipeline: PipelineName, start: FromIfAny = None, end: ToIfAny = None, 
         )
         if audit_id is None:
             raise UsageError(f"pipeline {context.name} has not run yet; start it with `onceover ingest {context.name}`")
-        found = carry_out(context, audit_id)
+        result = carry_out(context, audit_id)
     if json:
-        as_json({"pipeline": context.name, "audit_id": audit_id, **found})
+        as_json({"pipeline": context.name, "audit_id": audit_id, **result})
     else:
-        show(found)
-    if not found["equal"]:
+        show(result)
+    if not result["equal"]:
         raise typer.Exit(FAILED)

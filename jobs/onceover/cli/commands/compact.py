@@ -1,4 +1,4 @@
-"""`onceover compact`: certified windows as Parquet beside their text, smaller, and each record once."""
+"""`onceover compact`: Parquet files of certified windows, smaller than their text and with each record once."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ _MOST_SHOWN = 40
 OlderThan = Annotated[
     str,
     typer.Option(
-        "--older-than", metavar="DURATION", help="Only windows that nothing has come to for so long: 90d, 0s."
+        "--older-than", metavar="DURATION", help="Only windows without a new record for that long, like 90d or 0s."
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what would be written; write nothing.")]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Kept with each file, and with who said so.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list what would be written; write nothing.")]
+Reason = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="Why you do this; kept in the ledger with your name.")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -39,9 +41,9 @@ def add_to(app: typer.Typer) -> None:
             "onceover compact flights --older-than 90d",
             "onceover compact flights --from 2013-01-01T00:00Z --to 2013-02-01T00:00Z --json",
             codes={
-                0: "every window is compacted, or there was none",
-                FAILED: "a window's raw is not what its certificate says, or it changed meanwhile, and was named",
-                TRY_LATER: "a part does not answer, or another process compacts this pipeline",
+                0: "every window is compacted, or there was none to compact",
+                FAILED: "a window's raw differs from its certificate, or changed meanwhile; it is listed",
+                TRY_LATER: "a service does not answer, or another process compacts this pipeline; retry later",
             },
         )
     )(compact)
@@ -53,49 +55,51 @@ def compact(
     start: FromWithTo = None,
     end: ToIfAny = None,
     dry_run: DryRun = False,
-    reason: Reason = "to save room",
+    reason: Reason = "to save space",
     json: AsJson = False,
 ) -> None:
     """Write certified windows as Parquet beside their text: the records that count, each once.
 
-    A file is read back, and kept only if its digest is the certificate's. Text is not deleted: once retention lets it
-    go, the Parquet file stands in for it, and the window is verified, audited and repaired as before. It may be
-    killed, run twice, or run by two at once.
+    A file is read back and kept only if its digest equals the certificate's. Text is not deleted: after
+    `onceover retention` has expired it, the window is verified, audited and repaired from its Parquet file. The
+    command may be killed, repeated, or run by two at once.
     """
     with open_pipeline(pipeline, "compact") as context:
-        asked = range_if_any(
+        window_range = range_if_any(
             context, start, end, "--from and --to belong together; leave both out for every certified window"
         )
-        longer = parse_duration(older_than)
-        if longer is None:
-            raise UsageError(f"--older-than: {older_than[:40]!r} is no duration; {DURATION_RULE}")
+        older_than_ms = parse_duration(older_than)
+        if older_than_ms is None:
+            raise UsageError(f"--older-than: {older_than[:40]!r} is not a duration; {DURATION_RULE}")
         why = given(reason, "a compaction")
-        due = _due(context, longer, asked)
-    ended = [] if dry_run or not due else _carried_out(context.name, longer, asked, why)
-    failed = [each for each in ended if each["why"]]
+        due = _list_due(context, older_than_ms, window_range)
+    results = [] if dry_run or not due else _run_job(context.name, older_than_ms, window_range, why)
+    failed = [row for row in results if row["why"]]
     if json:
-        as_json({"pipeline": context.name, "dry_run": dry_run, "older_than_ms": longer, **_totals(due, ended),
-                 "failed": len(failed), "windows": ended or list(map(_as_dict, due))})  # fmt: skip
+        as_json({"pipeline": context.name, "dry_run": dry_run, "older_than_ms": older_than_ms, **_sum_up(due, results),
+                 "failed": len(failed), "windows": results or list(map(_as_dict, due))})  # fmt: skip
     else:
-        _show(ended or list(map(_as_dict, due)), dry_run, _totals(due, ended))
+        _show(results or list(map(_as_dict, due)), dry_run, _sum_up(due, results))
     if failed:
         raise typer.Exit(FAILED)
 
 
-def _due(context: PipelineContext, longer: int, asked: WindowRange | None) -> list[CompactionDue]:
-    start, end = (asked.start, asked.end) if asked else (None, None)
+def _list_due(context: PipelineContext, older_than_ms: int, window_range: WindowRange | None) -> list[CompactionDue]:
+    start, end = (window_range.start, window_range.end) if window_range else (None, None)
     context.require_same_contract()
-    return compactions.list_compactable(context.ledger, context.name, longer, start, end)
+    return compactions.list_compactable(context.ledger, context.name, older_than_ms, start, end)
 
 
-def _carried_out(pipeline: str, longer: int, asked: WindowRange | None, why: str) -> list[Mapping[str, Any]]:
-    """What `jobs/compact.py` says became of each window."""
+def _run_job(pipeline: str, older_than_ms: int, window_range: WindowRange | None, why: str) -> list[Mapping[str, Any]]:
+    """Run `jobs/compact.py` and return each window's result."""
     print_progress("starting Spark")
-    within = ("--from", format_moment(asked.start), "--to", format_moment(asked.end)) if asked else ()
-    command = entry("compact.py", "--pipeline", pipeline, "--older-than-ms", str(longer), *within,
+    within = (
+        ("--from", format_moment(window_range.start), "--to", format_moment(window_range.end)) if window_range else ()
+    )
+    command = entry("compact.py", "--pipeline", pipeline, "--older-than-ms", str(older_than_ms), *within,
                     f"--who={who()}", f"--why={why}")  # fmt: skip
-    found: list[Mapping[str, Any]] = read_result(command)
-    return found
+    results: list[Mapping[str, Any]] = read_result(command)
+    return results
 
 
 def _as_dict(due: CompactionDue) -> Mapping[str, Any]:
@@ -103,14 +107,14 @@ def _as_dict(due: CompactionDue) -> Mapping[str, Any]:
             "bytes": None, "why": None}  # fmt: skip
 
 
-def _totals(due: Sequence[CompactionDue], ended: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    done = [each for each in ended if each["bytes"] is not None]
+def _sum_up(due: Sequence[CompactionDue], results: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    done = [row for row in results if row["bytes"] is not None]
     return {
         "due": len(due),
         "compacted": len(done),
-        "records": sum(each["records"] for each in done),
-        "text_bytes": sum(each["text_bytes"] for each in done),
-        "bytes": sum(each["bytes"] for each in done),
+        "records": sum(row["records"] for row in done),
+        "text_bytes": sum(row["text_bytes"] for row in done),
+        "bytes": sum(row["bytes"] for row in done),
     }
 
 
@@ -120,7 +124,7 @@ def _show(rows: Sequence[Mapping[str, Any]], dry_run: bool, totals: Mapping[str,
         cells = ((row["window"], row["records"], row["text_bytes"], row["bytes"], row["why"]) for row in shown)
         say(draw_table(["window", ">records", ">bytes of text", ">of Parquet", "failed"], list(cells)[:_MOST_SHOWN]))
     if len(shown) > _MOST_SHOWN:
-        say(f"and {len(shown) - _MOST_SHOWN:,} more; all of them with --json")
+        say(f"and {len(shown) - _MOST_SHOWN:,} more; --json lists all")
     if dry_run:
         say(f"{pluralize(totals['due'], 'certified window')} would be compacted")
         return

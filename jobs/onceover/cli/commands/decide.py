@@ -1,4 +1,4 @@
-"""`onceover decide`: which of several contents of one ID counts, said by a person, kept with who and why."""
+"""`onceover decide`: a person's choice among several contents of one ID, kept with name and reason."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from onceover.model.claim import Decision
 from onceover.model.line import parse_id
 from onceover.model.window import format_moment
 
-RecordId = Annotated[str, typer.Argument(metavar="ID", help="A record's ID, as `onceover explain` names it.")]
-Keep = Annotated[str, typer.Option("--keep", metavar="HASH", help="Hash of the content that counts.")]
+RecordId = Annotated[str, typer.Argument(metavar="ID", help="A record's ID, as `onceover explain` prints it.")]
+Keep = Annotated[str, typer.Option("--keep", metavar="HASH", help="Hash of the content to count.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -31,10 +31,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: Keep, reason: Reason = None) -> None:
-    """Decide which of several contents of one ID counts; the next repair publishes with it.
+    """Choose which of several contents of one record ID counts; the next repair uses the choice.
 
-    A conflict comes from a log that was cut and written anew. The other contents stay in raw, and the certificate
-    names the decision. A later decision about the same ID replaces it.
+    One ID has several contents if Kafka's log was truncated and its offsets were written again. The other contents
+    stay in raw, and the certificate names the decision. A later decision about the same ID replaces this one.
     """
     with open_pipeline(pipeline, "decide") as context:
         chosen, why = window_of(context, window), given(reason, "a decision")
@@ -46,6 +46,6 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
             context.ledger, context.name, chosen.start, Decision(source, offset, keep), who(), why
         )
     say(
-        f"of {record} the content {keep} counts. Now repair the window: "
+        f"content {keep} of {record} counts. Now repair the window: "
         f'onceover repair {context.name} --from {chosen} --to {format_moment(chosen.end)} --reason "..."'
     )

@@ -1,4 +1,4 @@
-"""`onceover doctor`: reaches every part, names what is wrong and how to mend it."""
+"""`onceover doctor`: checks of every service, each problem with its remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from onceover.errors import OnceoverError
 from onceover.model.pipeline import Pipeline
 
 PATIENCE_SECONDS = 20.0
-Look = Callable[[], Iterator[Outcome]]
+Check = Callable[[], Iterator[Outcome]]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -28,25 +28,25 @@ def add_to(app: typer.Typer) -> None:
         epilog=epilog(
             "onceover doctor",
             "onceover doctor --json",
-            codes={0: "nothing is wrong", FAILED: "something is wrong; each line says how to mend it"},
+            codes={0: "no problem was found", FAILED: "a problem was found; each line says how to fix it"},
         )
     )(doctor)
 
 
 def doctor(json: AsJson = False) -> None:
-    """Reach every part, name what is wrong and how to mend it.
+    """Check every service and pipeline; name each problem and how to fix it.
 
-    This machine: Java, installed packages, disk, ports. Whether clocks agree. Kafka, each pipeline's topic, how long
-    that keeps records and whom it lets lead, stored offsets. HDFS, its safe mode, room and replication. PostgreSQL and
-    the ledger's version. The Spark cluster. Airflow, its Spark connection and pool. Each pipeline's TOML, unfinished
-    batches, holes and blocked windows. Changes nothing; ends in 20 s.
+    This machine: Java, installed packages, disk, ports. Clocks: whether they agree. Kafka: each topic's retention and
+    leader election, stored offsets. HDFS: safe mode, free space, replication. PostgreSQL: the ledger's version. Spark:
+    the cluster. Airflow: its processes, Spark connection and pool. Pipelines: TOML, unfinished batches, holes, blocked
+    windows. Changes nothing; ends within 20 s.
     """
-    pipelines, outcomes = _pipelines()
-    looks: dict[str, Look] = {
+    pipelines, outcomes = _check_pipelines()
+    named_checks: dict[str, Check] = {
         "Java": checks.java,
         "packages": checks.pins,
         "disk": checks.disk,
-        **_registered(),
+        **_load_registered(),
         "clocks": checks.clocks,
         "Kafka": partial(checks.kafka, pipelines),
         "offsets": partial(checks.offsets, pipelines),
@@ -55,24 +55,24 @@ def doctor(json: AsJson = False) -> None:
         "Spark": checks.spark,
         "Airflow": checks.airflow,
     }
-    with err().status("looking ..."):
-        found = [*side_by_side(looks, PATIENCE_SECONDS), *outcomes]
+    with err().status("checking ..."):
+        outcomes = [*run_checks(named_checks, PATIENCE_SECONDS), *outcomes]
     if json:
-        as_json([{"check": each.check, "state": each.state, "what": each.what} for each in found])
+        as_json([{"check": each.check, "state": each.state, "what": each.what} for each in outcomes])
     else:
-        show(found)
-    if any(each.state == "wrong" for each in found):
+        show(outcomes)
+    if any(each.state == "wrong" for each in outcomes):
         raise typer.Exit(FAILED)
 
 
-def side_by_side(looks: dict[str, Look], patience: float) -> list[Outcome]:
-    """Every look's outcomes, in order. One that does not end in time, or ends in a way nobody foresaw, is told as
-    wrong; what it found before stays."""
-    found: dict[str, list[Outcome]] = {name: [] for name in looks}
+def run_checks(named_checks: dict[str, Check], patience: float) -> list[Outcome]:
+    """Run the checks in threads and return their outcomes, in order. A check that exceeds `patience` seconds or raises
+    an unexpected error gets an outcome `wrong` after those that it has yielded."""
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in named_checks}
     ended: set[str] = set()
     threads = {
-        name: threading.Thread(target=_run, args=(name, each, found[name], ended), name=name, daemon=True)
-        for name, each in looks.items()
+        name: threading.Thread(target=_run, args=(name, check, outcomes[name], ended), name=name, daemon=True)
+        for name, check in named_checks.items()
     }
     for thread in threads.values():
         thread.start()
@@ -80,37 +80,37 @@ def side_by_side(looks: dict[str, Look], patience: float) -> list[Outcome]:
     for name, thread in threads.items():
         thread.join(max(0.0, deadline - time.monotonic()))
         if thread.is_alive():
-            late = f"gave no answer within {patience:.0f} s; see whether it hangs, and its log"
-            found[name] = [*found[name], Outcome(name, "wrong", late)]
+            late = f"gave no answer within {patience:.0f} s; check whether it hangs, and its log"
+            outcomes[name] = [*outcomes[name], Outcome(name, "wrong", late)]
         elif name not in ended:
-            found[name].append(Outcome(name, "wrong", "could not be looked at to its end; report what stands above"))
-    return [outcome for each in found.values() for outcome in each]
+            outcomes[name].append(Outcome(name, "wrong", "the check itself crashed; report the traceback above"))
+    return [outcome for each in outcomes.values() for outcome in each]
 
 
-def _run(name: str, look: Look, into: list[Outcome], ended: set[str]) -> None:
+def _run(name: str, check: Check, into: list[Outcome], ended: set[str]) -> None:
     try:
-        into.extend(look())
+        into.extend(check())
     except OnceoverError as error:
         into.append(Outcome(name, "wrong", str(error)))
-    ended.add(name)  # not after another error, which Python prints with its stack
+    ended.add(name)  # after another error it stays out, and Python prints the traceback
 
 
-def _registered() -> dict[str, Look]:
-    """Looks of other packages that are installed: the embedded stack's at its ports."""
-    return {each.name: each.load() for each in entry_points(group="onceover.checks")}
+def _load_registered() -> dict[str, Check]:
+    """Return the checks that other installed packages register, like the embedded stack's of its ports."""
+    return {point.name: point.load() for point in entry_points(group="onceover.checks")}
 
 
-def _pipelines() -> tuple[tuple[Pipeline, ...], list[Outcome]]:
+def _check_pipelines() -> tuple[tuple[Pipeline, ...], list[Outcome]]:
     good, mistakes = read_valid()
     outcomes = [Outcome("pipelines", "wrong", str(mistake)) for mistake in mistakes]
     if not good and not mistakes:
-        outcomes = [Outcome("pipelines", "note", "there is none; write a TOML into pipelines/")]
+        outcomes = [Outcome("pipelines", "note", "there is no pipeline; write a TOML into pipelines/")]
     elif not mistakes:
         outcomes = [Outcome("pipelines", "fine", ", ".join(p.name for p in good))]
     return good, outcomes
 
 
-def show(found: Sequence[Outcome]) -> None:
-    say(draw_table(["part", "state", "what"], ((each.check, styled(each.state), each.what) for each in found)))
-    wrong = sum(each.state == "wrong" for each in found)
+def show(outcomes: Sequence[Outcome]) -> None:
+    say(draw_table(["part", "state", "what"], ((each.check, styled(each.state), each.what) for each in outcomes)))
+    wrong = sum(each.state == "wrong" for each in outcomes)
     say("nothing is wrong" if not wrong else f"{wrong} wrong")

@@ -1,4 +1,4 @@
-"""`onceover explain`: all that is known of one window, told to a person or as JSON."""
+"""`onceover explain`: state, findings and history of one window, for a person or as JSON."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def add_to(app: typer.Typer) -> None:
             "onceover explain flights 2013-01-05T14:00Z",
             "onceover explain flights 2013-01-05T14:00Z --json",
             codes={
-                0: "the window is known; whether it is right is in what is printed",
-                FAILED: "nobody knows that window",
+                0: "the window was printed, whether it is right or wrong",
+                FAILED: "the window is unknown",
             },
         )
     )(explain)
 
 
 def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -> None:
-    """Tell all that is known of one window: what is wrong, how it is known, what was done, what to do next.
+    """Explain one window: its findings and their evidence, its landings and repairs, and what to do next.
 
-    Reads the ledger and the length of the window file, nothing else, and changes nothing.
+    Reads the ledger and the length of the window file only; changes nothing.
     """
     with open_pipeline(pipeline, "explain") as context:
         story = gather(context, window_of(context, window))
@@ -41,7 +41,7 @@ def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -
 
 
 def _as_values(known: WindowFacts) -> dict[str, object]:
-    """What is known, JSON-able; sentences included, so that a program may pass them on."""
+    """Return the window for JSON, with the sentences for people, so that a program may pass them on."""
     landings = known.rows["landings"]
     return {
         "pipeline": known.pipeline,
@@ -49,7 +49,7 @@ def _as_values(known: WindowFacts) -> dict[str, object]:
         "end": known.window.end,
         "state": known.state,
         "findings": [
-            {**row, "what": (told := describe_finding(row["kind"], row["evidence"], landings)).what, "how": told.how}
+            {**row, "what": (text := describe_finding(row["kind"], row["evidence"], landings)).what, "how": text.how}
             for row in known.findings
         ],
         "findings_of_pipeline": [{"kind": f.kind, "evidence": f.evidence} for f in known.of_pipeline],

@@ -9,11 +9,11 @@ from onceover.cli.exit_codes import FAILED, epilog
 from onceover.cli.output import as_json, draw_table, print_progress, say
 from onceover.context import open_pipeline
 from onceover.detection.holes import probe_holes
-from onceover.model.gap import Reason as Gone
+from onceover.model.gap import Reason
 
 _NEXT = {
-    Gone.LOST: "Kafka still has them; the next repair of any range reads them again: `onceover repair {name}`",
-    Gone.EXPIRED: "Kafka has them no more; windows beyond wait for a person's decision: `onceover accept-loss {name}`",
+    Reason.LOST: "Kafka still has them; the next repair of any range reads them again: `onceover repair {name}`",
+    Reason.EXPIRED: "Kafka no longer has them; later windows stay open until you run `onceover accept-loss {name}`",
 }
 
 
@@ -22,20 +22,20 @@ def add_to(app: typer.Typer) -> None:
         epilog=epilog(
             "onceover holes flights",
             "onceover holes flights --json",
-            codes={0: "nothing is lost", FAILED: "offsets are lost or expired"},
+            codes={0: "no offset is lost or expired", FAILED: "offsets are lost or expired"},
         )
     )(holes)
 
 
 def holes(pipeline: PipelineName, json: AsJson = False) -> None:
-    """List the offsets that ingest skipped, and ask Kafka why.
+    """List the offsets that ingest skipped, and find out from Kafka why.
 
-    lost: Kafka still has records there; the next repair reads them again. expired: Kafka has them no more. aborted,
-    compacted, control marker: nobody will ever be given a record there; no finding.
+    lost: Kafka still has records there; the next repair reads them again. expired: Kafka no longer has the records.
+    aborted, compacted, control marker: Kafka delivers no record there, so nothing is missing.
     """
     with open_pipeline(pipeline, "holes") as context:
         context.read_registration()
-        print_progress("asking Kafka what it still holds of the holes")
+        print_progress("checking which of the skipped offsets Kafka still has")
         gaps = probe_holes(context)
     if json:
         as_json(
@@ -61,6 +61,6 @@ def holes(pipeline: PipelineName, json: AsJson = False) -> None:
             if any(gap.reason is reason for gap in gaps):
                 say(f"{reason}: {what.format(name=context.name)}")
     else:
-        say("there is no hole: every offset up to the largest one that was read is accounted for")
+        say("there is no hole: every offset up to the highest one read is accounted for")
     if any(gap.reason.is_loss for gap in gaps):
         raise typer.Exit(FAILED)

@@ -1,4 +1,4 @@
-"""`onceover ingest`: becomes the ingest job, so that a supervisor's signals reach the job itself; or supervises all."""
+"""`onceover ingest`: the ingest job in this process, so that signals reach it, or a supervisor of all pipelines."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def add_to(app: typer.Typer) -> None:
             "onceover ingest flights > flights.log 2>&1 &",
             "onceover ingest --all",
             codes={
-                0: "it was told to stop, finished its batch and committed",
-                1: "it cannot go on; the last line says",
+                0: "a signal stopped it; its batch was finished and committed",
+                1: "it cannot continue; the last line says why",
             },
         )
     )(ingest)
@@ -34,16 +34,16 @@ def add_to(app: typer.Typer) -> None:
 
 def ingest(
     pipeline: PipelineName = "",
-    every: Annotated[bool, typer.Option("--all", help="Every pipeline, each in a process of its own.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Run every pipeline, each in its own process.")] = False,
 ) -> None:
-    """Land a pipeline's records in window files and keep its near-real-time aggregates, until a signal stops it.
+    """Land a pipeline's records in window files and update its near-real-time aggregates, until a signal stops it.
 
-    SIGTERM or Ctrl-C: it finishes the batch under way, commits it and exits 0. It may be killed at any time; whatever
-    that leaves wrong is found and repaired. With --all a process that ends is started again, a new TOML starts one
-    more, and each line begins with its pipeline's name.
+    On SIGTERM or Ctrl-C, ingest finishes and commits the batch in flight and exits 0. It may be killed at any time;
+    wrong windows are then found and repaired. With --all, a process that ends is started again, a new TOML starts
+    another process, and each line begins with its pipeline's name.
     """
     if bool(pipeline) == every:
-        raise UsageError("name one pipeline, or take --all for every TOML under pipelines/")
+        raise UsageError("name one pipeline, or give --all for every TOML under pipelines/")
     if every:
         _supervise()
         return

@@ -1,4 +1,4 @@
-"""`onceover metrics`: what the ledger says of all pipelines, for Prometheus to scrape."""
+"""`onceover metrics`: metrics of all pipelines from the ledger, for Prometheus to scrape."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.cli.output import print_error, print_progress
 from onceover.observability.exporter import LedgerCollector, create_registry, serve_metrics
 
-Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="On loopback; 0 is any free one.")]
+Port = Annotated[
+    int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port on loopback; 0 takes a free one.")
+]
 Once = Annotated[bool, typer.Option("--once", metavar="", help="Print the metrics and exit.")]
 OverdueMinutes = Annotated[
     int,
     typer.Option(
-        "--overdue-minutes", metavar="N", min=1, help="How long a closed window may wait for its certificate."
+        "--overdue-minutes", metavar="N", min=1, help="Minutes after which a closed, uncertified window is overdue."
     ),
 ]
 
@@ -31,7 +33,7 @@ def add_to(app: typer.Typer) -> None:
             "onceover metrics --port 9500 --overdue-minutes 30",
             "onceover metrics --once | grep onceover_windows",
             codes={
-                0: "it was told to stop; with --once, the ledger answered",
+                0: "a signal stopped it; with --once, the metrics were printed",
                 TRY_LATER: "the port is taken; with --once, the ledger does not answer",
             },
         )
@@ -41,18 +43,18 @@ def add_to(app: typer.Typer) -> None:
 def metrics(port: Port = 9464, once: Once = False, overdue_minutes: OverdueMinutes = 60) -> None:
     """Serve metrics of all pipelines at /metrics, in Prometheus' format, until SIGTERM or Ctrl-C.
 
-    Every scrape reads the ledger, so that one process serves all pipelines and may be started anew at any time. Where
-    the ledger does not answer, a scrape says `onceover_up 0` and nothing else.
+    Every scrape reads the ledger, so that one process serves all pipelines and may be restarted at any time. If the
+    ledger does not answer, a scrape returns `onceover_up 0` and nothing else.
     """
     overdue_after = timedelta(minutes=overdue_minutes)
     if once:
-        collector = LedgerCollector(overdue_after, say=lambda _: None)  # it is raised below
+        collector = LedgerCollector(overdue_after, say=lambda _: None)  # the problem is raised below
         typer.echo(generate_latest(create_registry(collector)), nl=False)
         if collector.problem:
             raise collector.problem
         return
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    with serve_metrics(LedgerCollector(overdue_after, say=print_error), port) as where:
-        print_progress(f"metrics are at {where}")
+    with serve_metrics(LedgerCollector(overdue_after, say=print_error), port) as url:
+        print_progress(f"metrics are at {url}")
         stop.wait()

@@ -1,4 +1,4 @@
-"""`onceover offsets`: where reading goes on, said by the store, by Kafka and by the ledger; set, or moved elsewhere."""
+"""`onceover offsets`: a pipeline's next offsets, by the store, Kafka and the ledger: shown, set or copied."""
 
 from __future__ import annotations
 
@@ -21,21 +21,25 @@ from onceover.offset_stores.admin import OffsetInspection, copy_offsets, inspect
 from onceover.offset_stores.store import MOST
 
 
-class Action(StrEnum):
-    """What to do with the offsets."""
+class OffsetsAction(StrEnum):
+    """An action on stored offsets."""
 
     SHOW = "show"
     SET = "set"
     COPY = "copy"
 
 
-Do = Annotated[Action, typer.Argument(metavar="ACTION", help="show, set or copy.")]
+Do = Annotated[OffsetsAction, typer.Argument(metavar="ACTION", help="show, set or copy.")]
 Values = Annotated[
-    list[str] | None, typer.Argument(metavar="PARTITION=OFFSET", help="With set: the next offset to read, each.")
+    list[str] | None,
+    typer.Argument(metavar="PARTITION=OFFSET", help="With set: a Kafka partition and the next offset to read from it."),
 ]
-To = Annotated[str | None, typer.Option("--to", metavar="STORE", help=f"With copy: {', '.join(OFFSET_STORES)}.")]
+To = Annotated[
+    str | None, typer.Option("--to", metavar="STORE", help=f"With copy: the new store, {', '.join(OFFSET_STORES)}.")
+]
 At = Annotated[
-    str, typer.Option("--path", metavar="PATH", help="With copy: where the offsets of a file, hdfs or checkpoint lie.")
+    str,
+    typer.Option("--path", metavar="PATH", help="With copy to file, hdfs or checkpoint: where to keep the offsets."),
 ]
 
 
@@ -44,9 +48,12 @@ def add_to(app: typer.Typer) -> None:
         epilog=epilog(
             "onceover offsets flights show",
             'onceover offsets flights set 0=1200 3=950 --reason "INC-42: read the afternoon again"',
-            'onceover offsets flights copy --to postgres --reason "one store less to look after"',
+            'onceover offsets flights copy --to postgres --reason "one store less to maintain"',
             'onceover offsets flights copy --to checkpoint --path /checkpoints/flights --reason "back to the query"',
-            codes={FAILED: "what is stored cannot be read, or is another topic's", TRY_LATER: "ingest runs, stop it"},
+            codes={
+                FAILED: "the stored offsets cannot be read, or are another topic's",
+                TRY_LATER: "ingest runs; stop it first",
+            },
         )
     )(offsets)
 
@@ -60,25 +67,25 @@ def offsets(
     reason: Reason = None,
     json: AsJson = False,
 ) -> None:
-    """Show where a pipeline's reading goes on, set it, or copy it to another offset store.
+    """Show the offsets from which a pipeline reads next, set them, or copy them to another offset store.
 
-    show reads only. set and copy need a reason, which is kept, and an ingest that does not run. An offset set ahead
-    skips nothing for ever, the next repair reads the hole again; one set back lands records twice, and the next repair
-    counts them once. After a copy, name the new store in the pipeline's TOML before ingest starts again.
+    show reads only. set and copy need a reason, which the ledger keeps, and a stopped ingest. After an offset is set
+    ahead, the next repair reads the skipped offsets again; after one is set back, records land twice and the next
+    repair counts them once. After a copy, name the new store in the pipeline's TOML before you start ingest again.
     """
     with open_pipeline(pipeline, "offsets") as context:
-        if values and action is not Action.SET:
+        if values and action is not OffsetsAction.SET:
             raise UsageError(f"{action} takes no PARTITION=OFFSET; that is for set")
-        if to is not None and action is not Action.COPY:
+        if to is not None and action is not OffsetsAction.COPY:
             raise UsageError(f"{action} takes no --to; that is for copy")
-        if path and action is not Action.COPY:
+        if path and action is not OffsetsAction.COPY:
             raise UsageError(f"{action} takes no --path; that is for copy")
         match action:
-            case Action.SHOW:
+            case OffsetsAction.SHOW:
                 _show(context, json)
-            case Action.SET:
+            case OffsetsAction.SET:
                 _set(context, values or (), reason, json)
-            case Action.COPY:
+            case OffsetsAction.COPY:
                 _copy(context, to, path, reason, json)
 
 
@@ -107,14 +114,14 @@ def _draw(name: str, seen: OffsetInspection) -> None:
         )
     )  # fmt: skip
     if seen.trouble:
-        say(f"What is stored does not count: {seen.trouble}")
+        say(f"The stored offsets are not used: {seen.trouble}")
 
 
 def _set(context: PipelineContext, values: Sequence[str], reason: str | None, json: bool) -> None:
-    wanted = dict(map(_pair, values))
-    if not wanted or len(wanted) != len(values):
+    new_offsets = dict(map(_parse_pair, values))
+    if not new_offsets or len(new_offsets) != len(values):
         raise UsageError("set takes PARTITION=OFFSET, each Kafka partition once, like 0=1200 3=950")
-    stored = set_offsets(context, wanted, who(), given(reason, "setting offsets"))
+    stored = set_offsets(context, new_offsets, who(), given(reason, "setting offsets"))
     if json:
         as_json({"pipeline": context.name, "store": context.pipeline.ingest.offset_store, "stored": stored})
     else:
@@ -137,16 +144,16 @@ def _copy(context: PipelineContext, to: str | None, path: str, reason: str | Non
         )
 
 
-def _pair(text: str) -> tuple[int, int]:
+def _parse_pair(text: str) -> tuple[int, int]:
     kafka_partition, equals, offset = text.partition("=")
     if not equals or not all(part.isascii() and part.isdigit() for part in (kafka_partition, offset)):
         raise UsageError(f"{text[:40]!r} is not PARTITION=OFFSET, like 0=1200")
-    return _number(kafka_partition, MAX_KAFKA_PARTITION), _number(offset, MOST)
+    return _parse_number(kafka_partition, MAX_KAFKA_PARTITION), _parse_number(offset, MOST)
 
 
-def _number(digits: str, most: int) -> int:
-    """Of thousands of digits Python would make no number at all."""
+def _parse_number(digits: str, most: int) -> int:
+    """Return the number. Raises UsageError above `most`, also for thousands of digits, which `int` refuses."""
     significant = digits.lstrip("0") or "0"
     if len(significant) > len(str(most)) or int(significant) > most:
-        raise UsageError(f"{significant[:40]} is too much; the most that can be is {most}")
+        raise UsageError(f"{significant[:40]} is too large; the largest possible number is {most}")
     return int(significant)

@@ -1,4 +1,4 @@
-"""`onceover repair`: judge the windows of a range, rebuild the failed ones from raw, read back what was published."""
+"""`onceover repair`: the repair of a range: windows judged, failed ones rebuilt from raw, their rows read back."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from onceover.detection import service as detection_service
 from onceover.repair import service as repair_service
 
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", metavar="", help="Say what a repair would read and change; write nothing.")
+    bool, typer.Option("--dry-run", metavar="", help="Only list what would be read and changed; write nothing.")
 ]
 Force = Annotated[
-    bool, typer.Option("--force", metavar="", help="Rebuild certified and right windows of the range as well.")
+    bool, typer.Option("--force", metavar="", help="Rebuild right and certified windows of the range as well.")
 ]
 
 
@@ -31,9 +31,9 @@ def add_to(app: typer.Typer) -> None:
             'onceover repair flights --from 2013-01-05T14:00Z --to 2013-01-05T15:00Z --reason "INC-42, driver killed"',
             "onceover repair flights --from 2013-01-01T00:00Z --to 2013-01-02T00:00Z --dry-run --json",
             codes={
-                0: "every failed window is confirmed, or nothing was wrong",
-                FAILED: "a window failed, is blocked, or was revoked, or a loss waits for `onceover accept-loss`",
-                TRY_LATER: "a part does not answer, or windows were left to a batch or a repair that holds them",
+                0: "every failed window is repaired and confirmed, or no window was wrong",
+                FAILED: "a window failed, is blocked or was revoked, or lost offsets need `onceover accept-loss`",
+                TRY_LATER: "a service does not answer, or a batch or another repair holds windows; retry later",
             },
         )
     )(repair)
@@ -48,22 +48,23 @@ def repair(
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Judge the closed windows of a range and rebuild those that are wrong from raw, blocked ones too.
+    """Judge the closed windows of a range and rebuild the wrong ones from raw, including blocked ones.
 
-    Right ones are certified from the ledger; Spark starts only if a window is wrong. What was published is read back,
-    and revoked if it differs. It may be killed, run twice, or run by two at once: the result is the same.
+    Right windows are certified from the ledger; Spark starts only if a window is wrong. Published rows are read back;
+    a window whose rows differ is revoked. The command may be killed, repeated, or run by two at once: the result is the
+    same.
     """
     with open_pipeline(pipeline, "repair") as context:
-        asked = range_of(context, start, end)
+        window_range = range_of(context, start, end)
         if dry_run:
-            planned = detection_service.plan_repair(context, window_range=asked, force=force)
+            planned = detection_service.plan_repair(context, window_range=window_range, force=force)
             if json:
                 as_json(planned)
             else:
                 show_plan(planned)
             return
         why = given(reason, "a repair", ", or --dry-run")
-        detection = detection_service.detect(context, who=who(), why=why, window_range=asked, force=force)
+        detection = detection_service.detect(context, who=who(), why=why, window_range=window_range, force=force)
         result = Result(detection)
         if detection.request_id is not None:
             print_progress(
@@ -71,9 +72,9 @@ def repair(
                 + (f", {len(detection.refills)} holes to read again from Kafka" if detection.refills else "")
                 + "; starting Spark"
             )
-            ended = run_entry(entry("repair.py", "--pipeline", context.name, "--request", str(detection.request_id)))
-            # Even if it ended early: what it has published is read back, so that nothing stands unconfirmed.
-            result = Result(detection, repair_service.confirm(context, detection.request_id), ended)
+            code = run_entry(entry("repair.py", "--pipeline", context.name, "--request", str(detection.request_id)))
+            # Even after a failed job, published rows are read back, so that no window stays unconfirmed.
+            result = Result(detection, repair_service.confirm(context, detection.request_id), code)
     if json:
         as_json(result)
     else:

@@ -1,4 +1,4 @@
-"""`onceover restore`: rows that a repair replaced put back, by a person, kept with who and why."""
+"""`onceover restore`: a person's return to the rows that a repair replaced, kept with name and reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onceover.explain.finding_text import format_records, pluralize
 from onceover.repair import revisions
 
 Revision = Annotated[
-    int | None, typer.Option("--revision", metavar="N", help="Which kept revision; the last one, if left out.")
+    int | None, typer.Option("--revision", metavar="N", help="Number of a kept revision. Default: the last one.")
 ]
 
 
@@ -23,7 +23,7 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog=epilog(
             'onceover restore flights 2013-01-05T14:00Z --reason "the contract was wrong, see INC-42"',
-            codes={TRY_LATER: "a repair holds the window"},
+            codes={TRY_LATER: "a repair holds the window; retry later"},
         )
     )(restore)
 
@@ -31,8 +31,8 @@ def add_to(app: typer.Typer) -> None:
 def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = None, reason: Reason = None) -> None:
     """Put rows that a repair replaced back into the aggregates, as a new revision.
 
-    Nothing proves such rows: the window is certified no longer, and it is blocked, so that no scheduled repair undoes
-    what you decided. `onceover repair` over its range lifts that.
+    No proof exists for such rows: the window loses its certificate and is blocked, so that no scheduled repair undoes
+    your decision. To rebuild the window again, run `onceover repair` over its range.
     """
     with open_pipeline(pipeline, "restore") as context:
         chosen, why = window_of(context, window), given(reason, "a restore")
@@ -40,5 +40,5 @@ def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = No
         done = revisions.restore_revision(context.ledger, known, chosen.start, revision, who(), why)
     say(
         f"window {chosen} holds the {pluralize(done.rows, 'row')} of revision {done.source} again, as revision "
-        f"{done.revision}: {format_records(done.records)}. It is blocked until somebody repairs it by its range"
+        f"{done.revision}: {format_records(done.records)}. It is blocked until you run `onceover repair` over its range"
     )

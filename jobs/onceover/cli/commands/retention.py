@@ -1,4 +1,4 @@
-"""`onceover retention`: raw that is older than its pipeline keeps it goes, listed first."""
+"""`onceover retention`: the expiry of raw files that are older than the pipeline's retention."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from onceover.retention.service import ExpiryDue, ExpiryResult, expire, plan_exp
 
 _MOST_SHOWN = 40
 
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what would go; write nothing.")]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Kept with what goes, and with who said so.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list what would expire; write nothing.")]
+Reason = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="Why you do this; kept in the ledger with your name.")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -24,8 +26,8 @@ def add_to(app: typer.Typer) -> None:
         epilog=epilog(
             "onceover retention flights --dry-run",
             "onceover retention flights",
-            'onceover retention flights --reason "room for the new cluster" --json',
-            codes={TRY_LATER: "all is let go, and the ingest that runs has not moved all of it away yet"},
+            'onceover retention flights --reason "space for the new cluster" --json',
+            codes={TRY_LATER: "the files are expired, but the running ingest has not moved all of them yet"},
         )
     )(retention)
 
@@ -33,46 +35,47 @@ def add_to(app: typer.Typer) -> None:
 def retention(
     pipeline: PipelineName, dry_run: DryRun = False, reason: Reason = "by the policy", json: AsJson = False
 ) -> None:
-    """Let raw and quarantine go that nothing has come to for longer than the pipeline keeps it (`storage.retention`).
+    """Expire raw files of certified windows, and quarantine files, that are older than the pipeline's retention.
 
-    Only windows whose certificate stands go. Where `onceover compact` has written their records as Parquet, that stands
-    in for the text from then on. Else they are expired: the certificate stays, detection is silent about them, a repair
-    is refused. Files are moved to ROOT/PIPELINE/expired, by ingest if it runs, and deleted a day later by ingest or by
-    the next run of this. It may be killed, run twice, or run by two at once.
+    The retention is `storage.retention` in the TOML, counted from the last record that landed. A window that
+    `onceover compact` has written as Parquet stays repairable from its Parquet file. Any other becomes expired: it
+    keeps its certificate, detection skips it, and repair refuses it. Files are moved to ROOT/PIPELINE/expired, by
+    ingest if it runs, and deleted a day later, by ingest or the next run of this command. The command may be killed,
+    repeated, or run by two at once.
     """
     with open_pipeline(pipeline, "retention") as context:
         why = given(reason, "retention")
-        listed = plan_expiry(context)
-        went = ExpiryResult(0, 0) if dry_run else expire(context, listed, who(), why, Occasionally())
+        due = plan_expiry(context)
+        result = ExpiryResult(0, 0) if dry_run else expire(context, due, who(), why, Occasionally())
     if json:
         as_json(
             {
-                **listed.as_dict(), "dry_run": dry_run, "let_go": went.expired, "left": went.left,
+                **due.as_dict(), "dry_run": dry_run, "let_go": result.expired, "left": result.left,
                 "files": [{"window": x.window_start, "quarantine_day": x.quarantine_day, "bytes": x.bytes,
                            "records": x.records, "landed_at": x.landed_at, "compacted": x.compacted}
-                          for x in listed.files],
+                          for x in due.files],
             }
         )  # fmt: skip
     else:
-        _show(listed, dry_run, went)
-    if went.left:
+        _show(due, dry_run, result)
+    if result.left:
         raise typer.Exit(TRY_LATER)
 
 
-def _show(listed: ExpiryDue, dry_run: bool, went: ExpiryResult) -> None:
-    files = listed.files
+def _show(due: ExpiryDue, dry_run: bool, result: ExpiryResult) -> None:
+    files = due.files
     if files:
         rows = ((x.window_start or f"quarantine {x.quarantine_day}", x.records, x.bytes, x.landed_at) for x in files)
         say(draw_table(["raw of", ">records", ">bytes", "last landed"], list(rows)[:_MOST_SHOWN]))
     if len(files) > _MOST_SHOWN:
-        say(f"and {len(files) - _MOST_SHOWN:,} more; all of them with --json")
-    windows, days = pluralize(listed.windows, "certified window"), pluralize(listed.quarantine_days, "day")
-    what = f"{windows} and {days} of quarantine, {listed.bytes:,} bytes,"
-    say(f"{what} {'would go' if dry_run else 'are older than the pipeline keeps them'}")
-    if listed.compacted:
-        say(f"of these, {pluralize(listed.compacted, 'window')} stay repairable from Parquet")
-    if listed.kept_back:
-        say(f"{pluralize(listed.kept_back, 'window')} as old stay: not certified, blocked, or held by a repair")
+        say(f"and {len(files) - _MOST_SHOWN:,} more; --json lists all")
+    windows, days = pluralize(due.windows, "certified window"), pluralize(due.quarantine_days, "day")
+    what = f"{windows} and {days} of quarantine, {due.bytes:,} bytes,"
+    say(f"{what} {'would expire' if dry_run else 'are older than the retention'}")
+    if due.compacted:
+        say(f"of these, {pluralize(due.compacted, 'window')} stay repairable from Parquet")
+    if due.kept_back:
+        say(f"{pluralize(due.kept_back, 'window')} of that age stay: not certified, blocked, or held by a repair")
     if not dry_run:
-        left = f", {went.left:,} still to be moved away" if went.left else ""
-        say(f"{pluralize(went.expired, 'file')} let go{left}")
+        left = f", {result.left:,} not moved yet" if result.left else ""
+        say(f"{pluralize(result.expired, 'file')} expired{left}")

@@ -1,4 +1,4 @@
-"""`onceover sweep`: whether what was certified is still there, and what is not is judged again."""
+"""`onceover sweep`: the comparison of certified windows with their certificates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onceover.detection.sweep import SweepResult, sweep_pipeline
 from onceover.explain.finding_text import pluralize
 from onceover.model.window import format_moment
 
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what differs; write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list what differs; write nothing.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -25,9 +25,9 @@ def add_to(app: typer.Typer) -> None:
             "onceover sweep flights --dry-run --json",
             "onceover sweep flights --from 2013-01-05T00:00Z --to 2013-01-06T00:00Z",
             codes={
-                0: "every certified window still is what its certificate says",
-                FAILED: "a certified window is not, and was named",
-                TRY_LATER: "a part does not answer, or a batch in flight was not waited for to its end",
+                0: "every certified window still equals its certificate",
+                FAILED: "a window differs from its certificate; it is listed",
+                TRY_LATER: "a service does not answer, or a batch in flight did not end in time; retry later",
             },
         )
     )(sweep)
@@ -42,17 +42,19 @@ def sweep(
 ) -> None:
     """Compare certified windows with their certificates: the file's length, the control row, the aggregates' rows.
 
-    Detection looks no more at a window whose certificate stands, so somebody who changes rows by hand or deletes a
-    file is noticed only here. Windows that differ are judged again by the next detection, which repairs them from raw.
-    Raw itself is not read.
+    Detection skips certified windows, so only a sweep notices rows that were changed by hand or a file that was
+    deleted. The next detection judges windows that differ again and has them repaired from raw. Raw itself is not read.
     """
-    told = Occasionally()
+    progress = Occasionally()
     with open_pipeline(pipeline, "sweep") as context:
-        asked = range_if_any(
+        window_range = range_if_any(
             context, start, end, "--from and --to belong together; leave both out to sweep every certified window"
         )
         swept = sweep_pipeline(
-            context, asked, write=not dry_run, say=lambda n, of: told(f"compared {n:,} of {of:,} certified windows")
+            context,
+            window_range,
+            write=not dry_run,
+            say=lambda n, of: progress(f"compared {n:,} of {of:,} certified windows"),
         )
     if json:
         as_json(swept)
@@ -77,4 +79,4 @@ def show(swept: SweepResult, dry_run: bool) -> None:
             f"`onceover explain {swept.pipeline} {first}`"
         )
     if swept.waiting:
-        say(f"{pluralize(swept.waiting, 'window')} left out: a batch that may explain them has not ended; sweep again")
+        say(f"{pluralize(swept.waiting, 'window')} skipped: a batch in flight may explain them; sweep again afterwards")

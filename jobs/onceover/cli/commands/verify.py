@@ -1,4 +1,4 @@
-"""`onceover verify`: one window's certificate recomputed, from raw and from the aggregates' rows."""
+"""`onceover verify`: the proof of one window's certificate from raw and from the aggregates' rows."""
 
 from __future__ import annotations
 
@@ -18,36 +18,37 @@ def add_to(app: typer.Typer) -> None:
         epilog=epilog(
             "onceover verify flights 2013-01-05T14:00Z",
             "onceover verify flights 2013-01-05T14:00Z --json",
-            codes=CODES | {FAILED: "they differ, or the window has no certificate"},
+            codes=CODES | {FAILED: "the sides differ, or the window has no certificate"},
         )
     )(verify)
 
 
 def verify(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -> None:
-    """Recompute a window's certificate from raw and from the rows of the aggregates, and say equal or where not.
+    """Recompute a window's certificate from raw and from the rows of the aggregates, and name each difference.
 
-    Reads the window file whole, with Spark; changes nothing. The result is kept in the ledger, in `onceover.audit`.
+    Reads the whole window file with Spark. Changes nothing but the ledger's table `onceover.audit`, which keeps the
+    result.
     """
     with open_pipeline(pipeline, "verify") as context:
         chosen, name = window_of(context, window), context.name
         audit_id = audit_service.request_audit(context, "window", start=chosen.start, end=chosen.end, who=who())
-        found = carry_out(context, audit_id or 0)
+        result = carry_out(context, audit_id or 0)
     if json:
-        as_json({"pipeline": name, "window": str(chosen), "audit_id": audit_id, **found})
+        as_json({"pipeline": name, "window": str(chosen), "audit_id": audit_id, **result})
     else:
         say(
             draw_table(
                 ["side", ">records", "digest"],
                 (
-                    (side, found[side]["records"], found[side]["digest"])
+                    (side, result[side]["records"], result[side]["digest"])
                     for side in ("certificate", "raw", "aggregates")
                 ),
             )
         )
-        for difference in found["differences"]:
+        for difference in result["differences"]:
             say(difference)
-        if not found["stands"]:
-            say(f"Its certificate stands no longer; why: `onceover explain {name} {chosen}`.")
-        say(f"window {chosen} of {name}: {'equal' if found['equal'] else 'NOT equal'}")
-    if not found["equal"]:
+        if not result["stands"]:
+            say(f"Its certificate is no longer valid; `onceover explain {name} {chosen}` says why.")
+        say(f"window {chosen} of {name}: {'equal' if result['equal'] else 'NOT equal'}")
+    if not result["equal"]:
         raise typer.Exit(FAILED)

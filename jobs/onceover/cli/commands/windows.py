@@ -1,4 +1,4 @@
-"""`onceover windows`: the windows of a pipeline and where each stands."""
+"""`onceover windows`: a pipeline's windows and their states."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BEGINNING = "0001-01-01T00:00Z"
 State = Annotated[
     str | None,
     typer.Option(
-        "--state", metavar="STATE", help="Only those: open, closed, failed, repairing, blocked, certified or expired."
+        "--state", metavar="STATE", help="Only open, closed, failed, repairing, blocked, certified or expired windows."
     ),
 ]
 
@@ -41,17 +41,17 @@ def add_to(app: typer.Typer) -> None:
 def windows(
     pipeline: PipelineName, state: State = None, start: FromIfAny = None, end: ToIfAny = None, json: AsJson = False
 ) -> None:
-    """List a pipeline's windows and where each stands.
+    """List a pipeline's windows and their states.
 
-    open: records may still come. closed: not judged yet. failed: its aggregates are wrong, see the findings.
-    repairing: a repair holds it. blocked: repair failed too often. certified: it is proved right. expired: it was, and
-    its raw is gone by the pipeline's retention. Where the topic has a retention, "Kafka until" says how long its log
-    holds the records too.
+    open: records may still arrive. closed: not judged yet. failed: the aggregates are wrong, see the findings.
+    repairing: a repair holds the window. blocked: repair failed too often. certified: the aggregates are proved right.
+    expired: certified, but its raw is deleted after the pipeline's retention. "Kafka until" is the time until which the
+    topic's retention keeps the records.
     """
     with open_pipeline(pipeline, "windows") as context:
         if state is not None and state not in list(WindowState):
-            raise UsageError(f"there is no state {state!r}; there are {', '.join(WindowState)}")
-        first, last = bounds(context, start, end)
+            raise UsageError(f"--state: unknown state {state!r}; the states are {', '.join(WindowState)}")
+        first, last = parse_bounds(context, start, end)
         context.read_registration()
         rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last)
     if json:
@@ -60,8 +60,10 @@ def windows(
         show(rows)
 
 
-def bounds(context: PipelineContext, start: str | None, end: str | None) -> tuple[datetime | None, datetime | None]:
-    """What was typed as moments, each of which may be left out; refused as a range is."""
+def parse_bounds(
+    context: PipelineContext, start: str | None, end: str | None
+) -> tuple[datetime | None, datetime | None]:
+    """Return both times, None for one left out. Raises UsageError for times that are refused in a range."""
     if end is not None:
         chosen = range_of(context, start or _BEGINNING, end)
         return (chosen.start if start else None), chosen.end
@@ -76,7 +78,7 @@ def _certificate(row: Mapping[str, Any]) -> str | None:
 
 def show(rows: Sequence[Mapping[str, Any]]) -> None:
     if not rows:
-        say("no window is known that matches")
+        say("no window matches")
         return
     say(
         draw_table(

@@ -1,4 +1,4 @@
-"""What `onceover doctor` looks at: each part of the deployment, its settings, and what the ledger says of pipelines."""
+"""The checks of `onceover doctor`: each service of the deployment, its settings, and the state of each pipeline."""
 
 from onceover.cli.doctor.airflow import airflow
 from onceover.cli.doctor.clocks import clocks

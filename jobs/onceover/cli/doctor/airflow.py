@@ -1,4 +1,4 @@
-"""Airflow as doctor looks at it: its processes, the Spark connection that the DAGs name, and their pool."""
+"""The check of Airflow: its processes, and the Spark connection and the pool that the DAGs name."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _MASTER: Final = re.compile(r"local(\[.+\])?|yarn|spark://.+|k8s://.+")
 
 
 def airflow(connection: str = CONNECTION) -> Iterator[Outcome]:
-    """Whether the API server answers and says that each of Airflow's processes is healthy, and whether the connection
-    and the pool that the DAGs name are there."""
+    """Check that the API server answers and reports every process healthy, and that the DAGs' connection and pool
+    exist. Raises UnreachableError if Airflow does not answer."""
     where = address("airflow")
     try:
         health = get_json(f"{where}/api/v2/monitor/health")
@@ -34,14 +34,14 @@ def airflow(connection: str = CONNECTION) -> Iterator[Outcome]:
         raise UnreachableError(
             f"Airflow at {where} does not answer ({why}); start it (`onceover stack up`) or set ONCEOVER_AIRFLOW"
         ) from error
-    sick = sorted(part for part, told in health.items() if told and told.get("status") not in ("healthy", None))
+    sick = sorted(part for part, report in health.items() if report and report.get("status") not in ("healthy", None))
     if sick:
         names = ", ".join(part.replace("_", " ") for part in sick)
-        yield Outcome("Airflow", "wrong", f"{where}: {names} not healthy; look into its log (`onceover stack status`)")
+        yield Outcome("Airflow", "wrong", f"{where}: {names} not healthy; see its log (`onceover stack status`)")
     else:
         yield Outcome("Airflow", "fine", f"{where} answers, every process is healthy")
     try:
-        http = _logged_in(where)
+        http = _log_in(where)
         yield _connection(where, http, connection)
         if http is not None:
             yield from _pool(where, http)
@@ -51,51 +51,51 @@ def airflow(connection: str = CONNECTION) -> Iterator[Outcome]:
 
 def _pool(where: str, http: requests.Session) -> Iterator[Outcome]:
     if http.get(f"{where}/api/v2/pools/{POOL}", timeout=SECONDS).status_code == 404:
-        what = f"there is no pool {POOL!r}, and tasks wait in it for ever; `airflow pools set {POOL} 1 Spark` makes it"
+        what = f"there is no pool {POOL!r}, so its tasks never start; make it with `airflow pools set {POOL} 1 Spark`"
         yield Outcome("Airflow", "wrong", what)
 
 
 def _connection(where: str, http: requests.Session | None, name: str) -> Outcome:
-    """Whether tasks find the connection. What an environment variable says comes before what Airflow has stored, and
-    Airflow tells nobody of it: so the variable is looked for here, and in an embedded scheduler's environment."""
+    """Return whether tasks find the connection. A connection in an environment variable takes precedence over the
+    stored one, and Airflow's API does not show it: this process and an embedded scheduler are searched for it."""
     variable, scheduler = f"AIRFLOW_CONN_{name.upper()}", _scheduler_environment(where)
     if stated := os.environ.get(variable) or (scheduler or {}).get(variable):
-        return _judged(name, f"by {variable}", _parsed(stated))
+        return _judge(name, f"by {variable}", _parse(stated))
     if http is None:
         what = (
-            f"nobody here may ask for its connection {name!r}; see that `airflow connections get {name}` knows it "
-            "where tasks run: the provider takes an unknown one for --master yarn"
+            f"its connection {name!r} cannot be read from here; check it with `airflow connections get {name}` where "
+            "tasks run: the provider replaces an unknown connection by --master yarn"
         )
         return Outcome("Airflow", "note", what)
     answer = http.get(f"{where}/api/v2/connections/{quote(name)}", timeout=SECONDS)
     if answer.ok:
         stored: dict[str, Any] = answer.json()
-        return _judged(name, "stored in Airflow", (stored["conn_type"], stored.get("host"), stored.get("port")))
-    add = f"`airflow connections add {name} --conn-type spark --conn-host 'local[2]'` adds one, {variable} states one"
+        return _judge(name, "stored in Airflow", (stored["conn_type"], stored.get("host"), stored.get("port")))
+    add = f"run `airflow connections add {name} --conn-type spark --conn-host 'local[2]'`, or set {variable}"
     if answer.status_code == 404 and scheduler is not None:
-        what = f"there is no connection {name!r}, so no repair starts: nobody said which Spark to use; {add}"
+        what = f"there is no connection {name!r}, so no repair can start Spark; {add}"
         return Outcome("Airflow", "wrong", what)
     what = f"no connection {name!r} is stored ({answer.status_code}); unless {variable} is set for tasks, {add}"
     return Outcome("Airflow", "note", what)
 
 
-def _judged(name: str, how: str, found: tuple[str, str | None, int | None]) -> Outcome:
-    """Whether spark-submit can use the connection, whose master it puts together as SparkSubmitHook does."""
-    kind, host, port = found[0], found[1] or "", found[2]
+def _judge(name: str, how: str, connection: tuple[str, str | None, int | None]) -> Outcome:
+    """Return whether spark-submit can use the connection, with the master composed as SparkSubmitHook does."""
+    kind, host, port = connection[0], connection[1] or "", connection[2]
     master = host if kind == "spark" and host and ("://" in host or not port) else f"{kind}://{host}"
     master += f":{port}" if port else ""
     if _MASTER.fullmatch(master):
         return Outcome("Airflow", "fine", f"connection {name} ({how}) is {master}")
     what = (
-        f"connection {name} ({how}) means --master {master!r}, which is none; give it type spark and a host like "
-        "local[2], yarn, spark://HOST:7077 or k8s://https://HOST:PORT"
+        f"connection {name} ({how}) means --master {master!r}, which is not a master; give it type spark and a "
+        "host like local[2], yarn, spark://HOST:7077 or k8s://https://HOST:PORT"
     )
     return Outcome("Airflow", "wrong", what)
 
 
-def _parsed(stated: str) -> tuple[str, str | None, int | None]:
-    """Type, host and port of a connection as an environment variable states it: JSON, or a URI. What cannot be read
-    is not shown: it may hold a password."""
+def _parse(stated: str) -> tuple[str, str | None, int | None]:
+    """Return type, host and port of a connection in an environment variable: JSON, or a URI. Unreadable text is not
+    shown, as it may hold a password."""
     try:
         if stated.lstrip().startswith("{"):
             values = json.loads(stated)
@@ -107,14 +107,14 @@ def _parsed(stated: str) -> tuple[str, str | None, int | None]:
 
 
 def _scheduler_environment(where: str) -> Mapping[str, str] | None:
-    """The environment of that Airflow's scheduler, if a package that is installed here knows it: the embedded stack
-    does of its own."""
-    found = (each.load()(where) for each in entry_points(group="onceover.scheduler_environments"))
-    return next((environment for environment in found if environment is not None), None)
+    """Return the environment of that Airflow's scheduler, None if no installed package knows it: the embedded stack
+    knows its own."""
+    environments = (point.load()(where) for point in entry_points(group="onceover.scheduler_environments"))
+    return next((environment for environment in environments if environment is not None), None)
 
 
-def _logged_in(where: str) -> requests.Session | None:
-    """A session as the embedded stack's admin; None for any other Airflow, whose passwords nobody told us."""
+def _log_in(where: str) -> requests.Session | None:
+    """Return a session as the embedded stack's admin; None for any other Airflow, whose passwords are unknown."""
     local = endpoints.local_folder()
     if endpoints.read_endpoints(endpoints.endpoints_file(local)).get("airflow") != where:
         return None

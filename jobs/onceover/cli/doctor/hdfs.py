@@ -1,4 +1,4 @@
-"""HDFS as doctor looks at it: both its doors, safe mode, room, and whether an append survives a DataNode's death."""
+"""The check of HDFS: WebHDFS and RPC, safe mode, free space, and whether an append survives a DataNode's death."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from onceover.cli.doctor.machine import room
+from onceover.cli.doctor.machine import check_space
 from onceover.cli.doctor.outcome import SECONDS, Outcome, get_json
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
@@ -24,7 +24,7 @@ _MOST_ASKED = 3  # DataNodes of one cluster are set alike
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """How the client that writes for WebHDFS is set, which lives in a DataNode."""
+    """The settings of the client that writes for WebHDFS, which runs in a DataNode."""
 
     replication: int
     replaces: bool
@@ -33,10 +33,10 @@ class Writer:
 
 
 def hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
-    """Whether both doors of HDFS answer, what the NameNode says of safe mode, DataNodes and room, and how DataNodes
-    write. Writes nothing."""
+    """Check that WebHDFS and the NameNode's RPC answer, safe mode, DataNodes, free space and the settings of writes.
+    Writes nothing."""
     where = address("webhdfs")
-    yield from _namenode_rpc()
+    yield from _check_namenode_rpc()
     root = pipelines[0].storage.raw_root if pipelines else "/"
     WindowFiles(where, Layout(root, "doctor")).read_length(root)
     try:
@@ -44,63 +44,63 @@ def hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
         mode, living = str(state["FSState"]), int(state["NumLiveDataNodes"])
         free, total = int(state["CapacityRemaining"]), int(state["CapacityTotal"])
     except (OSError, ValueError, LookupError, TypeError):
-        what = f"{where} answers; it does not tell of safe mode and DataNodes (no NameNode itself?)"
+        what = f"{where} answers, but does not report safe mode and DataNodes; is it a gateway before the NameNode?"
         yield Outcome("HDFS", "note", what)
         return
     if mode != "Operational":
         what = (
-            f"{where} is in safe mode and takes no writes; wait until its DataNodes have reported, or end it with "
-            "`hdfs dfsadmin -safemode leave`"
+            f"{where} is in safe mode and takes no writes; wait until its DataNodes have reported, or end safe mode "
+            "with `hdfs dfsadmin -safemode leave`"
         )
         yield Outcome("HDFS", "wrong", what)
     if not living:
-        yield Outcome("HDFS", "wrong", f"{where} has no living DataNode; start them (`onceover stack up`)")
+        yield Outcome("HDFS", "wrong", f"{where} has no live DataNode; start the DataNodes (`onceover stack up`)")
         return
     if mode == "Operational":
         yield Outcome("HDFS", "fine", f"{where} takes writes, {pluralize(living, 'DataNode')}")
-    yield room("HDFS", "its DataNodes", free, total, "add a DataNode or a disk, or delete what nobody needs")
-    yield from _writers(where, living)
+    yield check_space("HDFS", "its DataNodes", free, total, "add a DataNode or a disk, or delete files")
+    yield from _check_writers(where, living)
 
 
-def survival(writer: Writer, living: int) -> Iterator[Outcome]:
-    """Whether that client can write what it is asked to on so many living DataNodes, and after one of them dies."""
-    wanted = writer.replication
-    if wanted > living:
+def check_survival(writer: Writer, living: int) -> Iterator[Outcome]:
+    """Check that the client can write with its replication on `living` DataNodes, and after one of them dies."""
+    replicas = writer.replication
+    if replicas > living:
         what = (
-            f"each block is to have {wanted} replicas (dfs.replication) and {pluralize(living, 'DataNode')} lives: one "
-            f"disk may hold the only copy of raw; start the others, or set dfs.replication={living}"
+            f"blocks need {replicas} replicas (dfs.replication), the cluster has {pluralize(living, 'live DataNode')}: "
+            f"one disk may hold the only copy of raw; start the others, or set dfs.replication={living}"
         )
         yield Outcome("HDFS", "wrong", what)
     # ReplaceDatanodeOnFailure: DEFAULT wants another DataNode for an append with three replicas or more, ALWAYS always.
-    insists = writer.policy == "ALWAYS" or (writer.policy == "DEFAULT" and wanted >= 3)
-    if writer.replaces and insists and not writer.best_effort and wanted > 1 and living <= wanted:
+    insists = writer.policy == "ALWAYS" or (writer.policy == "DEFAULT" and replicas >= 3)
+    if writer.replaces and insists and not writer.best_effort and replicas > 1 and living <= replicas:
         what = (
-            f"appends fail once a DataNode dies: {_CLIENT}.policy={writer.policy} wants another in its place, and with "
+            f"appends fail once a DataNode dies: {_CLIENT}.policy={writer.policy} needs another in its place, and with "
             f"{living} there is none; set it to NEVER (or {_CLIENT}.best-effort=true) in the DataNodes' hdfs-site.xml, "
-            f"where WebHDFS's client lives, or have {wanted + 1} DataNodes"
+            f"which WebHDFS's client reads, or run {replicas + 1} DataNodes"
         )
         yield Outcome("HDFS", "wrong", what)
-    elif wanted <= living:
-        what = f"{pluralize(wanted, 'replica')} of each block; replace-datanode-on-failure is {writer.policy}"
+    elif replicas <= living:
+        what = f"{pluralize(replicas, 'replica')} of each block; replace-datanode-on-failure is {writer.policy}"
         yield Outcome("HDFS", "fine", what)
 
 
-def _writers(where: str, living: int) -> Iterator[Outcome]:
+def _check_writers(where: str, living: int) -> Iterator[Outcome]:
     scheme = urlsplit(where).scheme
     try:
         nodes = json.loads(_bean(where, "NameNodeInfo")["LiveNodes"]).values()
         addresses = [node["infoAddr" if scheme == "http" else "infoSecureAddr"] for node in nodes]
-        found = {_writer(f"{scheme}://{each}") for each in sorted(addresses)[:_MOST_ASKED]}
+        writers = {_read_writer(f"{scheme}://{each}") for each in sorted(addresses)[:_MOST_ASKED]}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         yield Outcome(
-            "HDFS", "note", f"its DataNodes do not tell their settings; see that {_CLIENT} suits their number"
+            "HDFS", "note", f"its DataNodes do not report their settings; check that {_CLIENT} fits their number"
         )
         return
-    for writer in sorted(found, key=lambda each: (each.replication, each.policy)):
-        yield from survival(writer, living)
+    for writer in sorted(writers, key=lambda each: (each.replication, each.policy)):
+        yield from check_survival(writer, living)
 
 
-def _writer(datanode: str) -> Writer:
+def _read_writer(datanode: str) -> Writer:
     def setting(name: str) -> str:
         return str(get_json(f"{datanode}/conf?name={name}")["property"]["value"])
 
@@ -113,12 +113,13 @@ def _writer(datanode: str) -> Writer:
 
 
 def _bean(where: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = get_json(f"{where}/jmx?qry=Hadoop:service=NameNode,name={name}")["beans"][0]
-    return found
+    bean: dict[str, Any] = get_json(f"{where}/jmx?qry=Hadoop:service=NameNode,name={name}")["beans"][0]
+    return bean
 
 
-def _namenode_rpc() -> Iterator[Outcome]:
-    """What Spark reads by. Only a problem is told; a name service of several NameNodes has no port to try."""
+def _check_namenode_rpc() -> Iterator[Outcome]:
+    """Check the address by which Spark reads; yield only a problem. A name service of several NameNodes has no port to
+    try."""
     try:
         where = urlsplit(address("hdfs"))
         if where.hostname and where.port:

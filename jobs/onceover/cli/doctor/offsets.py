@@ -1,4 +1,4 @@
-"""Whether the stored offsets of each pipeline can be read."""
+"""The check of each pipeline's stored offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onceover.offset_stores.admin import inspect_offsets
 
 
 def offsets(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
-    """Whether the stored offsets of each pipeline that has run can be read, and are of its topic."""
+    """Check that the stored offsets of each pipeline that has run can be read, and are its topic's."""
     for pipeline in pipelines:
         check, store = f"offsets of {pipeline.name}", pipeline.ingest.offset_store
         try:
@@ -21,7 +21,7 @@ def offsets(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
         except UsageError:
             continue  # it has not run yet
         except OnceoverError as error:
-            if store in ("zookeeper", "hbase"):  # the other parts are asked for themselves
+            if store in ("zookeeper", "hbase"):  # other checks report the other services
                 yield Outcome(check, "wrong", str(error))
             continue
         if seen.trouble:

@@ -1,4 +1,4 @@
-"""What a look of `onceover doctor` says of one thing, and how it asks a web server."""
+"""The outcome of one check of `onceover doctor`, and the checks' requests to web servers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One thing looked at. `note` is worth knowing and nothing to mend; `wrong` says how to mend it."""
+    """The outcome of a check. A `note` needs no action; `wrong` says how to fix the problem."""
 
     check: str
     state: Literal["fine", "note", "wrong"]
@@ -22,20 +22,20 @@ class Outcome:
 
 
 def get_json(url: str) -> Any:
-    """What the address answers, within `SECONDS`."""
-    asked = Request(url, headers={"Accept": "application/json"})  # Hadoop's settings come as XML otherwise
-    with _opener(url).open(asked, timeout=SECONDS) as answer:
+    """Return the address's JSON answer. Raises OSError, or ValueError, without one within `SECONDS`."""
+    request = Request(url, headers={"Accept": "application/json"})  # otherwise Hadoop sends its settings as XML
+    with _make_opener(url).open(request, timeout=SECONDS) as answer:
         return json.load(answer)
 
 
-def date_of(url: str) -> float | None:
-    """The server's clock as seconds since 1970, by its answer's header; None if it states none. A second is cut off."""
-    with _opener(url).open(url, timeout=SECONDS) as answer:
+def read_date(url: str) -> float | None:
+    """Return the server's clock in whole seconds since 1970, from the answer's Date header; None without one."""
+    with _make_opener(url).open(url, timeout=SECONDS) as answer:
         stated = answer.headers.get("Date")
     return parsedate_to_datetime(stated).timestamp() if stated else None
 
 
-def _opener(url: str) -> OpenerDirector:
-    # A proxy of the environment has no business with loopback.
+def _make_opener(url: str) -> OpenerDirector:
+    # The environment's proxy is not for loopback.
     local = urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
     return build_opener(ProxyHandler({})) if local else build_opener()

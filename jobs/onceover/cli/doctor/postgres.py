@@ -1,4 +1,4 @@
-"""PostgreSQL as doctor looks at it: its version, the ledger's, and what the ledger says of each pipeline."""
+"""The check of PostgreSQL: its version, the ledger's, and the state of each pipeline in the ledger."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POSTGRES = 15
 
 
 def postgres(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
-    """Whether the database answers and its ledger is this code's; then what the ledger says of each pipeline."""
+    """Check that the database answers and its ledger has this code's version; then each pipeline in the ledger."""
     where = address("postgres")
     with connect(where, "onceover doctor") as connection:
         version = connection.info.server_version // 10_000
@@ -32,10 +32,10 @@ def postgres(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
         require_current(connection)
         yield Outcome("ledger", "fine", f"at version {HEAD}")
         for pipeline in pipelines:
-            yield from _of_pipeline(connection, pipeline)
+            yield from _check_pipeline(connection, pipeline)
 
 
-def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome]:
+def _check_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome]:
     name = pipeline.name
     try:
         require_same_contract(connection, pipeline)
@@ -47,14 +47,14 @@ def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome
     except OnceoverError as error:
         yield Outcome(name, "wrong", str(error))
         return
-    nowhere = from_ms(0)  # a snapshot of no window: only what it says of the pipeline
-    seen = read_evidence(connection, name, nowhere, nowhere, False)
+    never = from_ms(0)  # an empty range: only the findings of the whole pipeline are needed
+    seen = read_evidence(connection, name, never, never, False)
     blocked = [row["window_start"] for row in list_windows(connection, name, WindowState.BLOCKED)]
     failed = len(list_windows(connection, name, WindowState.FAILED))
     for finding in seen.findings:
-        told = describe_finding(finding.kind, finding.evidence)
+        text = describe_finding(finding.kind, finding.evidence)
         steps = " ".join(f"{step.text} `{step.command}`" for step in list_pipeline_steps(name, [finding.kind]))
-        yield Outcome(name, "wrong", f"{finding.kind}: {told.what} {told.how} {steps}")
+        yield Outcome(name, "wrong", f"{finding.kind}: {text.what} {text.how} {steps}")
     if blocked:
         some = format_list([f"{start:%Y-%m-%dT%H:%MZ}" for start in blocked], "window", 3)
         yield Outcome(name, "wrong", f"blocked: {some}; `onceover explain {name} WINDOW` says why and what to do")
@@ -62,16 +62,16 @@ def _of_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outcome
         yield Outcome(name, "note", f"{pluralize(failed, 'failed window')} wait for the next repair")
     if not seen.findings and not blocked and not failed:
         yield Outcome(name, "fine", f"no window has failed, {seen.open_windows} open")
-    yield from _log(connection, name)
+    yield from _check_log(connection, name)
 
 
-def _log(connection: Connection, name: str) -> Iterator[Outcome]:
-    """Whether Kafka drops records of a window before anybody has proved that raw holds them."""
+def _check_log(connection: Connection, name: str) -> Iterator[Outcome]:
+    """Check that Kafka keeps a window's records until the window is certified."""
     first = find_next_log_expiry(connection, name)
     if first is None:
         return
     left, at = first["log_until"] - first["now"], format_moment(first["window_start"])
-    judge = f"see `onceover explain {name} {at}`, repair it, and raise the topic's retention.ms if this comes again"
+    judge = f"see `onceover explain {name} {at}`, repair it, and raise the topic's retention.ms if this happens again"
     if left.total_seconds() <= 0:
         what = f"window {at} is not certified and Kafka has dropped records of it: only raw still holds them; {judge}"
         yield Outcome(name, "wrong", what)

@@ -1,4 +1,4 @@
-"""The Spark cluster that jobs are sent to, as doctor looks at it: whether a master of it takes connections."""
+"""The check of the Spark cluster that runs jobs: whether one of its masters accepts connections."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _STANDALONE = "spark://"
 
 
 def spark() -> Iterator[Outcome]:
-    """Of a standalone cluster only; nothing where no cluster is named, for jobs then bring a Spark of their own."""
+    """Check the masters of a standalone cluster. Yields nothing if no cluster is named: jobs then run Spark locally."""
     master = endpoints.find_address("spark")
     if master is None or master.startswith("local"):
         return
     if not master.startswith(_STANDALONE):
-        yield Outcome("Spark", "note", f"jobs run on {master}; ask its own tools whether it has room for them")
+        yield Outcome("Spark", "note", f"jobs run on {master}; check with its own tools whether it has room for them")
         return
-    masters = master.removeprefix(_STANDALONE).split(",")  # one leads, the others stand by
+    masters = master.removeprefix(_STANDALONE).split(",")  # one leads, the others wait
     silent: list[str] = []
     for each in masters:
         try:
@@ -29,7 +29,7 @@ def spark() -> Iterator[Outcome]:
         except (OSError, ValueError) as error:
             silent.append(f"{each} ({error})")
         else:
-            yield Outcome("Spark", "fine", f"the master at {each} takes connections")
+            yield Outcome("Spark", "fine", f"the master at {each} accepts connections")
     if silent:
         what = f"no answer from {', '.join(silent)}; start it (`onceover stack up --cluster`) or set ONCEOVER_SPARK"
         yield Outcome("Spark", "wrong" if len(silent) == len(masters) else "note", what)

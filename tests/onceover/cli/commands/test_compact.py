@@ -60,7 +60,7 @@ class Asked:
 @pytest.fixture
 def asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     found = Asked()
-    monkeypatch.setattr(compact, "_due", found.list_due)
+    monkeypatch.setattr(compact, "_list_due", found.list_due)
     monkeypatch.setattr(spark_entry, "run_entry", found.run)
     return found
 
@@ -86,7 +86,7 @@ def test_dry_run_starts_no_spark(asked: Asked) -> None:
     done = run("--dry-run")
     assert (done.exit_code, asked.of_spark) == (0, [])
     assert done.stdout.endswith("2 certified windows would be compacted\n")
-    assert asked.of_ledger == [("things", 30 * 86_400_000, None)], "older than a month unless told"
+    assert asked.of_ledger == [("things", 30 * 86_400_000, None)], "older than a month by default"
 
 
 def test_compaction_with_nothing_due_starts_no_spark(asked: Asked) -> None:

@@ -59,7 +59,7 @@ def test_unchanged_contract_is_reported_and_no_failure(run: Any, asked: Asked, m
     monkeypatch.setattr(cutover, "migrate_contract", lambda context, *_, **__: Migration(context.name, 2, 2))
     done = run("pipelines", "migrate", "things", "--reason", "again")
     assert (done.exit_code, done.stdout) == (
-        0, "nothing to migrate: things's TOML says what version 2 of its contract says\n"
+        0, "nothing to migrate: the contract in things's TOML equals version 2, which is in force\n"
     )  # fmt: skip
 
 

@@ -98,4 +98,4 @@ def test_window_with_a_batch_in_flight_is_for_a_later_try(monkeypatch: pytest.Mo
     done = run(monkeypatch, asked, SweepResult("events", 24, (), 3))
 
     assert done.exit_code == 75
-    assert "3 windows left out" in done.stdout
+    assert "3 windows skipped" in done.stdout

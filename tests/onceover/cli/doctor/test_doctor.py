@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from onceover.cli import doctor as checks
-from onceover.cli.commands.doctor import side_by_side
+from onceover.cli.commands.doctor import run_checks
 from onceover.cli.doctor import Outcome, machine
-from onceover.cli.doctor.airflow import _judged, _parsed
-from onceover.cli.doctor.clocks import apart
-from onceover.cli.doctor.hdfs import Writer, survival
-from onceover.cli.doctor.kafka import settings
+from onceover.cli.doctor.airflow import _judge, _parse
+from onceover.cli.doctor.clocks import compute_skew
+from onceover.cli.doctor.hdfs import Writer, check_survival
+from onceover.cli.doctor.kafka import check_settings
 from onceover.config.pipelines import find
 from onceover.errors import UnreachableError
 from onceover.kafka.topic import TopicPolicy
@@ -38,7 +38,7 @@ def test_hanging_check_is_named_in_time_and_keeps_its_output() -> None:
         never.wait()
 
     begun = time.monotonic()
-    found = side_by_side({"two": hangs, "one": fine}, 0.3)
+    found = run_checks({"two": hangs, "one": fine}, 0.3)
     assert time.monotonic() - begun < 5
     assert [(each.check, each.state) for each in found] == [("two", "note"), ("two", "wrong"), ("one", "fine")]
     never.set()
@@ -49,7 +49,7 @@ def test_failing_check_is_reported_and_delays_no_other() -> None:
         yield from ()
         raise UnreachableError("it is down; start it")
 
-    assert side_by_side({"two": fails, "one": fine}, 5) == [
+    assert run_checks({"two": fails, "one": fine}, 5) == [
         Outcome("two", "wrong", "it is down; start it"),
         Outcome("one", "fine", "well"),
     ]
@@ -61,7 +61,7 @@ def test_check_with_an_unforeseen_error_is_reported() -> None:
         yield Outcome("two", "fine", "so far")
         raise RuntimeError("unforeseen")
 
-    found = side_by_side({"two": breaks, "one": fine}, 5)
+    found = run_checks({"two": breaks, "one": fine}, 5)
     assert [(each.check, each.state) for each in found] == [("two", "fine"), ("two", "wrong"), ("one", "fine")]
 
 
@@ -166,14 +166,14 @@ def test_foreign_process_on_a_kept_port_is_wrong_if_addressed(home: Path) -> Non
         assert [outcome.state for outcome in ports()] == ["note"]
         (local / "endpoints.json").write_text(json.dumps({"kafka": f"127.0.0.1:{port}"}))
         (wrong,) = ports()
-        assert (wrong.state, f"{port}, kept for kafka" in wrong.what) == ("wrong", True)
+        assert (wrong.state, f"port {port}, which the embedded stack keeps for kafka" in wrong.what) == ("wrong", True)
 
 
 @pytest.mark.parametrize(
     ("theirs", "skew"), [(100.5, 0), (99.5, 0), (99.0, 0), (98.0, -1), (101.0, 0), (102.5, 1.5), (40.0, -59)]
 )
 def test_clock_skew_excludes_travel_time_and_resolution(theirs: float, skew: float) -> None:
-    assert apart(theirs, before=100.0, after=101.0) == skew
+    assert compute_skew(theirs, before=100.0, after=101.0) == skew
 
 
 NEVER = TopicPolicy(retention_ms=None, compacted=False, stamped_on_arrival=False, unclean_election=False)
@@ -188,7 +188,7 @@ HOUR = 3_600_000
         (TopicPolicy(26 * HOUR, False, False, False), "fine", "for 26 h"),
         (TopicPolicy(26 * HOUR - 1, False, False, False), "note", "retention.ms=93600000"),
         (TopicPolicy(2 * HOUR, False, False, False), "note", "0 h are left"),
-        (TopicPolicy(2 * HOUR - 1, False, False, False), "wrong", "only 2 h after its start"),
+        (TopicPolicy(2 * HOUR - 1, False, False, False), "wrong", "is judged 2 h after its start"),
         (TopicPolicy(None, True, False, False), "note", "cleanup.policy=delete"),
         (TopicPolicy(None, False, True, False), "note", "message.timestamp.type=CreateTime"),
         (TopicPolicy(None, False, False, True), "wrong", "unclean.leader.election.enable=false"),
@@ -196,7 +196,7 @@ HOUR = 3_600_000
 )
 def test_topic_is_judged_by_its_pipelines_needs(home: Path, policy: TopicPolicy, state: str, says: str) -> None:
     # `things` has windows of an hour and an allowed lateness of an hour.
-    (found,) = settings("topic", find("things", home), policy)
+    (found,) = check_settings("topic", find("things", home), policy)
     assert (found.state, says in found.what) == (state, True)
 
 
@@ -220,7 +220,7 @@ def writer(replication: int, policy: str = "DEFAULT", *, replaces: bool = True, 
     ],
 )
 def test_hdfs_client_must_survive_a_datanode_loss(writes: Writer, living: int, states: list[str]) -> None:
-    assert [outcome.state for outcome in survival(writes, living)] == states
+    assert [outcome.state for outcome in check_survival(writes, living)] == states
 
 
 @pytest.mark.parametrize(
@@ -234,12 +234,12 @@ def test_hdfs_client_must_survive_a_datanode_loss(writes: Writer, living: int, s
         ('{"conn_type": "spark"}', "wrong", "--master 'spark://'"),
         ('{"conn_type": "http", "host": "master"}', "wrong", "--master 'http://master'"),
         ("spark://k8s%3A%2F%2Fhttps%3A%2F%2Fcluster:6443?namespace=x", "fine", "is k8s://https://cluster:6443"),
-        ("spark://user:secret@[", "wrong", "--master '://', which is none"),
-        ('{"password": "secret", ', "wrong", "--master '://', which is none"),
+        ("spark://user:secret@[", "wrong", "--master '://', which is not a master"),
+        ('{"password": "secret", ', "wrong", "--master '://', which is not a master"),
     ],
 )
 def test_connection_gives_the_master_that_spark_submit_derives(stated: str, state: str, says: str) -> None:
-    found = _judged("spark_default", "here", _parsed(stated))
+    found = _judge("spark_default", "here", _parse(stated))
     assert (found.state, says in found.what) == (state, True), found.what
 
 

@@ -150,8 +150,8 @@ def test_replicas_beyond_datanodes_are_wrong_if_required(
         wrong = reported(hdfs([]), "wrong")
     finally:
         own.down()
-    assert "3 replicas (dfs.replication) and 1 DataNode lives" in wrong
-    assert "replace-datanode-on-failure.policy=DEFAULT wants another in its place" in wrong
+    assert "3 replicas (dfs.replication), the cluster has 1 live DataNode" in wrong
+    assert "replace-datanode-on-failure.policy=DEFAULT needs another in its place" in wrong
 
 
 @pytest.mark.rare
@@ -162,7 +162,7 @@ def test_unknown_connection_missing_master_and_pool_are_wrong(stack: Stack, airf
 
     body = {"connection_id": "doctors_spark", "conn_type": "spark"}
     airflow._call("POST", "/api/v2/connections", body)
-    assert "means --master 'spark://', which is none" in reported(checks.airflow("doctors_spark"), "wrong")
+    assert "means --master 'spark://', which is not a master" in reported(checks.airflow("doctors_spark"), "wrong")
 
     airflow._send("DELETE", "/api/v2/pools/onceover_spark")
     try:

@@ -1,4 +1,4 @@
-"""`onceover ledger`: its schema, and a pipeline's part of it written anew from raw."""
+"""`onceover ledger`: the ledger's schema, and the recovery of a lost ledger from raw."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from onceover.cli.lazy import LazyGroup
 
 
 class Ledger(LazyGroup):
-    """What is done to the ledger as a whole."""
+    """The commands for the ledger as a whole."""
 
     package = __name__
     panels = {None: ("migrate", "rebuild")}  # noqa: RUF012 - as its base declares it
 
 
-app = typer.Typer(name="ledger", cls=Ledger, no_args_is_help=True, help="Look after the ledger.")
+app = typer.Typer(
+    name="ledger", cls=Ledger, no_args_is_help=True, help="Upgrade the ledger's schema, or rebuild a lost ledger."
+)

@@ -16,6 +16,6 @@ def add_to(app: typer.Typer) -> None:
 
 
 def migrate() -> None:
-    """Bring the ledger's schema to this version of the code. Twice, or by two at once, is the same as once."""
+    """Upgrade the ledger's schema to this version of the code. The command may be repeated, or run by two at once."""
     ledger_migrate.upgrade_schema(address("postgres"))
     say(f"the ledger is at version {database.HEAD}")

@@ -1,4 +1,4 @@
-"""`onceover ledger rebuild`: a pipeline's part of a lost ledger written anew from raw."""
+"""`onceover ledger rebuild`: the recovery of a pipeline's part of a lost ledger from raw."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog=epilog(
             "onceover ledger rebuild flights",
-            codes={TRY_LATER: "a part does not answer, or ingest runs; stop it first"},
+            codes={TRY_LATER: "a service does not answer, or ingest runs; stop ingest first"},
         )
     )(rebuild)
 
 
 def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
-    """Write a pipeline's batches, landings, windows and frontiers anew from its raw alone, for a ledger that was lost.
+    """Rebuild a pipeline's batches, landings, windows and frontiers in a lost ledger from its raw files alone.
 
-    Reads all of raw with Spark. Refused where the ledger knows the pipeline's batches. What the aggregates count is not
-    known afterwards: the next repair rebuilds and certifies every window. Certificates, reasons and decisions of before
-    are lost with the ledger; offsets that raw does not hold are holes, which the next detection judges.
+    Reads all of raw with Spark. Refuses a pipeline whose batches the ledger has. Afterwards it is unknown which
+    records the aggregates count: the next repair rebuilds and certifies every window. Earlier certificates, reasons and
+    decisions are lost with the ledger; offsets that raw does not hold are holes, which the next detection judges.
     """
-    known = find(pipeline)
+    name = find(pipeline).name
     print_progress("starting Spark, which reads all of raw")
-    done = subprocess.run(entry("rebuild_ledger.py", "--pipeline", known.name), stdout=subprocess.PIPE, check=False)
+    done = subprocess.run(entry("rebuild_ledger.py", "--pipeline", name), stdout=subprocess.PIPE, check=False)
     if done.returncode:
         raise typer.Exit(done.returncode)
-    found = loads(done.stdout.decode().splitlines()[-1])
+    result = loads(done.stdout.decode().splitlines()[-1])
     if json:
-        as_json(found)
+        as_json(result)
         return
-    windows, records, files = (pluralize(found[f"{noun}s"], noun) for noun in ("window", "record", "file"))
-    say(f"{windows} with {records}, from {files}, stand in the ledger again")
-    for hole in found["holes"]:
+    windows, records, files = (pluralize(result[f"{noun}s"], noun) for noun in ("window", "record", "file"))
+    say(f"rebuilt {windows} with {records} in the ledger, from {files}")
+    for hole in result["holes"]:
         say(f"raw does not hold {hole}")
-    if found["beyond_reading"]:
-        number = pluralize(found["beyond_reading"], "offset")
+    if result["beyond_reading"]:
+        number = pluralize(result["beyond_reading"], "offset")
         say(
-            f"{number} in no file, and in the log no more: control markers, compacted or expired records, or lost "
-            "ones; nobody can tell any more"
+            f"{number} in no file and no longer in the log: control markers, or compacted, expired or lost records; "
+            "which of these cannot be found out any more"
         )
-    say(f"Now start ingest, which closes windows, and then repair: `onceover ingest {known.name}`")
+    say(f"Now start ingest, which closes windows, then repair: `onceover ingest {name}`")

@@ -1,4 +1,4 @@
-"""`onceover pipelines`: which there are, whether their TOMLs are right, and a changed contract put into force."""
+"""`onceover pipelines`: the list of pipelines, the check of their TOMLs, and the change of a contract."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from onceover.cli.lazy import LazyGroup
 
 
 class Pipelines(LazyGroup):
-    """What is about TOMLs."""
+    """The commands for pipelines' TOMLs."""
 
     package = __name__
     panels = {None: ("list", "check", "migrate")}  # noqa: RUF012 - as its base declares it

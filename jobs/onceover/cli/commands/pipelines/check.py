@@ -1,4 +1,4 @@
-"""`onceover pipelines check`: whether TOMLs are right, their SQL too."""
+"""`onceover pipelines check`: the mistakes in TOMLs and their SQL."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from onceover.spark.session import build
 
 Name = Annotated[
     str | None,
-    typer.Argument(metavar="PIPELINE", help="Only this one; else all of them.", autocompletion=pipeline_names),
+    typer.Argument(metavar="PIPELINE", help="Name of a pipeline. Default: all of them.", autocompletion=pipeline_names),
 ]
-NoSpark = Annotated[bool, typer.Option("--no-spark", metavar="", help="Leave out the SQL, which only Spark can check.")]
+NoSpark = Annotated[bool, typer.Option("--no-spark", metavar="", help="Do not check SQL, which needs Spark.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -33,15 +33,15 @@ def add_to(app: typer.Typer) -> None:
             "onceover pipelines check",
             "onceover pipelines check flights",
             "onceover pipelines check --no-spark --json",
-            codes={0: "all of them are right", WRONG_TOML: "a TOML has a mistake"},
+            codes={0: "no TOML has a mistake", WRONG_TOML: "a TOML has a mistake"},
         )
     )(check)
 
 
 def check(name: Name = None, no_spark: NoSpark = False, json: AsJson = False) -> None:
-    """Check TOMLs: every mistake is named, with file, key and remedy.
+    """Check pipelines' TOMLs; name every mistake with file, key and remedy.
 
-    First the file alone, then with Spark that its SQL can be run and what types its columns get. Reads no data.
+    Checks the file first, then with Spark whether its SQL runs and which types the columns get. Reads no data.
     """
     good, mistakes = _read(name)
     columns: dict[str, Columns] = {}
@@ -84,7 +84,7 @@ def _check_sql(pipelines: Sequence[Pipeline]) -> tuple[dict[str, Columns], list[
             except ConfigurationError as error:
                 mistakes.append(Mistake(name_toml(pipeline.name), "contract", str(error), "correct it"))
     finally:
-        with suppress(Exception):  # a JVM that was interrupted has nothing left to stop
+        with suppress(Exception):  # stopping fails if the JVM was interrupted
             spark.stop()
     return columns, mistakes
 

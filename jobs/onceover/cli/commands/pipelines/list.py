@@ -1,4 +1,4 @@
-"""`onceover pipelines list`: which there are."""
+"""`onceover pipelines list`: all pipelines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def list_(json: AsJson = False) -> None:
-    """List the pipelines under pipelines/, those with mistakes too."""
+    """List the pipelines under pipelines/, including those with mistakes."""
     good, mistakes = read_valid()
     wrong = sorted({mistake.file for mistake in mistakes})
     if json:

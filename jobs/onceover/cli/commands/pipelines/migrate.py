@@ -1,4 +1,4 @@
-"""`onceover pipelines migrate`: a changed contract, put into force from an offset on."""
+"""`onceover pipelines migrate`: the change of a contract from an offset on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from onceover.model.contract import Columns, Contract
 from onceover.spark.contract_diff import check_change
 from onceover.spark.session import build
 
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only say what would change; write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list what would change; write nothing.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -27,8 +27,8 @@ def add_to(app: typer.Typer) -> None:
             "onceover pipelines migrate flights --dry-run",
             'onceover pipelines migrate flights --reason "INC-42: also count cancelled flights"',
             codes={
-                0: "the contract of the TOML is in force, or nothing had changed",
-                TRY_LATER: "ingest runs, stop it; or somebody reads the aggregates for long",
+                0: "the TOML's contract is in force, or had not changed",
+                TRY_LATER: "ingest runs, stop it first; or a long query holds the aggregates, retry later",
                 WRONG_TOML: "the TOML has a mistake",
             },
         )
@@ -38,9 +38,9 @@ def add_to(app: typer.Typer) -> None:
 def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = False, json: AsJson = False) -> None:
     """Put a pipeline's changed contract into force for all records from now on.
 
-    Stop ingest, change the TOML, migrate, start ingest. Records before the cutover keep the contract that they were
-    read under, in every replay, repair and audit. A new measure is null in rows that hold only such records. The topic,
-    the window's length, keys and the measures that there are must stay: for other ones make a pipeline of its own.
+    Stop ingest, change the TOML, migrate, start ingest. Earlier records keep the contract under which they were read,
+    in every replay, repair and audit. A new measure is null in rows of earlier records only. Topic, window length, keys
+    and existing measures cannot change: to change those, make a new pipeline.
     """
     with open_pipeline(pipeline, "pipelines migrate") as context:
         why = "a dry run" if dry_run else given(reason, "a migration", ", or --dry-run")
@@ -58,7 +58,7 @@ def _with_spark(file: str) -> Check:
             try:
                 return check_change(spark, old, new, file)
             finally:
-                with suppress(Exception):  # a JVM that was interrupted has nothing left to stop
+                with suppress(Exception):  # stopping fails if the JVM was interrupted
                     spark.stop()
 
     return check
@@ -66,7 +66,7 @@ def _with_spark(file: str) -> Check:
 
 def _show(done: Migration, dry_run: bool) -> None:
     if done.old == done.new:
-        say(f"nothing to migrate: {done.pipeline}'s TOML says what version {done.new} of its contract says")
+        say(f"nothing to migrate: the contract in {done.pipeline}'s TOML equals version {done.new}, which is in force")
         return
     follows = "would follow" if dry_run else "follows"
     say(f"version {done.new} of {done.pipeline}'s contract {follows} version {done.old}")

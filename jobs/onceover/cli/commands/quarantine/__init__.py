@@ -1,5 +1,5 @@
-"""`onceover quarantine`: records that have no place in any window, by day and reason, what they hold, and their release
-once the contract has a place for them."""
+"""`onceover quarantine`: records that fit no window: their days and reasons, their contents, and their release once
+the contract has a window for them."""
 
 from __future__ import annotations
 
@@ -20,30 +20,32 @@ from onceover.ledger.releases import list_releases
 from onceover.quarantine.reader import QuarantineFiles, ReleasedIds
 
 
-class Action(StrEnum):
-    """What to do with the quarantine."""
+class QuarantineAction(StrEnum):
+    """An action on a pipeline's quarantine."""
 
     LIST = "list"
     SHOW = "show"
     RELEASE = "release"
 
 
-Do = Annotated[Action, typer.Argument(metavar="ACTION", help="list, show or release.")]
+Do = Annotated[QuarantineAction, typer.Argument(metavar="ACTION", help="list, show or release.")]
 Day = Annotated[
-    str | None, typer.Option("--day", metavar="DATE", help="The day a record was put there, UTC; else all.")
+    str | None,
+    typer.Option("--day", metavar="DATE", help="Only records quarantined on this day, UTC. Default: all days."),
 ]
 Reason = Annotated[
     str | None,
-    typer.Option("--reason", metavar="TEXT", help="Not with list: only records whose reason contains this text."),
+    typer.Option("--reason", metavar="TEXT", help="With show or release: only records whose reason contains TEXT."),
 ]
 Why = Annotated[
-    str | None, typer.Option("--why", metavar="TEXT", help="With release: kept with it, and with who said so.")
+    str | None,
+    typer.Option("--why", metavar="TEXT", help="With release: why you do this; kept in the ledger with your name."),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", metavar="", help="With release: only say what would land; write nothing.")
+    bool, typer.Option("--dry-run", metavar="", help="With release: only list what would land; write nothing.")
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", min=1, help="With show: so many records at most; else 20.")
+    int | None, typer.Option("--limit", metavar="N", min=1, help="With show: at most N records. Default: 20.")
 ]
 
 
@@ -56,8 +58,8 @@ def add_to(app: typer.Typer) -> None:
             "onceover quarantine flights release --dry-run",
             'onceover quarantine flights release --reason "beyond horizon" --why "INC-42: the horizon is a week now"',
             codes={
-                0: "it was shown, or everything that has a place now has landed there",
-                TRY_LATER: "ingest runs, stop it; or a part does not answer",
+                0: "the records were shown, or every record that fits a window now has landed",
+                TRY_LATER: "ingest runs, stop it first; or a service does not answer, retry later",
             },
         )
     )(quarantine)
@@ -73,32 +75,33 @@ def quarantine(
     dry_run: DryRun = False,
     json: AsJson = False,
 ) -> None:
-    """List what is in quarantine by day and reason, show some of its records, or release what has a place now.
+    """List quarantined records by day and reason, show some of them, or release those that fit a window now.
 
-    A record is there because it cannot be parsed, or because the contract has no window for it. It is accounted for, no
-    aggregate counts it, and nothing of it is lost: key, headers and value stand in ROOT/PIPELINE/quarantine/DATE.log as
-    they came. A record counts once, however often its batch was read again.
+    A record is quarantined if it cannot be parsed, or if the contract has no window for it. No aggregate counts it,
+    and nothing of it is lost: ROOT/PIPELINE/quarantine/DATE.log keeps key, headers and value unchanged. A record is
+    listed once, however often its batch was retried.
 
-    Release parses them again by the contract in force, so migrate first (`onceover pipelines migrate`), while ingest is
-    stopped. What has a place lands there, its windows are judged again, and it is no longer in quarantine, for good.
-    It may be killed or run twice.
+    release parses the records again by the contract in force: stop ingest and change the contract first
+    (`onceover pipelines migrate`). Records that fit a window now land in it and leave the quarantine for good; their
+    windows are judged again. The command may be killed and repeated.
     """
     with open_pipeline(pipeline, "quarantine") as context:
-        if reason is not None and action is Action.LIST:
+        if reason is not None and action is QuarantineAction.LIST:
             raise UsageError("list takes no --reason; that is for show and release")
-        if limit is not None and action is not Action.SHOW:
+        if limit is not None and action is not QuarantineAction.SHOW:
             raise UsageError(f"{action} takes no --limit; that is for show")
-        if action is Action.RELEASE:
+        if action is QuarantineAction.RELEASE:
             release(context.name, _date(day), reason, why, dry_run, json)
             return
         if dry_run or why is not None:
             raise UsageError(f"{action} takes no --dry-run and no --why; those are for release")
         days = _days(context.files, day)
-        gone = ReleasedIds(piece for one in list_releases(context.ledger, context.name) for piece in one.ranges)
-        if action is Action.LIST:
-            list_days(context.name, context.files, days, gone, json)
+        releases = list_releases(context.ledger, context.name)
+        released = ReleasedIds(offsets for release_ in releases for offsets in release_.ranges)
+        if action is QuarantineAction.LIST:
+            list_days(context.name, context.files, days, released, json)
         else:
-            show_records(context.files, days, gone, reason, limit or 20, json)
+            show_records(context.files, days, released, reason, limit or 20, json)
 
 
 def _days(files: QuarantineFiles, day: str | None) -> Mapping[date, int]:

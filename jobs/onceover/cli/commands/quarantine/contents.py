@@ -1,4 +1,4 @@
-"""`onceover quarantine PIPELINE list` and `show`: records by day and reason, and what they hold."""
+"""`onceover quarantine PIPELINE list` and `show`: records by day and reason, and their contents."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from onceover.quarantine.reader import QuarantineFiles, ReleasedIds, count_by_re
 _MOST_SHOWN = 200  # characters of a key or value, for people
 
 
-def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], gone: ReleasedIds, json: bool) -> None:
-    """Each day's records by reason."""
-    told = Occasionally()
-    found = list(
-        count_by_reason(files, days, gone, lambda day, n, of: told(f"{day}: read {n / 1e6:,.0f} of {of / 1e6:,.0f} MB"))
+def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], released: ReleasedIds, json: bool) -> None:
+    """Print each day's records by reason."""
+    progress = Occasionally()
+    summaries = list(
+        count_by_reason(
+            files, days, released, lambda day, n, of: progress(f"{day}: read {n / 1e6:,.0f} of {of / 1e6:,.0f} MB")
+        )
     )
     if json:
         as_json(
             {
                 "pipeline": name,
-                "records": sum(each.records for each in found),
+                "records": sum(each.records for each in summaries),
                 "days": [
                     {
                         "day": each.day,
@@ -33,35 +35,35 @@ def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], gone:
                         "reasons": each.reasons,
                         "released": each.released,
                     }
-                    for each in found
+                    for each in summaries
                 ],
             }
         )
         return
-    released, torn = sum(each.released for each in found), sum(each.corrupt_lines for each in found)
-    apart = f"; {pluralize(released, 'record')} that were there are released" if released else ""
-    if not any(each.reasons or each.corrupt_lines for each in found):
+    left, torn = sum(each.released for each in summaries), sum(each.corrupt_lines for each in summaries)
+    apart = f"; {pluralize(left, 'record')} released earlier" if left else ""
+    if not any(each.reasons or each.corrupt_lines for each in summaries):
         say(f"nothing is in quarantine{apart}")
         return
-    rows = [(str(each.day), number, reason) for each in found for reason, number in each.reasons.items()]
+    rows = [(str(each.day), number, reason) for each in summaries for reason, number in each.reasons.items()]
     say(draw_table(["day", ">records", "reason"], rows))
     say(
-        f"{pluralize(sum(each.records for each in found), 'record')} in quarantine"
+        f"{pluralize(sum(each.records for each in summaries), 'record')} in quarantine"
         + (f", and {pluralize(torn, 'torn line')} of writers that died" if torn else "")
         + apart
-        + f"; `onceover quarantine {name} show --day {found[-1].day}` shows what they hold"
+        + f"; `onceover quarantine {name} show --day {summaries[-1].day}` shows their contents"
     )
 
 
 def show_records(
-    files: QuarantineFiles, days: Mapping[date, int], gone: ReleasedIds, reason: str | None, limit: int, json: bool
+    files: QuarantineFiles, days: Mapping[date, int], released: ReleasedIds, reason: str | None, limit: int, json: bool
 ) -> None:
-    """The first records whose reason contains this one."""
+    """Print the first records whose reason contains this text."""
 
-    def wanted(line: Line) -> bool:
+    def matches(line: Line) -> bool:
         return reason is None or reason in (line.reason or "")
 
-    shown = [_plain(line) for line in read_first_records(files, days, gone, wanted, limit)]
+    shown = [_plain(line) for line in read_first_records(files, days, released, matches, limit)]
     if json:
         as_json(shown)
         return
@@ -76,7 +78,7 @@ def show_records(
 
 
 def _plain(line: Line) -> dict[str, Any]:
-    """The record with bytes as text, what is not UTF-8 or not printable written out."""
+    """Return the record with bytes as text; bytes that are not UTF-8 or not printable are escaped."""
     record = line.record
     return {
         "id": encode_id(record.source, record.offset).decode(),
@@ -95,4 +97,6 @@ def _text(data: bytes | str | None) -> str | None:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} ... ({len(text):,} characters; --json has all)"
+    return (
+        text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} ... ({len(text):,} characters; --json prints all)"
+    )

@@ -1,4 +1,4 @@
-"""`onceover quarantine PIPELINE release`: what has a place now, landed there by `jobs/release.py`."""
+"""`onceover quarantine PIPELINE release`: records that fit a window now, landed by `jobs/release.py`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MOST_SHOWN = 40
 
 
 def release(pipeline: str, day: date | None, reason: str | None, why: str | None, dry_run: bool, json: bool) -> None:
-    """Release what was quarantined that day, for a reason that contains this one; without them, all that can be."""
-    kept = "a dry run" if dry_run else given(why, "a release", ", or --dry-run", option="--why")
+    """Release the records of that day whose reason contains this text; without day and reason, of all days."""
+    text = "a dry run" if dry_run else given(why, "a release", ", or --dry-run", option="--why")
     print_progress("starting Spark")
     chosen = [f"--day={day}"] if day else []
     chosen += [] if reason is None else [f"--reason={reason}"]
     chosen += ["--dry-run"] if dry_run else []
-    done = read_result(entry("release.py", f"--pipeline={pipeline}", f"--who={who()}", f"--why={kept}", *chosen))
+    done = read_result(entry("release.py", f"--pipeline={pipeline}", f"--who={who()}", f"--why={text}", *chosen))
     if json:
         as_json({**done, "dry_run": dry_run})
     else:
@@ -31,16 +31,16 @@ def release(pipeline: str, day: date | None, reason: str | None, why: str | None
 def _show(done: Mapping[str, Any], dry_run: bool) -> None:
     windows, left = done["windows"], done["left"]
     if windows:
-        say(draw_table(["window", ">records"], [(one["window"], one["records"]) for one in windows[:_MOST_SHOWN]]))
+        say(draw_table(["window", ">records"], [(row["window"], row["records"]) for row in windows[:_MOST_SHOWN]]))
     if len(windows) > _MOST_SHOWN:
-        say(f"and {len(windows) - _MOST_SHOWN:,} more; all of them with --json")
+        say(f"and {len(windows) - _MOST_SHOWN:,} more; --json lists all")
     if left:
         say(draw_table([">records", "stay, for"], [(n, why) for why, n in left.items()]))
     if not windows:
-        say(f"version {done['version']} of the contract has no place for any of them" if left
+        say(f"version {done['version']} of the contract has no window for any of them" if left
             else "nothing in quarantine matches")  # fmt: skip
         return
     would = "would land" if dry_run else "landed"
     say(f"{pluralize(done['records'], 'record')} {would} in {pluralize(len(windows), 'window')}")
     if not dry_run:
-        say("These windows are judged again by the next run of repair_failed_windows, or by `onceover repair` now")
+        say("The DAG repair_failed_windows judges these windows again at its next run, `onceover repair` at once")
