@@ -4,7 +4,9 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-BESIDE := --no-print-directory --jobs=2 --keep-going --output-sync=line
+BESIDE := --no-print-directory --jobs=2 --keep-going
+# Two lanes print at once: each line says which.
+NAMED = 2>&1 | sed -u "s/^/$(@:test-%=%): /"
 SAY_SECONDS = echo "make $@: $$SECONDS s"
 export PYTHON
 .ONESHELL: # so that SECONDS counts a whole recipe
@@ -40,17 +42,17 @@ test: setup ## Prove every main behaviour on the real parts, in ten minutes: fas
 	@$(SAY_SECONDS)
 
 test-quick:
-	@$(PYTEST) -q -m "not spark and not stack and not airflow and not rare"
+	@$(PYTEST) -q -m "not spark and not stack and not airflow and not rare" $(NAMED)
 	@$(SAY_SECONDS)
 
 test-pipelines: # one session, so that its tests share one stack and one Spark
-	@$(PYTEST) -q -m "stack and not airflow and not rare"
+	@$(PYTEST) -q -m "stack and not airflow and not rare" $(NAMED)
 	@$(SAY_SECONDS)
 
 test-airflow: # Airflow waits more than it works, so it shares the cores with the other lane
-	@$(PYTEST) -q -m "airflow and not stack and not rare" # a process of its own, with another home and another Airflow
-	@$(PYTEST) -q -m "spark and not stack and not rare"
-	@$(PYTEST) -q -m "airflow and stack and not rare"
+	@$(PYTEST) -q -m "airflow and not stack and not rare" $(NAMED) # a process of its own, with another home and another Airflow
+	@$(PYTEST) -q -m "spark and not stack and not rare" $(NAMED)
+	@$(PYTEST) -q -m "airflow and stack and not rare" $(NAMED)
 	@$(SAY_SECONDS)
 
 test-faults: setup ## The rest, half an hour: kills and outages one by one, clusters, places that are hard to clone to
@@ -58,12 +60,12 @@ test-faults: setup ## The rest, half an hour: kills and outages one by one, clus
 	@$(SAY_SECONDS)
 
 test-rare-pipelines:
-	@$(PYTEST) -q -m "rare and not airflow" tests/integration tests/protocol
+	@$(PYTEST) -q -m "rare and not airflow" tests/integration tests/protocol $(NAMED)
 	@$(SAY_SECONDS)
 
 test-rare-parts:
-	@$(PYTEST) -q -m rare --ignore=tests/integration --ignore=tests/protocol
-	@$(PYTEST) -q -m "rare and airflow" tests/integration
+	@$(PYTEST) -q -m rare --ignore=tests/integration --ignore=tests/protocol $(NAMED)
+	@$(PYTEST) -q -m "rare and airflow" tests/integration $(NAMED)
 	@$(SAY_SECONDS)
 
 check: setup ## Format, lint, types, import arrows: reads only
