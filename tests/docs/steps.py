@@ -155,7 +155,7 @@ ELSEWHERE: Final = {
     "make check": "`make test` begins with it",
     "make fix": "it changes the checkout",
     ".venv/bin/python -m pytest tests/onceover/model -q": _ITSELF,
-    '.venv/bin/python -m pytest -m "not spark and not stack and not airflow and not faults"': _ITSELF,
+    '.venv/bin/python -m pytest -m "not spark and not stack and not airflow and not rare"': _ITSELF,
     "make bench": _BY_HAND,
     "make bench NAME=bursts": _BY_HAND,
     "BENCH=quick make bench": _BY_HAND,
