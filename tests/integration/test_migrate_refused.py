@@ -65,7 +65,7 @@ def test_migration_is_refused_for_other_keys_and_beside_ingest(lanes: Lanes) -> 
         assert migrate(lane, write=False).new == 2, "where it would lie can be asked at any time"
     with lane.ledger() as reader, reader.transaction():
         reader.execute(f"SELECT count(*) FROM aggregates.{lane.name}")
-        with pytest.raises(BusyError, match="nothing was changed, try again"):
+        with pytest.raises(BusyError, match="nothing was changed, retry when"):
             migrate(lane)
     assert lane.registered().contract_version == 1
     assert migrate(lane).new == 2

@@ -142,7 +142,7 @@ def test_offsets_set_in_a_new_log_leave_a_hole_before_them(over: Lanes) -> None:
     for kafka_partition in (0, 1):
         lane.produce([event(n, "new") for n in range(8)], kafka_partition)
     code, stdout, _ = onceover("offsets", lane.name, "show")
-    assert (code, "which is gone" in stdout) == (1, True)
+    assert (code, "which no longer exists" in stdout) == (1, True)
     assert "missing: 1" in onceover("offsets", lane.name, "set", "0=3", "--reason", "x")[2]
     assert onceover("offsets", lane.name, "set", "0=3", "1=0", "--reason", "the first three are tests")[0] == 0
     with lane.driver() as driver:

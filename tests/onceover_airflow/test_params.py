@@ -52,5 +52,5 @@ def test_pipelines_are_chosen_explicitly() -> None:
     for empty in (None, ""):
         with pytest.raises(UsageError, match="never means all"):
             params.chosen_pipelines(empty, names)
-    with pytest.raises(UsageError, match="known are: events, orders"):
+    with pytest.raises(UsageError, match="choose one of: events, orders"):
         params.chosen_pipelines("flights", names)
