@@ -168,7 +168,7 @@ def test_value_type_depends_on_the_format(spark: SparkSession) -> None:
             ("a STRIN", "STRIN"),
             ("INT", "names no field"),
             ("a INT,", "Syntax error"),
-            ("a INT, A INT", "field a is there"),
+            ("a INT, A INT", "field a is declared twice"),
         ),
         ("a MAP<INT, INT>", "map"),
     ],

@@ -67,7 +67,7 @@ def test_demo_that_ends_early_says_what_failed_and_how_to_go_on(local: Path, bro
     assert done.returncode == 75
     assert "The demo ended early: " in said
     assert "Error: this Java is broken" in said
-    assert f"Each server's log is in {local}/demo/log. When the cause is gone, run the same command again" in said
+    assert f"Each server's log is in {local}/demo/log. Fix the cause and run the same command again" in said
     assert "compared with the oracle" not in said
     assert (local / "demo" / "report.json").exists()
     assert {part.state for part in Stack(local / "demo").status()} == {"down"}

@@ -180,7 +180,7 @@ def test_paused_server_is_unready_not_up(own: Stack) -> None:
 
 def test_unknown_servers_are_named_and_an_empty_list_is_none(own: Stack) -> None:
     with pytest.raises(
-        UsageError, match="no part etcd in the stack; there are kafka, hdfs, postgres, airflow, zookeeper, hbase"
+        UsageError, match="the stack has no part etcd; its parts are kafka, hdfs, postgres, airflow, zookeeper, hbase"
     ):
         own.up({"kafka", "etcd"})
     with pytest.raises(UsageError, match="no part kafka2"):
