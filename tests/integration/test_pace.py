@@ -40,7 +40,7 @@ def count_records(lane: Lane) -> int:
 @pytest.mark.parametrize("control", ["none", "pid"])
 def test_backlog_in_waiting_batches_leaves_every_window_right(lanes: Lanes, control: str) -> None:
     more = f'rate_control = "{control}"\nstart_rate = 200\nsharding = "backlog"'
-    lane = lanes(make_toml=make_toml("1s", more), partitions=2, most=700)
+    lane = lanes(toml=make_toml("1s", more), partitions=2, most=700)
     lane.produce([event(n % 10, amount=n) for n in range(1500)], 0)
     lane.produce([event(n % 10, amount=n) for n in range(300)], 1)
     with lane.driver() as driver:
@@ -61,7 +61,7 @@ def test_backlog_in_waiting_batches_leaves_every_window_right(lanes: Lanes, cont
 
 @pytest.mark.rare
 def test_submitted_batch_follows_and_a_stop_leaves_it_in_the_log(lanes: Lanes) -> None:
-    lane = lanes(make_toml=make_toml("20ms", ""), most=10)
+    lane = lanes(toml=make_toml("20ms", ""), most=10)
     lane.produce([event(n % 10) for n in range(100)])
     with lane.driver() as driver:
         (first,) = run(driver, lambda progress: progress.waiting > 3)
@@ -81,7 +81,7 @@ def test_submitted_batch_follows_and_a_stop_leaves_it_in_the_log(lanes: Lanes) -
 def test_failed_attempt_is_retried_though_others_wait(
     lanes: Lanes, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
-    lane = lanes(make_toml=make_toml("20ms", ""), most=10)
+    lane = lanes(toml=make_toml("20ms", ""), most=10)
     lane.produce([event(n % 10) for n in range(30)])
     with lane.driver() as driver:
         part = driver._offsets if failing == "commit" else driver
@@ -104,7 +104,7 @@ def test_failed_attempt_is_retried_though_others_wait(
 @pytest.mark.rare
 def test_window_stays_open_for_records_that_came_during_a_wait(lanes: Lanes) -> None:
     """Quiet, and then a burst: by then the Kafka partition counts as idle only if nothing new is in it."""
-    lane = lanes(make_toml=make_toml("1s", ""), idle_after="100ms")
+    lane = lanes(toml=make_toml("1s", ""), idle_after="100ms")
     lane.produce([event(1)])
     late: list[Progress] = []
 
