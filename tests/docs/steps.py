@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from socket import socket
 from typing import Final
 
-import pytest
 from confluent_kafka import Producer
 from tests.docs.shell import Shell, Step
 
@@ -42,8 +41,7 @@ def lose_ledger(_: Shell) -> None:
 
 def need_port(_: Shell) -> None:
     with socket() as client:
-        if client.connect_ex(("127.0.0.1", 9464)) == 0:
-            pytest.skip("another process listens on port 9464")
+        assert client.connect_ex(("127.0.0.1", 9464)) != 0, "another process listens on port 9464; end it first"
 
 
 def pay(_: Shell) -> None:
