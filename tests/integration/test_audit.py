@@ -81,6 +81,7 @@ def test_audit_leaves_out_and_reports_expired_offsets(lanes: Lanes) -> None:
         audit_store.read_certificate(ledger, lane.name, from_ms(NOON_MS + 600_000))
 
 
+@pytest.mark.rare
 def test_audit_restores_replaced_rows_as_a_revision_until_repair(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])

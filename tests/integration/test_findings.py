@@ -84,6 +84,7 @@ PLANTS = [
 ]
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda p: p.plant.__name__)
 def test_planted_failure_is_detected_explained_and_repaired(lanes: Lanes, plant: Plant) -> None:
     lane = lanes()

@@ -101,6 +101,7 @@ def count_quarantined(lane: Lane) -> tuple[int, int]:
     return found["records"], sum(day["released"] for day in found["days"])
 
 
+@pytest.mark.rare
 def test_release_lands_once_and_is_certified_without_repair(lanes: Lanes) -> None:
     lane = lanes(partitions=2)
     produce_mixed(lane, 0, 30)
