@@ -16,7 +16,8 @@ from tests.integration.cutover import change_contract, compute_expected, list_cu
 from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import replay, wait_for_lease_end
 
-from onceover.detection.evidence import certify_from_ledger, read_evidence
+from onceover.detection.certify import certify_from_ledger
+from onceover.detection.evidence import read_evidence
 from onceover.errors import BusyError, ContractChangedError, UsageError
 from onceover.fault_points import FaultPoint
 from onceover.ingest.cutover import cut_over

@@ -17,7 +17,8 @@ from tests.protocol.ingest_moves import delivered
 from tests.protocol.state import Action, Counts, Event, Scenario, State
 from tests.protocol.state import Landing as ModelLanding
 
-from onceover.detection.evidence import certify_from_ledger, read_evidence
+from onceover.detection.certify import certify_from_ledger
+from onceover.detection.evidence import read_evidence
 from onceover.errors import FencedError
 from onceover.fault_points import RepairStep, Step
 from onceover.ledger import batches, catalog, drivers, frontiers, refills, repair_requests

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from onceover.context import PipelineContext
-from onceover.detection import evidence, holes
+from onceover.detection import holes
+from onceover.detection.certify import certify_from_ledger
 from onceover.detection.look import judge_windows
 from onceover.errors import UsageError
 from onceover.ledger import findings as ledger_findings
@@ -117,7 +118,7 @@ def detect(
     refuse_expired(connection, registered.name, window_range)
     judged = judge_windows(connection, registered.name, context.files, window_range, force)
     keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]
-    certified = evidence.certify_from_ledger(
+    certified = certify_from_ledger(
         connection,
         registered,
         [(j.evidence, j.findings) for j in keep if j.is_right and not j.evidence.is_certified],
