@@ -21,8 +21,8 @@ from onceover.model.batch_plan import cut_into_shards
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import to_ms
+from onceover.spark.aggregate import aggregate
 from onceover.spark.copy_text import format_copy_lines
-from onceover.spark.interpret import aggregate
 from onceover.spark.session import choose_codegen
 from onceover.spark.source import KafkaSource
 from onceover.spark.text_files import QUARANTINE

@@ -18,10 +18,11 @@ from onceover.audit.comparison import Comparison, read_raw
 from onceover.model.contract import Contract, Key, Measure
 from onceover.model.offsets import GENERATION_DIGITS, KafkaPartition, OffsetRange
 from onceover.spark import lines
+from onceover.spark.aggregate import aggregate
 from onceover.spark.class_archive import ARCHIVE, OPTIONS
 from onceover.spark.contract_check import check_contract
 from onceover.spark.copy_text import format_copy_lines
-from onceover.spark.interpret import aggregate, interpret
+from onceover.spark.interpret import interpret
 from onceover.spark.session import build
 
 _RUN = "--run"

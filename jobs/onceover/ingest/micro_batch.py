@@ -22,9 +22,10 @@ from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window, from_ms
 from onceover.raw.layout import Layout
 from onceover.spark import lines
+from onceover.spark.aggregate import aggregate
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import summarize
-from onceover.spark.interpret import aggregate, interpret
+from onceover.spark.interpret import interpret
 from onceover.spark.leases import Leases
 
 

@@ -25,8 +25,8 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms, to_ms
 from onceover.repair.proof import split_ranges
 from onceover.spark import lines, parquet, text_files
+from onceover.spark.aggregate import aggregate
 from onceover.spark.contract_versions import interpret_each
-from onceover.spark.interpret import aggregate
 from onceover.spark.range_join import looked_up
 
 _ID = (

@@ -67,31 +67,6 @@ def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
     return add
 
 
-def aggregate(contract: Contract) -> Callable[[DataFrame], DataFrame]:
-    """Group by `window_ms` (the window's start) and keys, null being a key like any other, into the measures.
-
-    Takes the columns of `interpret`, of the records that count, and `window_ms` (made from `event_ms` if absent).
-    Returns `window_ms` and the contract's own names, in its order.
-    """
-    length = contract.window_minutes * 60_000
-    keys = [F.col(f"k_{key.name}").alias(key.name) for key in contract.keys]
-    measures = [_aggregate_measure(measure).alias(measure.name) for measure in contract.measures]
-
-    def group(records: DataFrame) -> DataFrame:
-        if "window_ms" not in records.columns:
-            records = records.withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
-        return records.groupBy("window_ms", *keys).agg(*measures)
-
-    return group
-
-
-def _aggregate_measure(measure: Measure) -> Column:
-    column = F.col(f"m_{measure.name}")
-    if measure.operation == "count":
-        return F.sum(column.cast("bigint"))
-    return {"sum": F.sum, "min": F.min, "max": F.max}[measure.operation](column)
-
-
 def _quote(name: str) -> Column:
     return F.col(f"`{name}`")
 

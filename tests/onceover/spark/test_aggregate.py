@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from onceover.model.contract import Key
-from onceover.spark.interpret import aggregate, interpret
+from onceover.spark.aggregate import aggregate
+from onceover.spark.interpret import interpret
 
 from .contracts import NOON, interpret_values, make_contract, make_measured, make_records, read_payments
 

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from onceover.model.contract import Measure
-from onceover.spark.interpret import aggregate, interpret
+from onceover.spark.aggregate import aggregate
+from onceover.spark.interpret import interpret
 
 from .contracts import (
     FLIGHTS,
