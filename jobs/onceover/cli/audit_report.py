@@ -12,7 +12,7 @@ from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import draw_table, print_progress, say
 from onceover.cli.spark_entry import entry, run_entry
 from onceover.context import PipelineContext
-from onceover.explain.finding_text import pluralize
+from onceover.model.wording import pluralize
 
 CODES: Final = {
     0: "all sides hold the same records",

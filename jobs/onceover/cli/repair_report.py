@@ -10,9 +10,10 @@ from rich.filesize import decimal
 from onceover.cli.exit_codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
 from onceover.cli.output import draw_table, say, styled
 from onceover.detection.service import Detection, PlannedRepair
-from onceover.explain.finding_text import describe_finding, pluralize
+from onceover.explain.finding_text import describe_finding
 from onceover.model.finding import Finding
 from onceover.model.gap import Reason
+from onceover.model.wording import pluralize
 from onceover.repair.service import Confirmation
 
 _MOST_ROWS = 40

@@ -10,13 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from onceover.cli.output import STYLES, draw_table, safe, say
-from onceover.explain.finding_text import (
-    FindingText,
-    describe_finding,
-    format_records,
-    parse_offset_ranges,
-    pluralize,
-)
+from onceover.explain.finding_text import FindingText, describe_finding, parse_offset_ranges
 from onceover.explain.gather import WindowFacts
 from onceover.explain.view import (
     describe_certificate,
@@ -30,6 +24,7 @@ from onceover.explain.view import (
     select_landings,
 )
 from onceover.model.window import format_moment
+from onceover.model.wording import format_records, pluralize
 
 
 def show(known: WindowFacts) -> None:

@@ -10,6 +10,7 @@ from typing import Any, assert_never
 
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.wording import format_list, pluralize
 
 _MOST_PAIRS = 3
 
@@ -31,27 +32,6 @@ def describe_finding(kind: str, evidence: Mapping[str, Any], landings: Sequence[
     except (KeyError, TypeError, ValueError):
         # A finding of another version may hold other evidence; the person on call must still see it.
         return FindingText(kind, _format_evidence(evidence))
-
-
-def pluralize(number: int, noun: str) -> str:
-    """Return `1 record` or `2 records`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def format_records(number: int | None) -> str:
-    """Return a number of records in words, also an unknown one."""
-    return "an unknown number of records" if number is None else pluralize(number, "record")
-
-
-def format_list(numbers: Iterable[object], noun: str, most: int = 8) -> str:
-    """Return `landing 3` or `landings 3, 4 and 9`, with at most `most` of them named."""
-    shown = [str(number) for number in numbers]
-    left = len(shown) - most
-    if left > 0:
-        return f"{noun}s {', '.join(shown[:most])} and {left} more"
-    if len(shown) == 1:
-        return f"{noun} {shown[0]}"
-    return f"{noun}s {', '.join(shown[:-1])} and {shown[-1]}" if shown else f"no {noun}s"
 
 
 def parse_offset_ranges(values: Iterable[Sequence[Any]] | None) -> tuple[OffsetRange, ...]:

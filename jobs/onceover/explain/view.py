@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onceover.explain.finding_text import format_records, parse_offset_ranges, pluralize
+from onceover.explain.finding_text import parse_offset_ranges
 from onceover.explain.gather import WindowFacts
 from onceover.model.finding_kinds import failures
 from onceover.model.window import format_moment
+from onceover.model.wording import format_records, pluralize
 
 _MOST_LANDINGS = 20
 

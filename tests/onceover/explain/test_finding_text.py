@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from onceover.explain.finding_text import describe_finding, format_list
+from onceover.explain.finding_text import describe_finding
 from onceover.model.digest import Digest
 from onceover.model.finding import Evidence, Finding, judge_window
 from onceover.model.finding_kinds import Kind
@@ -92,11 +92,6 @@ def test_equal_count_of_other_records_reads_as_such() -> None:
 def test_unknown_evidence_version_and_kind_are_shown_unchanged() -> None:
     assert describe_finding(Kind.DUPLICATED, {"elsewhere": 1}).how == "elsewhere 1"
     assert describe_finding("sunspots", {"many": 3}).how == "many 3"
-
-
-def test_long_list_is_cut() -> None:
-    assert format_list(range(20), "landing") == "landings 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"
-    assert format_list([3], "landing") == "landing 3"
 
 
 def test_rows_changed_by_hand_read_as_such_and_not_as_a_count() -> None:

@@ -12,9 +12,9 @@ from onceover.cli.output import say
 from onceover.cli.ranges import range_of
 from onceover.context import open_pipeline
 from onceover.detection import holes
-from onceover.explain.finding_text import pluralize
 from onceover.model.offsets import parse_range
 from onceover.model.window import format_moment
+from onceover.model.wording import pluralize
 
 Range = Annotated[
     str,

@@ -15,10 +15,10 @@ from onceover.cli.spark_entry import entry, read_result
 from onceover.config.duration import DURATION_RULE, parse_duration
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
-from onceover.explain.finding_text import pluralize
 from onceover.ledger import compactions
 from onceover.ledger.compactions import CompactionDue
 from onceover.model.window import WindowRange, format_moment
+from onceover.model.wording import pluralize
 
 _MOST_SHOWN = 40
 

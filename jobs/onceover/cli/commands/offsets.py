@@ -13,10 +13,10 @@ from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
 from onceover.cli.output import as_json, draw_table, say
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
-from onceover.explain.finding_text import pluralize
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import MAX_KAFKA_PARTITION
 from onceover.model.pipeline import OFFSET_STORES
+from onceover.model.wording import pluralize
 from onceover.offset_stores.admin import OffsetInspection, copy_offsets, inspect_offsets, set_offsets
 from onceover.offset_stores.store import MOST
 

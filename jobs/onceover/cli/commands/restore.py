@@ -11,7 +11,7 @@ from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.cli.output import say
 from onceover.cli.ranges import window_of
 from onceover.context import open_pipeline
-from onceover.explain.finding_text import format_records, pluralize
+from onceover.model.wording import format_records, pluralize
 from onceover.repair import revisions
 
 Revision = Annotated[

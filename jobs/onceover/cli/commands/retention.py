@@ -10,7 +10,7 @@ from onceover.cli.arguments import AsJson, PipelineName, given, who
 from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.cli.output import Occasionally, as_json, draw_table, say
 from onceover.context import open_pipeline
-from onceover.explain.finding_text import pluralize
+from onceover.model.wording import pluralize
 from onceover.retention.service import ExpiryDue, ExpiryResult, expire, plan_expiry
 
 _MOST_SHOWN = 40

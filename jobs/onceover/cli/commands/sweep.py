@@ -12,8 +12,8 @@ from onceover.cli.output import Occasionally, as_json, draw_table, say
 from onceover.cli.ranges import range_if_any
 from onceover.context import open_pipeline
 from onceover.detection.sweep import SweepResult, sweep_pipeline
-from onceover.explain.finding_text import pluralize
 from onceover.model.window import format_moment
+from onceover.model.wording import pluralize
 
 DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list what differs; write nothing.")]
 

@@ -13,8 +13,8 @@ from onceover.cli.doctor.machine import check_space
 from onceover.cli.doctor.outcome import SECONDS, Outcome, get_json
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
-from onceover.explain.finding_text import pluralize
 from onceover.model.pipeline import Pipeline
+from onceover.model.wording import pluralize
 from onceover.raw.layout import Layout
 from onceover.raw.window_files import WindowFiles
 

@@ -9,11 +9,11 @@ from onceover.cli.doctor.outcome import SECONDS, Outcome
 from onceover.config.endpoints import address
 from onceover.context import open_pipeline
 from onceover.errors import OnceoverError, TerminalError
-from onceover.explain.finding_text import pluralize
 from onceover.kafka import Topic
 from onceover.kafka.client import Admin
 from onceover.kafka.topic import TopicPolicy
 from onceover.model.pipeline import Pipeline
+from onceover.model.wording import pluralize
 
 _HOUR_MS = 3_600_000
 ON_CALL_MS = 24 * _HOUR_MS

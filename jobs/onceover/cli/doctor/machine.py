@@ -12,7 +12,7 @@ from pathlib import Path
 
 from onceover.cli.doctor.outcome import SECONDS, Outcome
 from onceover.config import endpoints
-from onceover.explain.finding_text import format_list
+from onceover.model.wording import format_list
 
 JAVA = 17
 MOVE_TOGETHER = ("pyspark", "pyspark-client", "apache-airflow-providers-apache-spark")

@@ -12,7 +12,7 @@ from onceover.cli.exit_codes import TRY_LATER, epilog
 from onceover.cli.output import as_json, print_progress, say
 from onceover.cli.spark_entry import entry
 from onceover.config.pipelines import find
-from onceover.explain.finding_text import pluralize
+from onceover.model.wording import pluralize
 
 
 def add_to(app: typer.Typer) -> None:

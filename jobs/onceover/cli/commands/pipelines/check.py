@@ -14,9 +14,9 @@ from onceover.cli.output import as_json, draw_table, err, safe, say, styled
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.config.pipelines import find, name_toml, read_valid
 from onceover.errors import ConfigurationError
-from onceover.explain.finding_text import pluralize
 from onceover.model.contract import Columns
 from onceover.model.pipeline import Pipeline
+from onceover.model.wording import pluralize
 from onceover.spark.contract_check import check_contract as check_contract
 from onceover.spark.session import build
 

@@ -7,8 +7,8 @@ from datetime import date
 from typing import Any
 
 from onceover.cli.output import Occasionally, as_json, draw_table, safe, say
-from onceover.explain.finding_text import pluralize
 from onceover.model.line import Line, encode_id
+from onceover.model.wording import pluralize
 from onceover.quarantine.reader import QuarantineFiles, ReleasedIds, count_by_reason, read_first_records
 
 _MOST_SHOWN = 200  # characters of a key or value, for people

@@ -9,7 +9,7 @@ from typing import Any
 from onceover.cli.arguments import given, who
 from onceover.cli.output import as_json, draw_table, print_progress, say
 from onceover.cli.spark_entry import entry, read_result
-from onceover.explain.finding_text import pluralize
+from onceover.model.wording import pluralize
 
 _MOST_SHOWN = 40
 
