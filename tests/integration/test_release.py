@@ -1,4 +1,4 @@
-"""Records released from quarantine on the real stack: landed once, pluralize once, proved after any failure."""
+"""Records released from quarantine on the real stack: landed once, counted once, proved after any failure."""
 
 from __future__ import annotations
 
