@@ -18,7 +18,6 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from pyspark.sql import SparkSession
 
 from bench.table import Row, alternate, middle, results, runs
-from onceover.audit import store as audit_store
 from onceover.compaction.job import CompactionResult, CompactRun
 from onceover.config.endpoints import address
 from onceover.context import PipelineContext, open_pipeline
@@ -27,6 +26,7 @@ from onceover.fault_points import FaultPoint
 from onceover.ingest.job import build_driver, open_source
 from onceover.ledger import compactions, drivers
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
+from onceover.ledger.certificates import read_certificate
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.raw.layout import Layout
@@ -79,7 +79,7 @@ def run() -> tuple[list[Row], list[str]]:
         due = compactions.list_compactable(context.ledger, NAME, 0, None, None)
         ended = CompactRun(spark, context, known, "bench", "bench", FaultPoint()).run(due)
         compacted_s = time.monotonic() - started
-        claimed = [audit_store.read_certificate(context.ledger, NAME, one.due.window_start).claimed for one in ended]
+        claimed = [read_certificate(context.ledger, NAME, one.due.window_start).claimed for one in ended]
     rows = _compared(spark, known, context.layout, claimed, ended)
     spark.stop()
     return rows, [f"written, read back and noted in {compacted_s:.0f} s, on a Spark that was warm"]

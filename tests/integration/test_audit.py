@@ -9,8 +9,8 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import append, encode_line, expire, minutes, produce_transaction, replay
 
-from onceover.audit import store as audit_store
 from onceover.errors import BusyError, TerminalError, UsageError
+from onceover.ledger.certificates import read_certificate
 from onceover.model.window import from_ms
 from onceover.repair import revisions
 
@@ -78,7 +78,7 @@ def test_audit_leaves_out_and_reports_expired_offsets(lanes: Lanes) -> None:
     assert found["12:05Z"]["equal"]
     assert lane.verify(NOON)["equal"], "raw and the certificate need no log"
     with lane.ledger() as ledger, pytest.raises(TerminalError, match="no certificate"):
-        audit_store.read_certificate(ledger, lane.name, from_ms(NOON_MS + 600_000))
+        read_certificate(ledger, lane.name, from_ms(NOON_MS + 600_000))
 
 
 @pytest.mark.rare

@@ -12,9 +12,9 @@ from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import backdate, replay
 from tests.integration.program import as_json, run
 
-from onceover.audit import store as audit_store
 from onceover.errors import FencedError, TerminalError, UsageError
 from onceover.ledger import drivers, expiries
+from onceover.ledger.certificates import read_certificate
 from onceover.model.window import WindowRange
 from onceover.repair import revisions
 from onceover.retention.expire import carry_out
@@ -92,7 +92,7 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
         ).fetchall()
         assert {(row["why"], row["state"]) for row in kept} == {("room", "deleted")}
         with pytest.raises(TerminalError, match="has expired"):
-            audit_store.read_certificate(ledger, lane.name, NOON)
+            read_certificate(ledger, lane.name, NOON)
         with pytest.raises(UsageError, match="has expired"):
             revisions.restore_revision(ledger, lane.registered(), NOON, None, "me", "why")
     with pytest.raises(UsageError, match="cannot be repaired"):

@@ -9,6 +9,7 @@ from typing import Any
 from onceover.audit import store as audit_store
 from onceover.context import PipelineContext
 from onceover.errors import TransientError
+from onceover.ledger.certificates import read_certificate
 
 
 def request_audit(
@@ -20,7 +21,7 @@ def request_audit(
         return None
     registered = context.require_same_contract()
     if kind == "window" and start is not None:
-        audit_store.read_certificate(context.ledger, registered.name, start)
+        read_certificate(context.ledger, registered.name, start)
     return audit_store.record_request(context.ledger, registered.name, kind, start, end, who)
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from onceover.audit import store as audit_store
 from onceover.context import PipelineContext
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.certificates import StoredCertificate, read_certificate
 from onceover.model.claim import ClaimedWindow, RebuiltWindow
 from onceover.model.digest import Digest
 from onceover.repair.proof import prove
@@ -34,7 +35,7 @@ def verify_window(
     connection, files, start = context.ledger, context.files, audit.start
     if start is None:
         raise ValueError(f"audit {audit.audit_id} names no window")
-    certified = audit_store.read_certificate(connection, registered.name, start)
+    certified = read_certificate(connection, registered.name, start)
     compacted, root = certified.claimed.compacted, context.address("hdfs").rstrip("/")
     length = files.read_lengths([start]).get(start, 0)
     path = {start: root + files.layout.window_file(start)} if length else {}
@@ -67,7 +68,7 @@ def verify_window(
     return _build_result(certified, length, raw)
 
 
-def _build_result(certified: audit_store.StoredCertificate, length: int, raw: _Raw | str) -> dict[str, Any]:
+def _build_result(certified: StoredCertificate, length: int, raw: _Raw | str) -> dict[str, Any]:
     """Return the result; `raw` is the rebuilt window, or why reading it failed."""
     rebuilt, rows = (None, (0, [])) if isinstance(raw, str) else raw
     differences: list[str] = []

@@ -15,12 +15,12 @@ from itertools import chain
 
 from pyspark.sql import SparkSession
 
-from onceover.audit import store as audit_store
 from onceover.context import PipelineContext
 from onceover.errors import TerminalError
 from onceover.fault_points import CompactStep, FaultPoint
 from onceover.ledger import compactions
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.certificates import StoredCertificate, read_certificate
 from onceover.ledger.compactions import CompactionDue
 from onceover.model.claim import RebuiltWindow
 from onceover.model.digest import Digest
@@ -84,10 +84,10 @@ class CompactRun:
         return list(self._compact(group))
 
     def _compact(self, group: Sequence[CompactionDue]) -> Iterator[CompactionResult]:
-        certified: dict[datetime, audit_store.StoredCertificate] = {}
+        certified: dict[datetime, StoredCertificate] = {}
         for due in group:
             try:
-                certified[due.window_start] = audit_store.read_certificate(
+                certified[due.window_start] = read_certificate(
                     self._connection, self._registered.name, due.window_start
                 )
             except TerminalError as error:  # the window or its certificate expired since it was listed
@@ -139,9 +139,7 @@ def _report_failure(due: CompactionDue, reason: str) -> list[CompactionResult]:
     return [CompactionResult(due, why=f"Spark failed: {reason}")]
 
 
-def _find_difference(
-    due: CompactionDue, certified: audit_store.StoredCertificate, rebuilt: RebuiltWindow
-) -> str | None:
+def _find_difference(due: CompactionDue, certified: StoredCertificate, rebuilt: RebuiltWindow) -> str | None:
     """Return why the window's text differs from its certificate, None if it does not."""
     reasons = prove(certified.claimed, rebuilt, rebuilt.planned_length).reasons
     if reasons:

@@ -11,12 +11,17 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from onceover import __version__
+from onceover.errors import TerminalError
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
-from onceover.ledger.digest_columns import digest_columns
+from onceover.ledger.decisions import read_decisions
+from onceover.ledger.digest_columns import digest_columns, read_count, read_digest
+from onceover.ledger.landings import read_landings
+from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
-from onceover.model.offsets import OffsetRange, compute_frontier
+from onceover.model.offsets import KafkaPartition, OffsetRange, compute_frontier
 
 EXACT, BUT_FOR_LOSSES = "exact", "exact but for accepted losses"
 
@@ -51,6 +56,19 @@ class Certificate:
     who: str
     why: str
     raw: RawProof | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCertificate:
+    """A certificate, with the facts to recompute it from."""
+
+    claimed: ClaimedWindow
+    accounted: tuple[OffsetRange, ...]
+    digest: Digest
+    frozen_length: int
+    stands: bool
+    basis: str
+    control: Digest | None
 
 
 def certify(connection: Connection, registered: RegisteredPipeline, stated: Certificate) -> int:
@@ -124,6 +142,49 @@ def _frontiers(accounted: Sequence[OffsetRange]) -> list[list[str | int]]:
         [source.generation, source.kafka_partition, compute_frontier((ranges := list(pieces))[0].start, ranges)]
         for source, pieces in pieces_by_source
     ]
+
+
+def read_certificate(connection: Connection, pipeline: str, window_start: datetime) -> StoredCertificate:
+    """Return the window's certificate. Raises TerminalError if it has none, or its raw has expired."""
+    row = connection.execute(
+        f"""
+        SELECT w.window_end, w.expired_at, w.version AS window_version, c.*, w.records AS w_records, w.high1 AS w_high1,
+          w.low1 AS w_low1, w.high2 AS w_high2, w.low2 AS w_low2, {FROZEN} AS text_frozen, {COMPACTED_COLUMNS}
+        FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+        LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
+        WHERE w.pipeline = %s AND w.window_start = %s
+        """,
+        [pipeline, window_start],
+    ).fetchone()
+    if row is None:
+        raise TerminalError(
+            f"window {window_start:%Y-%m-%dT%H:%MZ} of {pipeline} has no certificate that could be verified; see "
+            f"`onceover explain {pipeline} {window_start:%Y-%m-%dT%H:%MZ}`"
+        )
+    if row["expired_at"]:
+        raise TerminalError(
+            f"raw of window {window_start:%Y-%m-%dT%H:%MZ} of {pipeline} has expired by its retention: its certificate "
+            "can no longer be verified"
+        )
+    return StoredCertificate(
+        claimed=ClaimedWindow(
+            repair_id=0,
+            window_start=window_start,
+            window_end=row["window_end"],
+            token=0,
+            version=row["version"],
+            landings=tuple(read_landings(connection, row["landing_set"]).values()),
+            certified=None,
+            decisions=read_decisions(connection, row["decisions"]),
+            compacted=parse_compacted(row),
+        ),
+        accounted=tuple(OffsetRange(KafkaPartition(g, p), a, b) for g, p, a, b in row["accounted"]),
+        digest=read_digest(row),
+        frozen_length=row["text_frozen"],
+        stands=row["version"] == row["window_version"],
+        basis=row["basis"],
+        control=read_count(row, "w_"),
+    )
 
 
 def revoke(connection: Connection, pipeline: str, certificate_id: int, why: str) -> None:
