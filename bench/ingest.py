@@ -28,7 +28,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
 from onceover.raw.layout import Layout
 from onceover.spark.contract_check import check_contract
-from onceover.spark.leases import Leases
+from onceover.spark.hdfs_leases import Leases
 from onceover.spark.session import build
 from onceover.spark.source import KafkaSource, read_ranges
 

@@ -22,7 +22,7 @@ from onceover.model.batch_plan import cut_into_shards
 from onceover.model.offsets import OffsetRange
 from onceover.offset_stores import open_store
 from onceover.offset_stores.tracker import OffsetTracker
-from onceover.spark.leases import Leases
+from onceover.spark.hdfs_leases import Leases
 from onceover.spark.source import KafkaSource, read_ranges
 
 

@@ -25,8 +25,8 @@ from onceover.spark import lines
 from onceover.spark.aggregate import aggregate
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import summarize
+from onceover.spark.hdfs_leases import Leases
 from onceover.spark.interpret import interpret
-from onceover.spark.leases import Leases
 
 
 class MicroBatch:

@@ -29,8 +29,8 @@ from onceover.ledger.frontiers import read_accounted
 from onceover.model.offsets import KafkaPartition, OffsetRange, split
 from onceover.model.window import from_ms
 from onceover.spark import text_files
+from onceover.spark.hdfs_leases import Leases
 from onceover.spark.interpret import interpret
-from onceover.spark.leases import Leases
 from onceover.spark.range_join import looked_up
 from onceover.spark.source import SCHEMA
 from onceover.spark.text_files import QUARANTINE

@@ -26,7 +26,7 @@ from onceover.repair.proof import Verdict, prove
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
-from onceover.spark.leases import SOFT_LIMIT_SECONDS, Leases
+from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
 from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
