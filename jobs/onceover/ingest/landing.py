@@ -13,7 +13,6 @@ from itertools import groupby, pairwise
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from onceover.errors import TransientError
 from onceover.model.batch import Landing, LandingPart
@@ -52,11 +51,10 @@ def append_batch(
     Takes window_ms (null: quarantine), kafka_partition, line and content_bytes. The digests of a landing are computed
     from the bytes that are sent. Raises AppendFailedError if any append failed; others may have happened.
     """
-    h = lines.digest_halves(F.substring("line", 1, 34), F.expr("substring(line, 59, content_bytes)"))
     placed = (
         framed.select("window_ms", "kafka_partition", "line", "content_bytes")
         .repartition(tasks, "window_ms")
-        .select("window_ms", "kafka_partition", "line", *h)
+        .select("window_ms", "kafka_partition", "line", *lines.digest_halves(*lines.slice_framed()))
         .sortWithinPartitions("window_ms")
     )
     rows = placed.mapInArrow(_make_appender(address, layout, quarantine_day), _RESULT).collect()

@@ -65,12 +65,11 @@ class MicroBatch:
 
     def read(self) -> tuple[list[RangeRead], list[Increment]]:
         """Return each range's digest and the batch's increment of each window. Reads Kafka and keeps the records."""
-        record_id, content = F.substring("line", 1, 34), F.expr("substring(line, 59, content_bytes)")
         with attempt():
             sums = (
                 self._framed.groupBy("window_ms", "kafka_partition")
                 .agg(
-                    *lines.aggregate_digest(record_id, content),
+                    *lines.aggregate_digest(*lines.slice_framed()),
                     F.max("event_ms").alias("max_event_ms"),
                     F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
                 )

@@ -85,6 +85,12 @@ def not_empty() -> Column:
     return F.col("value") != ""
 
 
+def slice_framed() -> tuple[Column, Column]:
+    """Return ID and content of the framed `line`, whose content has `content_bytes` bytes."""
+    start = line.CONTENT.start + 1  # SQL counts from 1
+    return F.substring("line", line.ID.start + 1, line.ID.stop), F.expr(f"substring(line, {start}, content_bytes)")
+
+
 def digest_halves(record_id: Column, content: Column) -> tuple[Column, Column, Column, Column]:
     """One record's share of a digest: unsigned 32-bit halves as bigints, in the order of `model.digest.Digest`."""
     first, second = (F.xxhash64(F.lit(seed), record_id, content) for seed in SEEDS)
