@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from confluent_kafka import Producer
@@ -17,6 +18,7 @@ from pyspark.sql import functions as F
 
 from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address
+from onceover.context import open_pipeline
 from onceover.ingest.micro_batch import MicroBatch
 from onceover.kafka import Topic
 from onceover.ledger.catalog import register_pipeline
@@ -26,9 +28,7 @@ from onceover.model.batch_plan import cut_into_shards
 from onceover.model.contract import Contract, Measure
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
-from onceover.raw.layout import Layout
 from onceover.spark.contract_check import check_contract
-from onceover.spark.hdfs_leases import Leases
 from onceover.spark.session import build
 from onceover.spark.source import KafkaSource, read_ranges
 
@@ -63,22 +63,21 @@ def run() -> tuple[list[Row], list[str]]:
     pipeline = Pipeline("bench", CONTRACT, policy, StoragePolicy("/bench"), RepairPolicy(3))
     with connect(address("postgres")) as ledger:
         known = register_pipeline(ledger, pipeline, check_contract(spark, CONTRACT))
-    leases = Leases(spark, address("hdfs"))
     landed: list[int] = []
     split: list[tuple[float, float]] = []
     written: list[int] = []
 
     def ours() -> float:
-        root = f"/bench/ours{len(landed)}"
-        started = time.monotonic()
-        shards = cut_into_shards("backlog", ranges, spark.sparkContext.defaultParallelism)
-        batch = MicroBatch(spark, known, lambda: read_ranges(spark, source, shards), ranges, address("webhdfs"),
-                           Layout(root, "bench"), datetime.now(UTC).date(), leases)  # fmt: skip
-        read, _ = batch.read()
-        framed = time.monotonic()
-        landings = batch.append()
-        ended = time.monotonic()
-        batch.close()
+        elsewhere = replace(pipeline, storage=StoragePolicy(f"/bench/ours{len(landed)}"))
+        with open_pipeline(elsewhere, "bench") as context:
+            started = time.monotonic()
+            shards = cut_into_shards("backlog", ranges, spark.sparkContext.defaultParallelism)
+            batch = MicroBatch(spark, context, known, lambda: read_ranges(spark, source, shards), ranges)
+            read, _ = batch.read()
+            framed = time.monotonic()
+            landings = batch.append()
+            ended = time.monotonic()
+            batch.close()
         require_all_landed(read, landings)
         landed.append(sum(x.digest.records for x in landings))
         split.append((framed - started, ended - framed))

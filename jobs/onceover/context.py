@@ -26,6 +26,7 @@ class PipelineContext:
     def __init__(self, pipeline: Pipeline, purpose: str, held: ExitStack) -> None:
         self.pipeline, self.name = pipeline, pipeline.name
         self._purpose, self._held = purpose, held
+        self._addresses: dict[endpoints.PartName, str] = {}
 
     @cached_property
     def ledger(self) -> Connection:
@@ -46,7 +47,9 @@ class PipelineContext:
 
     def address(self, part: endpoints.PartName) -> str:
         """Return the part's address. Raise UnreachableError if neither the environment nor endpoints.json names one."""
-        return endpoints.address(part)
+        if part not in self._addresses:
+            self._addresses[part] = endpoints.address(part)
+        return self._addresses[part]
 
     def is_registered(self) -> bool:
         """Return whether the pipeline ever ran."""

@@ -61,7 +61,7 @@ def test_checkpoint_query_resumes_where_ingest_stopped(lanes: Lanes, tmp_path: P
     lane.produce([event(n) for n in range(10, 15)])
     assert sum(p.records for p in lane.ingest()) == 5, "what the query had read is not read again"
     assert sorted(x.record.offset for _, x in lane.lines()) == list(range(10, 15))
-    with lane.ledger() as ledger, closing(open_store("checkpoint", lane.pipeline, ledger)) as store:
+    with lane.open() as context, closing(open_store("checkpoint", context)) as store:
         assert store.load([0]).offsets == {0: 15}
 
     lane.produce([event(n) for n in range(15, 21)])

@@ -44,7 +44,7 @@ def over(lanes: Lanes, stack: Stack) -> Lanes:
 
 
 def read_stored(lane: Lane) -> dict[int, int]:
-    with lane.ledger() as ledger, closing(open_store(lane.pipeline.ingest.offset_store, lane.pipeline, ledger)) as s:
+    with lane.open() as context, closing(open_store(context.pipeline.ingest.offset_store, context)) as s:
         return dict(s.load([0]).offsets)
 
 
@@ -178,7 +178,7 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
     lane.repair(lane.detect().request_id or 0)
     assert lane.aggregates() == RIGHT
 
-    with lane.ledger() as ledger, closing(open_store("file", lane.pipeline, ledger)) as other:
+    with lane.open() as context, closing(open_store("file", context)) as other:
         other.save({0: 1}, "an older topic")
         Path(other.place).write_text("0 1")  # cut: a copy overwrites it all the same
         assert onceover("offsets", lane.name, "copy", "--to", "file", "--reason", "to look at")[0] == 0
@@ -210,7 +210,7 @@ def test_corrupt_store_stops_the_driver_and_is_reset_by_hand(over: Lanes) -> Non
     lane = over("file")
     lane.produce([event(n, amount=n) for n in range(10)])
     lane.ingest()
-    with lane.ledger() as ledger, closing(open_store("file", lane.pipeline, ledger)) as store:
+    with lane.open() as context, closing(open_store("file", context)) as store:
         Path(store.place).write_text("0 1")
     with lane.driver() as driver, pytest.raises(CorruptOffsetsError, match=f"onceover offsets {lane.name} set"):
         driver.turn()

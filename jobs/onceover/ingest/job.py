@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -22,7 +21,6 @@ from onceover.model.batch_plan import cut_into_shards
 from onceover.model.offsets import OffsetRange
 from onceover.offset_stores import open_store
 from onceover.offset_stores.tracker import OffsetTracker
-from onceover.spark.hdfs_leases import Leases
 from onceover.spark.source import KafkaSource, read_ranges
 
 
@@ -32,7 +30,7 @@ def open_source(context: PipelineContext) -> Iterator[tuple[Topic, OffsetTracker
     pipeline, policy = context.pipeline, context.pipeline.ingest
     with (
         closing(Topic(context.address("kafka"), pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic,
-        closing(open_store(policy.offset_store, pipeline, context.ledger)) as store,
+        closing(open_store(policy.offset_store, context)) as store,
     ):
         yield topic, OffsetTracker(context.ledger, pipeline.name, policy.offset_store, store)
 
@@ -50,20 +48,15 @@ def build_driver(
     migrated since `registered` was read."""
     require_in_force(context.ledger, registered)
     pipeline, policy = context.pipeline, context.pipeline.ingest
-    kafka, webhdfs, leases = (
-        context.address("kafka"),
-        context.address("webhdfs"),
-        Leases(spark, context.address("hdfs")),
-    )
 
     def work(registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
-        source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
+        source = KafkaSource(context.address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
 
         def records() -> DataFrame:
             return read_ranges(
                 spark, source, cut_into_shards(policy.sharding, ranges, spark.sparkContext.defaultParallelism)
             )
 
-        return MicroBatch(spark, registered, records, ranges, webhdfs, context.layout, datetime.now(UTC).date(), leases)
+        return MicroBatch(spark, context, registered, records, ranges)
 
     return Ingest(context.ledger, epoch, registered, policy, topic, offsets, work, context.files, fault_point)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
+from datetime import UTC, datetime
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import StorageLevel
@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from onceover.context import PipelineContext
 from onceover.errors import SparkLostError, TransientError
 from onceover.ingest.landing import AppendFailedError, append_batch
 from onceover.ledger.catalog import RegisteredPipeline
@@ -20,7 +21,6 @@ from onceover.model.batch import Increment, Landing, RangeRead
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window, from_ms
-from onceover.raw.layout import Layout
 from onceover.spark import lines
 from onceover.spark.aggregate import aggregate
 from onceover.spark.copy_text import format_copy_lines
@@ -38,17 +38,13 @@ class MicroBatch:
     def __init__(
         self,
         spark: SparkSession,
+        context: PipelineContext,
         registered: RegisteredPipeline,
         records: Callable[[], DataFrame],
         ranges: Sequence[OffsetRange],
-        webhdfs: str,
-        layout: Layout,
-        today: date,
-        leases: Leases,
     ) -> None:
-        self._leases = leases
-        self._spark, self._registered, self._ranges = spark, registered, ranges
-        self._webhdfs, self._layout, self._today = webhdfs, layout, today
+        self._spark, self._context, self._registered, self._ranges = spark, context, registered, ranges
+        self._today = datetime.now(UTC).date()
         self._generation = ranges[0].source.generation
         length = registered.contract.window_minutes * 60_000
         with attempt():
@@ -110,12 +106,13 @@ class MicroBatch:
         tasks = min(self._files, 2 * self._spark.sparkContext.defaultParallelism)
         try:
             with attempt():
-                return append_batch(self._framed, self._webhdfs, self._layout, self._today, self._generation, tasks)
+                webhdfs, layout = self._context.address("webhdfs"), self._context.layout
+                return append_batch(self._framed, webhdfs, layout, self._today, self._generation, tasks)
         except AppendFailedError as error:
             # This driver holds the epoch, so these files' leases belong to a driver that is dead or fenced.
             for path in error.held_paths:
                 with attempt():
-                    self._leases.recover(path)
+                    Leases(self._spark, self._context.address("hdfs")).recover(path)
             raise
 
     def rows(self) -> Iterator[str]:

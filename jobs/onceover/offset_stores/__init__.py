@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from onceover.config.endpoints import address, local_folder
-from onceover.ledger.database import Connection
-from onceover.model.pipeline import Pipeline
+from onceover.config.endpoints import local_folder
+from onceover.context import PipelineContext
 from onceover.offset_stores.checkpoint import CheckpointOffsetStore
 from onceover.offset_stores.file import LocalFileOffsetStore
 from onceover.offset_stores.hbase import HBaseOffsetStore
@@ -21,56 +20,61 @@ from onceover.offset_stores.zookeeper import ZooKeeperOffsetStore
 __all__ = ["CorruptOffsetsError", "OffsetStore", "StoredOffsets", "open_store"]
 
 
-def open_store(name: str, pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    """Return the pipeline's store of that kind, which the caller closes. Connects to no server yet.
+def open_store(kind: str, context: PipelineContext, path: str | None = None) -> OffsetStore:
+    """Return the pipeline's store of that kind, which the caller closes, at its own `offset_path` if `path` is None.
+    Connects to no server yet.
 
     Raises UnreachableError if the server's address is not configured.
     """
-    return _BY_NAME[name](pipeline, ledger)
+    return _BY_KIND[kind](context, context.pipeline.ingest.offset_path if path is None else path)
 
 
-def _file(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    root = Path(pipeline.ingest.offset_path) if pipeline.ingest.offset_path else local_folder() / "offsets"
-    return LocalFileOffsetStore(root, pipeline.ingest.group, pipeline.contract.topic)
+def _open_file(context: PipelineContext, path: str) -> OffsetStore:
+    return LocalFileOffsetStore(Path(path) if path else local_folder() / "offsets", *_get_group_and_topic(context))
 
 
-def _kafka(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    return KafkaOffsetStore(address("kafka"), pipeline.contract.topic, pipeline.ingest.group, pipeline.kafka)
+def _open_kafka(context: PipelineContext, path: str) -> OffsetStore:
+    group, topic = _get_group_and_topic(context)
+    return KafkaOffsetStore(context.address("kafka"), topic, group, context.pipeline.kafka)
 
 
-def _zookeeper(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    return ZooKeeperOffsetStore(address("zookeeper"), pipeline.ingest.group, pipeline.contract.topic)
+def _open_zookeeper(context: PipelineContext, path: str) -> OffsetStore:
+    return ZooKeeperOffsetStore(context.address("zookeeper"), *_get_group_and_topic(context))
 
 
-def _hbase(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    return HBaseOffsetStore(address("hbase"), pipeline.ingest.group, pipeline.contract.topic)
+def _open_hbase(context: PipelineContext, path: str) -> OffsetStore:
+    return HBaseOffsetStore(context.address("hbase"), *_get_group_and_topic(context))
 
 
-def _hdfs(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    folder = pipeline.ingest.offset_path or f"{pipeline.storage.raw_root}/{pipeline.name}/offsets"
-    return HdfsOffsetStore(address("webhdfs"), folder, pipeline.ingest.group, pipeline.contract.topic)
+def _open_hdfs(context: PipelineContext, path: str) -> OffsetStore:
+    folder = path or f"{context.pipeline.storage.raw_root}/{context.name}/offsets"
+    return HdfsOffsetStore(context.address("webhdfs"), folder, *_get_group_and_topic(context))
 
 
-def _checkpoint(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    return CheckpointOffsetStore(address("webhdfs"), pipeline.ingest.offset_path, pipeline.contract.topic)
+def _open_checkpoint(context: PipelineContext, path: str) -> OffsetStore:
+    return CheckpointOffsetStore(context.address("webhdfs"), path, context.pipeline.contract.topic)
 
 
-def _postgres(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    return LedgerOffsetStore(ledger, pipeline.name)
+def _open_postgres(context: PipelineContext, path: str) -> OffsetStore:
+    return LedgerOffsetStore(context.ledger, context.name)
 
 
-def _none(pipeline: Pipeline, ledger: Connection) -> OffsetStore:
-    return NoOffsetStore(pipeline.ingest.group, pipeline.contract.topic)
+def _open_none(context: PipelineContext, path: str) -> OffsetStore:
+    return NoOffsetStore(*_get_group_and_topic(context))
+
+
+def _get_group_and_topic(context: PipelineContext) -> tuple[str, str]:
+    return context.pipeline.ingest.group, context.pipeline.contract.topic
 
 
 # A new store needs a line here, a name in `model.pipeline` and a run of the contract suite.
-_BY_NAME: Mapping[str, Callable[[Pipeline, Connection], OffsetStore]] = {
-    "postgres": _postgres,
-    "kafka": _kafka,
-    "file": _file,
-    "hdfs": _hdfs,
-    "zookeeper": _zookeeper,
-    "hbase": _hbase,
-    "checkpoint": _checkpoint,
-    "none": _none,
+_BY_KIND: Mapping[str, Callable[[PipelineContext, str], OffsetStore]] = {
+    "postgres": _open_postgres,
+    "kafka": _open_kafka,
+    "file": _open_file,
+    "hdfs": _open_hdfs,
+    "zookeeper": _open_zookeeper,
+    "hbase": _open_hbase,
+    "checkpoint": _open_checkpoint,
+    "none": _open_none,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from onceover.config.pipeline_tables import check_offset_path
 from onceover.config.pipelines import names
@@ -59,7 +59,7 @@ def inspect_offsets(context: PipelineContext) -> OffsetInspection:
         by_source = frontiers.read_progress(ledger, pipeline.name, facts.generation)
         progress = {source.kafka_partition: pair for source, pair in by_source.items()}
         stored, trouble = StoredOffsets(), None
-        with closing(open_store(kind, pipeline, ledger)) as store:
+        with closing(open_store(kind, context)) as store:
             try:
                 stored = _load(ledger, kind, store, facts)
                 if stored.topic_id not in (None, facts.topic_id):
@@ -99,7 +99,7 @@ def set_offsets(context: PipelineContext, changes: Mapping[int, int], who: str, 
                     f"{kafka_partition}={offset} lies outside the log of Kafka partition {kafka_partition}, which goes "
                     f"from {low} to {high}"
                 )
-        with as_driver(ledger, pipeline.name, _OWNER) as epoch, closing(open_store(kind, pipeline, ledger)) as store:
+        with as_driver(ledger, pipeline.name, _OWNER) as epoch, closing(open_store(kind, context)) as store:
             before = _load_if_readable(ledger, kind, store, facts)
             after = {**(before or {}), **changes}
             if missing := facts.end.keys() - after.keys():
@@ -125,13 +125,12 @@ def copy_offsets(context: PipelineContext, to: str, path: str, who: str, why: st
         raise UsageError("offset_store none keeps no offsets: nothing can be copied from it or to it")
     if mistake := check_offset_path(to, path):
         raise UsageError(f"--path: {mistake}")
-    moved = replace(pipeline, ingest=replace(pipeline.ingest, offset_store=to, offset_path=path))
     with _open_topic(context) as (ledger, facts), as_driver(ledger, pipeline.name, _OWNER) as epoch:
-        with closing(open_store(kind, pipeline, ledger)) as store, explain_corrupt_offsets(kind, pipeline.name):
+        with closing(open_store(kind, context)) as store, explain_corrupt_offsets(kind, pipeline.name):
             stored = _load(ledger, kind, store, facts)
         if not stored.offsets:
             raise UsageError(f"{store.place} holds no offsets of the current topic; there is nothing to copy")
-        with closing(open_store(to, moved, ledger)) as other:
+        with closing(open_store(to, context, path)) as other:
             before = _load_if_readable(ledger, to, other, facts)
             return _save(ledger, epoch, to, other, facts, before, stored.offsets, who, why)
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from itertools import groupby
 
 from pyspark import StorageLevel
@@ -29,7 +29,6 @@ from onceover.ledger.frontiers import read_accounted
 from onceover.model.offsets import KafkaPartition, OffsetRange, split
 from onceover.model.window import from_ms
 from onceover.spark import text_files
-from onceover.spark.hdfs_leases import Leases
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
 from onceover.spark.source import SCHEMA
@@ -95,11 +94,7 @@ class ReleaseRun:
             chosen = self._judged.transform(looked_up(((r, 1) for r in chunk), "is_chosen"))
             return chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD)
 
-        today, leases = datetime.now(UTC).date(), Leases(self._spark, self._hdfs)
-        webhdfs, layout = self._context.address("webhdfs"), self._context.layout
-        return MicroBatch(
-            self._spark, self._registered, records, _span_partitions(chunk), webhdfs, layout, today, leases
-        )
+        return MicroBatch(self._spark, self._context, self._registered, records, _span_partitions(chunk))
 
     def close(self) -> None:
         if self._judged is not None:
