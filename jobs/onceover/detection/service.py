@@ -13,7 +13,7 @@ from onceover.errors import UsageError
 from onceover.ledger import findings as ledger_findings
 from onceover.ledger import refills, repair_requests
 from onceover.ledger.catalog import require_in_force
-from onceover.ledger.queries import count_distinct_records, count_landed_lines
+from onceover.ledger.landings import count_distinct_records, count_landed_lines
 from onceover.model.finding import Finding
 from onceover.model.offsets import split
 from onceover.model.reason import clean_reason

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from onceover.ledger.database import Connection
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 
 
 class WindowState(StrEnum):
@@ -161,47 +160,3 @@ def read_last_end(connection: Connection, pipeline: str) -> datetime | None:
         'SELECT max(window_end) AS last FROM onceover."window" WHERE pipeline = %s', [pipeline]
     ).fetchone()
     return row["last"] if row else None
-
-
-def count_landed_lines(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, int]:
-    """Count the lines that landings put into each window's file."""
-    rows = connection.execute(
-        "SELECT window_start, sum(records)::bigint AS lines FROM onceover.landing "
-        "WHERE pipeline = %s AND window_start = ANY(%s) GROUP BY 1",
-        [pipeline, list(starts)],
-    )
-    return {row["window_start"]: row["lines"] for row in rows}
-
-
-def count_distinct_records(
-    connection: Connection, pipeline: str, starts: Sequence[datetime]
-) -> dict[datetime, int | None]:
-    """Count the distinct records in each window's landings, as far as their offset ranges show: a landing whose ranges
-    lie within earlier ones adds nothing; one that overlaps them only in part makes the count unknown (None)."""
-    rows = connection.execute(
-        """
-        SELECT l.window_start, l.landing_id, p.generation, p.kafka_partition, r.start_offset, r.end_offset, p.records
-        FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
-        LEFT JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
-          AND r.kafka_partition = p.kafka_partition
-        WHERE l.pipeline = %s AND l.window_start = ANY(%s) ORDER BY l.window_start, r.end_offset - r.start_offset DESC
-        """,
-        [pipeline, list(starts)],
-    )
-    held: dict[datetime, tuple[OffsetRange, ...]] = {}
-    total: dict[datetime, int | None] = {}
-    for row in rows:
-        start = row["window_start"]
-        so_far = total.setdefault(start, 0)
-        if row["start_offset"] is None:  # released: IDs that no other landing counts
-            total[start] = None if so_far is None else so_far + row["records"]
-            continue
-        source = KafkaPartition(row["generation"], row["kafka_partition"])
-        offsets = OffsetRange(source, row["start_offset"], row["end_offset"])
-        earlier = held.get(start, ())
-        within = any(k.source == source and k.start <= offsets.start and offsets.end <= k.end for k in earlier)
-        if not within:
-            partly = any(offsets.overlaps(k) for k in earlier)
-            total[start] = None if so_far is None or partly else so_far + row["records"]
-        held[start] = coalesce((*earlier, offsets))
-    return total
