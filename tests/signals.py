@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from onceover.ledger.queries import WindowState
+from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
 from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, LastBatch, Signals

@@ -15,7 +15,7 @@ from onceover.config import pipeline_tables
 from onceover.config.duration import parse_duration
 from onceover.config.endpoints import PARTS
 from onceover.fault_points import CompactStep, RepairStep, Step
-from onceover.ledger.queries import WindowState
+from onceover.ledger.windows import WindowState
 from onceover.model.batch_plan import SHARDING
 from onceover.model.finding_kinds import Kind, as_markdown
 from onceover.model.gap import Reason

@@ -10,7 +10,7 @@ from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import backdate, replay
 
 from onceover.ledger import drivers, expiries
-from onceover.ledger.queries import list_windows
+from onceover.ledger.windows import list_windows
 from onceover.retention.expire import carry_out
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
-from onceover.ledger.queries import read_last_end
+from onceover.ledger.windows import read_last_end
 from onceover.model.window import WindowRange
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.ledger.database import Connection
-from onceover.ledger.queries import STATE
+from onceover.ledger.windows import STATE
 
 
 @dataclass(frozen=True, slots=True)

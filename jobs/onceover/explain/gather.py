@@ -12,7 +12,8 @@ from onceover.detection.evidence import read_evidence
 from onceover.detection.look import judge_windows
 from onceover.errors import OnceoverError, TerminalError
 from onceover.explain.next_steps import list_next_steps
-from onceover.ledger import compactions, queries
+from onceover.ledger import compactions
+from onceover.ledger.window_history import read_window_history
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind, Remedy
 from onceover.model.window import Window, WindowRange
@@ -66,7 +67,7 @@ class WindowFacts:
 def gather(context: PipelineContext, window: Window) -> WindowFacts:
     """Read the ledger and HDFS. Raises TerminalError for a window without any landing."""
     registered = context.read_registration()
-    rows: Mapping[str, Any] = queries.read_window(context.ledger, registered.name, window.start)
+    rows: Mapping[str, Any] = read_window_history(context.ledger, registered.name, window.start)
     if rows["window"] is None:
         raise TerminalError(
             f"window {window} of {registered.name} is unknown: no record with an event time in it was ever read; list "

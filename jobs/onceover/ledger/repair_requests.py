@@ -18,8 +18,7 @@ from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.findings import record_findings
 from onceover.ledger.frontiers import read_accounted
 from onceover.ledger.landings import read_landings
-from onceover.ledger.queries import LOG_UNTIL
-from onceover.ledger.windows import lock_windows
+from onceover.ledger.windows import LOG_UNTIL, lock_windows
 from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind

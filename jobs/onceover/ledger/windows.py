@@ -1,11 +1,99 @@
-"""Windows in the ledger: their locking order, which avoids deadlocks, and the count of open ones."""
+"""Windows in the ledger: their states, lists and counts, and their locking order, which avoids deadlocks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
+from typing import Any
 
 from onceover.ledger.database import Connection
+
+
+class WindowState(StrEnum):
+    """The state of a window; each window has exactly one."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    FAILED = "failed"
+    REPAIRING = "repairing"
+    BLOCKED = "blocked"
+    CERTIFIED = "certified"
+    EXPIRED = "expired"
+
+
+# Of "window" w, with its pipeline p and its certificate c.
+STATE = """
+  CASE WHEN w.expired_at IS NOT NULL THEN 'expired'
+    WHEN w.blocked_at IS NOT NULL THEN 'blocked'
+    WHEN w.claimed_until >= clock_timestamp() THEN 'repairing'
+    WHEN c.version = w.version THEN 'certified'
+    WHEN NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false)) THEN 'open'
+    WHEN EXISTS (SELECT 1 FROM onceover.finding f WHERE f.pipeline = w.pipeline AND f.window_start = w.window_start
+      AND f.resolved_at IS NULL) THEN 'failed'
+    ELSE 'closed' END"""
+
+
+# Until when Kafka still holds every record of a window, by its topic's retention; NULL: for ever, or unknown.
+LOG_UNTIL = """
+  (SELECT min(r.oldest_record) + p.log_retention FROM onceover.landing l
+    JOIN onceover.landing_part lp USING (landing_id)
+    JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = lp.generation
+      AND r.kafka_partition = lp.kafka_partition
+    WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start)"""
+
+
+def list_windows(
+    connection: Connection,
+    pipeline: str,
+    state: WindowState | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> list[Mapping[str, object]]:
+    """Return windows in order, each with its state, counted records, certificate's basis and open findings."""
+    return list(
+        connection.execute(
+            f"""
+            SELECT * FROM (
+              SELECT w.window_start, w.window_end, {STATE} AS state, w.records, w.version, w.revision, c.basis,
+                c.verdict, {LOG_UNTIL} AS log_until,
+                c.records AS certified_records, c.created_at AS certified_at, w.tries, w.blocked_why,
+                ARRAY(SELECT f.kind FROM onceover.finding f WHERE f.pipeline = w.pipeline
+                  AND f.window_start = w.window_start AND f.resolved_at IS NULL ORDER BY f.kind) AS findings
+              FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+              LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+              WHERE w.pipeline = %(pipeline)s
+                AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
+                AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)) windows
+            WHERE %(state)s::text IS NULL OR state = %(state)s ORDER BY window_start
+            """,
+            {"pipeline": pipeline, "start": start, "end": end, "state": state},
+        )
+    )
+
+
+def find_next_log_expiry(connection: Connection, pipeline: str) -> Mapping[str, Any] | None:
+    """Return the uncertified window whose records Kafka drops first, by the retention that ingest saw last:
+    `window_start`, `log_until`, `log_retention`, `now`. None if there is none, or Kafka keeps them for ever."""
+    return connection.execute(
+        f"""
+        SELECT *, clock_timestamp() AS now FROM (
+          SELECT w.window_start, {LOG_UNTIL} AS log_until, p.log_retention
+          FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
+          LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+          WHERE w.pipeline = %s AND w.expired_at IS NULL AND c.version IS DISTINCT FROM w.version) windows
+        WHERE log_until IS NOT NULL ORDER BY log_until, window_start LIMIT 1
+        """,
+        [pipeline],
+    ).fetchone()
+
+
+def read_last_end(connection: Connection, pipeline: str) -> datetime | None:
+    """Return the end of the pipeline's last window, None without windows."""
+    row = connection.execute(
+        'SELECT max(window_end) AS last FROM onceover."window" WHERE pipeline = %s', [pipeline]
+    ).fetchone()
+    return row["last"] if row else None
 
 
 def lock_windows(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> None:

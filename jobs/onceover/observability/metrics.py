@@ -13,7 +13,7 @@ from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from onceover.ledger.queries import WindowState
+from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
 from onceover.observability.snapshot import DriverState, KafkaPartitionProgress, LastBatch, Signals

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from onceover.ledger.database import Connection
-from onceover.ledger.queries import STATE, WindowState
+from onceover.ledger.windows import STATE, WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Reason
 

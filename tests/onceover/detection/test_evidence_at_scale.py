@@ -18,7 +18,7 @@ from onceover.detection import evidence
 from onceover.detection.look import Look, judge_windows
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.migrate import upgrade_schema
-from onceover.ledger.queries import WindowState
+from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.observability import snapshot
 from onceover_local.stack import Stack

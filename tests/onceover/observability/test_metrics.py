@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 from tests.signals import FLIGHTS, NOON
 
-from onceover.ledger.queries import WindowState
+from onceover.ledger.windows import WindowState
 from onceover.model.finding_kinds import Kind
 from onceover.observability.metrics import METRICS, UP, build_metrics
 from onceover.observability.snapshot import Signals

@@ -19,7 +19,7 @@ from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns
 from onceover.ledger.findings import record_findings
-from onceover.ledger.queries import WindowState, list_windows
+from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
 from onceover.model.contract import Column, Columns

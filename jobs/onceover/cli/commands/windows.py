@@ -15,7 +15,7 @@ from onceover.cli.output import as_json, draw_table, say, styled
 from onceover.cli.ranges import range_of, window_of
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
-from onceover.ledger.queries import WindowState, list_windows
+from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.wording import pluralize
 
 _BEGINNING = "0001-01-01T00:00Z"

@@ -12,7 +12,7 @@ from onceover.explain.finding_text import describe_finding
 from onceover.explain.next_steps import list_pipeline_steps
 from onceover.ledger.catalog import require_same_contract
 from onceover.ledger.database import HEAD, Connection, connect, require_current
-from onceover.ledger.queries import WindowState, find_next_log_expiry, list_windows
+from onceover.ledger.windows import WindowState, find_next_log_expiry, list_windows
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import format_moment, from_ms
 from onceover.model.wording import format_list, pluralize

@@ -1,0 +1,75 @@
+"""The history of one window: its landings, findings, repairs, certificates and losses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from onceover.ledger.database import Connection
+from onceover.ledger.windows import list_windows
+
+
+def read_window_history(connection: Connection, pipeline: str, window_start: datetime) -> Mapping[str, object]:
+    """Return all about one window: state, landings, findings, repairs, certificates, losses, newest last."""
+    key = {"pipeline": pipeline, "start": window_start}
+    windows = list_windows(connection, pipeline, None, window_start, window_start + timedelta(microseconds=1))
+    return {
+        "window": windows[0] if windows else None,
+        "landings": list(
+            connection.execute(
+                """
+                SELECT l.landing_id, l.batch_id, b.epoch, l.byte_start, l.byte_end, l.records, l.late, l.proved,
+                  b.landed_at, b.committed_at, (SELECT json_agg(json_build_array(r.generation, r.kafka_partition,
+                    r.start_offset, r.end_offset) ORDER BY 1, 2) FROM onceover.batch_range r
+                    WHERE r.batch_id = l.batch_id) AS offset_ranges,
+                  (SELECT json_build_object('who', e.who, 'why', e.why) FROM onceover.release e
+                    WHERE e.batch_id = l.batch_id) AS released
+                FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
+                WHERE l.pipeline = %(pipeline)s AND l.window_start = %(start)s ORDER BY l.landing_id
+                """,
+                key,
+            )
+        ),
+        "findings": list(
+            connection.execute(
+                """
+                SELECT kind, evidence, first_seen_at, last_seen_at, resolved_at, resolution FROM onceover.finding
+                WHERE pipeline = %(pipeline)s AND window_start = %(start)s ORDER BY finding_id
+                """,
+                key,
+            )
+        ),
+        "repairs": list(
+            connection.execute(
+                """
+                SELECT r.repair_id, r.request_id, r.state, r.reason, r.started_at, r.finished_at, r.lines_read,
+                  r.bytes_read, r.duplicates, r.before, r.after, q.who, q.why
+                FROM onceover.repair r JOIN onceover.repair_request q USING (request_id)
+                WHERE r.pipeline = %(pipeline)s AND r.window_start = %(start)s ORDER BY r.repair_id
+                """,
+                key,
+            )
+        ),
+        "certificates": list(
+            connection.execute(
+                """
+                SELECT certificate_id, version, basis, contract_version, code_version, landing_set, accounted,
+                  frozen_length, records, high1, low1, high2, low2, aggregate_rows, who, why, created_at, revoked_at,
+                  revoked_why, losses, decisions, verdict
+                FROM onceover.certificate WHERE pipeline = %(pipeline)s AND window_start = %(start)s
+                ORDER BY certificate_id
+                """,
+                key,
+            )
+        ),
+        "losses": list(
+            connection.execute(
+                """
+                SELECT generation, kafka_partition, start_offset, end_offset, who, why, created_at
+                FROM onceover.accepted_loss WHERE pipeline = %(pipeline)s AND first_window <= %(start)s
+                  AND end_window > %(start)s ORDER BY loss_id
+                """,
+                key,
+            )
+        ),
+    }
