@@ -15,7 +15,8 @@ from tests.integration.planted_failures import append, copy_line, encode_line, f
 from onceover.errors import TransientError, UsageError
 from onceover.ledger import decisions
 from onceover.model import line
-from onceover.model.claim import ClaimedWindow, Decision
+from onceover.model.claim import ClaimedWindow
+from onceover.model.conflict import Decision
 from onceover.model.finding_kinds import Kind
 from onceover.model.line import parse_id
 from onceover.model.window import from_ms

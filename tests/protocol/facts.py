@@ -11,10 +11,11 @@ from tests.protocol.mutant import Mutant
 from tests.protocol.state import TORN, Batch, Certificate, Counts, Landing, Repair, Scenario, Span, State
 
 from onceover.model import offsets
-from onceover.model.claim import ClaimedLanding, ClaimedWindow, RebuiltRange, RebuiltWindow
+from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import Digest, sum_digests
 from onceover.model.finding import Evidence, Finding, is_right, judge_window
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.window import PartitionProgress, compute_watermark
 from onceover.repair.proof import prove, split_ranges
 

@@ -27,11 +27,12 @@ from onceover.ledger.database import Connection
 from onceover.ledger.increments import increment, stage_name
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
-from onceover.model.claim import ClaimedWindow, RebuiltWindow
+from onceover.model.claim import ClaimedWindow
 from onceover.model.contract import Column, Columns, Contract, Measure
 from onceover.model.finding import Evidence, is_right, judge_window
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
+from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.repair import publish
 from onceover.repair.proof import Verdict, prove
 

@@ -16,11 +16,11 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.audit.result import Difference, Side, WindowAudit
-from onceover.model.claim import Release
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.release import Release
 from onceover.model.window import from_ms
 from onceover.spark import lines, parquet, text_files
 from onceover.spark.contract_versions import add_missing_measures

@@ -12,8 +12,9 @@ from onceover.audit import store as audit_store
 from onceover.context import PipelineContext
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import StoredCertificate, read_certificate
-from onceover.model.claim import ClaimedWindow, RebuiltWindow
+from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
+from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import format_copy_lines

@@ -22,8 +22,8 @@ from onceover.ledger import compactions
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import StoredCertificate, read_certificate
 from onceover.ledger.compactions import CompactionDue
-from onceover.model.claim import RebuiltWindow
 from onceover.model.digest import Digest
+from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import format_moment, to_ms
 from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild

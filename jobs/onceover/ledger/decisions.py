@@ -7,7 +7,7 @@ from datetime import datetime
 
 from onceover.errors import UsageError
 from onceover.ledger.database import Connection
-from onceover.model.claim import Decision
+from onceover.model.conflict import Decision
 from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition
 

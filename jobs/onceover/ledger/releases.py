@@ -14,8 +14,8 @@ from onceover.ledger import batches
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, RangeRead
-from onceover.model.claim import Release
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.release import Release
 
 
 def read_releases(connection: Connection, batch_ids: Collection[int]) -> dict[int, Release]:

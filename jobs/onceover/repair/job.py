@@ -18,8 +18,9 @@ from onceover.ledger import repair_requests
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.database import DatabaseError, connect
-from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow, RebuiltWindow
+from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
 from onceover.model.offsets import OffsetRange
+from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import format_moment
 from onceover.repair import publish
 from onceover.repair.proof import Verdict, prove

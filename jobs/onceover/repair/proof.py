@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby, pairwise
 
-from onceover.model.claim import ClaimedLanding, ClaimedWindow, RebuiltRange, RebuiltWindow
+from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns, digest_columns, read_count
 from onceover.ledger.findings import note_finding, resolve_findings
 from onceover.ledger.repair_requests import RepairRequest
-from onceover.model.claim import ClaimedWindow, RebuiltWindow
+from onceover.model.claim import ClaimedWindow
 from onceover.model.finding import Finding
 from onceover.model.offsets import OffsetRange
+from onceover.model.rebuilt_window import RebuiltWindow
 
 
 def publish(

@@ -18,10 +18,13 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from onceover.model.claim import ClaimedLanding, ClaimedWindow, RebuiltRange, RebuiltWindow, Release, Suspect
+from onceover.model.claim import ClaimedLanding, ClaimedWindow
+from onceover.model.conflict import Suspect
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
+from onceover.model.release import Release
 from onceover.model.window import from_ms, to_ms
 from onceover.repair.proof import split_ranges
 from onceover.spark import lines, parquet, text_files

@@ -8,11 +8,13 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceover.model.claim import ClaimedLanding, ClaimedWindow, RebuiltRange, RebuiltWindow, Release
+from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import CompactedFile
+from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
+from onceover.model.release import Release
 from onceover.repair.proof import prove, split_ranges
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)

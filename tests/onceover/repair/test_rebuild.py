@@ -12,11 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.onceover.spark.contracts import NOON, make_contract, read_payments
 
-from onceover.model.claim import ClaimedLanding, ClaimedWindow, RebuiltWindow
+from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.contract import Contract, Contracts, Cutovers, Measure
 from onceover.model.digest import Digest
 from onceover.model.line import Line, Record, encode
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.session import COMPILED_FROM_BYTES, choose_codegen
 

@@ -13,7 +13,7 @@ from onceover.cli.ranges import window_of
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger import decisions
-from onceover.model.claim import Decision
+from onceover.model.conflict import Decision
 from onceover.model.line import parse_id
 from onceover.model.window import format_moment
 

@@ -1,0 +1,50 @@
+"""A window rebuilt: the result of reading its raw again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onceover.model.conflict import Suspect
+from onceover.model.digest import EMPTY, Digest, sum_digests
+from onceover.model.offsets import OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltRange:
+    """The distinct intact records of one window that raw holds within one elementary offset range, or of one release in
+    one Kafka partition."""
+
+    offsets: OffsetRange
+    digest: Digest
+    release_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltWindow:
+    """One window as raw has it: within the frozen length, deduplicated on the ID, accounted IDs only.
+
+    Stray lines have accounted IDs that no landing of any claimed window holds.
+    """
+
+    lines: int
+    corrupt_lines: int
+    misplaced_lines: int
+    unaccounted_lines: int
+    stray_lines: int
+    conflicts: int
+    misdated: int
+    planned_length: int
+    ranges: tuple[RebuiltRange, ...] = ()
+    rejected_lines: int = 0  # of contents that a decision rejected
+    suspects: tuple[Suspect, ...] = ()  # only the first ones, as evidence
+    compacted: Digest = EMPTY  # the part read from the Parquet file
+
+    @property
+    def digest(self) -> Digest:
+        return sum_digests(piece.digest for piece in self.ranges)
+
+    @property
+    def duplicates(self) -> int:
+        """Return the number of lines that repeat a counted record."""
+        counting = self.lines - self.corrupt_lines - self.misplaced_lines - self.unaccounted_lines - self.stray_lines
+        return counting - self.rejected_lines - self.digest.records
