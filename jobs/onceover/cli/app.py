@@ -10,8 +10,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from onceover import __version__
-from onceover.cli.exit_codes import epilog
-from onceover.cli.lazy import AnyCommand, LazyGroup, group_of
+from onceover.cli.exit_codes import format_epilog
+from onceover.cli.lazy import AnyCommand, LazyGroup, make_group
 from onceover.cli.output import print_error
 from onceover.errors import OnceoverError
 
@@ -43,7 +43,7 @@ class Program(LazyGroup):
         """Add the groups that other installed packages register, like the embedded stack's, to the last panel."""
         for point in entry_points(group="onceover.commands"):
             if point.name not in self.commands:
-                self.commands[point.name] = group_of(point.load())
+                self.commands[point.name] = make_group(point.load())
                 self.commands[point.name].rich_help_panel = list(self.panels)[-1]  # type: ignore[attr-defined]
 
     def main(
@@ -80,7 +80,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=epilog(
+    epilog=format_epilog(
         "onceover doctor",
         "onceover windows flights --state failed",
         "onceover explain flights 2013-01-05T14:00Z",

@@ -13,7 +13,7 @@ from onceover.errors import OnceoverError, UsageError
 from onceover.model.reason import clean_reason
 
 
-def pipeline_names(begun: str) -> list[str]:
+def complete_name(begun: str) -> list[str]:
     try:
         return [name for name in names() if name.startswith(begun)]
     except OnceoverError:
@@ -23,7 +23,7 @@ def pipeline_names(begun: str) -> list[str]:
 PipelineName = Annotated[
     str,
     typer.Argument(
-        metavar="PIPELINE", help="Name of a pipeline: a TOML under pipelines/.", autocompletion=pipeline_names
+        metavar="PIPELINE", help="Name of a pipeline: a TOML under pipelines/.", autocompletion=complete_name
     ),
 ]
 WindowStart = Annotated[
@@ -43,7 +43,7 @@ Reason = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
 
 
-def given(reason: str | None, what: str, otherwise: str = "", option: str = "--reason") -> str:
+def require_reason(reason: str | None, what: str, otherwise: str = "", option: str = "--reason") -> str:
     """Return the reason as the ledger keeps it. Raises UsageError if the reason has no readable character."""
     text = clean_reason(reason or "")
     if text is None:
@@ -51,7 +51,7 @@ def given(reason: str | None, what: str, otherwise: str = "", option: str = "--r
     return text
 
 
-def who() -> str:
+def get_user() -> str:
     """Return the operating system's user, independent of the environment; under sudo, the calling user as well."""
     number = os.getuid()
     try:

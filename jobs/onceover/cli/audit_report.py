@@ -10,7 +10,7 @@ import typer
 from onceover.audit import service as audit_service
 from onceover.cli.exit_codes import FAILED, TRY_LATER
 from onceover.cli.output import draw_table, print_progress, say
-from onceover.cli.spark_entry import entry, run_entry
+from onceover.cli.spark_entry import make_command, run_entry
 from onceover.context import PipelineContext
 from onceover.model.wording import pluralize
 
@@ -25,7 +25,7 @@ _MOST_SHOWN = 50
 def carry_out(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:
     """Run `jobs/audit.py` and return the audit's result. Raises typer.Exit with the job's exit code if it failed."""
     print_progress("starting Spark")
-    if exit_code := run_entry(entry("audit.py", "--pipeline", context.name, "--audit", str(audit_id))):
+    if exit_code := run_entry(make_command("audit.py", "--pipeline", context.name, "--audit", str(audit_id))):
         raise typer.Exit(exit_code)
     return audit_service.require_result(context, audit_id)
 
@@ -37,7 +37,7 @@ def show(result: Mapping[str, Any]) -> None:
         draw_table(
             ["window", ">Kafka", ">raw", ">lines", ">aggregates", "verdict"],
             (
-                (row["window"], row["kafka"], row["raw"], row["raw_lines"], row["aggregates"], _verdict(row))
+                (row["window"], row["kafka"], row["raw"], row["raw_lines"], row["aggregates"], _format_verdict(row))
                 for row in rows[:_MOST_SHOWN]
             ),
         )
@@ -58,7 +58,7 @@ def show(result: Mapping[str, Any]) -> None:
     )
 
 
-def _verdict(row: Mapping[str, Any]) -> str:
+def _format_verdict(row: Mapping[str, Any]) -> str:
     if row["equal"]:
         return f"equal; aggregates not compared: {row['not_compared']}" if row["not_compared"] else "equal"
     wrong = [f"{ids['count']:,} {kind}" for kind, ids in row["ids"].items()]

@@ -21,7 +21,7 @@ EVERYWHERE: Final[Mapping[int, str]] = {
 }
 
 
-def epilog(*examples: str, codes: Mapping[int, str] | None = None) -> str:
+def format_epilog(*examples: str, codes: Mapping[int, str] | None = None) -> str:
     """Return examples, then exit codes; `codes` replaces meanings where a command has a more precise one."""
     shown = "\n".join(f"  $ {example}" for example in examples)
     meanings = {**EVERYWHERE, **(codes or {})}

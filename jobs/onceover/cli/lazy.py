@@ -27,7 +27,7 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.help = flowing(self.help)
+        self.help = unwrap(self.help)
         names = (name for names in self.panels.values() for name in names)
         # A command is None until it is called; "did you mean" needs the names.
         self.commands = cast("dict[str, Any]", dict.fromkeys(names))
@@ -68,31 +68,31 @@ class LazyGroup(TyperGroup):
         source = Path(spec.origin).read_text() if spec and spec.origin else ""
         for part in ast.parse(source).body:
             if isinstance(part, ast.FunctionDef) and part.name.rstrip("_") == name.replace("-", "_"):
-                return TyperCommand(name, help=flowing(ast.get_docstring(part)))
+                return TyperCommand(name, help=unwrap(ast.get_docstring(part)))
         return _load(module)
 
 
-def group_of(app: typer.Typer) -> TyperGroup:
+def make_group(app: typer.Typer) -> TyperGroup:
     """Return a Typer app of several commands as a group, its help texts reflowed."""
     for command in app.registered_commands:
-        _flow(command)
+        _unwrap_help(command)
     return typer.main.get_group(app)
 
 
 def _load(name: str) -> AnyCommand:
     module = import_module(name)
     if isinstance(app := getattr(module, "app", None), typer.Typer):
-        return group_of(app)
+        return make_group(app)
     app = typer.Typer(add_completion=False)
     module.add_to(app)
-    _flow(app.registered_commands[0])
+    _unwrap_help(app.registered_commands[0])
     return cast(AnyCommand, typer.main.get_command(app))
 
 
-def _flow(command: CommandInfo) -> None:
-    command.help = flowing(inspect.getdoc(command.callback))
+def _unwrap_help(command: CommandInfo) -> None:
+    command.help = unwrap(inspect.getdoc(command.callback))
 
 
-def flowing(text: str | None) -> str:
+def unwrap(text: str | None) -> str:
     """Return the text without the source's line breaks, which rich would keep: the terminal wraps paragraphs."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in (text or "").split("\n\n"))

@@ -47,17 +47,17 @@ STYLES = {
 }
 
 
-def out() -> Console:
-    return _console(sys.stdout)
+def get_stdout() -> Console:
+    return _make_console(sys.stdout)
 
 
-def err() -> Console:
-    return _console(sys.stderr)
+def get_stderr() -> Console:
+    return _make_console(sys.stderr)
 
 
 def say(*parts: RenderableType, whole: bool = False) -> None:
     """Print lines and tables to stdout; the terminal itself wraps `whole` lines, so that they can be copied."""
-    console = out()
+    console = get_stdout()
     if console.is_terminal:
         console.print(*parts, sep="\n", soft_wrap=whole)
         return
@@ -69,7 +69,7 @@ def say(*parts: RenderableType, whole: bool = False) -> None:
 
 def print_progress(text: str) -> None:
     """Print a line of progress to stderr: stdout holds results only."""
-    err().print(safe(text), style="dim", soft_wrap=True)
+    get_stderr().print(escape(text), style="dim", soft_wrap=True)
 
 
 class Occasionally:
@@ -86,11 +86,11 @@ class Occasionally:
 
 def print_error(message: str) -> None:
     """Print an error as one line on stderr, whatever the message holds."""
-    line = Text.assemble(("onceover: ", "bold red"), safe(" ".join(message.split())))
-    err().print(line, soft_wrap=True)
+    line = Text.assemble(("onceover: ", "bold red"), escape(" ".join(message.split())))
+    get_stderr().print(line, soft_wrap=True)
 
 
-def as_json(value: object) -> None:
+def print_json(value: object) -> None:
     """Print the value as JSON to stdout, times as everywhere else."""
     typer.echo(to_json(value, indent=2))
 
@@ -98,7 +98,7 @@ def as_json(value: object) -> None:
 def draw_table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
     """Return a table of these rows. A heading with a leading `>` is right-aligned; the last column gets the rest of
     the width."""
-    terminal = out().is_terminal
+    terminal = get_stdout().is_terminal
     drawn = Table(
         box=SIMPLE_HEAD if terminal else None,
         show_edge=False,
@@ -116,21 +116,21 @@ def draw_table(headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table
             min_width=_LEAST if last else None,
         )
     for row in rows:
-        drawn.add_row(*(_cell(value) for value in row))
+        drawn.add_row(*(_format_cell(value) for value in row))
     return drawn
 
 
-def styled(word: str) -> Text:
+def style(word: str) -> Text:
     """Return a state in its colour."""
-    return Text(safe(word), style=STYLES.get(word, ""))
+    return Text(escape(word), style=STYLES.get(word, ""))
 
 
-def safe(text: str) -> str:
+def escape(text: str) -> str:
     """Return the text with everything unprintable escaped: control characters could drive a terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def _cell(value: Cell) -> Text:
+def _format_cell(value: Cell) -> Text:
     if isinstance(value, Text):
         return value
     if value is None:
@@ -141,10 +141,10 @@ def _cell(value: Cell) -> Text:
         return Text(f"{value:,}")
     if isinstance(value, datetime):
         return Text(format_moment(value.replace(microsecond=0)))
-    return Text(safe(str(value)))
+    return Text(escape(str(value)))
 
 
-def _console(stream: TextIO) -> Console:
+def _make_console(stream: TextIO) -> Console:
     # Without a terminal, rich would cut rows to the width of another stream's terminal.
     width = None if stream.isatty() else _UNWRAPPED
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)

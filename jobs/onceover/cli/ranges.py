@@ -8,20 +8,22 @@ from onceover.errors import UsageError
 from onceover.model.window import Window, WindowRange, parse_window
 
 
-def window_of(context: PipelineContext, text: str) -> Window:
+def resolve_window(context: PipelineContext, text: str) -> Window:
     """Return the window by its start. Raises UsageError for a time at which no window starts, or a future one."""
     window = parse_window(text, context.pipeline.contract.window_minutes)
     reject_future_range(context, WindowRange(window.start, window.end, window.minutes))
     return window
 
 
-def range_of(context: PipelineContext, start: str, end: str) -> WindowRange:
+def resolve_range(context: PipelineContext, start: str, end: str) -> WindowRange:
     """Return the range of windows. Raises UsageError for one that is not aligned, is empty or ends in the future."""
     return reject_future_range(context, WindowRange.parse(start, end, context.pipeline.contract.window_minutes))
 
 
-def range_if_any(context: PipelineContext, start: str | None, end: str | None, remedy: str) -> WindowRange | None:
+def resolve_range_if_any(
+    context: PipelineContext, start: str | None, end: str | None, remedy: str
+) -> WindowRange | None:
     """Return the range, None without both ends. Raises UsageError, with that remedy, for half a range."""
     if (start is None) != (end is None):
         raise UsageError(remedy)
-    return range_of(context, start, end) if start and end else None
+    return resolve_range(context, start, end) if start and end else None

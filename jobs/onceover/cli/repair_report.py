@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.filesize import decimal
 
 from onceover.cli.exit_codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
-from onceover.cli.output import draw_table, say, styled
+from onceover.cli.output import draw_table, say, style
 from onceover.detection.service import Detection, PlannedRepair
 from onceover.explain.finding_text import describe_finding
 from onceover.model.finding import Finding
@@ -85,7 +85,7 @@ def show_plan(planned: Sequence[PlannedRepair]) -> None:
                     row.counted,
                     row.distinct,
                     None if row.change is None else f"{row.change:+,}",
-                    _kinds(row.findings),
+                    _format_kinds(row.findings),
                 )
                 for row in planned
             ),
@@ -109,13 +109,13 @@ def show_result(result: Result) -> None:
     else:
         troubled = {window: outcome for window, outcome in outcomes.items() if outcome[0] != "confirmed"}
         shown = outcomes if len(outcomes) <= _MOST_ROWS else troubled
-        findings = {str(each.window): _kinds(each.findings) for each in seen.failed}
+        findings = {str(each.window): _format_kinds(each.findings) for each in seen.failed}
         if shown:
             say(
                 draw_table(
                     ["window", "outcome", "findings"],
                     (
-                        (window, styled(state), findings[window] + (f": {why}" if why else ""))
+                        (window, style(state), findings[window] + (f": {why}" if why else ""))
                         for window, (state, why) in shown.items()
                     ),
                 )
@@ -152,5 +152,5 @@ def _needs_decision(finding: Finding) -> bool:
     return isinstance(gaps, list) and any(gap["reason"] == Reason.EXPIRED for gap in gaps)
 
 
-def _kinds(findings: Sequence[Finding]) -> str:
+def _format_kinds(findings: Sequence[Finding]) -> str:
     return ", ".join(str(finding.kind) for finding in findings) or "none, by force"

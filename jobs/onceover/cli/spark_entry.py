@@ -27,7 +27,7 @@ _ENDED = "interrupted before the end; the windows done so far are kept, run the 
 _PR_SET_PDEATHSIG = 1  # prctl(2): the signal that a process gets when its parent dies
 
 
-def entry(name: str, *arguments: str) -> list[str]:
+def make_command(name: str, *arguments: str) -> list[str]:
     """Return the command line of one of the jobs beside the library, like `ingest.py` or `repair.py`.
 
     The job runs under this interpreter: spark-submit would not pass SIGTERM on. Raises ConfigurationError if the file

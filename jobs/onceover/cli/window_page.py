@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from onceover.cli.output import STYLES, draw_table, safe, say
+from onceover.cli.output import STYLES, draw_table, escape, say
 from onceover.explain.finding_text import FindingText, describe_finding, parse_offset_ranges
 from onceover.explain.gather import WindowFacts
 from onceover.explain.view import (
@@ -38,16 +38,16 @@ def show(known: WindowFacts) -> None:
     window = known.rows["window"]
     say(f"{describe_verdict(known)} The aggregates count {format_records(window['records'])}.")
     if window["blocked_why"]:
-        say(f"Blocked because: {safe(window['blocked_why'])}")
+        say(f"Blocked because: {escape(window['blocked_why'])}")
     if known.judged is None and state != "open":
-        say(Text(f"Not judged now; the ledger's last findings follow: {safe(str(known.not_judged))}", style="yellow"))
-    _print_section("What is lost for ever", [Text(safe(describe_loss(row))) for row in known.rows["losses"]])
+        say(Text(f"Not judged now; the ledger's last findings follow: {escape(str(known.not_judged))}", style="yellow"))
+    _print_section("What is lost for ever", [Text(escape(describe_loss(row))) for row in known.rows["losses"]])
     _print_section("What is wrong", _draw_findings(known))
     _print_section("What is wrong with the whole pipeline", _draw_pipeline_findings(known))
     _print_section("What was wrong", _draw_resolved(known))
     _print_section("How it got here", _draw_landings(known))
-    _print_section("What was done", [Text(safe(describe_repair(row))) for row in known.rows["repairs"]])
-    _print_section("Certificate", [Text(safe(describe_certificate(known)))])
+    _print_section("What was done", [Text(escape(describe_repair(row))) for row in known.rows["repairs"]])
+    _print_section("Certificate", [Text(escape(describe_certificate(known)))])
     _print_title("Where it is")
     for line in list_places(known):
         say(f"  {line}", whole=True)
@@ -94,13 +94,15 @@ def _draw_resolved(known: WindowFacts) -> list[RenderableType]:
             how = describe_finding(row["kind"], row["evidence"], known.rows["landings"]).how
             end = f"Resolved {format_second(row['resolved_at'])}: {row['resolution'] or 'no longer found'}."
             parts.append(
-                Text.assemble((row["kind"], "bold"), safe(f", seen {format_second(row['first_seen_at'])}. {how} {end}"))
+                Text.assemble(
+                    (row["kind"], "bold"), escape(f", seen {format_second(row['first_seen_at'])}. {how} {end}")
+                )
             )
     return parts
 
 
 def _draw_finding(kind: str, text: FindingText, since: str = "") -> Text:
-    return Text.assemble((kind, "bold red"), f": {safe(text.what)}\n{safe(text.how)}{since}")
+    return Text.assemble((kind, "bold red"), f": {escape(text.what)}\n{escape(text.how)}{since}")
 
 
 def _draw_landings(known: WindowFacts) -> list[RenderableType]:

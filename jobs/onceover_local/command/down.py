@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import typer
 
-from onceover.cli.exit_codes import epilog
-from onceover.cli.output import err, safe, say
+from onceover.cli.exit_codes import format_epilog
+from onceover.cli.output import escape, get_stderr, say
 from onceover_local.stack import Stack
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(epilog=epilog("onceover stack down"))(down)
+    app.command(epilog=format_epilog("onceover stack down"))(down)
 
 
 def down() -> None:
     """Stop every process of the embedded stack in .local; data stays."""
-    with err().status("stopping ...") as status:
-        stopped = Stack().down(lambda part, what: status.console.print(f"{part:22} {safe(what)}", style="dim"))
+    with get_stderr().status("stopping ...") as status:
+        stopped = Stack().down(lambda part, what: status.console.print(f"{part:22} {escape(what)}", style="dim"))
     say(f"{len(stopped)} processes stopped; data stays in .local" if stopped else "nothing was running")

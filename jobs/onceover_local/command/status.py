@@ -5,14 +5,14 @@ from __future__ import annotations
 import typer
 
 from onceover.cli.arguments import AsJson
-from onceover.cli.exit_codes import FAILED, epilog
-from onceover.cli.output import as_json, draw_table, say, styled
+from onceover.cli.exit_codes import FAILED, format_epilog
+from onceover.cli.output import draw_table, print_json, say, style
 from onceover_local.stack import Stack
 
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover stack status",
             "onceover stack status --json",
             codes={FAILED: "at least one process is not up"},
@@ -27,7 +27,7 @@ def status(json: AsJson = False) -> None:
     """
     processes = Stack().status()
     if json:
-        as_json(
+        print_json(
             [
                 {
                     "name": each.name,
@@ -42,7 +42,7 @@ def status(json: AsJson = False) -> None:
         )
     else:
         rows = [
-            (each.name, styled(each.state), None if each.pid is None else str(each.pid), each.address or None, each.log)
+            (each.name, style(each.state), None if each.pid is None else str(each.pid), each.address or None, each.log)
             for each in processes
         ]
         say(draw_table(["process", "state", "pid", "address", "log"], rows))

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.exit_codes import epilog
-from onceover.cli.output import draw_table, err, safe, say
+from onceover.cli.exit_codes import format_epilog
+from onceover.cli.output import draw_table, escape, get_stderr, say
 from onceover.config import endpoints
 from onceover.ledger.migrate import upgrade_schema
 from onceover_local.stack import Stack, surroundings
@@ -27,7 +27,7 @@ Parts = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover stack up",
             "onceover stack up kafka hdfs postgres",
             "onceover stack up zookeeper",
@@ -44,8 +44,8 @@ def up(parts: Parts = None, cluster: Cluster = False) -> None:
     surroundings.leave()
     stack = Stack(cluster=cluster)
     groups = tuple(parts or stack.groups)
-    with err().status("starting ...") as status:
-        stack.up(groups, lambda part, what: status.console.print(f"{part:22} {safe(what)}", style="dim"))
+    with get_stderr().status("starting ...") as status:
+        stack.up(groups, lambda part, what: status.console.print(f"{part:22} {escape(what)}", style="dim"))
         if {"postgres", "airflow"} & set(groups):
             upgrade_schema(endpoints.address("postgres"))
     _show_addresses()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.frozen import frozen
 
-from onceover.cli.arguments import who
+from onceover.cli.arguments import get_user
 from onceover.ledger.database import HEAD
 from onceover.model.window import format_moment
 from onceover_local.stack import Stack
@@ -228,4 +228,4 @@ def test_repair_that_raw_contradicts_fails_and_publishes_nothing(states: Any) ->
         "WHERE r.pipeline = %s",
         [states.name],
     ).fetchone()
-    assert row == {"who": who(), "why": "INC-3", "state": "failed"}
+    assert row == {"who": get_user(), "why": "INC-3", "state": "failed"}

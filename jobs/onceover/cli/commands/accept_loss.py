@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import From, PipelineName, Reason, To, given, who
-from onceover.cli.exit_codes import epilog
+from onceover.cli.arguments import From, PipelineName, Reason, To, get_user, require_reason
+from onceover.cli.exit_codes import format_epilog
 from onceover.cli.output import say
-from onceover.cli.ranges import range_of
+from onceover.cli.ranges import resolve_range
 from onceover.context import open_pipeline
 from onceover.detection import holes
 from onceover.model.offsets import parse_range
@@ -27,7 +27,7 @@ Range = Annotated[
 def add_to(app: typer.Typer) -> None:
     app.command(
         "accept-loss",
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover accept-loss flights 1f2e3d4c-0:1200-1300 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
             '--reason "INC-42: retention was an hour"',
         ),
@@ -42,10 +42,10 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
     """
     with open_pipeline(pipeline, "accept-loss") as context:
         lost = parse_range(offsets)
-        windows = range_of(context, start, end)
-        why = given(reason, "accepting a loss")
+        windows = resolve_range(context, start, end)
+        why = require_reason(reason, "accepting a loss")
         context.require_same_contract()
-        reopened = holes.accept_loss(context, lost, windows, who(), why)
+        reopened = holes.accept_loss(context, lost, windows, get_user(), why)
     say(
         f"{pluralize(len(lost), 'offset')} of {lost.source} accepted as lost; "
         f"{pluralize(len(reopened), 'window')} from "

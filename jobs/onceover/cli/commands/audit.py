@@ -5,18 +5,18 @@ from __future__ import annotations
 import typer
 
 from onceover.audit import service as audit_service
-from onceover.cli.arguments import AsJson, FromIfAny, PipelineName, ToIfAny, who
+from onceover.cli.arguments import AsJson, FromIfAny, PipelineName, ToIfAny, get_user
 from onceover.cli.audit_report import CODES, carry_out, show
-from onceover.cli.exit_codes import FAILED, epilog
-from onceover.cli.output import as_json
-from onceover.cli.ranges import range_if_any
+from onceover.cli.exit_codes import FAILED, format_epilog
+from onceover.cli.output import print_json
+from onceover.cli.ranges import resolve_range_if_any
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
 
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover audit flights",
             "onceover audit flights --from 2013-01-05T00:00Z --to 2013-01-06T00:00Z --json",
             codes=CODES,
@@ -31,15 +31,15 @@ def audit(pipeline: PipelineName, start: FromIfAny = None, end: ToIfAny = None, 
     that were landed in its windows. Changes nothing but the ledger's table `onceover.audit`, which keeps the result.
     """
     with open_pipeline(pipeline, "audit") as context:
-        chosen = range_if_any(context, start, end, "give both --from and --to, or neither for all windows")
+        chosen = resolve_range_if_any(context, start, end, "give both --from and --to, or neither for all windows")
         audit_id = audit_service.request_audit(
-            context, "log", start=chosen.start if chosen else None, end=chosen.end if chosen else None, who=who()
+            context, "log", start=chosen.start if chosen else None, end=chosen.end if chosen else None, who=get_user()
         )
         if audit_id is None:
             raise UsageError(f"pipeline {context.name} has not run yet; start it with `onceover ingest {context.name}`")
         result = carry_out(context, audit_id)
     if json:
-        as_json({"pipeline": context.name, "audit_id": audit_id, **result})
+        print_json({"pipeline": context.name, "audit_id": audit_id, **result})
     else:
         show(result)
     if not result["equal"]:

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from onceover.cli.arguments import AsJson, FromWithTo, PipelineName, ToIfAny, given, who
-from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
-from onceover.cli.output import as_json, draw_table, print_progress, say
-from onceover.cli.ranges import range_if_any
-from onceover.cli.spark_entry import entry, read_result
+from onceover.cli.arguments import AsJson, FromWithTo, PipelineName, ToIfAny, get_user, require_reason
+from onceover.cli.exit_codes import FAILED, TRY_LATER, format_epilog
+from onceover.cli.output import draw_table, print_json, print_progress, say
+from onceover.cli.ranges import resolve_range_if_any
+from onceover.cli.spark_entry import make_command, read_result
 from onceover.config.duration import DURATION_RULE, parse_duration
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
@@ -36,7 +36,7 @@ Reason = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover compact flights --dry-run",
             "onceover compact flights --older-than 90d",
             "onceover compact flights --from 2013-01-01T00:00Z --to 2013-02-01T00:00Z --json",
@@ -65,21 +65,22 @@ def compact(
     command may be killed, repeated, or run by two at once.
     """
     with open_pipeline(pipeline, "compact") as context:
-        window_range = range_if_any(
+        window_range = resolve_range_if_any(
             context, start, end, "--from and --to belong together; leave both out for every certified window"
         )
         older_than_ms = parse_duration(older_than)
         if older_than_ms is None:
             raise UsageError(f"--older-than: {older_than[:40]!r} is not a duration; {DURATION_RULE}")
-        why = given(reason, "a compaction")
+        why = require_reason(reason, "a compaction")
         due = _list_due(context, older_than_ms, window_range)
     results = [] if dry_run or not due else _run_job(context.name, older_than_ms, window_range, why)
     failed = [row for row in results if row["why"]]
     if json:
-        as_json({"pipeline": context.name, "dry_run": dry_run, "older_than_ms": older_than_ms, **_sum_up(due, results),
-                 "failed": len(failed), "windows": results or list(map(_as_dict, due))})  # fmt: skip
+        print_json({"pipeline": context.name, "dry_run": dry_run, "older_than_ms": older_than_ms,
+                    **_sum_up(due, results), "failed": len(failed),
+                    "windows": results or list(map(_to_dict, due))})  # fmt: skip
     else:
-        _show(results or list(map(_as_dict, due)), dry_run, _sum_up(due, results))
+        _show(results or list(map(_to_dict, due)), dry_run, _sum_up(due, results))
     if failed:
         raise typer.Exit(FAILED)
 
@@ -96,13 +97,13 @@ def _run_job(pipeline: str, older_than_ms: int, window_range: WindowRange | None
     within = (
         ("--from", format_moment(window_range.start), "--to", format_moment(window_range.end)) if window_range else ()
     )
-    command = entry("compact.py", "--pipeline", pipeline, "--older-than-ms", str(older_than_ms), *within,
-                    f"--who={who()}", f"--why={why}")  # fmt: skip
+    command = make_command("compact.py", "--pipeline", pipeline, "--older-than-ms", str(older_than_ms), *within,
+                           f"--who={get_user()}", f"--why={why}")  # fmt: skip
     results: list[Mapping[str, Any]] = read_result(command)
     return results
 
 
-def _as_dict(due: CompactionDue) -> Mapping[str, Any]:
+def _to_dict(due: CompactionDue) -> Mapping[str, Any]:
     return {"window": format_moment(due.window_start), "records": due.digest.records, "text_bytes": due.text_bytes,
             "bytes": None, "why": None}  # fmt: skip
 

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import PipelineName, Reason, WindowStart, given, who
-from onceover.cli.exit_codes import epilog
+from onceover.cli.arguments import PipelineName, Reason, WindowStart, get_user, require_reason
+from onceover.cli.exit_codes import format_epilog
 from onceover.cli.output import say
-from onceover.cli.ranges import window_of
+from onceover.cli.ranges import resolve_window
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger import decisions
@@ -23,7 +23,7 @@ Keep = Annotated[str, typer.Option("--keep", metavar="HASH", help="Hash of the c
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover decide flights 2013-01-05T14:00Z 1f2e3d4c-00000-0000000000000001200 "
             '--keep 00112233445566778899aabbccddeeff --reason "the leader that lost its log had the test data"',
         )
@@ -37,13 +37,13 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
     stay in raw, and the certificate names the decision. A later decision about the same ID replaces this one.
     """
     with open_pipeline(pipeline, "decide") as context:
-        chosen, why = window_of(context, window), given(reason, "a decision")
+        chosen, why = resolve_window(context, window), require_reason(reason, "a decision")
         source, offset = parse_id(record.strip().encode("ascii", "replace"))
         if len(keep) != 32 or set(keep) - set("0123456789abcdef"):
             raise UsageError("--keep takes the 32 hex digits of a content's hash; `onceover explain` shows them")
         context.read_registration()
         decisions.record_decision(
-            context.ledger, context.name, chosen.start, Decision(source, offset, keep), who(), why
+            context.ledger, context.name, chosen.start, Decision(source, offset, keep), get_user(), why
         )
     say(
         f"content {keep} of {record} counts. Now repair the window: "

@@ -13,8 +13,8 @@ import typer
 from onceover.cli import doctor as checks
 from onceover.cli.arguments import AsJson
 from onceover.cli.doctor import Outcome
-from onceover.cli.exit_codes import FAILED, epilog
-from onceover.cli.output import as_json, draw_table, err, say, styled
+from onceover.cli.exit_codes import FAILED, format_epilog
+from onceover.cli.output import draw_table, get_stderr, print_json, say, style
 from onceover.config.pipelines import read_valid
 from onceover.errors import OnceoverError
 from onceover.model.pipeline import Pipeline
@@ -25,7 +25,7 @@ Check = Callable[[], Iterator[Outcome]]
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover doctor",
             "onceover doctor --json",
             codes={0: "no problem was found", FAILED: "a problem was found; each line says how to fix it"},
@@ -43,22 +43,22 @@ def doctor(json: AsJson = False) -> None:
     """
     pipelines, outcomes = _check_pipelines()
     named_checks: dict[str, Check] = {
-        "Java": checks.java,
-        "packages": checks.pins,
-        "disk": checks.disk,
+        "Java": checks.check_java,
+        "packages": checks.check_pins,
+        "disk": checks.check_disk,
         **_load_registered(),
-        "clocks": checks.clocks,
-        "Kafka": partial(checks.kafka, pipelines),
-        "offsets": partial(checks.offsets, pipelines),
-        "HDFS": partial(checks.hdfs, pipelines),
-        "PostgreSQL": partial(checks.postgres, pipelines),
-        "Spark": checks.spark,
-        "Airflow": checks.airflow,
+        "clocks": checks.check_clocks,
+        "Kafka": partial(checks.check_kafka, pipelines),
+        "offsets": partial(checks.check_offsets, pipelines),
+        "HDFS": partial(checks.check_hdfs, pipelines),
+        "PostgreSQL": partial(checks.check_postgres, pipelines),
+        "Spark": checks.check_spark,
+        "Airflow": checks.check_airflow,
     }
-    with err().status("checking ..."):
+    with get_stderr().status("checking ..."):
         outcomes = [*run_checks(named_checks, PATIENCE_SECONDS), *outcomes]
     if json:
-        as_json([{"check": each.check, "state": each.state, "what": each.what} for each in outcomes])
+        print_json([{"check": each.check, "state": each.state, "what": each.what} for each in outcomes])
     else:
         show(outcomes)
     if any(each.state == "wrong" for each in outcomes):
@@ -111,6 +111,6 @@ def _check_pipelines() -> tuple[tuple[Pipeline, ...], list[Outcome]]:
 
 
 def show(outcomes: Sequence[Outcome]) -> None:
-    say(draw_table(["part", "state", "what"], ((each.check, styled(each.state), each.what) for each in outcomes)))
+    say(draw_table(["part", "state", "what"], ((each.check, style(each.state), each.what) for each in outcomes)))
     wrong = sum(each.state == "wrong" for each in outcomes)
     say("nothing is wrong" if not wrong else f"{wrong} wrong")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import typer
 
 from onceover.cli.arguments import AsJson, PipelineName, WindowStart
-from onceover.cli.exit_codes import FAILED, epilog
-from onceover.cli.output import as_json
-from onceover.cli.ranges import window_of
+from onceover.cli.exit_codes import FAILED, format_epilog
+from onceover.cli.output import print_json
+from onceover.cli.ranges import resolve_window
 from onceover.cli.window_page import show
 from onceover.context import open_pipeline
 from onceover.explain.finding_text import describe_finding
@@ -16,7 +16,7 @@ from onceover.explain.gather import WindowFacts, gather
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover explain flights 2013-01-05T14:00Z",
             "onceover explain flights 2013-01-05T14:00Z --json",
             codes={
@@ -33,14 +33,14 @@ def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -
     Reads the ledger and the length of the window file only; changes nothing.
     """
     with open_pipeline(pipeline, "explain") as context:
-        story = gather(context, window_of(context, window))
+        story = gather(context, resolve_window(context, window))
     if json:
-        as_json(_as_values(story))
+        print_json(_to_values(story))
     else:
         show(story)
 
 
-def _as_values(known: WindowFacts) -> dict[str, object]:
+def _to_values(known: WindowFacts) -> dict[str, object]:
     """Return the window for JSON, with the sentences for people, so that a program may pass them on."""
     landings = known.rows["landings"]
     return {

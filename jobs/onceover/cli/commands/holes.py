@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 
 from onceover.cli.arguments import AsJson, PipelineName
-from onceover.cli.exit_codes import FAILED, epilog
-from onceover.cli.output import as_json, draw_table, print_progress, say
+from onceover.cli.exit_codes import FAILED, format_epilog
+from onceover.cli.output import draw_table, print_json, print_progress, say
 from onceover.context import open_pipeline
 from onceover.detection.holes import probe_holes
 from onceover.model.gap import Reason
@@ -19,7 +19,7 @@ _NEXT = {
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover holes flights",
             "onceover holes flights --json",
             codes={0: "no offset is lost or expired", FAILED: "offsets are lost or expired"},
@@ -38,7 +38,7 @@ def holes(pipeline: PipelineName, json: AsJson = False) -> None:
         print_progress("checking which of the skipped offsets Kafka still has")
         gaps = probe_holes(context)
     if json:
-        as_json(
+        print_json(
             [
                 {
                     "range": gap.offsets.format(),

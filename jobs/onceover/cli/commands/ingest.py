@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from onceover.cli.arguments import PipelineName
-from onceover.cli.exit_codes import epilog
-from onceover.cli.spark_entry import entry
+from onceover.cli.exit_codes import format_epilog
+from onceover.cli.spark_entry import make_command
 from onceover.config.pipelines import find, names
 from onceover.errors import UsageError
 from onceover.ingest.supervisor import Supervisor
@@ -20,7 +20,7 @@ from onceover.ingest.supervisor import Supervisor
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover ingest flights",
             "onceover ingest flights > flights.log 2>&1 &",
             "onceover ingest --all",
@@ -47,7 +47,7 @@ def ingest(
     if every:
         _supervise()
         return
-    command = entry("ingest.py", "--pipeline", find(pipeline).name)
+    command = make_command("ingest.py", "--pipeline", find(pipeline).name)
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(command[0], command)
@@ -57,4 +57,4 @@ def _supervise() -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    Supervisor(names, lambda name: entry("ingest.py", "--pipeline", name), typer.echo, stop).run()
+    Supervisor(names, lambda name: make_command("ingest.py", "--pipeline", name), typer.echo, stop).run()

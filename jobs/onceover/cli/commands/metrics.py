@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from prometheus_client import generate_latest
 
-from onceover.cli.exit_codes import TRY_LATER, epilog
+from onceover.cli.exit_codes import TRY_LATER, format_epilog
 from onceover.cli.output import print_error, print_progress
 from onceover.observability.exporter import LedgerCollector, create_registry, serve_metrics
 
@@ -28,7 +28,7 @@ OverdueMinutes = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover metrics",
             "onceover metrics --port 9500 --overdue-minutes 30",
             "onceover metrics --once | grep onceover_windows",

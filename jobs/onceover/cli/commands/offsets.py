@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, Reason, given, who
-from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
-from onceover.cli.output import as_json, draw_table, say
+from onceover.cli.arguments import AsJson, PipelineName, Reason, get_user, require_reason
+from onceover.cli.exit_codes import FAILED, TRY_LATER, format_epilog
+from onceover.cli.output import draw_table, print_json, say
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.model.json_text import to_plain
@@ -45,7 +45,7 @@ At = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover offsets flights show",
             'onceover offsets flights set 0=1200 3=950 --reason "INC-42: read the afternoon again"',
             'onceover offsets flights copy --to postgres --reason "one store less to maintain"',
@@ -92,7 +92,7 @@ def offsets(
 def _show(context: PipelineContext, json: bool) -> None:
     seen = inspect_offsets(context)
     if json:
-        as_json({"pipeline": context.name, **to_plain(seen)})
+        print_json({"pipeline": context.name, **to_plain(seen)})
     else:
         _draw(context.name, seen)
     if seen.trouble:
@@ -121,9 +121,9 @@ def _set(context: PipelineContext, values: Sequence[str], reason: str | None, js
     new_offsets = dict(map(_parse_pair, values))
     if not new_offsets or len(new_offsets) != len(values):
         raise UsageError("set takes PARTITION=OFFSET, each Kafka partition once, like 0=1200 3=950")
-    stored = set_offsets(context, new_offsets, who(), given(reason, "setting offsets"))
+    stored = set_offsets(context, new_offsets, get_user(), require_reason(reason, "setting offsets"))
     if json:
-        as_json({"pipeline": context.name, "store": context.pipeline.ingest.offset_store, "stored": stored})
+        print_json({"pipeline": context.name, "store": context.pipeline.ingest.offset_store, "stored": stored})
     else:
         shown = ", ".join(f"{p}={offset}" for p, offset in sorted(stored.items()))
         say(f"stored now: {shown}; the next `onceover ingest {context.name}` reads from there")
@@ -133,9 +133,9 @@ def _copy(context: PipelineContext, to: str | None, path: str, reason: str | Non
     if to is None or to not in OFFSET_STORES:
         raise UsageError(f"copy needs --to with one of {', '.join(OFFSET_STORES)}" + (f", not {to!r}" if to else ""))
     source = context.pipeline.ingest.offset_store
-    stored = copy_offsets(context, to, path, who(), given(reason, "copying offsets"))
+    stored = copy_offsets(context, to, path, get_user(), require_reason(reason, "copying offsets"))
     if json:
-        as_json({"pipeline": context.name, "store": to, "stored": stored})
+        print_json({"pipeline": context.name, "store": to, "stored": stored})
     else:
         at = f' and offset_path = "{path}"' if path else ""
         say(

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import AsJson, From, PipelineName, Reason, To, given, who
-from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
-from onceover.cli.output import as_json, print_progress
-from onceover.cli.ranges import range_of
+from onceover.cli.arguments import AsJson, From, PipelineName, Reason, To, get_user, require_reason
+from onceover.cli.exit_codes import FAILED, TRY_LATER, format_epilog
+from onceover.cli.output import print_json, print_progress
+from onceover.cli.ranges import resolve_range
 from onceover.cli.repair_report import Result, show_plan, show_result
-from onceover.cli.spark_entry import entry, run_entry
+from onceover.cli.spark_entry import make_command, run_entry
 from onceover.context import open_pipeline
 from onceover.detection import service as detection_service
 from onceover.repair import service as repair_service
@@ -26,7 +26,7 @@ Force = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover repair flights --from 2013-01-05T14:00Z --to 2013-01-05T15:00Z --dry-run",
             'onceover repair flights --from 2013-01-05T14:00Z --to 2013-01-05T15:00Z --reason "INC-42, driver killed"',
             "onceover repair flights --from 2013-01-01T00:00Z --to 2013-01-02T00:00Z --dry-run --json",
@@ -55,16 +55,16 @@ def repair(
     same.
     """
     with open_pipeline(pipeline, "repair") as context:
-        window_range = range_of(context, start, end)
+        window_range = resolve_range(context, start, end)
         if dry_run:
             planned = detection_service.plan_repair(context, window_range=window_range, force=force)
             if json:
-                as_json(planned)
+                print_json(planned)
             else:
                 show_plan(planned)
             return
-        why = given(reason, "a repair", ", or --dry-run")
-        detection = detection_service.detect(context, who=who(), why=why, window_range=window_range, force=force)
+        why = require_reason(reason, "a repair", ", or --dry-run")
+        detection = detection_service.detect(context, who=get_user(), why=why, window_range=window_range, force=force)
         result = Result(detection)
         if detection.request_id is not None:
             print_progress(
@@ -72,11 +72,13 @@ def repair(
                 + (f", {len(detection.refills)} holes to read again from Kafka" if detection.refills else "")
                 + "; starting Spark"
             )
-            code = run_entry(entry("repair.py", "--pipeline", context.name, "--request", str(detection.request_id)))
+            code = run_entry(
+                make_command("repair.py", "--pipeline", context.name, "--request", str(detection.request_id))
+            )
             # Even after a failed job, published rows are read back, so that no window stays unconfirmed.
             result = Result(detection, repair_service.confirm(context, detection.request_id), code)
     if json:
-        as_json(result)
+        print_json(result)
     else:
         show_result(result)
     if result.exit_code:

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import PipelineName, Reason, WindowStart, given, who
-from onceover.cli.exit_codes import TRY_LATER, epilog
+from onceover.cli.arguments import PipelineName, Reason, WindowStart, get_user, require_reason
+from onceover.cli.exit_codes import TRY_LATER, format_epilog
 from onceover.cli.output import say
-from onceover.cli.ranges import window_of
+from onceover.cli.ranges import resolve_window
 from onceover.context import open_pipeline
 from onceover.model.wording import format_records, pluralize
 from onceover.repair import revisions
@@ -21,7 +21,7 @@ Revision = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             'onceover restore flights 2013-01-05T14:00Z --reason "the contract was wrong, see INC-42"',
             codes={TRY_LATER: "a repair holds the window; retry later"},
         )
@@ -35,9 +35,9 @@ def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = No
     your decision. To rebuild the window again, run `onceover repair` over its range.
     """
     with open_pipeline(pipeline, "restore") as context:
-        chosen, why = window_of(context, window), given(reason, "a restore")
+        chosen, why = resolve_window(context, window), require_reason(reason, "a restore")
         known = context.read_registration()
-        done = revisions.restore_revision(context.ledger, known, chosen.start, revision, who(), why)
+        done = revisions.restore_revision(context.ledger, known, chosen.start, revision, get_user(), why)
     say(
         f"window {chosen} holds the {pluralize(done.rows, 'row')} of revision {done.source} again, as revision "
         f"{done.revision}: {format_records(done.records)}. It is blocked until you run `onceover repair` over its range"

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, given, who
-from onceover.cli.exit_codes import TRY_LATER, epilog
-from onceover.cli.output import Occasionally, as_json, draw_table, say
+from onceover.cli.arguments import AsJson, PipelineName, get_user, require_reason
+from onceover.cli.exit_codes import TRY_LATER, format_epilog
+from onceover.cli.output import Occasionally, draw_table, print_json, say
 from onceover.context import open_pipeline
 from onceover.model.wording import pluralize
 from onceover.retention.service import ExpiryDue, ExpiryResult, expire, plan_expiry
@@ -23,7 +23,7 @@ Reason = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover retention flights --dry-run",
             "onceover retention flights",
             'onceover retention flights --reason "space for the new cluster" --json',
@@ -44,11 +44,11 @@ def retention(
     repeated, or run by two at once.
     """
     with open_pipeline(pipeline, "retention") as context:
-        why = given(reason, "retention")
+        why = require_reason(reason, "retention")
         due = plan_expiry(context)
-        result = ExpiryResult(0, 0) if dry_run else expire(context, due, who(), why, Occasionally())
+        result = ExpiryResult(0, 0) if dry_run else expire(context, due, get_user(), why, Occasionally())
     if json:
-        as_json(
+        print_json(
             {
                 **due.as_dict(), "dry_run": dry_run, "let_go": result.expired, "left": result.left,
                 "files": [{"window": x.window_start, "quarantine_day": x.quarantine_day, "bytes": x.bytes,

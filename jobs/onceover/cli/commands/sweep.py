@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from onceover.cli.arguments import AsJson, FromWithTo, PipelineName, ToIfAny
-from onceover.cli.exit_codes import FAILED, TRY_LATER, epilog
-from onceover.cli.output import Occasionally, as_json, draw_table, say
-from onceover.cli.ranges import range_if_any
+from onceover.cli.exit_codes import FAILED, TRY_LATER, format_epilog
+from onceover.cli.output import Occasionally, draw_table, print_json, say
+from onceover.cli.ranges import resolve_range_if_any
 from onceover.context import open_pipeline
 from onceover.detection.sweep import SweepResult, sweep_pipeline
 from onceover.model.window import format_moment
@@ -20,7 +20,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list w
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover sweep flights",
             "onceover sweep flights --dry-run --json",
             "onceover sweep flights --from 2013-01-05T00:00Z --to 2013-01-06T00:00Z",
@@ -47,7 +47,7 @@ def sweep(
     """
     progress = Occasionally()
     with open_pipeline(pipeline, "sweep") as context:
-        window_range = range_if_any(
+        window_range = resolve_range_if_any(
             context, start, end, "--from and --to belong together; leave both out to sweep every certified window"
         )
         swept = sweep_pipeline(
@@ -57,7 +57,7 @@ def sweep(
             say=lambda n, of: progress(f"compared {n:,} of {of:,} certified windows"),
         )
     if json:
-        as_json(swept)
+        print_json(swept)
     else:
         show(swept, dry_run)
     if swept.differing:

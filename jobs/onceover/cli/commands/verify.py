@@ -5,17 +5,17 @@ from __future__ import annotations
 import typer
 
 from onceover.audit import service as audit_service
-from onceover.cli.arguments import AsJson, PipelineName, WindowStart, who
+from onceover.cli.arguments import AsJson, PipelineName, WindowStart, get_user
 from onceover.cli.audit_report import CODES, carry_out
-from onceover.cli.exit_codes import FAILED, epilog
-from onceover.cli.output import as_json, draw_table, say
-from onceover.cli.ranges import window_of
+from onceover.cli.exit_codes import FAILED, format_epilog
+from onceover.cli.output import draw_table, print_json, say
+from onceover.cli.ranges import resolve_window
 from onceover.context import open_pipeline
 
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover verify flights 2013-01-05T14:00Z",
             "onceover verify flights 2013-01-05T14:00Z --json",
             codes=CODES | {FAILED: "the sides differ, or the window has no certificate"},
@@ -30,11 +30,11 @@ def verify(pipeline: PipelineName, window: WindowStart, json: AsJson = False) ->
     result.
     """
     with open_pipeline(pipeline, "verify") as context:
-        chosen, name = window_of(context, window), context.name
-        audit_id = audit_service.request_audit(context, "window", start=chosen.start, end=chosen.end, who=who())
+        chosen, name = resolve_window(context, window), context.name
+        audit_id = audit_service.request_audit(context, "window", start=chosen.start, end=chosen.end, who=get_user())
         result = carry_out(context, audit_id or 0)
     if json:
-        as_json({"pipeline": name, "window": str(chosen), "audit_id": audit_id, **result})
+        print_json({"pipeline": name, "window": str(chosen), "audit_id": audit_id, **result})
     else:
         say(
             draw_table(

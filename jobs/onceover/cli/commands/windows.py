@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from onceover.cli.arguments import AsJson, FromIfAny, PipelineName, ToIfAny
-from onceover.cli.exit_codes import epilog
-from onceover.cli.output import as_json, draw_table, say, styled
-from onceover.cli.ranges import range_of, window_of
+from onceover.cli.exit_codes import format_epilog
+from onceover.cli.output import draw_table, print_json, say, style
+from onceover.cli.ranges import resolve_range, resolve_window
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger.windows import WindowState, list_windows
@@ -30,7 +30,7 @@ State = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover windows flights",
             "onceover windows flights --state failed",
             "onceover windows flights --from 2013-01-01T00:00Z --to 2013-01-02T00:00Z --json",
@@ -55,7 +55,7 @@ def windows(
         context.read_registration()
         rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last)
     if json:
-        as_json(rows)
+        print_json(rows)
     else:
         show(rows)
 
@@ -65,12 +65,12 @@ def parse_bounds(
 ) -> tuple[datetime | None, datetime | None]:
     """Return both times, None for one left out. Raises UsageError for times that are refused in a range."""
     if end is not None:
-        chosen = range_of(context, start or _BEGINNING, end)
+        chosen = resolve_range(context, start or _BEGINNING, end)
         return (chosen.start if start else None), chosen.end
-    return (window_of(context, start).start if start is not None else None), None
+    return (resolve_window(context, start).start if start is not None else None), None
 
 
-def _certificate(row: Mapping[str, Any]) -> str | None:
+def _format_certificate(row: Mapping[str, Any]) -> str | None:
     if row["state"] != "certified":
         return None
     return f"from {row['basis']}" + (", with a loss" if row["verdict"] != "exact" else "")
@@ -86,9 +86,9 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
             (
                 (
                     row["window_start"],
-                    styled(row["state"]),
+                    style(row["state"]),
                     row["records"],
-                    _certificate(row),
+                    _format_certificate(row),
                     row["tries"] or None,
                     row["log_until"],
                     row["blocked_why"] or ", ".join(row["findings"]) or None,

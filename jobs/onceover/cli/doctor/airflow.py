@@ -23,7 +23,7 @@ CONNECTION: Final = "spark_default"
 _MASTER: Final = re.compile(r"local(\[.+\])?|yarn|spark://.+|k8s://.+")
 
 
-def airflow(connection: str = CONNECTION) -> Iterator[Outcome]:
+def check_airflow(connection: str = CONNECTION) -> Iterator[Outcome]:
     """Check that the API server answers and reports every process healthy, and that the DAGs' connection and pool
     exist. Raises UnreachableError if Airflow does not answer."""
     where = address("airflow")
@@ -42,23 +42,23 @@ def airflow(connection: str = CONNECTION) -> Iterator[Outcome]:
         yield Outcome("Airflow", "fine", f"{where} answers, every process is healthy")
     try:
         http = _log_in(where)
-        yield _connection(where, http, connection)
+        yield _check_connection(where, http, connection)
         if http is not None:
-            yield from _pool(where, http)
+            yield from _check_pool(where, http)
     except requests.RequestException as error:
         raise UnreachableError(f"Airflow at {where} stopped answering ({type(error).__name__}); see its log") from error
 
 
-def _pool(where: str, http: requests.Session) -> Iterator[Outcome]:
+def _check_pool(where: str, http: requests.Session) -> Iterator[Outcome]:
     if http.get(f"{where}/api/v2/pools/{POOL}", timeout=SECONDS).status_code == 404:
         what = f"there is no pool {POOL!r}, so its tasks never start; make it with `airflow pools set {POOL} 1 Spark`"
         yield Outcome("Airflow", "wrong", what)
 
 
-def _connection(where: str, http: requests.Session | None, name: str) -> Outcome:
+def _check_connection(where: str, http: requests.Session | None, name: str) -> Outcome:
     """Return whether tasks find the connection. A connection in an environment variable takes precedence over the
     stored one, and Airflow's API does not show it: this process and an embedded scheduler are searched for it."""
-    variable, scheduler = f"AIRFLOW_CONN_{name.upper()}", _scheduler_environment(where)
+    variable, scheduler = f"AIRFLOW_CONN_{name.upper()}", _find_scheduler_environment(where)
     if stated := os.environ.get(variable) or (scheduler or {}).get(variable):
         return _judge(name, f"by {variable}", _parse(stated))
     if http is None:
@@ -106,7 +106,7 @@ def _parse(stated: str) -> tuple[str, str | None, int | None]:
         return "", None, None
 
 
-def _scheduler_environment(where: str) -> Mapping[str, str] | None:
+def _find_scheduler_environment(where: str) -> Mapping[str, str] | None:
     """Return the environment of that Airflow's scheduler, None if no installed package knows it: the embedded stack
     knows its own."""
     environments = (point.load()(where) for point in entry_points(group="onceover.scheduler_environments"))

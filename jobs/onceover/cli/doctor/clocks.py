@@ -14,7 +14,7 @@ SKEW_SECONDS = 5.0
 RESOLUTION_SECONDS = 1.0  # of the date in a web server's answer
 
 
-def clocks(now: Callable[[], float] = time.time) -> Iterator[Outcome]:
+def check_clocks(now: Callable[[], float] = time.time) -> Iterator[Outcome]:
     """Compare this machine's clock with every readable one; Kafka does not report its own.
 
     Leases on windows and epochs use the database's clock alone, so no skew makes a window wrong; but producers stamp

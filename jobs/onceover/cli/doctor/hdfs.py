@@ -32,7 +32,7 @@ class Writer:
     best_effort: bool
 
 
-def hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
+def check_hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     """Check that WebHDFS and the NameNode's RPC answer, safe mode, DataNodes, free space and the settings of writes.
     Writes nothing."""
     where = address("webhdfs")
@@ -40,7 +40,7 @@ def hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     root = pipelines[0].storage.raw_root if pipelines else "/"
     WindowFiles(where, Layout(root, "doctor")).read_length(root)
     try:
-        state = _bean(where, "FSNamesystemState")
+        state = _read_bean(where, "FSNamesystemState")
         mode, living = str(state["FSState"]), int(state["NumLiveDataNodes"])
         free, total = int(state["CapacityRemaining"]), int(state["CapacityTotal"])
     except (OSError, ValueError, LookupError, TypeError):
@@ -88,7 +88,7 @@ def check_survival(writer: Writer, living: int) -> Iterator[Outcome]:
 def _check_writers(where: str, living: int) -> Iterator[Outcome]:
     scheme = urlsplit(where).scheme
     try:
-        nodes = json.loads(_bean(where, "NameNodeInfo")["LiveNodes"]).values()
+        nodes = json.loads(_read_bean(where, "NameNodeInfo")["LiveNodes"]).values()
         addresses = [node["infoAddr" if scheme == "http" else "infoSecureAddr"] for node in nodes]
         writers = {_read_writer(f"{scheme}://{each}") for each in sorted(addresses)[:_MOST_ASKED]}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
@@ -112,7 +112,7 @@ def _read_writer(datanode: str) -> Writer:
     )
 
 
-def _bean(where: str, name: str) -> dict[str, Any]:
+def _read_bean(where: str, name: str) -> dict[str, Any]:
     bean: dict[str, Any] = get_json(f"{where}/jmx?qry=Hadoop:service=NameNode,name={name}")["beans"][0]
     return bean
 

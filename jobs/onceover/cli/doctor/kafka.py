@@ -20,7 +20,7 @@ ON_CALL_MS = 24 * _HOUR_MS
 """Time that people may need until a hole is repaired."""
 
 
-def kafka(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
+def check_kafka(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     """Check that the cluster answers and has each pipeline's topic, and the topic's settings."""
     where = address("kafka")
     properties = pipelines[0].kafka if pipelines else {}

@@ -22,7 +22,7 @@ TOO_LITTLE, LITTLE = 0.05, 0.15
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
 
 
-def java() -> Iterator[Outcome]:
+def check_java() -> Iterator[Outcome]:
     """Check the Java on PATH, which the embedded stack uses, and the one in JAVA_HOME, which Spark prefers."""
     named = os.environ.get("JAVA_HOME")
     for where, file in (("PATH", shutil.which("java")), ("JAVA_HOME", str(Path(named) / "bin/java") if named else "")):
@@ -40,7 +40,7 @@ def java() -> Iterator[Outcome]:
             yield Outcome("Java", "fine", f"{file} is Java {match[1]}")
 
 
-def pins(lock: Path | None = None) -> Iterator[Outcome]:
+def check_pins(lock: Path | None = None) -> Iterator[Outcome]:
     """Check that the installed packages are those that requirements/base.txt locks."""
     lock = lock or endpoints.home() / "requirements" / "base.txt"
     try:
@@ -65,7 +65,7 @@ def pins(lock: Path | None = None) -> Iterator[Outcome]:
         yield Outcome("packages", "fine", f"{len(locked)} packages are as {lock.parent.name}/{lock.name} locks them")
 
 
-def disk() -> Iterator[Outcome]:
+def check_disk() -> Iterator[Outcome]:
     """Check the disk of the local folder, which holds logs and the embedded stack's data."""
     folder = endpoints.local_folder()
     existing = next(each for each in (folder, *folder.parents) if each.exists())

@@ -11,7 +11,7 @@ from onceover.model.pipeline import Pipeline
 from onceover.offset_stores.admin import inspect_offsets
 
 
-def offsets(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
+def check_offsets(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     """Check that the stored offsets of each pipeline that has run can be read, and are its topic's."""
     for pipeline in pipelines:
         check, store = f"offsets of {pipeline.name}", pipeline.ingest.offset_store

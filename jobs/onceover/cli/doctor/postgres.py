@@ -20,7 +20,7 @@ from onceover.model.wording import format_list, pluralize
 POSTGRES = 15
 
 
-def postgres(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
+def check_postgres(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     """Check that the database answers and its ledger has this code's version; then each pipeline in the ledger."""
     where = address("postgres")
     with connect(where, "onceover doctor") as connection:

@@ -12,7 +12,7 @@ from onceover.config import endpoints
 _STANDALONE = "spark://"
 
 
-def spark() -> Iterator[Outcome]:
+def check_spark() -> Iterator[Outcome]:
     """Check the masters of a standalone cluster. Yields nothing if no cluster is named: jobs then run Spark locally."""
     master = endpoints.find_address("spark")
     if master is None or master.startswith("local"):

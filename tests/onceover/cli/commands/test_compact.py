@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from onceover.cli import spark_entry
-from onceover.cli.arguments import who
+from onceover.cli.arguments import get_user
 from onceover.cli.commands import compact
 from onceover.context import PipelineContext
 from onceover.errors import UsageError
@@ -79,7 +79,7 @@ def test_due_windows_are_compacted_and_reported_with_sizes(asked: Asked) -> None
     assert asked.of_ledger == [("things", 90 * 86_400_000, whole)]
     (words,) = asked.of_spark
     assert words == ["--pipeline", "things", "--older-than-ms", "7776000000", *RANGE,
-                     f"--who={who()}", "--why=-- room; $(rm)"]  # fmt: skip
+                     f"--who={get_user()}", "--why=-- room; $(rm)"]  # fmt: skip
 
 
 def test_dry_run_starts_no_spark(asked: Asked) -> None:

@@ -110,13 +110,13 @@ def test_old_java_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said
     java.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    assert [outcome.state for outcome in checks.java()] == [state]
+    assert [outcome.state for outcome in checks.check_java()] == [state]
 
 
 def test_missing_java_and_a_wrong_java_home_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert [outcome.state for outcome in checks.java()] == ["wrong", "wrong"]
+    assert [outcome.state for outcome in checks.check_java()] == ["wrong", "wrong"]
 
 
 def test_packages_off_the_lock_are_notes_but_spark_must_match(tmp_path: Path) -> None:
@@ -126,31 +126,31 @@ def test_packages_off_the_lock_are_notes_but_spark_must_match(tmp_path: Path) ->
     def states(**other: str) -> list[str]:
         locked = here | {name.replace("_", "-"): version for name, version in other.items()}
         lock.write_text("".join(f"{name}=={version} \\\n    --hash=sha256:00\n" for name, version in locked.items()))
-        return [outcome.state for outcome in checks.pins(lock)]
+        return [outcome.state for outcome in checks.check_pins(lock)]
 
     assert states() == ["fine"]
     assert states(typer="0.0.1") == ["note"]
     assert states(pyspark_client="4.0.0", typer="0.0.1") == ["wrong", "note"]
     assert states(apache_airflow_providers_apache_spark="1.0") == ["wrong"]
-    (wrong,) = checks.pins(lock)
+    (wrong,) = checks.check_pins(lock)
     assert "apache-airflow-providers-apache-spark 6" in wrong.what
     assert "locked is 1.0" in wrong.what
     assert "make setup" in wrong.what
 
 
 def test_installed_packages_match_the_lock() -> None:
-    (found,) = checks.pins(Path(__file__).parents[4] / "requirements" / "base.txt")
+    (found,) = checks.check_pins(Path(__file__).parents[4] / "requirements" / "base.txt")
     assert found.state == "fine", found.what
 
 
 def test_disk_with_little_room_is_reported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "TOO_LITTLE", 0.0)
     monkeypatch.setattr(machine, "LITTLE", 0.0)
-    assert [outcome.state for outcome in checks.disk()] == ["fine"]
+    assert [outcome.state for outcome in checks.check_disk()] == ["fine"]
     monkeypatch.setattr(machine, "LITTLE", 1.1)
-    assert [outcome.state for outcome in checks.disk()] == ["note"]
+    assert [outcome.state for outcome in checks.check_disk()] == ["note"]
     monkeypatch.setattr(machine, "TOO_LITTLE", 1.1)
-    (outcome,) = checks.disk()
+    (outcome,) = checks.check_disk()
     assert (outcome.state, "set ONCEOVER_LOCAL to another disk" in outcome.what) == ("wrong", True)
 
 
@@ -250,7 +250,7 @@ def test_spark_masters_are_wrong_if_none_accepts_connections(monkeypatch: pytest
 
         def looked_at(master: str) -> list[tuple[str, bool]]:
             monkeypatch.setenv("ONCEOVER_SPARK", master)
-            return [(each.state, "no answer" in each.what) for each in checks.spark()]
+            return [(each.state, "no answer" in each.what) for each in checks.check_spark()]
 
         assert looked_at(f"spark://{up}") == [("fine", False)]
         assert looked_at(f"spark://{down}") == looked_at("spark://[") == [("wrong", True)]

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from onceover.cli import doctor as checks
 from onceover.cli.doctor import Outcome, machine
-from onceover.cli.doctor.hdfs import hdfs
+from onceover.cli.doctor.hdfs import check_hdfs
 from onceover.config import endpoints
 from onceover.config.pipelines import find
 from onceover.ledger.catalog import keep_log_retention
@@ -37,7 +37,7 @@ def reported(outcomes: Iterator[Outcome], state: str) -> str:
 
 
 def topic_outcomes(plant: Any) -> list[Outcome]:
-    return [each for each in checks.kafka([find(plant.name)]) if each.check == f"topic of {plant.name}"]
+    return [each for each in checks.check_kafka([find(plant.name)]) if each.check == f"topic of {plant.name}"]
 
 
 def create(topic: str, **config: str) -> AdminClient:
@@ -110,7 +110,7 @@ def test_window_whose_log_expires_before_certificate_is_reported(plant: Any) -> 
             "(SELECT batch_id FROM onceover.batch WHERE pipeline = %s)",
             [oldest, plant.name],
         )
-        return reported(checks.postgres([find(plant.name)]), state)
+        return reported(checks.check_postgres([find(plant.name)]), state)
 
     assert "2013-01-01T01:00Z" not in says("30 days", "wrong")  # records stay for ever
     keep_log_retention(plant.connection, plant.name, 24 * 3_600_000)
@@ -121,8 +121,8 @@ def test_window_whose_log_expires_before_certificate_is_reported(plant: Any) -> 
 
 @pytest.mark.rare
 def test_clocks_are_wrong_when_apart_and_fine_when_equal(plant: Any) -> None:
-    assert [(each.state, "PostgreSQL, the NameNode" in each.what) for each in checks.clocks()] == [("fine", True)]
-    behind = list(checks.clocks(lambda: time.time() + 3600))
+    assert [(each.state, "PostgreSQL, the NameNode" in each.what) for each in checks.check_clocks()] == [("fine", True)]
+    behind = list(checks.check_clocks(lambda: time.time() + 3600))
     assert [each.state for each in behind] == ["wrong"] * len(behind)
     assert ["PostgreSQL" in behind[0].what, "the NameNode" in behind[1].what] == [True, True]
     assert re.search(r"is 3,(5\d\d|600) s behind this machine's", behind[0].what)  # less what asking takes
@@ -131,23 +131,23 @@ def test_clocks_are_wrong_when_apart_and_fine_when_equal(plant: Any) -> None:
 @pytest.mark.rare
 def test_hdfs_without_room_is_reported(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "TOO_LITTLE", 0.0)
-    assert reported(hdfs([]), "wrong") == ""
+    assert reported(check_hdfs([]), "wrong") == ""
     monkeypatch.setattr(machine, "TOO_LITTLE", 1.1)
-    assert "free for its DataNodes; add a DataNode or a disk" in reported(hdfs([]), "wrong")
+    assert "free for its DataNodes; add a DataNode or a disk" in reported(check_hdfs([]), "wrong")
 
 
 @pytest.mark.rare
 def test_replicas_beyond_datanodes_are_wrong_if_required(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "1 replica of each block; replace-datanode-on-failure is NEVER" in reported(hdfs([]), "fine")
+    assert "1 replica of each block; replace-datanode-on-failure is NEVER" in reported(check_hdfs([]), "fine")
     monkeypatch.setitem(embedded_hdfs.COMMON, "dfs.replication", 3)
     monkeypatch.setitem(embedded_hdfs.COMMON, "dfs.client.block.write.replace-datanode-on-failure.policy", "DEFAULT")
     monkeypatch.setenv("ONCEOVER_LOCAL", str(tmp_path))
     own = Stack(tmp_path)
     try:
         own.up({"hdfs"})
-        wrong = reported(hdfs([]), "wrong")
+        wrong = reported(check_hdfs([]), "wrong")
     finally:
         own.down()
     assert "3 replicas (dfs.replication), the cluster has 1 live DataNode" in wrong
@@ -157,19 +157,23 @@ def test_replicas_beyond_datanodes_are_wrong_if_required(
 @pytest.mark.rare
 @pytest.mark.airflow
 def test_unknown_connection_missing_master_and_pool_are_wrong(stack: Stack, airflow: AirflowRest) -> None:
-    assert "connection spark_default (by AIRFLOW_CONN_SPARK_DEFAULT) is local[2]" in reported(checks.airflow(), "fine")
-    assert "there is no connection 'nobody_made_it'" in reported(checks.airflow("nobody_made_it"), "wrong")
+    assert "connection spark_default (by AIRFLOW_CONN_SPARK_DEFAULT) is local[2]" in reported(
+        checks.check_airflow(), "fine"
+    )
+    assert "there is no connection 'nobody_made_it'" in reported(checks.check_airflow("nobody_made_it"), "wrong")
 
     body = {"connection_id": "doctors_spark", "conn_type": "spark"}
     airflow._call("POST", "/api/v2/connections", body)
-    assert "means --master 'spark://', which is not a master" in reported(checks.airflow("doctors_spark"), "wrong")
+    assert "means --master 'spark://', which is not a master" in reported(
+        checks.check_airflow("doctors_spark"), "wrong"
+    )
 
     airflow._send("DELETE", "/api/v2/pools/onceover_spark")
     try:
-        assert "there is no pool 'onceover_spark'" in reported(checks.airflow(), "wrong")
+        assert "there is no pool 'onceover_spark'" in reported(checks.check_airflow(), "wrong")
     finally:
         airflow.ensure_pool("onceover_spark", 1, "one Spark application at a time")
-    assert reported(checks.airflow(), "wrong") == ""
+    assert reported(checks.check_airflow(), "wrong") == ""
 
 
 @pytest.mark.rare
@@ -179,6 +183,6 @@ def test_connection_without_a_known_password_is_a_note(
 ) -> None:
     monkeypatch.setenv("ONCEOVER_AIRFLOW", endpoints.address("airflow"))
     monkeypatch.setenv("ONCEOVER_LOCAL", str(tmp_path))
-    assert "`airflow connections get spark_default`" in reported(checks.airflow(), "note")
+    assert "`airflow connections get spark_default`" in reported(checks.check_airflow(), "note")
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", "spark://master:7077")
-    assert "is spark://master:7077" in reported(checks.airflow(), "fine")
+    assert "is spark://master:7077" in reported(checks.check_airflow(), "fine")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from onceover.cli.exit_codes import epilog
+from onceover.cli.exit_codes import format_epilog
 from onceover.cli.output import say
 from onceover.config.endpoints import address
 from onceover.ledger import database
@@ -12,7 +12,7 @@ from onceover.ledger import migrate as ledger_migrate
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command(epilog=epilog("onceover ledger migrate"))(migrate)
+    app.command(epilog=format_epilog("onceover ledger migrate"))(migrate)
 
 
 def migrate() -> None:

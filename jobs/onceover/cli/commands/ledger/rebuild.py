@@ -8,16 +8,16 @@ from json import loads
 import typer
 
 from onceover.cli.arguments import AsJson, PipelineName
-from onceover.cli.exit_codes import TRY_LATER, epilog
-from onceover.cli.output import as_json, print_progress, say
-from onceover.cli.spark_entry import entry
+from onceover.cli.exit_codes import TRY_LATER, format_epilog
+from onceover.cli.output import print_json, print_progress, say
+from onceover.cli.spark_entry import make_command
 from onceover.config.pipelines import find
 from onceover.model.wording import pluralize
 
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover ledger rebuild flights",
             codes={TRY_LATER: "a service does not answer, or ingest runs; stop ingest first"},
         )
@@ -33,12 +33,12 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
     """
     name = find(pipeline).name
     print_progress("starting Spark, which reads all of raw")
-    done = subprocess.run(entry("rebuild_ledger.py", "--pipeline", name), stdout=subprocess.PIPE, check=False)
+    done = subprocess.run(make_command("rebuild_ledger.py", "--pipeline", name), stdout=subprocess.PIPE, check=False)
     if done.returncode:
         raise typer.Exit(done.returncode)
     result = loads(done.stdout.decode().splitlines()[-1])
     if json:
-        as_json(result)
+        print_json(result)
         return
     windows, records, files = (pluralize(result[f"{noun}s"], noun) for noun in ("window", "record", "file"))
     say(f"rebuilt {windows} with {records} in the ledger, from {files}")

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import AsJson, pipeline_names
-from onceover.cli.exit_codes import WRONG_TOML, epilog
-from onceover.cli.output import as_json, draw_table, err, safe, say, styled
+from onceover.cli.arguments import AsJson, complete_name
+from onceover.cli.exit_codes import WRONG_TOML, format_epilog
+from onceover.cli.output import draw_table, escape, get_stderr, print_json, say, style
 from onceover.config.mistakes import Mistake, MistakesError
 from onceover.config.pipelines import find, name_toml, read_valid
 from onceover.errors import ConfigurationError
@@ -22,14 +22,14 @@ from onceover.spark.session import build
 
 Name = Annotated[
     str | None,
-    typer.Argument(metavar="PIPELINE", help="Name of a pipeline. Default: all of them.", autocompletion=pipeline_names),
+    typer.Argument(metavar="PIPELINE", help="Name of a pipeline. Default: all of them.", autocompletion=complete_name),
 ]
 NoSpark = Annotated[bool, typer.Option("--no-spark", metavar="", help="Do not check SQL, which needs Spark.")]
 
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover pipelines check",
             "onceover pipelines check flights",
             "onceover pipelines check --no-spark --json",
@@ -46,11 +46,11 @@ def check(name: Name = None, no_spark: NoSpark = False, json: AsJson = False) ->
     good, mistakes = _read(name)
     columns: dict[str, Columns] = {}
     if good and not no_spark:
-        with err().status("Spark checks the SQL ..."):
+        with get_stderr().status("Spark checks the SQL ..."):
             columns, more = _check_sql(good)
         mistakes = [*mistakes, *more]
     if json:
-        as_json(
+        print_json(
             {
                 "pipelines": [{"name": p.name, "columns": columns.get(p.name)} for p in good],
                 "mistakes": [{"file": m.file, "key": m.key, "what": m.what, "remedy": m.remedy} for m in mistakes],
@@ -94,10 +94,10 @@ def _show(good: Sequence[Pipeline], columns: dict[str, Columns], mistakes: Seque
     rows = [
         (
             pipeline.name,
-            styled("wrong" if name_toml(pipeline.name) in wrong else "fine"),
+            style("wrong" if name_toml(pipeline.name) in wrong else "fine"),
             pipeline.contract.topic,
             f"{pipeline.contract.window_minutes} min",
-            _columns(columns.get(pipeline.name), no_spark),
+            _format_columns(columns.get(pipeline.name), no_spark),
         )
         for pipeline in good
     ]
@@ -106,12 +106,12 @@ def _show(good: Sequence[Pipeline], columns: dict[str, Columns], mistakes: Seque
     if not rows and not mistakes:
         say("there is no pipeline; write a TOML into pipelines/, its name is the pipeline's")
     for mistake in mistakes:
-        say(safe(str(mistake)), whole=True)
+        say(escape(str(mistake)), whole=True)
     if mistakes:
         say(f"{pluralize(len(mistakes), 'mistake')}")
 
 
-def _columns(columns: Columns | None, no_spark: bool) -> str | None:
+def _format_columns(columns: Columns | None, no_spark: bool) -> str | None:
     if columns is None:
         return "SQL not checked" if no_spark else None
     return ", ".join(f"{column.name} {column.type}" for column in (*columns.keys, *columns.measures))

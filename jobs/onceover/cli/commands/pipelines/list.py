@@ -7,13 +7,13 @@ from typing import Any
 import typer
 
 from onceover.cli.arguments import AsJson
-from onceover.cli.exit_codes import epilog
-from onceover.cli.output import as_json, draw_table, safe, say
+from onceover.cli.exit_codes import format_epilog
+from onceover.cli.output import draw_table, escape, print_json, say
 from onceover.config.pipelines import read_valid
 
 
 def add_to(app: typer.Typer) -> None:
-    app.command("list", epilog=epilog("onceover pipelines list", "onceover pipelines list --json"))(list_)
+    app.command("list", epilog=format_epilog("onceover pipelines list", "onceover pipelines list --json"))(list_)
 
 
 def list_(json: AsJson = False) -> None:
@@ -24,7 +24,7 @@ def list_(json: AsJson = False) -> None:
         rows: list[dict[str, Any]] = [
             {"name": p.name, "topic": p.contract.topic, "window_minutes": p.contract.window_minutes} for p in good
         ]
-        as_json({"pipelines": rows, "wrong": wrong})
+        print_json({"pipelines": rows, "wrong": wrong})
         return
     if not good and not wrong:
         say("there is no pipeline; write a TOML into pipelines/, its name is the pipeline's")
@@ -32,4 +32,4 @@ def list_(json: AsJson = False) -> None:
     shown = [(p.name, p.contract.topic, f"{p.contract.window_minutes} min", p.storage.raw_root) for p in good]
     say(draw_table(["pipeline", "topic", "window", "raw root"], shown))
     for file in wrong:
-        say(f"{safe(file)} has mistakes; see `onceover pipelines check`")
+        say(f"{escape(file)} has mistakes; see `onceover pipelines check`")

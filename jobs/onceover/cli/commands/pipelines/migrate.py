@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from onceover.cli.arguments import AsJson, PipelineName, Reason, given, who
-from onceover.cli.exit_codes import TRY_LATER, WRONG_TOML, epilog
-from onceover.cli.output import as_json, draw_table, err, say
+from onceover.cli.arguments import AsJson, PipelineName, Reason, get_user, require_reason
+from onceover.cli.exit_codes import TRY_LATER, WRONG_TOML, format_epilog
+from onceover.cli.output import draw_table, get_stderr, print_json, say
 from onceover.config.pipelines import name_toml
 from onceover.context import open_pipeline
 from onceover.ingest import cutover
@@ -23,7 +23,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list w
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover pipelines migrate flights --dry-run",
             'onceover pipelines migrate flights --reason "INC-42: also count cancelled flights"',
             codes={
@@ -43,17 +43,19 @@ def migrate(pipeline: PipelineName, reason: Reason = None, dry_run: DryRun = Fal
     and existing measures cannot change: to change those, make a new pipeline.
     """
     with open_pipeline(pipeline, "pipelines migrate") as context:
-        why = "a dry run" if dry_run else given(reason, "a migration", ", or --dry-run")
-        done = cutover.migrate_contract(context, _with_spark(name_toml(context.name)), who(), why, write=not dry_run)
+        why = "a dry run" if dry_run else require_reason(reason, "a migration", ", or --dry-run")
+        done = cutover.migrate_contract(
+            context, _make_check(name_toml(context.name)), get_user(), why, write=not dry_run
+        )
     if json:
-        as_json({**done.as_dict(), "dry_run": dry_run})
+        print_json({**done.as_dict(), "dry_run": dry_run})
     else:
         _show(done, dry_run)
 
 
-def _with_spark(file: str) -> Check:
+def _make_check(file: str) -> Check:
     def check(old: Contract, new: Contract) -> tuple[Columns, list[str]]:
-        with err().status("Spark checks the SQL ..."):
+        with get_stderr().status("Spark checks the SQL ..."):
             spark = build("onceover pipelines migrate")
             try:
                 return check_change(spark, old, new, file)

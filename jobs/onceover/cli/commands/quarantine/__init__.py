@@ -13,7 +13,7 @@ import typer
 from onceover.cli.arguments import AsJson, PipelineName
 from onceover.cli.commands.quarantine.contents import list_days, show_records
 from onceover.cli.commands.quarantine.release import release
-from onceover.cli.exit_codes import TRY_LATER, epilog
+from onceover.cli.exit_codes import TRY_LATER, format_epilog
 from onceover.context import open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger.releases import list_releases
@@ -51,7 +51,7 @@ Limit = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     app.command(
-        epilog=epilog(
+        epilog=format_epilog(
             "onceover quarantine flights list",
             "onceover quarantine flights list --day 2026-03-01 --json",
             'onceover quarantine flights show --reason "beyond horizon" --limit 5',
@@ -91,11 +91,11 @@ def quarantine(
         if limit is not None and action is not QuarantineAction.SHOW:
             raise UsageError(f"{action} takes no --limit; that is for show")
         if action is QuarantineAction.RELEASE:
-            release(context.name, _date(day), reason, why, dry_run, json)
+            release(context.name, _parse_date(day), reason, why, dry_run, json)
             return
         if dry_run or why is not None:
             raise UsageError(f"{action} takes no --dry-run and no --why; those are for release")
-        days = _days(context.files, day)
+        days = _list_days(context.files, day)
         releases = list_releases(context.ledger, context.name)
         released = ReleasedIds(offsets for release_ in releases for offsets in release_.ranges)
         if action is QuarantineAction.LIST:
@@ -104,12 +104,12 @@ def quarantine(
             show_records(context.files, days, released, reason, limit or 20, json)
 
 
-def _days(files: QuarantineFiles, day: str | None) -> Mapping[date, int]:
-    chosen = _date(day)
+def _list_days(files: QuarantineFiles, day: str | None) -> Mapping[date, int]:
+    chosen = _parse_date(day)
     return {each: size for each, size in files.list_quarantine_days().items() if chosen in (None, each)}
 
 
-def _date(day: str | None) -> date | None:
+def _parse_date(day: str | None) -> date | None:
     if day is None:
         return None
     try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from onceover.cli.output import Occasionally, as_json, draw_table, safe, say
+from onceover.cli.output import Occasionally, draw_table, escape, print_json, say
 from onceover.model.line import Line, encode_id
 from onceover.model.wording import pluralize
 from onceover.quarantine.reader import QuarantineFiles, ReleasedIds, count_by_reason, read_first_records
@@ -23,7 +23,7 @@ def list_days(name: str, files: QuarantineFiles, days: Mapping[date, int], relea
         )
     )
     if json:
-        as_json(
+        print_json(
             {
                 "pipeline": name,
                 "records": sum(each.records for each in summaries),
@@ -63,9 +63,9 @@ def show_records(
     def matches(line: Line) -> bool:
         return reason is None or reason in (line.reason or "")
 
-    shown = [_plain(line) for line in read_first_records(files, days, released, matches, limit)]
+    shown = [_to_plain(line) for line in read_first_records(files, days, released, matches, limit)]
     if json:
-        as_json(shown)
+        print_json(shown)
         return
     if not shown:
         say("nothing in quarantine matches")
@@ -74,29 +74,29 @@ def show_records(
         headers = ", ".join(f"{name}={'null' if value is None else value}" for name, value in record["headers"])
         for part, text in (("key", record["key"]), ("headers", headers or None), ("value", record["value"])):
             if text is not None:
-                say(f"  {part:<8}{_short(text) or '(empty)'}")
+                say(f"  {part:<8}{_shorten(text) or '(empty)'}")
 
 
-def _plain(line: Line) -> dict[str, Any]:
+def _to_plain(line: Line) -> dict[str, Any]:
     """Return the record with bytes as text; bytes that are not UTF-8 or not printable are escaped."""
     record = line.record
     return {
         "id": encode_id(record.source, record.offset).decode(),
         "reason": line.reason,
         "kafka_timestamp": record.kafka_timestamp,
-        "key": _text(record.key),
-        "headers": [[_text(name), _text(value)] for name, value in record.headers],
-        "value": _text(record.value),
+        "key": _decode(record.key),
+        "headers": [[_decode(name), _decode(value)] for name, value in record.headers],
+        "value": _decode(record.value),
     }
 
 
-def _text(data: bytes | str | None) -> str | None:
+def _decode(data: bytes | str | None) -> str | None:
     if data is None:
         return None
-    return safe(data if isinstance(data, str) else data.decode("utf-8", "backslashreplace"))
+    return escape(data if isinstance(data, str) else data.decode("utf-8", "backslashreplace"))
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return (
         text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} ... ({len(text):,} characters; --json prints all)"
     )

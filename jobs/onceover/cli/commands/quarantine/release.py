@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from onceover.cli.arguments import given, who
-from onceover.cli.output import as_json, draw_table, print_progress, say
-from onceover.cli.spark_entry import entry, read_result
+from onceover.cli.arguments import get_user, require_reason
+from onceover.cli.output import draw_table, print_json, print_progress, say
+from onceover.cli.spark_entry import make_command, read_result
 from onceover.model.wording import pluralize
 
 _MOST_SHOWN = 40
@@ -16,14 +16,16 @@ _MOST_SHOWN = 40
 
 def release(pipeline: str, day: date | None, reason: str | None, why: str | None, dry_run: bool, json: bool) -> None:
     """Release the records of that day whose reason contains this text; without day and reason, of all days."""
-    text = "a dry run" if dry_run else given(why, "a release", ", or --dry-run", option="--why")
+    text = "a dry run" if dry_run else require_reason(why, "a release", ", or --dry-run", option="--why")
     print_progress("starting Spark")
     chosen = [f"--day={day}"] if day else []
     chosen += [] if reason is None else [f"--reason={reason}"]
     chosen += ["--dry-run"] if dry_run else []
-    done = read_result(entry("release.py", f"--pipeline={pipeline}", f"--who={who()}", f"--why={text}", *chosen))
+    done = read_result(
+        make_command("release.py", f"--pipeline={pipeline}", f"--who={get_user()}", f"--why={text}", *chosen)
+    )
     if json:
-        as_json({**done, "dry_run": dry_run})
+        print_json({**done, "dry_run": dry_run})
     else:
         _show(done, dry_run)
 
