@@ -12,8 +12,8 @@ from tests.integration.lane import Lane, event
 
 from onceover.config.endpoints import address, home
 from onceover_local.stack import Stack
-from onceover_local.stack.jars import class_path
-from onceover_local.stack.part import java
+from onceover_local.stack.jars import fetch_class_path
+from onceover_local.stack.part import find_java
 
 pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.rare]
 NOBODY = "127.0.0.1:1"
@@ -73,7 +73,7 @@ def test_ingest_refuses_an_unknown_pipeline_and_a_malformed_toml(lane: Lane) -> 
 @pytest.fixture
 def safe_mode(stack: Stack) -> Iterator[None]:
     def admin(action: str) -> None:
-        tool = [*java(), "-cp", class_path("hdfs", lambda *_: None), "org.apache.hadoop.hdfs.tools.DFSAdmin"]
+        tool = [*find_java(), "-cp", fetch_class_path("hdfs", lambda *_: None), "org.apache.hadoop.hdfs.tools.DFSAdmin"]
         subprocess.run([*tool, "-fs", address("hdfs"), "-safemode", action], check=True, capture_output=True)
 
     admin("enter")

@@ -16,7 +16,7 @@ from tests.integration.planted_failures import list_gaps
 from onceover.config.endpoints import address
 from onceover.offset_stores import open_store
 from onceover.raw.hdfs import SmallFiles
-from onceover_local.stack.jars import class_path
+from onceover_local.stack.jars import fetch_class_path
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Lanes = Callable[..., Lane]
@@ -39,7 +39,7 @@ print(json.dumps(sorted(seen)))
 
 def run_query(lane: Lane, folder: str) -> list[int]:
     """Return the offsets that one run of the query was given."""
-    jars = class_path("spark-kafka", lambda part, what: None).replace(":", ",")
+    jars = fetch_class_path("spark-kafka", lambda part, what: None).replace(":", ",")
     arguments = [address("kafka"), lane.topic, f"{address('hdfs')}{folder}", jars]
     done = subprocess.run([sys.executable, "-c", QUERY, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

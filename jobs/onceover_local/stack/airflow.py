@@ -20,7 +20,7 @@ from onceover_local.stack.place import Place, Say
 from onceover_local.stack.ports import LOOPBACK
 from onceover_local.stack.postgres import Postgres
 from onceover_local.stack.process import Command, Process
-from onceover_local.stack.spark import master_url, spark_home
+from onceover_local.stack.spark import find_spark_home, make_master_url
 
 USERS: Final = ("admin", "viewer")
 _HEALTHY_AS: Final = {
@@ -114,7 +114,7 @@ class AirflowProcess:
         """Return the environment of all four processes."""
         place, secrets = self._place, self._place.local / "secrets"
         fernet = base64.urlsafe_b64encode(make_secret(secrets, "airflow-fernet").encode()[:32]).decode()
-        spark = master_url(place) if self._on_cluster else "local[2]"
+        spark = make_master_url(place) if self._on_cluster else "local[2]"
         airflow = {
             "CORE__DAGS_FOLDER": place.home / "dags",
             "CORE__PLUGINS_FOLDER": place.home / "plugins",
@@ -149,7 +149,7 @@ class AirflowProcess:
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": spark}),
             "ONCEOVER_HOME": str(place.home),
             "ONCEOVER_LOCAL": str(place.local),
-            "SPARK_HOME": spark_home(),
+            "SPARK_HOME": find_spark_home(),
             "SPARK_LOCAL_IP": LOOPBACK,
             "NO_PROXY": f"{LOOPBACK},localhost",
             "no_proxy": f"{LOOPBACK},localhost",

@@ -25,7 +25,7 @@ def write_whole(file: Path, text: str, mode: int = 0o644) -> None:
 
 
 @contextmanager
-def made_whole(folder: Path) -> Iterator[Path]:
+def make_whole(folder: Path) -> Iterator[Path]:
     """Yield an empty folder to fill, and move it to its place if the block raises no error: a kill leaves nothing.
 
     The folder is made in a workshop, which may also hold files for the making and is deleted afterwards. A workshop is
@@ -52,7 +52,7 @@ def make_secret(folder: Path, name: str) -> str:
     return file.read_text()
 
 
-def properties(settings: dict[str, object]) -> str:
+def format_properties(settings: dict[str, object]) -> str:
     """Return the settings as Java's .properties: a backslash is doubled, non-ASCII is written as UTF-16 in hex."""
     return "".join(f"{key}={_escape(str(value))}\n" for key, value in settings.items())
 
@@ -66,7 +66,7 @@ def _encode_utf_16(char: str) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-def hadoop_xml(settings: dict[str, object]) -> str:
+def format_hadoop_xml(settings: dict[str, object]) -> str:
     rows = "".join(
         f"  <property><name>{escape(key)}</name><value>{escape(str(value))}</value></property>\n"
         for key, value in settings.items()

@@ -8,9 +8,9 @@ from typing import Final
 import happybase
 from thriftpy2.thrift import TException
 
-from onceover_local.stack.files import hadoop_xml, write_whole
-from onceover_local.stack.jars import class_path
-from onceover_local.stack.part import LOGGING, java
+from onceover_local.stack.files import format_hadoop_xml, write_whole
+from onceover_local.stack.jars import fetch_class_path
+from onceover_local.stack.part import LOGGING, find_java
 from onceover_local.stack.place import Place, Say
 from onceover_local.stack.ports import LOOPBACK, is_listening
 from onceover_local.stack.process import Command, Process
@@ -32,7 +32,7 @@ class HBase:
         self.process = Process(self.name, place.local)
 
     def prepare(self, say: Say) -> Command:
-        return _command(self._place, say, "-Xmx512m", "org.apache.hadoop.hbase.master.HMaster", "start")
+        return _make_command(self._place, say, "-Xmx512m", "org.apache.hadoop.hbase.master.HMaster", "start")
 
     def ready(self) -> bool:
         return all(is_listening(self._place.ports[port]) for port in self.ports)
@@ -62,7 +62,7 @@ class HBaseThrift:
     def prepare(self, say: Say) -> Command:
         port = str(self._place.ports["hbase-thrift"])
         main = "org.apache.hadoop.hbase.thrift.ThriftServer"
-        return _command(self._place, say, "-Xmx128m", main, "start", "-b", LOOPBACK, "-p", port)
+        return _make_command(self._place, say, "-Xmx128m", main, "start", "-b", LOOPBACK, "-p", port)
 
     def ready(self) -> bool:
         if not is_listening(self._place.ports["hbase-thrift"]):
@@ -85,9 +85,9 @@ class HBaseThrift:
         return {"hbase": self.address()}
 
 
-def _command(place: Place, say: Say, heap: str, *main: str) -> Command:
-    jars, folder, ports = class_path("hbase", say), place.make_folder("hbase", say), place.ports
-    site = hadoop_xml(
+def _make_command(place: Place, say: Say, heap: str, *main: str) -> Command:
+    jars, folder, ports = fetch_class_path("hbase", say), place.make_folder("hbase", say), place.ports
+    site = format_hadoop_xml(
         {
             "hbase.cluster.distributed": "false",
             "hbase.rootdir": (folder / "root").as_uri(),
@@ -119,5 +119,5 @@ def _command(place: Place, say: Say, heap: str, *main: str) -> Command:
     write_whole(folder / "conf" / "log4j.properties", LOGGING)
     opened = (f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED)
     path = f"{folder / 'conf'}:{jars}"
-    argv = (*java(), "-Xms64m", heap, "-Djava.net.preferIPv4Stack=true", *opened, "-cp", path, *main)
+    argv = (*find_java(), "-Xms64m", heap, "-Djava.net.preferIPv4Stack=true", *opened, "-cp", path, *main)
     return Command(argv, configuration=site)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from onceover_local.stack.files import hadoop_xml, made_whole, write_whole
-from onceover_local.stack.jars import class_path
-from onceover_local.stack.part import LOGGING, get_json, java
+from onceover_local.stack.files import format_hadoop_xml, make_whole, write_whole
+from onceover_local.stack.jars import fetch_class_path
+from onceover_local.stack.part import LOGGING, find_java, get_json
 from onceover_local.stack.place import Place, Say
 from onceover_local.stack.ports import LOOPBACK, is_listening
 from onceover_local.stack.process import Command, Process, run_once
@@ -46,7 +46,7 @@ class NameNode:
 
     def prepare(self, say: Say) -> Command:
         self._place.make_folder("hdfs", say)
-        start, configuration = _daemon(self._place, self._folder, self._site(self._names), "-Xmx256m", say)
+        start, configuration = _prepare_daemon(self._place, self._folder, self._site(self._names), "-Xmx256m", say)
         if not self._names.exists():
             say(self.name, "formats its folder of names")
             self._format(say)
@@ -55,11 +55,11 @@ class NameNode:
     def ready(self) -> bool:
         if not is_listening(self._place.ports["namenode"]):
             return False
-        state = _bean(self.address(), "service=NameNode,name=FSNamesystemState")
+        state = _read_bean(self.address(), "service=NameNode,name=FSNamesystemState")
         if state.get("FSState") != "Operational" or state.get("NumLiveDataNodes", 0) < self._datanodes:
             return False
         # A DataNode is live before it has reported its blocks; a read in between finds none.
-        activity = _bean(self.address(), "service=NameNode,name=NameNodeActivity")
+        activity = _read_bean(self.address(), "service=NameNode,name=NameNodeActivity")
         return bool(activity.get("StorageBlockReportNumOps", 0) >= self._datanodes)
 
     def finish(self, say: Say) -> None:
@@ -73,7 +73,7 @@ class NameNode:
 
     def settings(self) -> dict[str, object]:
         """What its core-site.xml and hdfs-site.xml say."""
-        return {**_core(self._place, self._folder), **self._site(self._names)}
+        return {**_make_core_site(self._place, self._folder), **self._site(self._names)}
 
     def _site(self, names: Path) -> dict[str, object]:
         return {
@@ -92,8 +92,8 @@ class NameNode:
         }
 
     def _format(self, say: Say) -> None:
-        with made_whole(self._names) as scratch:
-            start, _ = _daemon(self._place, scratch.parent, self._site(scratch), "-Xmx128m", say)
+        with make_whole(self._names) as scratch:
+            start, _ = _prepare_daemon(self._place, scratch.parent, self._site(scratch), "-Xmx128m", say)
             command = [
                 *start,
                 "org.apache.hadoop.hdfs.server.namenode.NameNode",
@@ -123,13 +123,13 @@ class DataNode:
 
     def prepare(self, say: Say) -> Command:
         self._place.make_folder("hdfs", say)
-        start, configuration = _daemon(self._place, self._folder, self._site(), "-Xmx256m", say)
+        start, configuration = _prepare_daemon(self._place, self._folder, self._site(), "-Xmx256m", say)
         return Command((*start, "org.apache.hadoop.hdfs.server.datanode.DataNode"), configuration=configuration)
 
     def ready(self) -> bool:
         if not all(is_listening(self._place.ports[port]) for port in self.ports):
             return False
-        activity = _bean(self.address(), "service=DataNode,name=DataNodeActivity*")
+        activity = _read_bean(self.address(), "service=DataNode,name=DataNodeActivity*")
         return bool(activity.get("BlockReportsNumOps", 0) >= 1)
 
     def finish(self, say: Say) -> None:
@@ -143,7 +143,7 @@ class DataNode:
 
     def settings(self) -> dict[str, object]:
         """What its core-site.xml and hdfs-site.xml say."""
-        return {**_core(self._place, self._folder), **self._site()}
+        return {**_make_core_site(self._place, self._folder), **self._site()}
 
     def _site(self) -> dict[str, object]:
         port = self._place.ports
@@ -161,30 +161,30 @@ class DataNode:
         }
 
 
-def _bean(address: str, name: str) -> dict[str, Any]:
+def _read_bean(address: str, name: str) -> dict[str, Any]:
     """Return a daemon's JMX bean of that name, empty if the daemon does not answer."""
     beans: list[dict[str, Any]] = get_json(f"{address}/jmx?qry=Hadoop:{name}").get("beans", [])
     return beans[0] if beans else {}
 
 
-def _daemon(
+def _prepare_daemon(
     place: Place, folder: Path, settings: dict[str, object], heap: str, say: Say
 ) -> tuple[tuple[str, ...], str]:
     """Write the settings' files; return the start of a Hadoop process's command line, and the settings' text."""
-    jars = class_path("hdfs", say)
+    jars = fetch_class_path("hdfs", say)
     # Hadoop's web server refuses to start without these folders on the class path; they may be empty.
     for webapp in ("hdfs", "datanode"):
         (place.folder("hdfs") / "webapps" / webapp / "WEB-INF").mkdir(parents=True, exist_ok=True)
-    core = hadoop_xml(_core(place, folder))
-    site = hadoop_xml(settings)
+    core = format_hadoop_xml(_make_core_site(place, folder))
+    site = format_hadoop_xml(settings)
     write_whole(folder / "conf" / "core-site.xml", core)
     write_whole(folder / "conf" / "hdfs-site.xml", site)
     write_whole(folder / "conf" / "log4j.properties", LOGGING)
     path = f"{folder / 'conf'}:{place.folder('hdfs')}:{jars}"
-    return (*java(), "-Xms64m", heap, "-Djava.net.preferIPv4Stack=true", "-cp", path), core + site
+    return (*find_java(), "-Xms64m", heap, "-Djava.net.preferIPv4Stack=true", "-cp", path), core + site
 
 
-def _core(place: Place, folder: Path) -> dict[str, object]:
+def _make_core_site(place: Place, folder: Path) -> dict[str, object]:
     return {
         "fs.defaultFS": f"hdfs://{LOOPBACK}:{place.ports['namenode']}",
         "hadoop.tmp.dir": folder / "tmp",

@@ -62,20 +62,20 @@ class Jar:
         return "-".join(self.coordinate.split(":")[1:]) + ".jar"
 
 
-def locked(part: str) -> list[Jar]:
+def read_locked(part: str) -> list[Jar]:
     """Return the part's jars in class path order."""
-    lines = _lock_file(part).read_text().splitlines()
+    lines = _find_lock_file(part).read_text().splitlines()
     return [Jar(*line.split()) for line in lines if line and not line.startswith("#")]
 
 
-def class_path(part: str, say: Say) -> str:
+def fetch_class_path(part: str, say: Say) -> str:
     """Fetch the part's missing jars and return all as a Java class path, each checked against its lock.
 
     Raises TransientError if a jar cannot be fetched, TerminalError if its hash differs from the lock.
     """
-    repository = _context()
-    jars = locked(part)
-    places = {jar: _place(repository, jar) for jar in jars}
+    repository = _make_context()
+    jars = read_locked(part)
+    places = {jar: _find_place(repository, jar) for jar in jars}
     missing = [jar for jar in jars if not _is_right(places[jar], jar)]
     if missing:
         _fetch(missing, places, say, part)
@@ -101,7 +101,7 @@ def _fetch_one(jar: Jar, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetch-") as scratch:
         arrived = _download(jar, Path(scratch))
-        if (sha256 := _sha256(arrived)) != jar.sha256:
+        if (sha256 := _compute_sha256(arrived)) != jar.sha256:
             raise TerminalError(
                 f"{jar.coordinate} has SHA-256 {sha256}, locked is {jar.sha256}; do not use it, check the mirror"
             )
@@ -114,7 +114,7 @@ def _download(jar: Jar, scratch: Path) -> Path:
     while True:
         try:
             # A folder for each try: jgo would take half a jar of the last try for the whole.
-            arrived: Path = _artifact(_context(Path(tempfile.mkdtemp(dir=scratch))), jar).resolve()
+            arrived: Path = _make_artifact(_make_context(Path(tempfile.mkdtemp(dir=scratch))), jar).resolve()
         except Exception as error:  # whatever requests, jgo or the network raise
             pause_s = next(pauses, None)
             if pause_s is None:
@@ -130,13 +130,13 @@ def _download(jar: Jar, scratch: Path) -> Path:
 def _is_right(place: Path, jar: Jar) -> bool:
     if not place.exists():
         return False
-    if _sha256(place) == jar.sha256:
+    if _compute_sha256(place) == jar.sha256:
         return True
     place.unlink()  # half a file that an interrupted download left
     return False
 
 
-def _context(repository: Path | None = None) -> Any:
+def _make_context(repository: Path | None = None) -> Any:
     from jgo.config import GlobalSettings  # costs 0.3 s, and only a start needs it
     from jgo.maven import MavenContext
 
@@ -144,26 +144,26 @@ def _context(repository: Path | None = None) -> Any:
     return MavenContext(repo_cache=repository or settings.repo_cache, remote_repos=settings.repositories or None)
 
 
-def _artifact(context: Any, jar: Jar) -> Any:
+def _make_artifact(context: Any, jar: Jar) -> Any:
     group, artifact, version, *classifier = jar.coordinate.split(":")
     return context.project(group, artifact).at_version(version).artifact(*classifier)
 
 
-def _place(context: Any, jar: Jar) -> Path:
-    place: Path = _artifact(context, jar).cached_path
+def _find_place(context: Any, jar: Jar) -> Path:
+    place: Path = _make_artifact(context, jar).cached_path
     return place
 
 
-def _sha256(file: Path) -> str:
+def _compute_sha256(file: Path) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def _lock_file(part: str) -> Path:
+def _find_lock_file(part: str) -> Path:
     return Path(__file__).with_name("locks") / f"{part}.txt"
 
 
-def _lock(part: str) -> Iterable[str]:
+def _make_lock(part: str) -> Iterable[str]:
     import jgo
 
     yield f"# From {' '.join(ROOTS[part])} by `python -m onceover_local.stack.jars`; in class path order."
@@ -175,16 +175,16 @@ def _lock(part: str) -> Iterable[str]:
             continue
         seen.add(what)
         names = (artifact.groupId, artifact.artifactId, artifact.version, artifact.classifier)
-        yield f"{':'.join(filter(None, names))} {_sha256(artifact.resolve())}"
+        yield f"{':'.join(filter(None, names))} {_compute_sha256(artifact.resolve())}"
 
 
 def main() -> None:
     for part in ROOTS:
-        text = "\n".join(_lock(part)) + "\n"
-        scratch = _lock_file(part).with_suffix(".new")
+        text = "\n".join(_make_lock(part)) + "\n"
+        scratch = _find_lock_file(part).with_suffix(".new")
         scratch.parent.mkdir(exist_ok=True)
         scratch.write_text(text)
-        shutil.move(scratch, _lock_file(part))
+        shutil.move(scratch, _find_lock_file(part))
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from onceover_local.stack.files import made_whole, properties, write_whole
-from onceover_local.stack.jars import class_path
-from onceover_local.stack.part import java
+from onceover_local.stack.files import format_properties, make_whole, write_whole
+from onceover_local.stack.jars import fetch_class_path
+from onceover_local.stack.part import find_java
 from onceover_local.stack.place import Place, Say
 from onceover_local.stack.ports import LOOPBACK, is_listening
 from onceover_local.stack.process import Command, Process, run_once
@@ -49,15 +49,15 @@ class Kafka:
         return self._place.folder(self.name) / "data"
 
     def prepare(self, say: Say) -> Command:
-        jars = class_path("kafka", say)
+        jars = fetch_class_path("kafka", say)
         folder = self._place.make_folder(self.name, say)
-        settings = properties(self.settings(self._data))
+        settings = format_properties(self.settings(self._data))
         configuration = folder / "server.properties"
         logging = folder / "log4j2.properties"
         write_whole(configuration, settings)
         write_whole(logging, _LOGGING)
         start = (
-            *java(),
+            *find_java(),
             "-Xms128m",
             "-Xmx512m",
             f"-Dlog4j2.configurationFile={logging.as_uri()}",
@@ -129,8 +129,8 @@ class Kafka:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         if cluster.startswith("-"):  # as in Kafka itself: its tools would take the ID for an option
             cluster = "A" + cluster[1:]
-        with made_whole(self._data) as scratch:
+        with make_whole(self._data) as scratch:
             settings = scratch.with_suffix(".properties")
-            write_whole(settings, properties(self.settings(scratch)))
+            write_whole(settings, format_properties(self.settings(scratch)))
             command = [*start, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
             run_once(command, f"Kafka's formatting of {self._data}", self.process.log)

@@ -14,7 +14,7 @@ from pathlib import Path
 NO_LOCK = "-"
 
 
-def birth(pid: int) -> str | None:
+def read_birth(pid: int) -> str | None:
     """Return a text that identifies a process among all that ever had its pid; None without one, or for a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
@@ -29,7 +29,7 @@ def birth(pid: int) -> str | None:
 
 def main() -> None:
     record_file, fingerprint, lock, *command = sys.argv[1:]
-    record = {"pid": os.getpid(), "birth": birth(os.getpid()), "fingerprint": fingerprint}
+    record = {"pid": os.getpid(), "birth": read_birth(os.getpid()), "fingerprint": fingerprint}
     scratch = Path(f"{record_file}.{os.getpid()}.new")
     scratch.write_text(json.dumps(record) + "\n")
     scratch.replace(record_file)

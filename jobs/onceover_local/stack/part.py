@@ -79,7 +79,7 @@ def get_json(address: str) -> dict[str, Any]:
 _direct = build_opener(ProxyHandler({}))  # the environment's proxy is not for loopback
 
 
-def java() -> tuple[str, ...]:
+def find_java() -> tuple[str, ...]:
     """Return the java on PATH with options for a small server, which make it start a quarter sooner.
 
     Raises ConfigurationError without one.

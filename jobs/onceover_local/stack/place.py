@@ -45,13 +45,13 @@ class Place:
 
         Servers need a path of plain characters (a DataNode loses its data under a blank), and a server that runs as
         another user needs a path that this user may enter. If LOCAL's path is not such a path, LOCAL/PART becomes a
-        link to a folder under `roots()`, and `say` reports it. Raises ConfigurationError if no folder is usable, or if
+        link to a folder under `list_roots()`, and `say` reports it. Raises ConfigurationError if no folder is usable, or if
         the one with the part's data no longer is.
         """
         link = self.local / part
         if link.is_symlink():
             _take_over(link)
-        elif reason := unfit(link.resolve(), for_another_user=for_another_user):
+        elif reason := explain_unfit(link.resolve(), for_another_user=for_another_user):
             if link.exists():
                 raise ConfigurationError(
                     f"{link} holds the data of {part}, and {reason}; "
@@ -62,7 +62,7 @@ class Place:
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(target)
             say(part, f"keeps its data in {target}, since {reason}")
-            for orphan, owner in orphans():
+            for orphan, owner in list_orphans():
                 say(part, f"{orphan} belonged to {owner}, which no longer exists; delete it, or move the stack back")
         if not link.exists():
             link.mkdir(parents=True)
@@ -70,23 +70,23 @@ class Place:
         return link.resolve()
 
 
-def unfit(folder: Path, *, for_another_user: bool = False) -> str:
+def explain_unfit(folder: Path, *, for_another_user: bool = False) -> str:
     """Return why a server cannot use that folder; empty if it can."""
     if quote(str(folder)) != str(folder):
         return f"the path {str(folder.parent)!r} has characters that not every server takes"
-    if for_another_user and (closed := next(closed_to_others(folder), None)):
+    if for_another_user and (closed := next(list_closed_to_others(folder), None)):
         return f"other users, as which root must run it, may not enter {closed}"
     return ""
 
 
-def closed_to_others(folder: Path) -> Iterator[Path]:
+def list_closed_to_others(folder: Path) -> Iterator[Path]:
     """Yield those of the folder and its parents that only their owner or group may enter, the outermost first."""
     for each in reversed((folder, *folder.parents)):
         if each.exists() and not each.stat().st_mode & stat.S_IXOTH:
             yield each
 
 
-def roots(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+def list_roots(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """Return the folders for parts that cannot use a stack's own folder, in order of preference."""
     temporary = Path(f"/var/tmp/onceover-{os.geteuid()}")
     if os.geteuid() == 0:
@@ -99,28 +99,28 @@ def remove_elsewhere(local: Path) -> None:
     """Delete the folders elsewhere that links in `local`, at any depth, point to and that were made for these links."""
     for folder, names, _ in os.walk(local):
         for link in (Path(folder, name) for name in names):
-            if link.is_symlink() and _owner(link.resolve()) == str(link):
+            if link.is_symlink() and _read_owner(link.resolve()) == str(link):
                 shutil.rmtree(link.resolve())
 
 
-def orphans() -> Iterator[tuple[Path, str]]:
+def list_orphans() -> Iterator[tuple[Path, str]]:
     """Yield folders elsewhere whose stack was deleted or moved without them, each with the link it was made for."""
-    for root in roots():
+    for root in list_roots():
         for folder in sorted(root.iterdir()) if root.is_dir() and _is_ours(root) else ():
-            owner = _owner(folder)
+            owner = _read_owner(folder)
             if owner and Path(owner).resolve() != folder:
                 yield folder, owner
 
 
 def _make_elsewhere(part: str, *, for_another_user: bool) -> Path:
     tried = []
-    for root in roots():
+    for root in list_roots():
         folder = root / f"{part}-{secrets.token_hex(4)}"
         try:
             _make_root(root)
             if not _is_ours(root):
                 reason = "it is not ours, or others may write there"
-            elif not (reason := unfit(folder, for_another_user=for_another_user)):
+            elif not (reason := explain_unfit(folder, for_another_user=for_another_user)):
                 folder.mkdir()
                 folder.chmod(0o711 if for_another_user else 0o700)
                 return folder
@@ -160,7 +160,7 @@ def _take_over(link: Path) -> None:
     """Take over the data behind the link of a stack that was moved. Raises ConfigurationError if the data is missing,
     or belongs to another stack of which this one is a copy."""
     target = link.resolve()
-    owner = _owner(target)
+    owner = _read_owner(target)
     if not owner:
         raise ConfigurationError(
             f"{link} points to {target}, whose data was deleted; remove {link.parent} to start with empty servers"
@@ -173,7 +173,7 @@ def _take_over(link: Path) -> None:
         write_whole(target / _OWNER, f"{link}\n")
 
 
-def _owner(folder: Path) -> str:
+def _read_owner(folder: Path) -> str:
     try:
         return (folder / _OWNER).read_text().removesuffix("\n")
     except (FileNotFoundError, NotADirectoryError):

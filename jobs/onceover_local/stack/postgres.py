@@ -18,8 +18,8 @@ import psutil
 
 from onceover.errors import ConfigurationError
 from onceover_local.stack import databases
-from onceover_local.stack.files import made_whole, make_secret, write_whole
-from onceover_local.stack.place import Place, Say, closed_to_others
+from onceover_local.stack.files import make_secret, make_whole, write_whole
+from onceover_local.stack.place import Place, Say, list_closed_to_others
 from onceover_local.stack.ports import LOOPBACK, is_listening
 from onceover_local.stack.process import Command, Process, run_once
 
@@ -52,7 +52,7 @@ class Postgres:
 
     def prepare(self, say: Say) -> Command:
         folder = self._place.make_folder(self.name, say, for_another_user=_is_root())
-        binaries = _binaries_for_another_user(folder) if _is_root() else _binaries()
+        binaries = _provide_binaries(folder) if _is_root() else _find_binaries()
         roles = (_SUPERUSER, *_DATABASES)
         lines = [f"{LOOPBACK}:*:*:{role}:{make_secret(self._secrets, f'postgres-{role}')}" for role in roles]
         write_whole(self._passwords, "\n".join(lines) + "\n", mode=0o600)
@@ -61,7 +61,7 @@ class Postgres:
             self._initialise(binaries)
         self._forget_dead_server()
         options = [part for key, value in self.settings().items() for part in ("-c", f"{key}={value}")]
-        return Command((*_as_whom(), str(binaries / "postgres"), "-D", str(self._data), *options))
+        return Command((*_make_user_switch(), str(binaries / "postgres"), "-D", str(self._data), *options))
 
     def settings(self) -> dict[str, object]:
         """Return the server's settings that differ from its defaults."""
@@ -107,14 +107,14 @@ class Postgres:
         file.unlink()
 
     def _initialise(self, binaries: Path) -> None:
-        with made_whole(self._data) as scratch:
+        with make_whole(self._data) as scratch:
             password = scratch.with_suffix(".password")
             write_whole(password, make_secret(self._secrets, f"postgres-{_SUPERUSER}"), mode=0o600)
             if _is_root():
                 for each in (scratch, password):
-                    shutil.chown(each, user=_nobody().pw_uid, group=_nobody().pw_gid)
+                    shutil.chown(each, user=_find_nobody().pw_uid, group=_find_nobody().pw_gid)
             where = ("-D", str(scratch), "-U", _SUPERUSER, "--pwfile", str(password))
-            command = [*_as_whom(), str(binaries / "initdb"), *where, *INITIALISE, "--no-sync"]
+            command = [*_make_user_switch(), str(binaries / "initdb"), *where, *INITIALISE, "--no-sync"]
             run_once(command, f"PostgreSQL's making of {self._data}", self.process.log)
 
 
@@ -122,7 +122,7 @@ def _is_root() -> bool:
     return os.geteuid() == 0
 
 
-def _as_whom() -> tuple[str, ...]:
+def _make_user_switch() -> tuple[str, ...]:
     """Return the prefix that runs a command as `nobody`, without root's rights; empty unless this user is root, as
     whom PostgreSQL refuses to run. Raises ConfigurationError without `setpriv`."""
     if not _is_root():
@@ -135,18 +135,18 @@ def _as_whom() -> tuple[str, ...]:
         )
     # Other processes of `nobody` may read the server's environment: pass none of root's.
     alone = (shutil.which("env") or "/usr/bin/env", "-i", f"PATH={os.defpath}", "LC_ALL=C.UTF-8")
-    return *alone, setpriv, f"--reuid={_nobody().pw_uid}", f"--regid={_nobody().pw_gid}", "--clear-groups"
+    return *alone, setpriv, f"--reuid={_find_nobody().pw_uid}", f"--regid={_find_nobody().pw_gid}", "--clear-groups"
 
 
-def _binaries_for_another_user(folder: Path) -> Path:
+def _provide_binaries(folder: Path) -> Path:
     """Return a folder of the server's programs that `nobody` may enter: the installed one if possible, else a copy in
     `folder`, made once for each version."""
-    if not any(closed_to_others(_binaries())):
-        return _binaries()
-    package = _package()
+    if not any(list_closed_to_others(_find_binaries())):
+        return _find_binaries()
+    package = _find_package()
     copy = folder / f"server-{importlib.metadata.version(_WHEEL)}"
     if not copy.exists():
-        with made_whole(copy) as scratch:
+        with make_whole(copy) as scratch:
             # The programs find the wheel's libraries by a path relative to their own.
             for part in (package / _SERVER, package.with_name(f"{_WHEEL}.libs")):
                 shutil.copytree(part, scratch / part.relative_to(package.parent), symlinks=True)
@@ -156,11 +156,11 @@ def _binaries_for_another_user(folder: Path) -> Path:
     return copy / _WHEEL / _SERVER / "bin"
 
 
-def _binaries() -> Path:
-    return _package() / _SERVER / "bin"
+def _find_binaries() -> Path:
+    return _find_package() / _SERVER / "bin"
 
 
-def _package() -> Path:
+def _find_package() -> Path:
     # Found, not imported: importing it makes folders and warns about them.
     wheel = importlib.util.find_spec(_WHEEL)
     if wheel is None or not wheel.submodule_search_locations:
@@ -168,5 +168,5 @@ def _package() -> Path:
     return Path(wheel.submodule_search_locations[0])
 
 
-def _nobody() -> pwd.struct_passwd:
+def _find_nobody() -> pwd.struct_passwd:
     return pwd.getpwnam("nobody")

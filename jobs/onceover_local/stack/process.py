@@ -20,7 +20,7 @@ import psutil
 from onceover.errors import TransientError
 from onceover_local.stack import launch
 from onceover_local.stack.files import write_whole
-from onceover_local.stack.launch import birth
+from onceover_local.stack.launch import read_birth
 
 _LOG_LIMIT: Final = 20_000_000
 _LINES_OF_A_FAILURE: Final = 12
@@ -85,7 +85,7 @@ class Process:
         for child in _children:
             child.poll()
         record = self.record()
-        return record.pid if record is not None and birth(record.pid) == record.birth else None
+        return record.pid if record is not None and read_birth(record.pid) == record.birth else None
 
     def runs_as(self, command: Command) -> bool:
         record = self.record()
@@ -114,7 +114,7 @@ class Process:
         with self.log.open("ab") as log:
             child = subprocess.Popen(
                 [*launcher, held, *command.argv],
-                env={**os.environ, **_LOCALE, "PATH": _path_with_this_python(), **command.environment},
+                env={**os.environ, **_LOCALE, "PATH": _make_path(), **command.environment},
                 cwd=self._local,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -153,11 +153,11 @@ class Process:
     def failed(self, how: str) -> ServerError:
         """Return the error for this failure, with the end of the log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        return ServerError(f"{self.name} {how}: {_telling_line(text)} (log: {self.log})", _end(text))
+        return ServerError(f"{self.name} {how}: {_find_telling_line(text)} (log: {self.log})", _take_end(text))
 
     def _left_behind(self, record: ProcessRecord) -> list[psutil.Process]:
         """Return the processes in the session of a leader that has ended; until they end, its pid is not reused."""
-        if birth(record.pid) is not None:
+        if read_birth(record.pid) is not None:
             return []
         processes = []
         for each in psutil.process_iter():
@@ -177,22 +177,22 @@ def run_once(command: Sequence[str], what: str, log: Path) -> None:
     with log.open("a") as opened:
         opened.write(printed)
     if done.returncode != 0:
-        message = f"{what} failed ({done.returncode}): {_telling_line(printed)} (log: {log})"
-        raise ServerError(message, _end(printed))
+        message = f"{what} failed ({done.returncode}): {_find_telling_line(printed)} (log: {log})"
+        raise ServerError(message, _take_end(printed))
 
 
-def _end(text: str) -> list[str]:
+def _take_end(text: str) -> list[str]:
     return [line[:300] for line in text.splitlines() if line.strip()][-_LINES_OF_A_FAILURE:]
 
 
-def _telling_line(text: str) -> str:
+def _find_telling_line(text: str) -> str:
     """Return the last line that names an error; without one, the last line."""
     lines = [line.strip() for line in text.splitlines()[-200:] if line.strip()]
     telling = [line for line in lines if any(word in line for word in ("ERROR", "FATAL", "Error", "Exception"))]
     return (telling or lines or ["it wrote nothing"])[-1][:300]
 
 
-def _path_with_this_python() -> str:
+def _make_path() -> str:
     return os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
 
 

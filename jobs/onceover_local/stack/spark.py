@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from onceover_local.stack.part import get_json, java
+from onceover_local.stack.part import find_java, get_json
 from onceover_local.stack.place import Place, Say
 from onceover_local.stack.ports import LOOPBACK
 from onceover_local.stack.process import Command, Process
@@ -18,13 +18,13 @@ _CORES: Final = 2
 _MEMORY: Final = "3g"
 
 
-def spark_home() -> str:
+def find_spark_home() -> str:
     """Return the folder of the installed pyspark, which holds Spark's jars and scripts."""
     spec = importlib.util.find_spec("pyspark")  # not imported: that takes a second
     return str(Path(spec.origin).parent) if spec and spec.origin else ""
 
 
-def master_url(place: Place) -> str:
+def make_master_url(place: Place) -> str:
     return f"spark://{LOOPBACK}:{place.ports[SparkMaster.name]}"
 
 
@@ -45,10 +45,10 @@ class SparkMaster:
         options = f"-Dspark.deploy.defaultCores={CORES_OF_AN_APPLICATION} -Dspark.master.rest.enabled=false"
         where = ("--host", LOOPBACK, "--port", str(port[self.name]), "--webui-port", str(port[f"{self.name}-http"]))
         folder = self._place.make_folder("spark", say)
-        return _command("master.Master", where, folder, {"SPARK_MASTER_OPTS": options})
+        return _make_command("master.Master", where, folder, {"SPARK_MASTER_OPTS": options})
 
     def ready(self) -> bool:
-        return bool(state(self._place).get("status") == "ALIVE")
+        return bool(read_state(self._place).get("status") == "ALIVE")
 
     def finish(self, say: Say) -> None:
         pass
@@ -57,7 +57,7 @@ class SparkMaster:
         return f"http://{LOOPBACK}:{self._place.ports[f'{self.name}-http']}"
 
     def endpoints(self) -> Mapping[str, str]:
-        return {"spark": master_url(self._place)}
+        return {"spark": make_master_url(self._place)}
 
 
 class SparkWorker:
@@ -81,16 +81,16 @@ class SparkWorker:
         work.mkdir(exist_ok=True)
         # Executors' logs are kept for a day: they show why a repair failed.
         options = "-Dspark.worker.cleanup.enabled=true -Dspark.worker.cleanup.appDataTtl=86400"
-        return _command(
+        return _make_command(
             "worker.Worker",
-            (*where, *room, "--work-dir", str(work), master_url(self._place)),
+            (*where, *room, "--work-dir", str(work), make_master_url(self._place)),
             folder,
             {"SPARK_WORKER_OPTS": options},
         )
 
     def ready(self) -> bool:
         port = self._place.ports[self.name]
-        workers = state(self._place).get("workers", [])
+        workers = read_state(self._place).get("workers", [])
         return any(each["port"] == port and each["state"] == "ALIVE" for each in workers)
 
     def finish(self, say: Say) -> None:
@@ -103,19 +103,19 @@ class SparkWorker:
         return {}
 
 
-def state(place: Place) -> dict[str, Any]:
+def read_state(place: Place) -> dict[str, Any]:
     """Return the master's state, workers and applications; empty if it does not answer."""
     return get_json(f"http://{LOOPBACK}:{place.ports[f'{SparkMaster.name}-http']}/json/")
 
 
-def _command(what: str, arguments: tuple[str, ...], folder: Path, options: Mapping[str, str]) -> Command:
+def _make_command(what: str, arguments: tuple[str, ...], folder: Path, options: Mapping[str, str]) -> Command:
     """Return the command of Spark's own script, which opens the Java modules that Spark needs, with a configuration
     folder of our own."""
-    _, *lean = java()
+    _, *lean = find_java()
     configuration = folder / "conf"
     configuration.mkdir(exist_ok=True)
     environment = {
-        "SPARK_HOME": spark_home(),
+        "SPARK_HOME": find_spark_home(),
         "SPARK_CONF_DIR": str(configuration),
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_DAEMON_MEMORY": "256m",
@@ -123,4 +123,4 @@ def _command(what: str, arguments: tuple[str, ...], folder: Path, options: Mappi
         "SPARK_NO_DAEMONIZE": "1",
         **options,
     }
-    return Command((f"{spark_home()}/bin/spark-class", f"org.apache.spark.deploy.{what}", *arguments), environment)
+    return Command((f"{find_spark_home()}/bin/spark-class", f"org.apache.spark.deploy.{what}", *arguments), environment)

@@ -24,7 +24,7 @@ from onceover_local.stack.part import Part, PartStatus, State
 from onceover_local.stack.place import Place, Say, remove_elsewhere
 from onceover_local.stack.ports import Ports, is_listening
 from onceover_local.stack.process import Process, ServerError, wait_for
-from onceover_local.stack.waves import GROUPS, stop_order, waves_by_group
+from onceover_local.stack.waves import GROUPS, make_waves, order_stops
 
 _TRIES: Final = 3
 _R = TypeVar("_R")
@@ -46,7 +46,7 @@ class Stack:
         self._is_cluster = cluster or self._mark.exists()
         place = Place(self.local, endpoints.home(), Ports(self.local / "ports.json"))
         self._ports = place.ports
-        self._waves = waves_by_group(place, is_cluster=self._is_cluster)
+        self._waves = make_waves(place, is_cluster=self._is_cluster)
         self._stopping = threading.Event()
         self._lock: int | None = None
 
@@ -149,7 +149,7 @@ class Stack:
     def _stop(self, names: Collection[str], say: Say) -> list[str]:
         parts = {part.name: part for part in self._parts()}
         stopped: list[str] = []
-        for wave in stop_order(sorted(names)):
+        for wave in order_stops(sorted(names)):
             ran = self._side_by_side([partial(self._end, parts.get(name), name, say) for name in wave])
             stopped += [name for name, did_run in zip(wave, ran, strict=True) if did_run]
         return stopped

@@ -23,7 +23,7 @@ Waves = tuple[tuple[Part, ...], ...]
 """Parts of one wave start together; the next wave starts when all of them are ready."""
 
 
-def waves_by_group(place: Place, *, is_cluster: bool) -> dict[str, Waves]:
+def make_waves(place: Place, *, is_cluster: bool) -> dict[str, Waves]:
     """Return every group of parts, in the order in which `onceover stack status` lists them."""
     datanodes = _DATANODES if is_cluster else 1
     postgres = Postgres(place)
@@ -44,7 +44,7 @@ def waves_by_group(place: Place, *, is_cluster: bool) -> dict[str, Waves]:
     }
 
 
-def stop_order(names: list[str]) -> list[list[str]]:
+def order_stops(names: list[str]) -> list[list[str]]:
     """Return the names in the order of stopping: Airflow, whose tasks use every other part; then clients of others;
     NameNode and database last."""
     airflow = [name for name in names if name.startswith("airflow")]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 
-from onceover_local.stack.files import properties, write_whole
-from onceover_local.stack.jars import class_path
-from onceover_local.stack.part import LOGGING, java
+from onceover_local.stack.files import format_properties, write_whole
+from onceover_local.stack.jars import fetch_class_path
+from onceover_local.stack.part import LOGGING, find_java
 from onceover_local.stack.place import Place, Say
 from onceover_local.stack.ports import LOOPBACK, is_listening
 from onceover_local.stack.process import Command, Process
@@ -26,10 +26,10 @@ class ZooKeeper:
         self.process = Process(self.name, place.local)
 
     def prepare(self, say: Say) -> Command:
-        jars = class_path("hdfs", say)
+        jars = fetch_class_path("hdfs", say)
         folder = self._place.make_folder(self.name, say)
         (folder / "data").mkdir(exist_ok=True)
-        settings = properties(
+        settings = format_properties(
             {
                 "dataDir": folder / "data",
                 "clientPort": self._place.ports["zookeeper"],
@@ -44,7 +44,7 @@ class ZooKeeper:
         write_whole(folder / "conf" / "log4j.properties", LOGGING)
         path = f"{folder / 'conf'}:{jars}"
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
-        argv = (*java(), "-Xms32m", "-Xmx128m", "-Djava.net.preferIPv4Stack=true", "-cp", path, main)
+        argv = (*find_java(), "-Xms32m", "-Xmx128m", "-Djava.net.preferIPv4Stack=true", "-cp", path, main)
         return Command((*argv, str(configuration)), configuration=settings)
 
     def ready(self) -> bool:

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from onceover_local.stack.files import hadoop_xml, made_whole, make_secret, properties, write_whole
+from onceover_local.stack.files import format_hadoop_xml, format_properties, make_secret, make_whole, write_whole
 
 
 def test_secret_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
@@ -28,17 +28,17 @@ def test_file_is_replaced_whole_without_leftovers(tmp_path: Path) -> None:
 
 
 def test_unfinished_folder_gets_no_name_and_is_removed(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="killed"), made_whole(tmp_path / "data") as scratch:
+    with pytest.raises(RuntimeError, match="killed"), make_whole(tmp_path / "data") as scratch:
         raise RuntimeError("killed", (scratch / "half").write_text("half"))
     assert not (tmp_path / "data").exists()
-    with made_whole(tmp_path / "data") as scratch:
+    with make_whole(tmp_path / "data") as scratch:
         (scratch / "whole").touch()
     assert [each.name for each in tmp_path.iterdir()] == ["data"]
     assert [each.name for each in (tmp_path / "data").iterdir()] == ["whole"]
 
 
 def test_settings_pass_through_java_and_xml_unchanged() -> None:
-    assert properties({"log.dirs": r"/a\b"}) == "log.dirs=/a\\\\b\n"
-    assert properties({"log.dirs": "/Blänk 𝄞"}) == "log.dirs=/Bl\\u00e4nk \\ud834\\udd1e\n"
-    value = ElementTree.fromstring(hadoop_xml({"k": "<&>"})).findtext("property/value")
+    assert format_properties({"log.dirs": r"/a\b"}) == "log.dirs=/a\\\\b\n"
+    assert format_properties({"log.dirs": "/Blänk 𝄞"}) == "log.dirs=/Bl\\u00e4nk \\ud834\\udd1e\n"
+    value = ElementTree.fromstring(format_hadoop_xml({"k": "<&>"})).findtext("property/value")
     assert value == "<&>"

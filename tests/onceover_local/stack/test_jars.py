@@ -16,7 +16,7 @@ def silent(part: str, what: str) -> None:
 
 @pytest.mark.parametrize("part", ROOTS)
 def test_lock_holds_its_roots_and_every_jar_once(part: str) -> None:
-    locked = jars.locked(part)
+    locked = jars.read_locked(part)
     assert set(ROOTS[part]) <= {jar.coordinate for jar in locked}
     assert len({jar.name for jar in locked}) == len(locked)
     assert all(len(jar.sha256) == 64 for jar in locked)
@@ -45,9 +45,9 @@ class Shop:
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     found = Shop(b"right")
     monkeypatch.setattr(jars, "_PAUSES_S", (0.0, 0.0))
-    monkeypatch.setattr(jars, "_context", lambda repository=None: repository)
-    monkeypatch.setattr(jars, "_place", lambda context, jar: tmp_path / "m2" / jar.name)
-    monkeypatch.setattr(jars, "locked", lambda part: [Jar("g:a:1", hashlib.sha256(b"right").hexdigest())])
+    monkeypatch.setattr(jars, "_make_context", lambda repository=None: repository)
+    monkeypatch.setattr(jars, "_find_place", lambda context, jar: tmp_path / "m2" / jar.name)
+    monkeypatch.setattr(jars, "read_locked", lambda part: [Jar("g:a:1", hashlib.sha256(b"right").hexdigest())])
 
     class Artifact:
         def __init__(self, scratch: Path) -> None:
@@ -56,38 +56,38 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
         def resolve(self) -> Path:
             return found.resolve(self.scratch)
 
-    monkeypatch.setattr(jars, "_artifact", lambda context, jar: Artifact(context))
+    monkeypatch.setattr(jars, "_make_artifact", lambda context, jar: Artifact(context))
     return found
 
 
 def test_jar_is_fetched_once_and_then_found_offline(shop: Shop, tmp_path: Path) -> None:
-    assert jars.class_path("kafka", silent) == str(tmp_path / "m2" / "a-1.jar")
+    assert jars.fetch_class_path("kafka", silent) == str(tmp_path / "m2" / "a-1.jar")
     shop.content = None
-    assert jars.class_path("kafka", silent) == str(tmp_path / "m2" / "a-1.jar")
+    assert jars.fetch_class_path("kafka", silent) == str(tmp_path / "m2" / "a-1.jar")
     assert shop.asked == 1
 
 
 def test_partial_jar_of_an_interrupted_download_is_fetched_again(shop: Shop, tmp_path: Path) -> None:
     (tmp_path / "m2").mkdir()
     (tmp_path / "m2" / "a-1.jar").write_bytes(b"rig")
-    jars.class_path("kafka", silent)
+    jars.fetch_class_path("kafka", silent)
     assert (tmp_path / "m2" / "a-1.jar").read_bytes() == b"right"
 
 
 def test_jar_that_differs_from_the_lock_is_refused_and_not_kept(shop: Shop, tmp_path: Path) -> None:
     shop.content = b"wrong"
     with pytest.raises(TerminalError, match="g:a:1 has SHA-256"):
-        jars.class_path("kafka", silent)
+        jars.fetch_class_path("kafka", silent)
     assert list((tmp_path / "m2").iterdir()) == []
 
 
 def test_network_that_fails_for_a_moment_is_retried(shop: Shop, tmp_path: Path) -> None:
     shop.away_for = 2
-    assert jars.class_path("kafka", silent) == str(tmp_path / "m2" / "a-1.jar")
+    assert jars.fetch_class_path("kafka", silent) == str(tmp_path / "m2" / "a-1.jar")
     assert shop.asked == 3
 
 
 def test_error_without_a_network_names_the_jar_and_the_remedy(shop: Shop) -> None:
     shop.content = None
     with pytest.raises(TransientError, match=r"could not fetch g:a:1 \(ConnectionError: no route\); check the network"):
-        jars.class_path("kafka", silent)
+        jars.fetch_class_path("kafka", silent)

@@ -9,7 +9,7 @@ import pytest
 
 from onceover.errors import ConfigurationError
 from onceover_local.stack import place as module
-from onceover_local.stack.place import Place, orphans, remove_elsewhere, roots, unfit
+from onceover_local.stack.place import Place, explain_unfit, list_orphans, list_roots, remove_elsewhere
 from onceover_local.stack.ports import Ports
 
 Said = list[tuple[str, str]]
@@ -19,7 +19,7 @@ Said = list[tuple[str, str]]
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only root for folders elsewhere, below a folder that others may enter, as /var/lib is."""
     root = tmp_path / "elsewhere"
-    monkeypatch.setattr(module, "roots", lambda: (root,))
+    monkeypatch.setattr(module, "list_roots", lambda: (root,))
     return root
 
 
@@ -45,7 +45,7 @@ def test_awkward_path_gets_a_folder_elsewhere_and_says_so(tmp_path: Path, elsewh
     found = make(tmp_path / name, said)
     assert found.parent == elsewhere
     assert found.stat().st_mode & 0o777 == 0o700
-    assert said == [("hdfs", f"keeps its data in {found}, since {unfit(tmp_path / name / 'hdfs')}")]
+    assert said == [("hdfs", f"keeps its data in {found}, since {explain_unfit(tmp_path / name / 'hdfs')}")]
     assert repr(str(tmp_path / name)) in said[0][1]
     assert _place(tmp_path / name).folder("hdfs") == found
     assert make(tmp_path / name, said) == found
@@ -55,8 +55,10 @@ def test_awkward_path_gets_a_folder_elsewhere_and_says_so(tmp_path: Path, elsewh
 def test_closed_folder_is_unfit_for_another_user_only(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
-    assert unfit(closed / "postgres") == ""
-    assert str(closed) in unfit(closed / "postgres", for_another_user=True) or not tmp_path.stat().st_mode & 0o001
+    assert explain_unfit(closed / "postgres") == ""
+    assert (
+        str(closed) in explain_unfit(closed / "postgres", for_another_user=True) or not tmp_path.stat().st_mode & 0o001
+    )
 
 
 def test_root_that_others_may_write_to_is_passed_over(tmp_path: Path, elsewhere: Path) -> None:
@@ -77,9 +79,9 @@ def test_data_in_a_path_that_became_awkward_is_refused(tmp_path: Path, elsewhere
 def test_moved_stack_takes_its_data_along(tmp_path: Path, elsewhere: Path) -> None:
     found = make(tmp_path / "with blank")
     (tmp_path / "with blank").rename(tmp_path / "another blank")
-    assert list(orphans()) == [(found, str(tmp_path / "with blank" / "hdfs"))]
+    assert list(list_orphans()) == [(found, str(tmp_path / "with blank" / "hdfs"))]
     assert make(tmp_path / "another blank") == found
-    assert list(orphans()) == []
+    assert list(list_orphans()) == []
 
 
 def test_copied_stack_is_refused(tmp_path: Path, elsewhere: Path) -> None:
@@ -122,8 +124,8 @@ def test_next_start_elsewhere_names_folders_whose_stack_is_gone(tmp_path: Path, 
 
 def test_roots_of_an_ordinary_user_lie_in_their_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert roots({"HOME": "/home/a"})[0] == Path("/home/a/.local/state/onceover")
-    assert roots({"HOME": "/home/a", "XDG_STATE_HOME": "/state"})[0] == Path("/state/onceover")
+    assert list_roots({"HOME": "/home/a"})[0] == Path("/home/a/.local/state/onceover")
+    assert list_roots({"HOME": "/home/a", "XDG_STATE_HOME": "/state"})[0] == Path("/state/onceover")
 
 
 def test_path_is_judged_by_its_links_target(tmp_path: Path, elsewhere: Path) -> None:
@@ -153,4 +155,4 @@ def test_foreign_files_in_a_root_are_not_read(tmp_path: Path, elsewhere: Path) -
     (elsewhere / "planted").mkdir(parents=True)
     (elsewhere / "planted" / "belongs-to").symlink_to("/etc/passwd")
     elsewhere.chmod(0o777)
-    assert list(orphans()) == []
+    assert list(list_orphans()) == []

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from onceover_local.stack.launch import birth
+from onceover_local.stack.launch import read_birth
 from onceover_local.stack.process import Command, Process, wait_for
 
 SLEEPS = Command(("sleep", "600"))
@@ -69,14 +69,14 @@ def test_process_that_ignores_the_signal_is_killed_in_time(process: Process) -> 
     pid = process.start(Command(("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done")))
     wait_for(lambda: "ready" in process.log.read_text(), 10, "the signal to be ignored")
     assert process.stop(deadline_s=0.3)
-    assert birth(pid) is None
+    assert read_birth(pid) is None
 
 
 def test_paused_process_is_stopped_too(process: Process) -> None:
     pid = process.start(SLEEPS)
     os.kill(pid, signal.SIGSTOP)
     assert process.stop(deadline_s=5)
-    assert birth(pid) is None
+    assert read_birth(pid) is None
 
 
 def test_children_that_outlive_a_killed_process_are_ended(process: Process) -> None:
@@ -86,14 +86,14 @@ def test_children_that_outlive_a_killed_process_are_ended(process: Process) -> N
     os.kill(pid, signal.SIGKILL)
     wait_for(lambda: process.pid() is None, 10, "the leader's end")
     assert process.stop(deadline_s=1)
-    assert [birth(child) for child in children] == [None, None]
+    assert [read_birth(child) for child in children] == [None, None]
 
 
 def test_dead_process_is_not_running_even_unreaped(process: Process) -> None:
     pid = process.start(Command(("true",)))
     wait_for(lambda: process.pid() is None, 10, "its end")
     assert process.record() is not None
-    assert birth(pid) is None
+    assert read_birth(pid) is None
 
 
 def test_process_whose_first_thread_has_ended_still_runs(process: Process) -> None:
@@ -105,7 +105,7 @@ def test_process_whose_first_thread_has_ended_still_runs(process: Process) -> No
     wait_for(lambda: psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 10, "its first thread to end")
     assert process.pid() == pid
     assert process.stop(deadline_s=5)
-    assert birth(pid) is None
+    assert read_birth(pid) is None
 
 
 def test_last_line_with_an_error_is_the_message(process: Process) -> None:
