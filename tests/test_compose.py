@@ -149,7 +149,7 @@ def test_compose_file_matches_the_specification() -> None:
 
 
 def test_kafka_is_set_as_the_embedded_one(place: Place) -> None:
-    embedded = Kafka(place).settings(place.local)
+    embedded = Kafka(place).make_settings(place.local)
     composed = {
         name.removeprefix("KAFKA_").lower().replace("_", "."): value
         for name, value in environment("kafka").items()
@@ -161,7 +161,7 @@ def test_kafka_is_set_as_the_embedded_one(place: Place) -> None:
 @pytest.mark.parametrize("service", ["namenode", "datanode1", "datanode2", "datanode3"])
 def test_hdfs_is_set_as_the_embedded_one(place: Place, service: str) -> None:
     is_namenode = service == "namenode"
-    embedded = (NameNode(place, 3) if is_namenode else DataNode(place, 1, 3)).settings()
+    embedded = (NameNode(place, 3) if is_namenode else DataNode(place, 1, 3)).make_settings()
     composed = {
         name.split("_", 1)[1]: value
         for name, value in environment(service).items()
@@ -174,14 +174,14 @@ def test_postgresql_is_set_as_the_embedded_one(place: Place) -> None:
     program, *options = SERVICES["postgres"]["command"]
     assert (program, set(options[::2])) == ("postgres", {"-c"})
     composed = dict(option.split("=", 1) for option in options[1::2])
-    assert differences(Postgres(place).settings(), composed) == POSTGRES.keys()
+    assert differences(Postgres(place).make_settings(), composed) == POSTGRES.keys()
     assert shlex.split(str(environment("postgres")["POSTGRES_INITDB_ARGS"])) == list(INITIALISE)
 
 
 @pytest.mark.parametrize("service", AIRFLOW)
 def test_airflow_is_set_as_the_embedded_one(place: Place, service: str) -> None:
     process = AirflowProcess(place, Postgres(place), service, on_cluster=True)
-    assert differences(process.environment(), environment(service)) == AIRFLOW_ENVIRONMENT.keys()
+    assert differences(process.make_environment(), environment(service)) == AIRFLOW_ENVIRONMENT.keys()
     assert SERVICES[service]["command"][:2] == ["airflow", service]
     assert SERVICES["airflow-pool"]["command"][3] == POOL
 

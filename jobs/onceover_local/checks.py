@@ -15,7 +15,7 @@ from onceover_local.stack.process import Process
 
 def ports() -> Iterator[Outcome]:
     """Check that no other program listens on a port that the embedded stack keeps for a part that is down."""
-    taken = Stack().taken_ports()
+    taken = Stack().find_taken_ports()
     addresses = endpoints.read_endpoints(endpoints.endpoints_file()).values()
     for name, port in taken.items():
         named = any(re.search(rf":{port}\b", each) for each in addresses)
@@ -30,7 +30,7 @@ def scheduler_environment(where: str) -> Mapping[str, str] | None:
     local = endpoints.local_folder()
     if endpoints.read_endpoints(endpoints.endpoints_file(local)).get("airflow") != where:
         return None
-    pid = Process("airflow-scheduler", local).pid()
+    pid = Process("airflow-scheduler", local).find_pid()
     try:
         return psutil.Process(pid).environ() if pid else None
     except psutil.Error:

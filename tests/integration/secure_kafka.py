@@ -35,8 +35,8 @@ class SecureKafka(Kafka):
     def secure_address(self) -> str:
         return f"{LOOPBACK}:{self._place.ports['kafka-sasl']}"
 
-    def settings(self, data: Path) -> dict[str, object]:
-        settings = super().settings(data)
+    def make_settings(self, data: Path) -> dict[str, object]:
+        settings = super().make_settings(data)
         for name in ("listeners", "advertised.listeners"):
             settings[name] = f"{settings[name]},SASL_SSL://{self.secure_address}"
         login = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -60,7 +60,7 @@ def open_secure_kafka(folder: Path) -> Iterator[tuple[SecureKafka, Path]]:
     ports.settle(broker.ports)
     broker.process.start(broker.prepare(lambda part, what: None))
     try:
-        wait_for(broker.ready, broker.start_s, "the broker")
+        wait_for(broker.is_ready, broker.start_s, "the broker")
         yield broker, authority
     finally:
         broker.process.stop(broker.stop_s)

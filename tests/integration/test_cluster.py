@@ -121,7 +121,7 @@ def test_cluster_ingest_and_repair_outlive_worker_and_datanode(
 
 
 def test_cluster_listens_on_loopback_only(stack: Stack) -> None:
-    up = [each.pid for each in stack.status() if each.group in ("spark", "hdfs") and each.pid is not None]
+    up = [each.pid for each in stack.list_statuses() if each.group in ("spark", "hdfs") and each.pid is not None]
     heard = [
         connection.laddr.ip
         for pid in up
@@ -160,11 +160,11 @@ def list_ids(lane: Lane) -> set[tuple[int, int]]:
 
 
 def read_master(stack: Stack) -> dict[str, Any]:
-    (address,) = (each.address for each in stack.status() if each.name == "spark-master")
+    (address,) = (each.address for each in stack.list_statuses() if each.name == "spark-master")
     return get_json(f"{address}/json/")
 
 
 def count_cores(stack: Stack) -> dict[str, int]:
     """Return the cores in use by live worker."""
-    names = {each.address: each.name for each in stack.status()}
+    names = {each.address: each.name for each in stack.list_statuses()}
     return {names[w["webuiaddress"]]: w["coresused"] for w in read_master(stack)["workers"] if w["state"] == "ALIVE"}

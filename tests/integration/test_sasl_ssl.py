@@ -44,9 +44,9 @@ def pipeline(secure: tuple[SecureKafka, Path]) -> Iterator[str]:
     """Make a pipeline with a topic of ten records on that broker; yields its name."""
     broker, authority = secure
     name = f"t{uuid.uuid4().hex[:10]}"
-    admin = AdminClient({"bootstrap.servers": broker.address()})
+    admin = AdminClient({"bootstrap.servers": broker.get_address()})
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
-    producer = Producer({"bootstrap.servers": broker.address()})
+    producer = Producer({"bootstrap.servers": broker.get_address()})
     for n in range(10):
         producer.produce(name, event(n))
     assert producer.flush(30) == 0

@@ -119,7 +119,7 @@ class Broker:
         return KafkaSource(self.address, topic, self.facts(topic).topic_id, **changed)
 
     def frozen(self) -> AbstractContextManager[None]:
-        return frozen(self._stack.pid("kafka"))
+        return frozen(self._stack.find_pid("kafka"))
 
     def restart(self) -> None:
         self._stack.stop_part("kafka")

@@ -25,7 +25,7 @@ def status(json: AsJson = False) -> None:
 
     up: it answers. unready: it runs but does not answer. dead: it was started and has exited. down: it was not started.
     """
-    processes = Stack().status()
+    processes = Stack().list_statuses()
     if json:
         print_json(
             [

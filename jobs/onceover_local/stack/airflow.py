@@ -50,16 +50,16 @@ class AirflowProcess:
     def prepare(self, say: Say) -> Command:
         passwords = {user: make_secret(self._place.local / "secrets", f"airflow-{user}") for user in USERS}
         write_whole(self._folder / "passwords.json", json.dumps(passwords) + "\n", mode=0o600)
-        environment = self.environment()
+        environment = self.make_environment()
         if self._what == "api-server":
             self._migrate(environment, say)
         # Without --skip-serve-logs they would open log servers on every interface; one folder holds the logs anyway.
         quiet = ("--skip-serve-logs",) if self._what in ("scheduler", "triggerer") else ()
         return Command((*_AIRFLOW, self._what, *quiet), environment)
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         try:
-            answer = requests.get(f"{self.address()}/api/v2/monitor/health", timeout=5, proxies=_NO_PROXIES)
+            answer = requests.get(f"{self.get_address()}/api/v2/monitor/health", timeout=5, proxies=_NO_PROXIES)
             health: dict[str, Any] = answer.json() if answer.ok else {}
         except (requests.RequestException, ValueError):
             return False
@@ -69,16 +69,16 @@ class AirflowProcess:
         if self._what == "api-server":
             self._ensure_pool()
 
-    def address(self) -> str:
+    def get_address(self) -> str:
         return f"http://{LOOPBACK}:{self._place.ports['airflow']}"
 
-    def endpoints(self) -> Mapping[str, str]:
-        return {"airflow": self.address()} if self._what == "api-server" else {}
+    def list_endpoints(self) -> Mapping[str, str]:
+        return {"airflow": self.get_address()} if self._what == "api-server" else {}
 
     def _migrate(self, environment: Mapping[str, str], say: Say) -> None:
         """Migrate Airflow's database once for each version; the stamp is kept with the database. Raises
         TransientError if that fails."""
-        stamp = self._place.folder("postgres") / "airflow-migrated"
+        stamp = self._place.get_folder("postgres") / "airflow-migrated"
         version = importlib.metadata.version("apache-airflow-core")
         if stamp.exists() and stamp.read_text() == version:
             return
@@ -100,17 +100,17 @@ class AirflowProcess:
         try:
             with requests.Session() as http:
                 http.trust_env = False
-                token = http.post(f"{self.address()}/auth/token", json=login, timeout=30)
+                token = http.post(f"{self.get_address()}/auth/token", json=login, timeout=30)
                 token.raise_for_status()
                 http.headers["Authorization"] = f"Bearer {token.json()['access_token']}"
                 pool: dict[str, Any] = {"name": POOL, "slots": 1, "description": "one Spark application at a time"}
-                answer = http.post(f"{self.address()}/api/v2/pools", json=pool, timeout=30)
+                answer = http.post(f"{self.get_address()}/api/v2/pools", json=pool, timeout=30)
                 if answer.status_code != requests.codes.conflict:
                     answer.raise_for_status()
         except requests.RequestException as error:
             raise UnreachableError(f"Airflow started, but its pool {POOL} could not be created: {error}") from error
 
-    def environment(self) -> dict[str, str]:
+    def make_environment(self) -> dict[str, str]:
         """Return the environment of all four processes."""
         place, secrets = self._place, self._place.local / "secrets"
         fernet = base64.urlsafe_b64encode(make_secret(secrets, "airflow-fernet").encode()[:32]).decode()
@@ -124,14 +124,14 @@ class AirflowProcess:
             "CORE__DEFAULT_TIMEZONE": "utc",
             "CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": 5,  # else forms lack a new pipeline for half a minute
             "CORE__HOSTNAME_CALLABLE": "socket.gethostname",  # the default needs a name server, which may be missing
-            "CORE__EXECUTION_API_SERVER_URL": f"{self.address()}/execution/",
+            "CORE__EXECUTION_API_SERVER_URL": f"{self.get_address()}/execution/",
             "CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{user}:{user}" for user in USERS),
             "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": self._folder / "passwords.json",
             "CORE__FERNET_KEY": fernet,
-            "DATABASE__SQL_ALCHEMY_CONN": self._postgres.uri("airflow", "postgresql+psycopg2"),
+            "DATABASE__SQL_ALCHEMY_CONN": self._postgres.make_uri("airflow", "postgresql+psycopg2"),
             "API__HOST": LOOPBACK,
             "API__PORT": place.ports["airflow"],
-            "API__BASE_URL": self.address(),
+            "API__BASE_URL": self.get_address(),
             "API__WORKERS": 1,
             "API__SECRET_KEY": make_secret(secrets, "airflow-api"),
             "API_AUTH__JWT_SECRET": make_secret(secrets, "airflow-jwt"),

@@ -34,16 +34,16 @@ class HBase:
     def prepare(self, say: Say) -> Command:
         return _make_command(self._place, say, "-Xmx512m", "org.apache.hadoop.hbase.master.HMaster", "start")
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         return all(is_listening(self._place.ports[port]) for port in self.ports)
 
     def finish(self, say: Say) -> None:
         pass
 
-    def address(self) -> str:
+    def get_address(self) -> str:
         return f"{LOOPBACK}:{self._place.ports['hbase-master']}"
 
-    def endpoints(self) -> Mapping[str, str]:
+    def list_endpoints(self) -> Mapping[str, str]:
         return {}
 
 
@@ -64,7 +64,7 @@ class HBaseThrift:
         main = "org.apache.hadoop.hbase.thrift.ThriftServer"
         return _make_command(self._place, say, "-Xmx128m", main, "start", "-b", LOOPBACK, "-p", port)
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         if not is_listening(self._place.ports["hbase-thrift"]):
             return False
         try:
@@ -78,11 +78,11 @@ class HBaseThrift:
     def finish(self, say: Say) -> None:
         pass
 
-    def address(self) -> str:
+    def get_address(self) -> str:
         return f"{LOOPBACK}:{self._place.ports['hbase-thrift']}"
 
-    def endpoints(self) -> Mapping[str, str]:
-        return {"hbase": self.address()}
+    def list_endpoints(self) -> Mapping[str, str]:
+        return {"hbase": self.get_address()}
 
 
 def _make_command(place: Place, say: Say, heap: str, *main: str) -> Command:

@@ -38,7 +38,7 @@ class NameNode:
 
     @property
     def _folder(self) -> Path:
-        return self._place.folder("hdfs") / self.name
+        return self._place.get_folder("hdfs") / self.name
 
     @property
     def _names(self) -> Path:
@@ -46,36 +46,36 @@ class NameNode:
 
     def prepare(self, say: Say) -> Command:
         self._place.make_folder("hdfs", say)
-        start, configuration = _prepare_daemon(self._place, self._folder, self._site(self._names), "-Xmx256m", say)
+        start, configuration = _prepare_daemon(self._place, self._folder, self._make_site(self._names), "-Xmx256m", say)
         if not self._names.exists():
             say(self.name, "formats its folder of names")
             self._format(say)
         return Command((*start, "org.apache.hadoop.hdfs.server.namenode.NameNode"), configuration=configuration)
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         if not is_listening(self._place.ports["namenode"]):
             return False
-        state = _read_bean(self.address(), "service=NameNode,name=FSNamesystemState")
+        state = _read_bean(self.get_address(), "service=NameNode,name=FSNamesystemState")
         if state.get("FSState") != "Operational" or state.get("NumLiveDataNodes", 0) < self._datanodes:
             return False
         # A DataNode is live before it has reported its blocks; a read in between finds none.
-        activity = _read_bean(self.address(), "service=NameNode,name=NameNodeActivity")
+        activity = _read_bean(self.get_address(), "service=NameNode,name=NameNodeActivity")
         return bool(activity.get("StorageBlockReportNumOps", 0) >= self._datanodes)
 
     def finish(self, say: Say) -> None:
         pass
 
-    def address(self) -> str:
+    def get_address(self) -> str:
         return f"http://{LOOPBACK}:{self._place.ports['namenode-http']}"
 
-    def endpoints(self) -> Mapping[str, str]:
-        return {"webhdfs": self.address(), "hdfs": f"hdfs://{LOOPBACK}:{self._place.ports['namenode']}"}
+    def list_endpoints(self) -> Mapping[str, str]:
+        return {"webhdfs": self.get_address(), "hdfs": f"hdfs://{LOOPBACK}:{self._place.ports['namenode']}"}
 
-    def settings(self) -> dict[str, object]:
+    def make_settings(self) -> dict[str, object]:
         """What its core-site.xml and hdfs-site.xml say."""
-        return {**_make_core_site(self._place, self._folder), **self._site(self._names)}
+        return {**_make_core_site(self._place, self._folder), **self._make_site(self._names)}
 
-    def _site(self, names: Path) -> dict[str, object]:
+    def _make_site(self, names: Path) -> dict[str, object]:
         return {
             "dfs.replication": min(self._datanodes, REPLICAS),
             **COMMON,
@@ -93,7 +93,7 @@ class NameNode:
 
     def _format(self, say: Say) -> None:
         with make_whole(self._names) as scratch:
-            start, _ = _prepare_daemon(self._place, scratch.parent, self._site(scratch), "-Xmx128m", say)
+            start, _ = _prepare_daemon(self._place, scratch.parent, self._make_site(scratch), "-Xmx128m", say)
             command = [
                 *start,
                 "org.apache.hadoop.hdfs.server.namenode.NameNode",
@@ -119,33 +119,33 @@ class DataNode:
 
     @property
     def _folder(self) -> Path:
-        return self._place.folder("hdfs") / self.name
+        return self._place.get_folder("hdfs") / self.name
 
     def prepare(self, say: Say) -> Command:
         self._place.make_folder("hdfs", say)
-        start, configuration = _prepare_daemon(self._place, self._folder, self._site(), "-Xmx256m", say)
+        start, configuration = _prepare_daemon(self._place, self._folder, self._make_site(), "-Xmx256m", say)
         return Command((*start, "org.apache.hadoop.hdfs.server.datanode.DataNode"), configuration=configuration)
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         if not all(is_listening(self._place.ports[port]) for port in self.ports):
             return False
-        activity = _read_bean(self.address(), "service=DataNode,name=DataNodeActivity*")
+        activity = _read_bean(self.get_address(), "service=DataNode,name=DataNodeActivity*")
         return bool(activity.get("BlockReportsNumOps", 0) >= 1)
 
     def finish(self, say: Say) -> None:
         pass
 
-    def address(self) -> str:
+    def get_address(self) -> str:
         return f"http://{LOOPBACK}:{self._place.ports[f'{self.name}-http']}"
 
-    def endpoints(self) -> Mapping[str, str]:
+    def list_endpoints(self) -> Mapping[str, str]:
         return {}
 
-    def settings(self) -> dict[str, object]:
+    def make_settings(self) -> dict[str, object]:
         """What its core-site.xml and hdfs-site.xml say."""
-        return {**_make_core_site(self._place, self._folder), **self._site()}
+        return {**_make_core_site(self._place, self._folder), **self._make_site()}
 
-    def _site(self) -> dict[str, object]:
+    def _make_site(self) -> dict[str, object]:
         port = self._place.ports
         return {
             "dfs.replication": min(self._datanodes, REPLICAS),
@@ -174,13 +174,13 @@ def _prepare_daemon(
     jars = fetch_class_path("hdfs", say)
     # Hadoop's web server refuses to start without these folders on the class path; they may be empty.
     for webapp in ("hdfs", "datanode"):
-        (place.folder("hdfs") / "webapps" / webapp / "WEB-INF").mkdir(parents=True, exist_ok=True)
+        (place.get_folder("hdfs") / "webapps" / webapp / "WEB-INF").mkdir(parents=True, exist_ok=True)
     core = format_hadoop_xml(_make_core_site(place, folder))
     site = format_hadoop_xml(settings)
     write_whole(folder / "conf" / "core-site.xml", core)
     write_whole(folder / "conf" / "hdfs-site.xml", site)
     write_whole(folder / "conf" / "log4j.properties", LOGGING)
-    path = f"{folder / 'conf'}:{place.folder('hdfs')}:{jars}"
+    path = f"{folder / 'conf'}:{place.get_folder('hdfs')}:{jars}"
     return (*find_java(), "-Xms64m", heap, "-Djava.net.preferIPv4Stack=true", "-cp", path), core + site
 
 

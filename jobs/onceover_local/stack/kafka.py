@@ -46,12 +46,12 @@ class Kafka:
 
     @property
     def _data(self) -> Path:
-        return self._place.folder(self.name) / "data"
+        return self._place.get_folder(self.name) / "data"
 
     def prepare(self, say: Say) -> Command:
         jars = fetch_class_path("kafka", say)
         folder = self._place.make_folder(self.name, say)
-        settings = format_properties(self.settings(self._data))
+        settings = format_properties(self.make_settings(self._data))
         configuration = folder / "server.properties"
         logging = folder / "log4j2.properties"
         write_whole(configuration, settings)
@@ -69,11 +69,11 @@ class Kafka:
             self._format(start)
         return Command((*start, "kafka.Kafka", str(configuration)), configuration=settings)
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         if not is_listening(self._place.ports["kafka"]):
             return False
         # log_level 0 silences the client's warnings about a broker that is just starting.
-        client = AdminClient({"bootstrap.servers": self.address(), "log_level": 0, "socket.timeout.ms": 2000})
+        client = AdminClient({"bootstrap.servers": self.get_address(), "log_level": 0, "socket.timeout.ms": 2000})
         try:
             return len(client.list_topics(timeout=2).brokers) == 1
         except KafkaException:
@@ -82,20 +82,20 @@ class Kafka:
     def finish(self, say: Say) -> None:
         pass
 
-    def address(self) -> str:
+    def get_address(self) -> str:
         return f"{LOOPBACK}:{self._place.ports['kafka']}"
 
-    def endpoints(self) -> Mapping[str, str]:
-        return {"kafka": self.address()}
+    def list_endpoints(self) -> Mapping[str, str]:
+        return {"kafka": self.get_address()}
 
-    def settings(self, data: Path) -> dict[str, object]:
+    def make_settings(self, data: Path) -> dict[str, object]:
         """Return the settings for server.properties, with the logs in `data`."""
         controller = f"{LOOPBACK}:{self._place.ports['kafka-controller']}"
         return {
             "process.roles": "broker,controller",
             "node.id": 1,
-            "listeners": f"PLAINTEXT://{self.address()},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.address()}",
+            "listeners": f"PLAINTEXT://{self.get_address()},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.get_address()}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": f"1@{controller}",
@@ -131,6 +131,6 @@ class Kafka:
             cluster = "A" + cluster[1:]
         with make_whole(self._data) as scratch:
             settings = scratch.with_suffix(".properties")
-            write_whole(settings, format_properties(self.settings(scratch)))
+            write_whole(settings, format_properties(self.make_settings(scratch)))
             command = [*start, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)]
             run_once(command, f"Kafka's formatting of {self._data}", self.process.log)

@@ -53,16 +53,16 @@ class Part(Protocol):
     def prepare(self, say: Say) -> Command:
         """Write the configuration, make the data folder at the first start; return the command to run."""
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Return whether the part answers and can do its work. Quick; never raises for a part that is just starting."""
 
     def finish(self, say: Say) -> None:
         """Finish the start of a ready part, before its first use. May be repeated."""
 
-    def address(self) -> str:
+    def get_address(self) -> str:
         """Return the part's address, for people."""
 
-    def endpoints(self) -> Mapping[str, str]:
+    def list_endpoints(self) -> Mapping[str, str]:
         """Return the part's entries in endpoints.json."""
 
 

@@ -36,7 +36,7 @@ class Place:
     home: Path
     ports: Ports
 
-    def folder(self, part: str) -> Path:
+    def get_folder(self, part: str) -> Path:
         """Return the part's data folder: LOCAL/PART, or the folder to which LOCAL/PART links."""
         return (self.local / part).resolve()
 
@@ -45,8 +45,8 @@ class Place:
 
         Servers need a path of plain characters (a DataNode loses its data under a blank), and a server that runs as
         another user needs a path that this user may enter. If LOCAL's path is not such a path, LOCAL/PART becomes a
-        link to a folder under `list_roots()`, and `say` reports it. Raises ConfigurationError if no folder is usable, or if
-        the one with the part's data no longer is.
+        link to a folder under `list_roots()`, and `say` reports it. Raises ConfigurationError if no folder is usable,
+        or if the one with the part's data no longer is.
         """
         link = self.local / part
         if link.is_symlink():

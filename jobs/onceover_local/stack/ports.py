@@ -24,7 +24,7 @@ class Ports:
         self._file = file
         self._lock = threading.Lock()
 
-    def all(self) -> dict[str, int]:
+    def read_all(self) -> dict[str, int]:
         try:
             ports: dict[str, int] = json.loads(self._file.read_text())
         except (FileNotFoundError, ValueError):  # an unreadable file loses nothing: other ports are as good
@@ -32,12 +32,12 @@ class Ports:
         return ports
 
     def __getitem__(self, name: str) -> int:
-        return self.all()[name]
+        return self.read_all()[name]
 
     def settle(self, names: tuple[str, ...]) -> None:
         """Give each listener that is about to start a free port, its old one if possible."""
         with self._lock:
-            kept = self.all()
+            kept = self.read_all()
             lacking = [name for name in names if name not in kept or not is_free(kept[name])]
             for name in lacking:
                 kept[name] = _choose(set(kept.values()))

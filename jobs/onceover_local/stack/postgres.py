@@ -48,7 +48,7 @@ class Postgres:
 
     @property
     def _data(self) -> Path:
-        return self._place.folder(self.name) / "data"
+        return self._place.get_folder(self.name) / "data"
 
     def prepare(self, say: Say) -> Command:
         folder = self._place.make_folder(self.name, say, for_another_user=_is_root())
@@ -60,10 +60,10 @@ class Postgres:
             say(self.name, "makes its data folder")
             self._initialise(binaries)
         self._forget_dead_server()
-        options = [part for key, value in self.settings().items() for part in ("-c", f"{key}={value}")]
+        options = [part for key, value in self.make_settings().items() for part in ("-c", f"{key}={value}")]
         return Command((*_make_user_switch(), str(binaries / "postgres"), "-D", str(self._data), *options))
 
-    def settings(self) -> dict[str, object]:
+    def make_settings(self) -> dict[str, object]:
         """Return the server's settings that differ from its defaults."""
         return {
             "listen_addresses": LOOPBACK,
@@ -75,28 +75,28 @@ class Postgres:
             "log_timezone": "UTC",
         }
 
-    def ready(self) -> bool:
-        return is_listening(self._place.ports["postgres"]) and databases.accepts_login(self.uri(_SUPERUSER))
+    def is_ready(self) -> bool:
+        return is_listening(self._place.ports["postgres"]) and databases.accepts_login(self.make_uri(_SUPERUSER))
 
     def finish(self, say: Say) -> None:
         for name in _DATABASES:
-            databases.ensure(self.uri(_SUPERUSER), name, make_secret(self._secrets, f"postgres-{name}"))
+            databases.ensure(self.make_uri(_SUPERUSER), name, make_secret(self._secrets, f"postgres-{name}"))
 
-    def address(self) -> str:
+    def get_address(self) -> str:
         return f"{LOOPBACK}:{self._place.ports['postgres']}"
 
-    def endpoints(self) -> Mapping[str, str]:
-        return {"postgres": self.uri("onceover")}
+    def list_endpoints(self) -> Mapping[str, str]:
+        return {"postgres": self.make_uri("onceover")}
 
-    def uri(self, role: str, scheme: str = "postgresql") -> str:
+    def make_uri(self, role: str, scheme: str = "postgresql") -> str:
         """Return the URI of the role's database of the same name. The password is in the file that `passfile` names."""
-        return f"{scheme}://{role}@{self.address()}/{role}?passfile={quote(str(self._passwords), safe='/')}"
+        return f"{scheme}://{role}@{self.get_address()}/{role}?passfile={quote(str(self._passwords), safe='/')}"
 
     def _forget_dead_server(self) -> None:
         """Delete the postmaster.pid of a dead server: PostgreSQL takes any process with that pid for a live server, a
         zombie or an unrelated one. It still refuses to start while a dead server's shared memory is in use."""
         file = self._data / "postmaster.pid"
-        if self.process.pid() is not None or not file.exists():
+        if self.process.find_pid() is not None or not file.exists():
             return
         try:
             server = psutil.Process(int(file.read_text().splitlines()[0]))

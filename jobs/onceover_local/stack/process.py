@@ -38,7 +38,7 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     configuration: str = ""
 
-    def fingerprint(self) -> str:
+    def compute_fingerprint(self) -> str:
         whole = json.dumps([self.argv, sorted(self.environment.items()), self.configuration])
         return hashlib.sha256(whole.encode()).hexdigest()
 
@@ -71,7 +71,7 @@ class Process:
         self._finished_file = local / "pid" / f"{name}.finished"
         self._stop_signal = stop_signal
 
-    def record(self) -> ProcessRecord | None:
+    def read_record(self) -> ProcessRecord | None:
         """Return the record of the last start, whether the process runs or not."""
         try:
             return ProcessRecord(**json.loads(self._record_file.read_text()))
@@ -80,24 +80,26 @@ class Process:
         except (ValueError, TypeError):  # an unreadable record names no process to stop
             return None
 
-    def pid(self) -> int | None:
+    def find_pid(self) -> int | None:
         """Return the running process's pid, None if it does not run. Another process with the same pid is not it."""
         for child in _children:
             child.poll()
-        record = self.record()
+        record = self.read_record()
         return record.pid if record is not None and read_birth(record.pid) == record.birth else None
 
     def runs_as(self, command: Command) -> bool:
-        record = self.record()
-        return record is not None and self.pid() is not None and record.fingerprint == command.fingerprint()
+        record = self.read_record()
+        return (
+            record is not None and self.find_pid() is not None and record.fingerprint == command.compute_fingerprint()
+        )
 
     def is_finished(self) -> bool:
         """Return whether `set_finished` was called for the process that runs now."""
-        return self._finished_file.exists() and self._finished_file.read_text() == repr(self.record())
+        return self._finished_file.exists() and self._finished_file.read_text() == repr(self.read_record())
 
     def set_finished(self) -> None:
         """Record that the steps after the start are done too, so that no later command repeats them."""
-        write_whole(self._finished_file, repr(self.record()))
+        write_whole(self._finished_file, repr(self.read_record()))
 
     def start(self, command: Command, lock: int | None = None) -> int:
         """Start the process and return its pid, without waiting until it is ready; stop leftovers of an earlier one.
@@ -109,7 +111,7 @@ class Process:
             folder.mkdir(parents=True, exist_ok=True)
         if self.log.exists() and self.log.stat().st_size > _LOG_LIMIT:
             self.log.replace(self.log.with_suffix(".log.1"))
-        launcher = (sys.executable, "-I", "-S", launch.__file__, str(self._record_file), command.fingerprint())
+        launcher = (sys.executable, "-I", "-S", launch.__file__, str(self._record_file), command.compute_fingerprint())
         held = launch.NO_LOCK if lock is None else str(lock)
         with self.log.open("ab") as log:
             child = subprocess.Popen(
@@ -123,25 +125,25 @@ class Process:
                 pass_fds=() if lock is None else (lock,),
             )
         _children.append(child)
-        wait_for(lambda: self.pid() == child.pid or child.poll() is not None, 10, f"{self.name} to be launched")
+        wait_for(lambda: self.find_pid() == child.pid or child.poll() is not None, 10, f"{self.name} to be launched")
         return child.pid
 
     def stop(self, deadline_s: float) -> bool:
         """Stop the process and its session, with SIGKILL after the deadline; return whether any process ran."""
-        record = self.record()
+        record = self.read_record()
         if record is None:
             return False
-        did_run = self.pid() is not None or bool(self._left_behind(record))
-        if (pid := self.pid()) is not None:
+        did_run = self.find_pid() is not None or bool(self._find_left_behind(record))
+        if (pid := self.find_pid()) is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, self._stop_signal)
                 os.kill(pid, signal.SIGCONT)  # a paused process would never see the signal
-            if not _becomes(lambda: self.pid() is None, deadline_s):
+            if not _becomes(lambda: self.find_pid() is None, deadline_s):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-                wait_for(lambda: self.pid() is None, 10, f"{self.name} (pid {pid}) to be gone after SIGKILL")
+                wait_for(lambda: self.find_pid() is None, 10, f"{self.name} (pid {pid}) to be gone after SIGKILL")
         for polite in (True, False):
-            left = self._left_behind(record)
+            left = self._find_left_behind(record)
             for each in left:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     each.terminate() if polite else each.kill()
@@ -150,12 +152,12 @@ class Process:
         self._record_file.unlink(missing_ok=True)
         return did_run
 
-    def failed(self, how: str) -> ServerError:
+    def make_error(self, how: str) -> ServerError:
         """Return the error for this failure, with the end of the log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return ServerError(f"{self.name} {how}: {_find_telling_line(text)} (log: {self.log})", _take_end(text))
 
-    def _left_behind(self, record: ProcessRecord) -> list[psutil.Process]:
+    def _find_left_behind(self, record: ProcessRecord) -> list[psutil.Process]:
         """Return the processes in the session of a leader that has ended; until they end, its pid is not reused."""
         if read_birth(record.pid) is not None:
             return []

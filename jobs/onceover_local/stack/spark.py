@@ -47,16 +47,16 @@ class SparkMaster:
         folder = self._place.make_folder("spark", say)
         return _make_command("master.Master", where, folder, {"SPARK_MASTER_OPTS": options})
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         return bool(read_state(self._place).get("status") == "ALIVE")
 
     def finish(self, say: Say) -> None:
         pass
 
-    def address(self) -> str:
+    def get_address(self) -> str:
         return f"http://{LOOPBACK}:{self._place.ports[f'{self.name}-http']}"
 
-    def endpoints(self) -> Mapping[str, str]:
+    def list_endpoints(self) -> Mapping[str, str]:
         return {"spark": make_master_url(self._place)}
 
 
@@ -88,7 +88,7 @@ class SparkWorker:
             {"SPARK_WORKER_OPTS": options},
         )
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         port = self._place.ports[self.name]
         workers = read_state(self._place).get("workers", [])
         return any(each["port"] == port and each["state"] == "ALIVE" for each in workers)
@@ -96,10 +96,10 @@ class SparkWorker:
     def finish(self, say: Say) -> None:
         pass
 
-    def address(self) -> str:
+    def get_address(self) -> str:
         return f"http://{LOOPBACK}:{self._place.ports[f'{self.name}-http']}"
 
-    def endpoints(self) -> Mapping[str, str]:
+    def list_endpoints(self) -> Mapping[str, str]:
         return {}
 
 

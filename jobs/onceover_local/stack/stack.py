@@ -71,11 +71,11 @@ class Stack:
         chosen = set(groups) | (set(under_airflow) if "airflow" in groups else set())
         alone = [[group] for group in self._waves if group not in under_airflow]
         chains = [chain for chain in [*alone, under_airflow] if chosen & set(chain)]
-        with self._locked(say):
+        with self._hold_lock(say):
             if self._is_cluster:
                 self._mark.touch()
             return self._start(
-                lambda started: self._side_by_side(
+                lambda started: self._run_side_by_side(
                     [partial(self._climb, [g for g in chain if g in chosen], started, say) for chain in chains]
                 ),
                 say,
@@ -83,7 +83,7 @@ class Stack:
 
     def down(self, say: Say = lambda part, what: None) -> list[str]:
         """Stop every process that was started in this folder; return the names. Data stays."""
-        with self._locked(say):
+        with self._hold_lock(say):
             endpoints.endpoints_file(self.local).unlink(missing_ok=True)
             return self._stop([file.stem for file in (self.local / "pid").glob("*.json")], say)
 
@@ -93,41 +93,41 @@ class Stack:
         remove_elsewhere(self.local)
         shutil.rmtree(self.local, ignore_errors=True)
 
-    def status(self) -> list[PartStatus]:
+    def list_statuses(self) -> list[PartStatus]:
         """Return every part's status, in the order in which they start; of BY_NAME only parts that were started."""
         with ThreadPoolExecutor(8) as pool:
-            statuses = list(pool.map(lambda pair: self._status_of(*pair), self._by_group()))
+            statuses = list(pool.map(lambda pair: self._read_status(*pair), self._list_by_group()))
         return [each for each in statuses if each.group in self.groups or each.state != "down"]
 
-    def taken_ports(self) -> dict[str, int]:
+    def find_taken_ports(self) -> dict[str, int]:
         """Return kept ports of parts that do not run where another program listens. The next start takes others."""
-        kept = self._ports.all()
-        idle = (part for part in self._parts() if part.process.pid() is None)
+        kept = self._ports.read_all()
+        idle = (part for part in self._list_parts() if part.process.find_pid() is None)
         return {name: kept[name] for part in idle for name in part.ports if name in kept and is_listening(kept[name])}
 
-    def pid(self, name: str) -> int:
+    def find_pid(self, name: str) -> int:
         """Return the part's pid. Raises TransientError if it does not run."""
-        pid = self._part(name).process.pid()
+        pid = self._find_part(name).process.find_pid()
         if pid is None:
             raise TransientError(f"{name} is not running; start it with `onceover stack up`")
         return pid
 
     def stop_part(self, name: str) -> bool:
         """Stop one process cleanly and return whether it ran; its address stays in endpoints.json."""
-        part = self._part(name)
-        with self._locked():
+        part = self._find_part(name)
+        with self._hold_lock():
             return part.process.stop(part.stop_s)
 
     def kill_part(self, name: str) -> None:
         """Kill the process with SIGKILL, like a machine's failure. Nothing is cleaned up."""
-        process = self._part(name).process
-        os.kill(self.pid(name), signal.SIGKILL)
-        wait_for(lambda: process.pid() is None, 10, f"{name} to be gone after SIGKILL")
+        process = self._find_part(name).process
+        os.kill(self.find_pid(name), signal.SIGKILL)
+        wait_for(lambda: process.find_pid() is None, 10, f"{name} to be gone after SIGKILL")
 
     def start_part(self, name: str, say: Say = lambda part, what: None) -> bool:
         """Start one process, on its kept port if that is free, and wait for it; return whether it was down."""
-        part = self._part(name)
-        with self._locked(say):
+        part = self._find_part(name)
+        with self._hold_lock(say):
             return bool(self._start(lambda started: self._raise((part,), started, say), say))
 
     def _start(self, act: Callable[[list[str]], object], say: Say) -> list[str]:
@@ -147,10 +147,10 @@ class Stack:
         return started
 
     def _stop(self, names: Collection[str], say: Say) -> list[str]:
-        parts = {part.name: part for part in self._parts()}
+        parts = {part.name: part for part in self._list_parts()}
         stopped: list[str] = []
         for wave in order_stops(sorted(names)):
-            ran = self._side_by_side([partial(self._end, parts.get(name), name, say) for name in wave])
+            ran = self._run_side_by_side([partial(self._end, parts.get(name), name, say) for name in wave])
             stopped += [name for name, did_run in zip(wave, ran, strict=True) if did_run]
         return stopped
 
@@ -163,7 +163,7 @@ class Stack:
         """Start the parts of the wave that do not run as configured, add their names; wait until all are ready."""
         begun = time.monotonic()
         for part in wave:
-            if part.process.pid() is None:
+            if part.process.find_pid() is None:
                 part.process.stop(part.stop_s)  # leftovers in a dead one's session may still hold its ports
                 self._ports.settle(part.ports)
         for part in wave:
@@ -186,13 +186,13 @@ class Stack:
         begun = time.monotonic()
         ends: Counter[str] = Counter()
         waiting = list(wave)
-        while waiting := [part for part in waiting if not part.ready()]:
+        while waiting := [part for part in waiting if not part.is_ready()]:
             self._require_wanted()
             for part in waiting:
-                if part.process.pid() is None:
+                if part.process.find_pid() is None:
                     ends[part.name] += 1
                     if ends[part.name] == _TRIES:
-                        raise part.process.failed("ended while it was starting")
+                        raise part.process.make_error("ended while it was starting")
                     # Another program may have taken its port meanwhile, or its own leftovers had not ended yet.
                     say(part.name, "ended at once; starts again")
                     time.sleep(1)
@@ -201,7 +201,7 @@ class Stack:
                         started.append(part.name)
                     part.process.start(part.prepare(say), self._lock)
                 elif time.monotonic() >= begun + part.start_s:
-                    raise part.process.failed(f"runs but was not ready after {part.start_s:.0f} s")
+                    raise part.process.make_error(f"runs but was not ready after {part.start_s:.0f} s")
             time.sleep(0.1)
 
     def _require_wanted(self) -> None:
@@ -215,7 +215,7 @@ class Stack:
             say(name, "is down")
         return did_run
 
-    def _side_by_side(self, tasks: list[Callable[[], _R]]) -> list[_R]:
+    def _run_side_by_side(self, tasks: list[Callable[[], _R]]) -> list[_R]:
         """Run the tasks in threads and return their results; the first error, or Ctrl-C, ends all their waiting."""
         if not tasks:
             return []
@@ -229,40 +229,40 @@ class Stack:
                 self._stopping.set()
                 raise
 
-    def _status_of(self, group: str, part: Part) -> PartStatus:
-        pid = part.process.pid()
+    def _read_status(self, group: str, part: Part) -> PartStatus:
+        pid = part.process.find_pid()
         state: State
         if pid is None:
-            state = "down" if part.process.record() is None else "dead"
+            state = "down" if part.process.read_record() is None else "dead"
         else:
-            state = "up" if part.ready() else "unready"
-        settled = set(part.ports) <= self._ports.all().keys()
+            state = "up" if part.is_ready() else "unready"
+        settled = set(part.ports) <= self._ports.read_all().keys()
         return PartStatus(
-            part.name, group, state, pid, part.address() if settled and part.ports else "", part.process.log
+            part.name, group, state, pid, part.get_address() if settled and part.ports else "", part.process.log
         )
 
     def _write_endpoints(self) -> None:
         """Write the addresses of started parts; a part that died keeps its address, where it will start again."""
         addresses: dict[str, str] = {}
-        for part in self._parts():
-            if part.process.record() is not None:
-                addresses |= part.endpoints()
+        for part in self._list_parts():
+            if part.process.read_record() is not None:
+                addresses |= part.list_endpoints()
         write_whole(endpoints.endpoints_file(self.local), json.dumps(addresses, indent=2) + "\n")
 
-    def _by_group(self) -> Iterator[tuple[str, Part]]:
+    def _list_by_group(self) -> Iterator[tuple[str, Part]]:
         return ((group, part) for group, waves in self._waves.items() for wave in waves for part in wave)
 
-    def _parts(self) -> Iterator[Part]:
-        return (part for _, part in self._by_group())
+    def _list_parts(self) -> Iterator[Part]:
+        return (part for _, part in self._list_by_group())
 
-    def _part(self, name: str) -> Part:
-        parts = {part.name: part for part in self._parts()}
+    def _find_part(self, name: str) -> Part:
+        parts = {part.name: part for part in self._list_parts()}
         if name not in parts:
             raise UsageError(f"the stack has no part {name}; its parts are {', '.join(parts)}")
         return parts[name]
 
     @contextmanager
-    def _locked(self, say: Say = lambda part, what: None) -> Iterator[None]:
+    def _hold_lock(self, say: Say = lambda part, what: None) -> Iterator[None]:
         self.local.mkdir(parents=True, exist_ok=True)
         with (self.local / "stack.lock").open("w") as lock:
             try:

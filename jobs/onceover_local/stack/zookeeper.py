@@ -47,7 +47,7 @@ class ZooKeeper:
         argv = (*find_java(), "-Xms32m", "-Xmx128m", "-Djava.net.preferIPv4Stack=true", "-cp", path, main)
         return Command((*argv, str(configuration)), configuration=settings)
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         if not is_listening(self._place.ports["zookeeper"]):
             return False
         try:
@@ -62,8 +62,8 @@ class ZooKeeper:
     def finish(self, say: Say) -> None:
         pass
 
-    def address(self) -> str:
+    def get_address(self) -> str:
         return f"{LOOPBACK}:{self._place.ports['zookeeper']}"
 
-    def endpoints(self) -> Mapping[str, str]:
-        return {"zookeeper": self.address()}
+    def list_endpoints(self) -> Mapping[str, str]:
+        return {"zookeeper": self.get_address()}

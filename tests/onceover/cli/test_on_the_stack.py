@@ -193,7 +193,7 @@ def test_doctor_names_what_is_wrong_with_a_pipeline(run: Any, states: Any, stack
 @pytest.mark.rare
 @pytest.mark.faults
 def test_doctor_ends_in_time_though_a_server_is_frozen(run: Any, plant: Any, stack: Stack) -> None:
-    with frozen(stack.pid("namenode")):
+    with frozen(stack.find_pid("namenode")):
         found = json.loads(run("doctor", "--json").stdout)
     assert any(each["check"] == "HDFS" and each["state"] == "wrong" for each in found)
     assert any(each["check"] == "PostgreSQL" and each["state"] == "fine" for each in found)

@@ -45,7 +45,7 @@ def test_airflow_refuses_access_without_a_password(airflow: AirflowRest) -> None
 
 
 def test_airflow_listens_on_loopback_only(stack: Stack, airflow: AirflowRest) -> None:
-    leaders = [psutil.Process(stack.pid(name)) for name in NAMES]
+    leaders = [psutil.Process(stack.find_pid(name)) for name in NAMES]
     theirs = {process.pid for leader in leaders for process in (leader, *leader.children(recursive=True))}
     # One look at the whole machine: a worker may end between two looks, and then it listens no more.
     heard = [
@@ -58,11 +58,11 @@ def test_airflow_listens_on_loopback_only(stack: Stack, airflow: AirflowRest) ->
 
 @pytest.mark.rare
 def test_killed_scheduler_ends_its_workers_and_restarts_alone(stack: Stack, airflow: AirflowRest) -> None:
-    others = {name: stack.pid(name) for name in NAMES if name != "airflow-scheduler"}
-    workers = psutil.Process(stack.pid("airflow-scheduler")).children(recursive=True)
+    others = {name: stack.find_pid(name) for name in NAMES if name != "airflow-scheduler"}
+    workers = psutil.Process(stack.find_pid("airflow-scheduler")).children(recursive=True)
     assert workers
     stack.kill_part("airflow-scheduler")
     assert stack.up({"airflow"}) == ["airflow-scheduler"]
     assert not [worker for worker in workers if worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE]
-    assert {name: stack.pid(name) for name in others} == others
+    assert {name: stack.find_pid(name) for name in others} == others
     airflow.wait_until_healthy(60)

@@ -44,13 +44,13 @@ def test_failed_start_stops_what_it_started_and_shows_the_log(local: Path, broke
         stack.up({"postgres", "kafka"}, lambda part, what: said.append((part, what)))
     assert ("", "first line") in said
     assert ("", "Error: this Java is broken") in said
-    assert [part.state for part in stack.status() if part.name == "postgres"] == ["up"], "it ran before"
+    assert [part.state for part in stack.list_statuses() if part.name == "postgres"] == ["up"], "it ran before"
     stack.down()
 
     said.clear()
     with pytest.raises(ServerError):
         stack.up({"postgres", "kafka"}, lambda part, what: said.append((part, what)))
-    assert {part.state for part in stack.status()} == {"down"}
+    assert {part.state for part in stack.list_statuses()} == {"down"}
     assert ("stack", "the start failed; stops the parts that it started: postgres") in said
     assert ("postgres", "is down") in said
 
@@ -70,5 +70,5 @@ def test_demo_that_ends_early_says_what_failed_and_how_to_go_on(local: Path, bro
     assert f"Each server's log is in {local}/demo/log. Fix the cause and run the same command again" in said
     assert "compared with the oracle" not in said
     assert (local / "demo" / "report.json").exists()
-    assert {part.state for part in Stack(local / "demo").status()} == {"down"}
+    assert {part.state for part in Stack(local / "demo").list_statuses()} == {"down"}
     Stack(local / "demo").remove()

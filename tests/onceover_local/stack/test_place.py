@@ -47,7 +47,7 @@ def test_awkward_path_gets_a_folder_elsewhere_and_says_so(tmp_path: Path, elsewh
     assert found.stat().st_mode & 0o777 == 0o700
     assert said == [("hdfs", f"keeps its data in {found}, since {explain_unfit(tmp_path / name / 'hdfs')}")]
     assert repr(str(tmp_path / name)) in said[0][1]
-    assert _place(tmp_path / name).folder("hdfs") == found
+    assert _place(tmp_path / name).get_folder("hdfs") == found
     assert make(tmp_path / name, said) == found
     assert len(said) == 1
 

@@ -19,16 +19,16 @@ def listening_on(port: int) -> Iterator[None]:
 
 def test_port_is_kept_as_long_as_it_is_free(tmp_path: Path) -> None:
     Ports(tmp_path / "ports.json").settle(("kafka", "postgres"))
-    before = Ports(tmp_path / "ports.json").all()
+    before = Ports(tmp_path / "ports.json").read_all()
     Ports(tmp_path / "ports.json").settle(("postgres", "kafka"))
-    assert Ports(tmp_path / "ports.json").all() == before
+    assert Ports(tmp_path / "ports.json").read_all() == before
     assert len(set(before.values())) == 2
 
 
 def test_port_taken_by_another_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
     ports = Ports(tmp_path / "ports.json")
     ports.settle(("kafka", "postgres"))
-    before = ports.all()
+    before = ports.read_all()
     with listening_on(before["kafka"]):
         ports.settle(("kafka", "postgres"))
     assert ports["kafka"] != before["kafka"]

@@ -75,16 +75,16 @@ def addresses(stack: Stack) -> dict[str, str]:
 
 
 def test_stack_killed_twice_on_start_has_each_server_once(own: Stack) -> None:
-    assert [part.name for part in own.status() if part.state == "up"] == NAMES
-    assert sorted(each.pid for each in running_in(own.local)) == sorted(own.pid(name) for name in NAMES)
+    assert [part.name for part in own.list_statuses() if part.state == "up"] == NAMES
+    assert sorted(each.pid for each in running_in(own.local)) == sorted(own.find_pid(name) for name in NAMES)
     assert set(addresses(own)) == {"kafka", "webhdfs", "hdfs", "postgres"}
 
 
 def test_second_up_starts_nothing(own: Stack) -> None:
-    before = [own.pid(name) for name in NAMES]
+    before = [own.find_pid(name) for name in NAMES]
     said: list[tuple[str, str]] = []
     assert Stack(own.local).up(PARTS, lambda part, what: said.append((part, what))) == []
-    assert [own.pid(name) for name in NAMES] == before
+    assert [own.find_pid(name) for name in NAMES] == before
     assert sorted(said) == sorted((name, "is up already") for name in NAMES)
 
 
@@ -92,7 +92,7 @@ def test_servers_listen_on_loopback_only(own: Stack) -> None:
     heard = [
         connection.laddr.ip
         for name in NAMES
-        for connection in psutil.Process(own.pid(name)).net_connections("inet")
+        for connection in psutil.Process(own.find_pid(name)).net_connections("inet")
         if connection.status == psutil.CONN_LISTEN
     ]
     assert len(heard) >= 8
@@ -119,7 +119,7 @@ def test_data_outlives_a_stop_and_a_taken_port(own: Stack) -> None:
     assert sorted(own.down()) == sorted(NAMES)
     assert running_in(own.local) == []
     assert not (own.local / "endpoints.json").exists()
-    assert {part.state for part in own.status()} == {"down"}
+    assert {part.state for part in own.list_statuses()} == {"down"}
 
     with socket.socket() as stranger:
         stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -155,13 +155,13 @@ def assert_it_is_all_there(at: dict[str, str]) -> None:
 
 
 def test_killed_server_shows_as_dead_and_restarts_alone(own: Stack) -> None:
-    others = {name: own.pid(name) for name in NAMES if name != "postgres"}
+    others = {name: own.find_pid(name) for name in NAMES if name != "postgres"}
     own.kill_part("postgres")
-    assert {part.name: part.state for part in own.status()}["postgres"] == "dead"
+    assert {part.name: part.state for part in own.list_statuses()}["postgres"] == "dead"
     with pytest.raises(TransientError, match="postgres is not running"):
-        own.pid("postgres")
+        own.find_pid("postgres")
     assert own.up(PARTS) == ["postgres"]
-    assert {name: own.pid(name) for name in others} == others
+    assert {name: own.find_pid(name) for name in others} == others
 
 
 def test_server_is_stopped_and_started_alone_at_its_address(own: Stack) -> None:
@@ -174,8 +174,8 @@ def test_server_is_stopped_and_started_alone_at_its_address(own: Stack) -> None:
 
 
 def test_paused_server_is_unready_not_up(own: Stack) -> None:
-    with frozen(own.pid("namenode")):
-        assert {part.name: part.state for part in own.status()}["namenode"] == "unready"
+    with frozen(own.find_pid("namenode")):
+        assert {part.name: part.state for part in own.list_statuses()}["namenode"] == "unready"
 
 
 def test_unknown_servers_are_named_and_an_empty_list_is_none(own: Stack) -> None:
