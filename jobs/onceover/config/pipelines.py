@@ -17,15 +17,18 @@ def names(root: Path | None = None) -> tuple[str, ...]:
 
 
 def find(name: str, root: Path | None = None) -> Pipeline:
-    """Read the pipeline of that name. The name is only compared, and never becomes part of a path.
+    """Read the pipeline of that name. Raise UsageError for an unknown name, MistakesError for a wrong TOML."""
+    return read_pipeline(find_file(name, root))
 
-    Raise UsageError for an unknown name, MistakesError for a wrong TOML.
-    """
+
+def find_file(name: str, root: Path | None = None) -> Path:
+    """Return the TOML of the pipeline of that name, without reading it. The name is only compared, and never becomes
+    part of a path. Raise UsageError for an unknown name."""
     files = _files(root)
     if name not in files:
         shown = repr(name if len(name) <= 60 else name[:57] + "...")
         raise UsageError(f"there is no pipeline {shown}; {suggest_name(name, list(files))}")
-    return read_pipeline(files[name])
+    return files[name]
 
 
 def read_all(root: Path | None = None) -> tuple[Pipeline, ...]:

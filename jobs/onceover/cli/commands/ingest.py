@@ -13,7 +13,7 @@ import typer
 from onceover.cli.arguments import PipelineName
 from onceover.cli.exit_codes import format_epilog
 from onceover.cli.spark_entry import make_command
-from onceover.config.pipelines import find, names
+from onceover.config.pipelines import find_file, names
 from onceover.errors import UsageError
 from onceover.ingest.supervisor import Supervisor
 
@@ -47,7 +47,8 @@ def ingest(
     if every:
         _supervise()
         return
-    command = make_command("ingest.py", "--pipeline", find(pipeline).name)
+    find_file(pipeline)  # refuses an unknown name; the job reads the TOML
+    command = make_command("ingest.py", "--pipeline", pipeline)
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(command[0], command)
