@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import NamedTuple
+from uuid import UUID
 
 from tests.protocol.mutant import Mutant
 from tests.protocol.state import TORN, Batch, Certificate, Counts, Landing, Repair, Scenario, Span, State
@@ -247,7 +248,7 @@ def _claimed(scenario: Scenario, repair: Repair, landings: tuple[Placed, ...]) -
         repair_id=0,
         window_start=window_start(repair.window),
         window_end=window_start(repair.window + 1),
-        token=repair.token,
+        token=UUID(int=repair.token),
         version=repair.version,
         landings=tuple(ClaimedLanding(n, parts(records, spans)) for n, _, records, spans in landings),
         certified=digest(repair.certified) if repair.certified is not None else None,

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 from typing import assert_never
+from uuid import UUID
 
 import pytest
 from tests.protocol import facts
@@ -71,15 +72,23 @@ class Replay:
     landing_ids: list[int] = field(default_factory=list)
     late: set[int] = field(default_factory=set)  # landings, by the model's number, into windows that had closed
     repairs: list[Held] = field(default_factory=list)
+    epochs: dict[int, drivers.Epoch] = field(default_factory=dict)
+    tokens: dict[tuple[int, int], UUID] = field(default_factory=dict)  # by window and the model's counter
     looks: list[tuple[Evidence, tuple[OffsetRange, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.known = catalog.register_pipeline(self.connection, pipeline_named(self.name), COLUMNS)
-        drivers.acquire(self.connection, self.name, "epoch 1")
+        self._take_over("epoch 1")
         self.register(self.scenario.start())
 
     def epoch(self, number: int) -> drivers.Epoch:
-        return drivers.Epoch(self.name, number)
+        return self.epochs[number]
+
+    def _take_over(self, owner: str) -> drivers.Epoch:
+        epoch = drivers.acquire(self.connection, self.name, owner)
+        assert epoch.holder not in {held.holder for held in self.epochs.values()}  # never used twice
+        self.epochs[epoch.number] = epoch
+        return epoch
 
     def register(self, state: State) -> None:
         """Register the Kafka partitions as a plan does: the start of reading and the end of the log."""
@@ -105,7 +114,7 @@ class Replay:
                 self._repair(action, before, after)
             case Event.TAKEN_OVER:
                 drivers.end_epoch(self.connection, self.epoch(before.epoch))  # its lease has run out
-                assert drivers.acquire(self.connection, self.name, "another") == self.epoch(after.epoch)
+                assert self._take_over("another") == self.epoch(after.epoch)
             case Event.PLANNED:
                 batches.supersede_own(self.connection, self.epoch(before.drivers[action.at].epoch))
                 self.register(after)
@@ -264,7 +273,8 @@ class Replay:
         (claimed,), accounted = repair_requests.claim(self.connection, request)
         modelled = after.repairs[-1]
         expected = facts.claimed_of(self.scenario, after, modelled)
-        assert claimed.token == modelled.token
+        assert claimed.token not in self.tokens.values()  # never used twice
+        self.tokens[modelled.window, modelled.token] = claimed.token
         assert claimed.landing_set == tuple(self.landing_ids[n] for n in modelled.landing_set)
         assert [sorted(x.parts) for x in claimed.landings] == [sorted(x.parts) for x in expected.landings]
         assert claimed.certified == expected.certified

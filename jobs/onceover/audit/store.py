@@ -113,7 +113,7 @@ def read_offset_bounds(
         """
         SELECT kafka_partition, min(start_offset) AS start_offset, max(end_offset) AS end_offset FROM (
           SELECT batch_id, generation, kafka_partition, start_offset, end_offset FROM onceover.batch_range
-          UNION ALL SELECT batch_id, generation, kafka_partition, start_offset, end_offset FROM onceover.released) r
+          UNION ALL SELECT batch_id, generation, kafka_partition, start_offset, end_offset FROM onceover.exact_range) r
         JOIN onceover.batch b USING (batch_id)
         WHERE b.pipeline = %(pipeline)s AND b.state = 'landed' AND r.generation = %(generation)s
           AND (%(start)s::timestamptz IS NULL OR EXISTS (
@@ -136,7 +136,7 @@ def find_windows_before_log(
         SELECT DISTINCT l.window_start FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
         LEFT JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
           AND r.kafka_partition = p.kafka_partition
-        LEFT JOIN onceover.released x ON x.batch_id = l.batch_id AND x.generation = p.generation
+        LEFT JOIN onceover.exact_range x ON x.batch_id = l.batch_id AND x.generation = p.generation
           AND x.kafka_partition = p.kafka_partition
         LEFT JOIN unnest(%(partitions)s::int[], %(starts)s::bigint[]) AS e (kafka_partition, earliest)
           ON e.kafka_partition = p.kafka_partition

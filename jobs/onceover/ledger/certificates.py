@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from typing import Any
+from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
@@ -171,7 +172,7 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
             repair_id=0,
             window_start=window_start,
             window_end=row["window_end"],
-            token=0,
+            token=UUID(int=0),
             version=row["version"],
             landings=tuple(read_landings(connection, row["landing_set"]).values()),
             certified=None,

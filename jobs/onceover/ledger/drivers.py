@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, FencedError, OnceoverError
@@ -22,10 +23,12 @@ HEARTBEAT_SECONDS = LEASE_SECONDS / 4
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One driver's right to write for a pipeline; a higher number ends it."""
+    """One driver's right to write for a pipeline, until the ledger has another holder. A restored ledger counts the
+    same `number` again, but never gives the same `holder`."""
 
     pipeline: str
     number: int
+    holder: UUID
 
 
 def refuse_second_driver(connection: Connection, pipeline: str) -> None:
@@ -59,12 +62,13 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
         connection.execute("SELECT 1 FROM onceover.driver WHERE pipeline = %s FOR UPDATE", [pipeline])
         row = connection.execute(
             """
-            INSERT INTO onceover.driver AS d (pipeline, epoch, owner, expires_at)
-            VALUES (%(pipeline)s, 1, %(owner)s, clock_timestamp() + make_interval(secs => %(lease)s))
-            ON CONFLICT (pipeline) DO UPDATE SET epoch = d.epoch + 1, owner = excluded.owner,
-              started_at = clock_timestamp(), heartbeat_at = clock_timestamp(), expires_at = excluded.expires_at
+            INSERT INTO onceover.driver AS d (pipeline, epoch, holder, owner, expires_at)
+            VALUES (%(pipeline)s, 1, gen_random_uuid(), %(owner)s, clock_timestamp() + make_interval(secs => %(lease)s))
+            ON CONFLICT (pipeline) DO UPDATE SET epoch = d.epoch + 1, holder = excluded.holder,
+              owner = excluded.owner, started_at = clock_timestamp(), heartbeat_at = clock_timestamp(),
+              expires_at = excluded.expires_at
             WHERE d.expires_at < clock_timestamp()
-            RETURNING epoch
+            RETURNING epoch, holder
             """,
             {"pipeline": pipeline, "owner": owner, "lease": LEASE_SECONDS},
         ).fetchone()
@@ -73,7 +77,11 @@ def acquire(connection: Connection, pipeline: str, owner: str) -> Epoch:
                 "SELECT owner, epoch FROM onceover.driver WHERE pipeline = %s", [pipeline]
             ).fetchone()
             raise _busy(pipeline, holder)
-        epoch = Epoch(pipeline, row["epoch"])
+        epoch = Epoch(pipeline, row["epoch"], row["holder"])
+        connection.execute(
+            "INSERT INTO onceover.driver_epoch (holder, pipeline, epoch, owner) VALUES (%s, %s, %s, %s)",
+            [epoch.holder, pipeline, epoch.number, owner],
+        )
         connection.execute(
             """
             UPDATE onceover.batch SET state = 'superseded', superseded_at = clock_timestamp(),
@@ -91,9 +99,9 @@ def beat(connection: Connection, epoch: Epoch) -> None:
         """
         UPDATE onceover.driver SET heartbeat_at = clock_timestamp(),
           expires_at = clock_timestamp() + make_interval(secs => %s)
-        WHERE pipeline = %s AND epoch = %s RETURNING epoch
+        WHERE pipeline = %s AND holder = %s RETURNING epoch
         """,
-        [LEASE_SECONDS, epoch.pipeline, epoch.number],
+        [LEASE_SECONDS, epoch.pipeline, epoch.holder],
     ).fetchone()
     if row is None:
         raise fenced_error(epoch)
@@ -102,16 +110,16 @@ def beat(connection: Connection, epoch: Epoch) -> None:
 def end_epoch(connection: Connection, epoch: Epoch) -> None:
     """Expire the driver's lease, so that the next driver can start at once. Does nothing for an old epoch."""
     connection.execute(
-        "UPDATE onceover.driver SET expires_at = '-infinity' WHERE pipeline = %s AND epoch = %s",
-        [epoch.pipeline, epoch.number],
+        "UPDATE onceover.driver SET expires_at = '-infinity' WHERE pipeline = %s AND holder = %s",
+        [epoch.pipeline, epoch.holder],
     )
 
 
 def require_epoch(connection: Connection, epoch: Epoch) -> None:
     """Hold the epoch until the open transaction ends; a takeover waits for that. Raises FencedError for an old one."""
     row = connection.execute(
-        "SELECT 1 FROM onceover.driver WHERE pipeline = %s AND epoch = %s FOR KEY SHARE",
-        [epoch.pipeline, epoch.number],
+        "SELECT 1 FROM onceover.driver WHERE pipeline = %s AND holder = %s FOR KEY SHARE",
+        [epoch.pipeline, epoch.holder],
     ).fetchone()
     if row is None:
         raise fenced_error(epoch)

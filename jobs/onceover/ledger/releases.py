@@ -52,12 +52,13 @@ def land_release(
             [batch_id, epoch.pipeline, who, why],
         )
         connection.cursor().executemany(
-            "INSERT INTO onceover.released VALUES (%s, %s, %s, %s, %s)",
+            "INSERT INTO onceover.exact_range VALUES (%s, %s, %s, %s, %s)",
             [(batch_id, r.source.generation, r.source.kafka_partition, r.start, r.end) for r in ids],
         )
         twice = connection.execute(
             """
-            SELECT o.batch_id FROM onceover.released n JOIN onceover.released o USING (generation, kafka_partition)
+            SELECT o.batch_id FROM onceover.exact_range n
+            JOIN onceover.exact_range o USING (generation, kafka_partition)
             JOIN onceover.release e ON e.batch_id = o.batch_id
             WHERE n.batch_id = %(batch)s AND o.batch_id <> %(batch)s AND e.pipeline = %(pipeline)s
               AND n.start_offset < o.end_offset AND o.start_offset < n.end_offset LIMIT 1
@@ -72,7 +73,7 @@ def _read_releases(connection: Connection, condition: str, values: Sequence[obje
     rows = connection.execute(
         f"""
         SELECT b.batch_id, b.contract_version, r.generation, r.kafka_partition, r.start_offset, r.end_offset
-        FROM onceover.released r JOIN onceover.batch b USING (batch_id) WHERE {condition} ORDER BY 1, 3, 4, 5
+        FROM onceover.exact_range r JOIN onceover.batch b USING (batch_id) WHERE {condition} ORDER BY 1, 3, 4, 5
         """,
         values,
     ).fetchall()

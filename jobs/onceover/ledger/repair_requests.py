@@ -136,7 +136,7 @@ def claim(connection: Connection, request: RepairRequest) -> tuple[list[ClaimedW
         connection.execute(
             """
             WITH taken AS (
-              UPDATE onceover."window" w SET token = w.token + 1, claimed_by = %(owner)s,
+              UPDATE onceover."window" w SET token = gen_random_uuid(), claimed_by = %(owner)s,
                 claimed_until = clock_timestamp() + make_interval(secs => %(seconds)s)
               FROM onceover.repair r
               WHERE r.request_id = %(request)s AND r.state IN ('planned', 'claimed')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from onceover.model.conflict import Decision
 from onceover.model.digest import Digest
@@ -35,7 +36,7 @@ class ClaimedWindow:
     repair_id: int
     window_start: datetime
     window_end: datetime
-    token: int
+    token: UUID
     version: int
     landings: tuple[ClaimedLanding, ...]
     certified: Digest | None

@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ def digest(start: int, end: int) -> Digest:
 
 
 LANDINGS = (ClaimedLanding(1, ((of(0, 10), digest(0, 10)),)), ClaimedLanding(2, ((of(0, 15), digest(0, 15)),)))
-CLAIMED = ClaimedWindow(7, START, START + timedelta(hours=1), 1, 4, LANDINGS, None)
+CLAIMED = ClaimedWindow(7, START, START + timedelta(hours=1), UUID(int=1), 4, LANDINGS, None)
 RIGHT = RebuiltWindow(
     lines=25,
     corrupt_lines=0,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest.mock import Mock
+from uuid import UUID
 
 import pytest
 from pyspark.sql import SparkSession
@@ -39,7 +40,7 @@ def test_rebuild_is_equal_interpreted_and_compiled(spark: SparkSession, tmp_path
     window_file = tmp_path / "1200.log"
     window_file.write_bytes(b"\n".join([*texts, *texts[5:15], texts[7][:50], b""]))  # a replay and a torn line
     landing = ClaimedLanding(1, ((WHOLE, Digest()),))
-    claimed = ClaimedWindow(1, START, START + timedelta(minutes=5), 1, 1, (landing,), None)
+    claimed = ClaimedWindow(1, START, START + timedelta(minutes=5), UUID(int=1), 1, (landing,), None)
     contract = replace(read_payments(tmp_path), horizon_ms=None)
 
     shown = spark.read.text(str(window_file)).select("_metadata.file_path").first()
@@ -81,7 +82,7 @@ def rebuild_under(
     shown = spark.read.text(str(window_file)).select("_metadata.file_path").first()
     assert shown
     claimed = ClaimedWindow(
-        1, START, START + timedelta(hours=1), 1, 1, (ClaimedLanding(1, ((landed, Digest()),)),), None
+        1, START, START + timedelta(hours=1), UUID(int=1), 1, (ClaimedLanding(1, ((landed, Digest()),)),), None
     )
     contracts = Contracts(versions, Cutovers(len(versions), {SOURCE: {v: 5 * v for v in range(2, len(versions) + 1)}}))
     with closing(Rebuild(spark, contracts, [claimed], [WHOLE], {START: shown.file_path})) as rebuild:

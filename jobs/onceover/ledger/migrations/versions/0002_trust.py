@@ -1,0 +1,137 @@
+"""What a certificate rests on: the ledger's identity, owned raw roots, adopted records, conflicts, cut logs."""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "1.2"
+down_revision = "1.1"
+
+ROOT = """
+CREATE TABLE onceover.ledger (
+  only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+  ledger_id uuid NOT NULL DEFAULT gen_random_uuid(),
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+INSERT INTO onceover.ledger DEFAULT VALUES;
+COMMENT ON TABLE onceover.ledger IS 'This ledger''s identity, which the marker of each raw root that it owns repeats.';
+
+ALTER TABLE onceover.driver ADD COLUMN holder uuid NOT NULL;
+COMMENT ON COLUMN onceover.driver.holder IS
+  'Fences the epoch: a ledger restored from a backup gives the same epoch again, but never the same holder.';
+CREATE TABLE onceover.driver_epoch (
+  holder uuid PRIMARY KEY,
+  pipeline text NOT NULL,
+  epoch bigint NOT NULL,
+  owner text NOT NULL,
+  started_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX ON onceover.driver_epoch (pipeline);
+COMMENT ON TABLE onceover.driver_epoch IS
+  'Every driver''s epoch: a marker that names another was written by a driver that this ledger does not know.';
+
+ALTER TABLE onceover."window" ALTER COLUMN token DROP DEFAULT, ALTER COLUMN token DROP NOT NULL;
+ALTER TABLE onceover."window" ALTER COLUMN token TYPE uuid USING NULL;
+ALTER TABLE onceover.repair ALTER COLUMN token TYPE uuid USING NULL;
+
+CREATE TABLE onceover.root_change (
+  change_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL,
+  raw_root text NOT NULL,
+  who text NOT NULL,
+  why text NOT NULL,
+  before jsonb,
+  after jsonb NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now()
+);
+COMMENT ON TABLE onceover.root_change IS 'Raw roots that this ledger took over by a person''s word.';
+"""
+
+ADOPT = """
+ALTER TABLE onceover.released RENAME TO exact_range;
+ALTER TABLE onceover.exact_range DROP CONSTRAINT released_batch_id_fkey;
+ALTER TABLE onceover.exact_range ADD FOREIGN KEY (batch_id) REFERENCES onceover.batch;
+COMMENT ON TABLE onceover.exact_range IS
+  'The exact IDs of a batch that read no offset range of Kafka: released, adopted from raw, or found by a rebuild.';
+
+CREATE TABLE onceover.adoption (
+  batch_id bigint PRIMARY KEY REFERENCES onceover.batch,
+  pipeline text NOT NULL,
+  window_start timestamptz,
+  quarantine_day date,
+  who text NOT NULL,
+  why text NOT NULL,
+  CHECK ((window_start IS NULL) <> (quarantine_day IS NULL))
+);
+CREATE INDEX ON onceover.adoption (pipeline, window_start);
+COMMENT ON TABLE onceover.adoption IS
+  'Batches that landed intact lines which raw held, no landing accounted for, and Kafka no longer held.';
+
+ALTER TABLE onceover.certificate ADD COLUMN pending jsonb NOT NULL DEFAULT '[]';
+COMMENT ON COLUMN onceover.certificate.pending IS
+  'Offset ranges of intact lines within the frozen length that had landed nowhere, and that Kafka still held: '
+  '[generation, kafka_partition, start, end].';
+
+ALTER TABLE onceover.accepted_loss ADD COLUMN kind text NOT NULL DEFAULT 'lost' CHECK (kind IN ('lost', 'unreadable')),
+  ADD COLUMN relanded_at timestamptz;
+COMMENT ON COLUMN onceover.accepted_loss.relanded_at IS
+  'When records of the range landed or were adopted after all: what of it stayed lost is a row of its own.';
+"""
+
+CUT = """
+ALTER TABLE onceover.batch_range ADD COLUMN leader_epochs jsonb NOT NULL DEFAULT '[]';
+COMMENT ON COLUMN onceover.batch_range.leader_epochs IS
+  'Kafka leader epochs of the records read: [epoch, first offset] in ascending order; empty: unknown.';
+
+ALTER TABLE onceover.kafka_partition ADD COLUMN diverged_from bigint, ADD COLUMN compared_epoch integer;
+COMMENT ON COLUMN onceover.kafka_partition.diverged_from IS
+  'First landed offset under which the log now has another record; NULL once it is read again from there.';
+COMMENT ON COLUMN onceover.kafka_partition.compared_epoch IS
+  'The log''s leader epoch when landed ranges were last compared with it.';
+
+CREATE TABLE onceover.suspicion (
+  suspicion_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  generation text NOT NULL,
+  kafka_partition integer NOT NULL,
+  start_offset bigint NOT NULL,
+  end_offset bigint NOT NULL,
+  windows timestamptz[] NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  settled_at timestamptz,
+  CHECK (start_offset < end_offset)
+);
+CREATE INDEX ON onceover.suspicion (pipeline) WHERE settled_at IS NULL;
+COMMENT ON TABLE onceover.suspicion IS
+  'IDs that landed more than once, perhaps with different contents: the windows'' lines have to be compared.';
+
+CREATE TABLE onceover.conflict (
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  generation text NOT NULL,
+  kafka_partition integer NOT NULL,
+  record_offset bigint NOT NULL,
+  content text NOT NULL,
+  window_start timestamptz,
+  first_seen_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (pipeline, generation, kafka_partition, record_offset, content)
+);
+CREATE INDEX ON onceover.conflict (pipeline, window_start);
+COMMENT ON TABLE onceover.conflict IS
+  'IDs with two contents: a row for each content, with its window (NULL: quarantine). A person decides which counts.';
+"""
+
+RESTORED = """
+ALTER TABLE onceover."window" ADD COLUMN expired_why text;
+COMMENT ON COLUMN onceover."window".expired_why IS
+  'Why the window counts as expired without a retention of this ledger; NULL: this ledger''s retention expired it.';
+ALTER TABLE onceover.compaction ALTER COLUMN certificate_id DROP NOT NULL;
+COMMENT ON COLUMN onceover.compaction.certificate_id IS 'NULL: the file was found by a rebuild of the ledger.';
+ALTER TABLE onceover.expiry ADD COLUMN kept_at timestamptz;
+COMMENT ON COLUMN onceover.expiry.kept_at IS
+  'When a file that had already been moved away was put back, because it held more than had expired.';
+"""
+
+
+def upgrade() -> None:
+    for part in (ROOT, ADOPT, CUT, RESTORED):
+        op.execute(part)
