@@ -36,5 +36,10 @@ class Layout:
         """Return the folder of Parquet files that are not complete yet, or not proved."""
         return f"{self.raw_root}/{self.pipeline}/compacting"
 
+    @property
+    def marker_folder(self) -> str:
+        """Return the folder of the markers, which say whose the raw root is."""
+        return f"{self.raw_root}/{self.pipeline}/marker"
+
     def day_folder(self, day: date) -> str:
         return f"{self.raw_root}/{self.pipeline}/{day.isoformat()}"
