@@ -84,6 +84,26 @@ def test_running_driver_reads_again_what_a_repair_requests(lanes: Lanes) -> None
     assert count_certified(lane) == 3
 
 
+@pytest.mark.rare
+def test_refills_and_fresh_records_take_turns(lanes: Lanes) -> None:
+    lane = lanes(most=5)
+    lane.produce([event(n) for n in range(5)])
+    with lane.driver() as driver:
+        driver.turn()
+    lane.produce([event(n) for n in range(5, 20)])
+    skip_to(lane, 20)
+    with lane.driver() as driver:
+        driver.turn()
+        assert len(lane.detect().refills) == 3
+        lane.produce([event(20 + n) for n in range(5)])
+        assert [driver.turn().records for _ in range(4)] == [5, 5, 5, 5]
+    with lane.ledger() as ledger:
+        rows = ledger.execute(
+            "SELECT refill FROM onceover.batch WHERE pipeline = %s AND state = 'landed' ORDER BY batch_id", [lane.name]
+        )
+        assert [row["refill"] for row in rows] == [False, True, False, True, True]
+
+
 def test_expired_offsets_wait_for_a_decision_then_certified(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n) for n in range(5)])

@@ -179,9 +179,9 @@ class Replay:
         }
         batch_id = self.batch_ids[batch]
         rows = [f"{window_start(w).isoformat()}\t{d.records}\t{d.high1}" for w, d in by_window.items()]
-        self.known.table.stage(self.connection, stage_name(batch_id), rows)
+        staged = self.known.table.stage(self.connection, stage_name(batch_id), rows)
         added = [Increment(window_start(w), window_start(w + 1), d) for w, d in by_window.items()]
-        increment(self.connection, epoch, self.known.table, batch_id, added)
+        increment(self.connection, epoch, self.known.table, batch_id, added, staged)
 
     def _land(self, state: State, batch: int, epoch: drivers.Epoch, appended: tuple[ModelLanding, ...]) -> None:
         scenario = self.scenario

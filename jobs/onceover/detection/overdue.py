@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.ledger.database import Connection
-from onceover.ledger.windows import STATE
+from onceover.ledger.windows import STATE, lock_windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,25 +19,31 @@ class OverdueWindow:
     blocked_why: str | None
 
 
+_UNREPORTED = """
+  FROM onceover."window" w JOIN onceover.landing l USING (pipeline, window_start) JOIN onceover.batch b USING (batch_id)
+  LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.overdue_told_at IS NULL
+    AND c.version IS DISTINCT FROM w.version"""
+
+
 def report_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> list[OverdueWindow]:
     """Return windows without a valid certificate whose last record landed longer ago than the deadline, open ones
     included: a fault may keep a window open. Each is marked as reported and left out from now on, until certified."""
     with connection.transaction():
+        late = connection.execute(
+            f"""
+            SELECT w.window_start {_UNREPORTED} GROUP BY w.pipeline, w.window_start
+            HAVING max(b.landed_at) < clock_timestamp() - make_interval(secs => %(seconds)s)
+            """,
+            {"pipeline": pipeline, "seconds": deadline_ms / 1000},
+        )
+        starts = [row["window_start"] for row in late]
+        lock_windows(connection, pipeline, starts)  # in the order that every writer locks windows in
         rows = connection.execute(
             f"""
             WITH reported AS (
               UPDATE onceover."window" u SET overdue_told_at = clock_timestamp()
-              FROM (
-                SELECT w.pipeline, w.window_start
-                FROM onceover."window" w JOIN onceover.landing l USING (pipeline, window_start)
-                JOIN onceover.batch b USING (batch_id)
-                LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-                WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.overdue_told_at IS NULL
-                  AND c.version IS DISTINCT FROM w.version
-                GROUP BY w.pipeline, w.window_start
-                HAVING max(b.landed_at) < clock_timestamp() - make_interval(secs => %(seconds)s)
-              ) late
-              WHERE u.pipeline = late.pipeline AND u.window_start = late.window_start
+              WHERE u.pipeline = %(pipeline)s AND u.window_start = ANY(%(starts)s) AND u.overdue_told_at IS NULL
               RETURNING u.pipeline, u.window_start)
             SELECT w.window_start, {STATE} AS state, w.blocked_why,
               ARRAY(SELECT f.kind FROM onceover.finding f WHERE f.pipeline = w.pipeline
@@ -47,6 +53,6 @@ def report_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> l
             LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
             ORDER BY w.window_start
             """,
-            {"pipeline": pipeline, "seconds": deadline_ms / 1000},
+            {"pipeline": pipeline, "starts": starts},
         ).fetchall()
     return [OverdueWindow(r["window_start"], r["state"], tuple(r["findings"]), r["blocked_why"]) for r in rows]

@@ -81,6 +81,7 @@ class Ingest:
         self._files = files
         self._submissions = Submissions(topic, policy, cutovers=registered.cutovers)
         self._planned = False
+        self._has_refilled = False  # in the last turn
         self._seen_at = time.monotonic()
         self._uncommitted: dict[int, dict[int, int]] = {}  # landed batches whose offsets the store does not hold yet
 
@@ -105,10 +106,12 @@ class Ingest:
             if lost.is_set():
                 raise drivers.fenced_error(self._epoch)
             report(progress)
-            self._submissions.wait(stop)
+            if not self._has_refilled:
+                self._submissions.wait(stop)
 
     def turn(self, *, refills_only: bool = False) -> Progress:
-        """Take one batch through all its steps, if there is something to read: a refill first, else the next in line.
+        """Take one batch through all its steps, if there is something to read: a refill and the next batch in line by
+        turns, so that neither kind waits for the last of the other.
 
         Never waits: the topic's facts must be fresh, or records that arrived during the wait would not keep their
         window open.
@@ -119,11 +122,12 @@ class Ingest:
         self._seen_at = time.monotonic()
         facts = self._topic.facts()
         at = self._find_starts(facts)
-        if refill := self._choose_refills(facts):
-            return self._run_batch(refill, facts)
-        submitted = None if refills_only else self._submissions.next(facts, at)
+        refill = self._choose_refills(facts)
+        is_refills_turn = refills_only or (bool(refill) and not self._has_refilled)
+        submitted = None if is_refills_turn else self._submissions.next(facts, at)
+        self._has_refilled = bool(refill) and submitted is None
         if submitted is None:
-            return self._report(None, facts, time.monotonic())
+            return self._run_batch(refill, facts) if refill else self._report(None, facts, time.monotonic())
         with self._submissions.track(submitted) as waited:
             progress = self._run_batch(submitted.ranges, facts, waited)
         return replace(progress, waited_seconds=waited, waiting=self._submissions.waiting, rate=submitted.rate)

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from confluent_kafka import IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import ConfigResource, OffsetSpec  # type: ignore[attr-defined]
 
-from onceover.errors import UnreachableError
+from onceover.errors import TerminalError, UnreachableError
 from onceover.kafka.client import TIMEOUT_SECONDS, Admin
 from onceover.model.offsets import GENERATION_DIGITS
 
+NO_TOPIC_ID = "A" * 22
+"""The zero ID, which brokers report that are older than topic IDs."""
 ISOLATION_LEVELS = {
     "read_committed": IsolationLevel.READ_COMMITTED,
     "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
@@ -47,7 +49,12 @@ class TopicPolicy:
 
 
 def derive_generation(topic_id: str) -> str:
-    """Return the first 8 hex digits of a topic ID's 128 bits."""
+    """Return the first 8 hex digits of a topic ID's 128 bits. Raise TerminalError for the zero ID."""
+    if topic_id == NO_TOPIC_ID:
+        raise TerminalError(
+            "the brokers give topics no ID, so that a recreated topic cannot be distinguished from its predecessor; "
+            "upgrade them to Kafka 2.8 or later, with inter.broker.protocol.version at least 2.8"
+        )
     return base64.urlsafe_b64decode(topic_id + "==").hex()[:GENERATION_DIGITS]
 
 

@@ -125,20 +125,30 @@ class AggregateTable:
         """Delete the rows of all stages with that prefix; only the owner of those stages may call this."""
         connection.execute(sql.SQL("DELETE FROM {} WHERE starts_with(stage, %s)").format(self.staging), [prefix])
 
-    def increment(self, connection: Connection, stage: str) -> None:
-        """Add the staged rows to the table. A second run adds the rows again, which a repair corrects."""
+    def increment(self, connection: Connection, stage: str) -> int:
+        """Add the staged rows to the table; return their number. A second run adds the rows again, which a repair
+        corrects. Rows of new keys get the revision of their window."""
         names = sql.SQL(", ").join(map(sql.Identifier, self.columns.names))
         updates = sql.SQL(", ").join(
             sql.SQL("{} = {}").format(sql.Identifier(c.name), self._merge(c)) for c in self.columns.measures
         )
-        connection.execute(
+        staged = sql.SQL(", ").join(sql.Identifier("s", name) for name in self.columns.names)
+        return connection.execute(
             sql.SQL(
-                "INSERT INTO {table} AS t (window_start, window_end, {names}) "
-                "SELECT window_start, window_start + make_interval(mins => %s), {names} FROM {staging} "
-                "WHERE stage = %s ORDER BY window_start ON CONFLICT ({keys}) DO UPDATE SET {updates}"
-            ).format(table=self.table, staging=self.staging, names=names, keys=self._key_list(), updates=updates),
-            [self.window_minutes, stage],
-        )
+                "INSERT INTO {table} AS t (window_start, window_end, {names}, revision) "
+                "SELECT s.window_start, s.window_start + make_interval(mins => %s), {staged}, coalesce(w.revision, 0) "
+                'FROM {staging} s LEFT JOIN onceover."window" w ON w.pipeline = %s AND w.window_start = s.window_start '
+                "WHERE s.stage = %s ORDER BY s.window_start ON CONFLICT ({keys}) DO UPDATE SET {updates}"
+            ).format(
+                table=self.table,
+                staging=self.staging,
+                names=names,
+                staged=staged,
+                keys=self._key_list(),
+                updates=updates,
+            ),
+            [self.window_minutes, self.name, stage],
+        ).rowcount
 
     def replace(self, connection: Connection, stage: str, window_start: datetime, revision: int) -> None:
         """Replace one window's rows by the staged ones."""

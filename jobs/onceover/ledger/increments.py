@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from onceover.errors import TransientError
 from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
@@ -19,9 +20,15 @@ def stage_name(batch_id: int) -> str:
 
 
 def increment(
-    connection: Connection, epoch: Epoch, table: AggregateTable, batch_id: int, increments: Sequence[Increment]
+    connection: Connection,
+    epoch: Epoch,
+    table: AggregateTable,
+    batch_id: int,
+    increments: Sequence[Increment],
+    staged: int,
 ) -> None:
-    """Add the batch's staged rows, its count and digest to each window it touches, and bump the windows' versions.
+    """Add the batch's `staged` rows, its count and digest to each window it touches, and bump the windows' versions.
+    Raise TransientError if rows are missing in the stage: a server that crashed empties it.
 
     A replayed batch adds its rows again: the aggregates are at-least-once, and the control row says what they count.
     """
@@ -38,7 +45,12 @@ def increment(
         ).fetchall()
         lock_windows(connection, epoch.pipeline, [i.window_start for i in ordered])
         _mark_unknown(connection, epoch.pipeline, table.find_filled(connection, [row["window_start"] for row in fresh]))
-        table.increment(connection, stage_name(batch_id))
+        added = table.increment(connection, stage_name(batch_id))
+        if added != staged:
+            raise TransientError(
+                f"{added} of the {staged} rows that were staged for batch {batch_id} of {epoch.pipeline} are left: "
+                "PostgreSQL restarted, or another server answers; the batch is read again"
+            )
         connection.cursor().executemany(
             """
             UPDATE onceover."window" SET version = version + 1, records = records + %(records)s,

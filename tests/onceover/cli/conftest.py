@@ -91,7 +91,7 @@ class Planted:
         landings = [self._append(hour, records) for hour, records in hours.items()]
         if counts:
             control = [Increment(hour_of(h), hour_of(h + 1), digest(n)) for h, n in hours.items()]
-            increments.increment(self.connection, self.epoch, self.known.table, batch_id, control)
+            increments.increment(self.connection, self.epoch, self.known.table, batch_id, control, 0)
         if lands:
             read = RangeRead(whole, digest(sum(hours.values())), hour_of(max(hours)) + timedelta(minutes=59))
             batches.land_batch(self.connection, self.epoch, batch_id, [read], landings)

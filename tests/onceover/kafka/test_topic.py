@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Uuid
 
 from onceover.errors import TerminalError
 from onceover.kafka import Topic, derive_generation
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
 def test_generation_is_the_head_of_the_topic_id() -> None:
     assert derive_generation("3QQ4iTqxTMuP8fUEtkphFQ") == "dd043889"
     assert derive_generation("-_-_-_-_-_-_-_-_-_-_-w") == "fbffbffb"
+
+
+def test_topic_without_an_id_is_refused_with_the_remedy() -> None:
+    with pytest.raises(TerminalError, match=r"give topics no ID.*upgrade them to Kafka 2\.8"):
+        derive_generation(str(Uuid(0, 0)))
 
 
 @pytest.mark.stack
