@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import backdate, replay
+from tests.integration.planted_failures import append, backdate, replay
 from tests.integration.program import as_json, run
 
-from onceover.errors import FencedError, TerminalError, UsageError
+from onceover.errors import FencedError, TerminalError, UnreachableError, UsageError
 from onceover.ledger import drivers, expiries
 from onceover.ledger.certificates import read_certificate
 from onceover.model.window import WindowRange
 from onceover.repair import revisions
+from onceover.retention import expire
 from onceover.retention.expire import carry_out
 
 pytestmark = pytest.mark.stack
@@ -144,7 +145,59 @@ def test_killed_expiry_resumes_between_its_steps(lane: Lane) -> None:
     assert {name for name in list_files(lane) if "expired" not in name} == {"2026-03-01/1210.log"}
     with lane.ledger() as ledger:
         assert expiries.count_files_to_move(ledger, lane.name) == 0
-    assert list_states(lane)[0] == "expired", "its file was away already"
+    assert list_states(lane)[0] == "expired", "its file was away already, with no more in it than had expired"
+
+
+def fail_to_expire(*_: object) -> int:
+    raise UnreachableError("HDFS does not answer")
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_late_record_in_a_moved_file_is_brought_back(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch, *, is_recorded: bool
+) -> None:
+    path = lane.layout.window_file(NOON)
+    with lane.ledger() as ledger:
+        due = expiries.list_expirable(ledger, lane.name, 30 * 86_400_000)
+        expiries.mark_expired(ledger, lane.name, due, "me", "why")
+        noon = next(one for one in expiries.list_files_to_move(ledger, lane.name, 10) if one.window_start == NOON)
+    lane.produce([event(2)])
+    with monkeypatch.context() as patch:
+        patch.setattr(expire, "carry_out", fail_to_expire)
+        lane.ingest()
+    lane.files().set_aside(path, noon.expiry_id)  # by a driver that was paused before, and is fenced since
+    if is_recorded:
+        with as_driver(lane) as (ledger, epoch):
+            expiries.mark_moved(ledger, epoch, noon.expiry_id)
+            ledger.execute("UPDATE onceover.expiry SET moved_at = moved_at - interval '2 days'")
+    with as_driver(lane) as (ledger, epoch):
+        carry_out(ledger, epoch, lane.files())
+    assert "2026-03-01/1200.log" in list_files(lane)
+    lane.repair(lane.detect().request_id or 0)
+    assert list_states(lane)[0] == "certified"
+    assert lane.aggregates()[(0.0, "a")][0] == 2
+    with lane.ledger() as ledger:
+        kept = ledger.execute(
+            "SELECT state, kept_at IS NOT NULL AS kept FROM onceover.expiry WHERE expiry_id = %s", [noon.expiry_id]
+        ).fetchall()
+    assert kept == [{"state": "dropped", "kept": True}]
+
+
+@pytest.mark.rare
+def test_kept_file_cannot_be_moved_by_a_paused_driver(lane: Lane) -> None:
+    append(lane, 0, b"bytes that no landing accounts for\n")
+    with as_driver(lane) as (ledger, epoch):
+        due = expiries.list_expirable(ledger, lane.name, 30 * 86_400_000)
+        expiries.mark_expired(ledger, lane.name, due, "me", "why")
+        noon = next(one for one in expiries.list_files_to_move(ledger, lane.name, 10) if one.window_start == NOON)
+        carry_out(ledger, epoch, lane.files())
+    assert list_states(lane)[0] == "closed", "its file holds more than was certified, so it is judged again"
+    with pytest.raises(TerminalError, match="refused the request"):
+        lane.files().set_aside(lane.layout.window_file(NOON), noon.expiry_id)
+    assert "2026-03-01/1200.log" in list_files(lane)
+    lane.repair(lane.detect().request_id or 0)
+    assert list_states(lane)[0] == "certified"
 
 
 @pytest.mark.rare

@@ -184,14 +184,35 @@ def is_touched(connection: Connection, pipeline: str, file: ExpiringFile) -> boo
     return bool(row and row["touched"])
 
 
-def mark_dropped(connection: Connection, epoch: Epoch, file: ExpiringFile) -> None:
-    """Record that the file is kept after all, and have its window judged again."""
+def mark_dropped(
+    connection: Connection, epoch: Epoch, file: ExpiringFile, *, judge_again: bool = False, brought_back: bool = False
+) -> None:
+    """Record that the file is kept after all, `brought_back` if it had been moved already. With `judge_again`, the next
+    detection judges its window even if no batch has touched it."""
+    change = "state = 'dropped', finished_at = clock_timestamp()"
     with connection.transaction():
-        _update(connection, epoch, file.expiry_id, "state = 'dropped', finished_at = clock_timestamp()")
+        _update(connection, epoch, file.expiry_id, f"{change}, kept_at = clock_timestamp()" if brought_back else change)
         connection.execute(
-            'UPDATE onceover."window" SET expired_at = NULL, compaction_id = NULL '
-            "WHERE pipeline = %s AND window_start = %s",
-            [epoch.pipeline, file.window_start],
+            """
+            UPDATE onceover."window" SET expired_at = NULL, compaction_id = NULL,
+              last_let_go = CASE WHEN %(back)s THEN NULL ELSE last_let_go END,
+              let_go_certificate = CASE WHEN %(back)s THEN NULL ELSE let_go_certificate END,
+              version = version + CASE WHEN %(again)s AND version = %(version)s THEN 1 ELSE 0 END
+            WHERE pipeline = %(pipeline)s AND window_start = %(start)s
+            """,
+            {
+                "pipeline": epoch.pipeline, "start": file.window_start, "back": brought_back, "again": judge_again,
+                "version": file.version,
+            },
+        )  # fmt: skip
+
+
+def postpone_deletions(connection: Connection, epoch: Epoch, expiry_ids: Sequence[int]) -> None:
+    """Record that these files, which were moved away, are to be kept for another day."""
+    with connection.transaction():
+        require_epoch(connection, epoch)
+        connection.execute(
+            "UPDATE onceover.expiry SET moved_at = clock_timestamp() WHERE expiry_id = ANY(%s)", [list(expiry_ids)]
         )
 
 

@@ -167,10 +167,6 @@ class WindowFiles:
         with wrap_errors(self._address), self._client.read(path, chunk_size=_CHUNK) as chunks:
             yield from chunks
 
-    def is_aside(self, path: str, number: int) -> bool:
-        """Return whether `set_aside` moved that file."""
-        return self.read_length(self.layout.aside(path, number)) is not None
-
     def set_aside(self, path: str, number: int) -> None:
         """Move the file, if it exists, to the place where it waits for its deletion."""
         aside = self.layout.aside(path, number)
@@ -180,6 +176,33 @@ class WindowFiles:
             self._client.makedirs(aside.rpartition("/")[0])
             self._client.rename(path, aside)
             self._remove_if_empty(path.rpartition("/")[0])
+
+    def bar_aside(self, path: str, number: int) -> bool:
+        """Put an empty file where `set_aside` would move the file, so that a paused process cannot move it any more;
+        return False if a file is there already."""
+        aside = self.layout.aside(path, number)
+        with wrap_errors(self._address):
+            try:
+                self._client.write(aside, data=b"", overwrite=False)
+            except HdfsError:
+                if self._client.status(aside, strict=False) is None:
+                    raise
+                return False
+        return True
+
+    def bring_back(self, path: str, number: int) -> None:
+        """Move the file back that `set_aside` moved; append it to a file that has taken its place since."""
+        aside = self.layout.aside(path, number)
+        with wrap_errors(self._address):
+            if self._client.status(path, strict=False) is None:
+                self._client.makedirs(path.rpartition("/")[0])
+                self._client.rename(aside, path)
+                return
+            with self._client.read(aside, chunk_size=_CHUNK) as chunks:
+                result = self.append(path, chunks)
+            if not result.proved:
+                raise UnknownOutcomeError(f"{aside} may not be whole in {path}; the next try appends it again")
+            self._client.delete(aside)
 
     def delete_aside(self, path: str, number: int) -> None:
         """Delete the file that `set_aside` moved, if it exists."""

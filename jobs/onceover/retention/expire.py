@@ -30,8 +30,10 @@ class ExpiringFiles(Protocol):
 
     layout: Layout
 
-    def is_aside(self, path: str, number: int) -> bool: ...
+    def read_length(self, path: str) -> int | None: ...
     def set_aside(self, path: str, number: int) -> None: ...
+    def bar_aside(self, path: str, number: int) -> bool: ...
+    def bring_back(self, path: str, number: int) -> None: ...
     def delete_aside(self, path: str, number: int) -> None: ...
     def find_parquet_files(self, compacted: Mapping[datetime, CompactedFile]) -> Mapping[datetime, str]: ...
 
@@ -40,38 +42,80 @@ def carry_out(connection: Connection, epoch: Epoch, files: ExpiringFiles) -> int
     """Move aside some of the expired files and delete some that were moved a day ago, as the pipeline's driver; return
     how many files. If killed, the next driver repeats the step.
 
-    Text that a Parquet file replaces is kept while that file is missing or has another length than recorded.
+    Text that a Parquet file replaces is kept while that file is missing or has another length than recorded. A file
+    that holds more than had expired is kept, or brought back if it was moved.
     """
     expiring = expiries.list_files_to_move(connection, epoch.pipeline, MOST_AT_ONCE)
     sole_copies = _find_sole_copies(connection, epoch.pipeline, files, expiring)
     for file in expiring:
-        path = locate_file(files.layout, file)
-        if not files.is_aside(path, file.expiry_id):  # else a driver died before it could record the move
-            if file.window_start in sole_copies:
-                log.warning("%s is kept: the Parquet file of its window is missing; compact the window again", path)
-                compactions.forget_compaction(connection, epoch.pipeline, file.window_start)
-            if file.window_start in sole_copies or expiries.is_touched(connection, epoch.pipeline, file):
-                expiries.mark_dropped(connection, epoch, file)
-                continue
-            drivers.beat(connection, epoch)
-            files.set_aside(path, file.expiry_id)
-        expiries.mark_moved(connection, epoch, file.expiry_id)
-    deleted = 0
+        _move_or_keep(connection, epoch, files, file, file.window_start in sole_copies)
     aside = expiries.list_files_to_delete(connection, epoch.pipeline, MOST_AT_ONCE)
     sole_copies = _find_sole_copies(connection, epoch.pipeline, files, aside)
+    postponed = [file for file in aside if file.window_start in sole_copies]
+    if postponed:
+        expiries.postpone_deletions(connection, epoch, [file.expiry_id for file in postponed])
+        first = postponed[0]
+        log.warning(
+            "%d files are not deleted, as the Parquet files of their windows are missing; put each back at the path "
+            "that `onceover explain` shows, the first of them %s",
+            len(postponed), files.layout.aside(locate_file(files.layout, first), first.expiry_id),
+        )  # fmt: skip
     for file in aside:
-        path = locate_file(files.layout, file)
-        if file.window_start in sole_copies:
-            log.warning(
-                "%s is not deleted: the Parquet file of its window is missing; put it back at the path that "
-                "`onceover explain` shows", files.layout.aside(path, file.expiry_id),
-            )  # fmt: skip
-            continue
+        if file.window_start not in sole_copies:
+            _delete_or_bring_back(connection, epoch, files, file)
+    return len(expiring) + len(aside)
+
+
+def _move_or_keep(
+    connection: Connection, epoch: Epoch, files: ExpiringFiles, file: ExpiringFile, is_sole_copy: bool
+) -> None:
+    """Move one file aside, unless it has changed since it expired. A fenced driver may have moved it meanwhile."""
+    path, number = locate_file(files.layout, file), file.expiry_id
+    moved = files.read_length(files.layout.aside(path, number))  # by a driver that died before it could record that
+    if moved is None:
+        has_grown = _has_grown(file, files.read_length(path))
+        is_kept = is_sole_copy or has_grown or expiries.is_touched(connection, epoch.pipeline, file)
         drivers.beat(connection, epoch)
-        files.delete_aside(path, file.expiry_id)
-        expiries.mark_deleted(connection, epoch, file.expiry_id)
-        deleted += 1
-    return len(expiring) + deleted
+        if not is_kept:
+            files.set_aside(path, number)
+            moved = file.bytes
+        elif files.bar_aside(path, number):
+            if is_sole_copy and file.window_start is not None:
+                log.warning("%s is kept: the Parquet file of its window is missing; compact the window again", path)
+                compactions.forget_compaction(connection, epoch.pipeline, file.window_start)
+            expiries.mark_dropped(connection, epoch, file, judge_again=has_grown)
+            return
+        else:
+            moved = files.read_length(files.layout.aside(path, number))
+    if _has_grown(file, moved):
+        _bring_back(connection, epoch, files, file)
+    else:
+        expiries.mark_moved(connection, epoch, number)
+
+
+def _delete_or_bring_back(connection: Connection, epoch: Epoch, files: ExpiringFiles, file: ExpiringFile) -> None:
+    path, number = locate_file(files.layout, file), file.expiry_id
+    if _has_grown(file, files.read_length(files.layout.aside(path, number))):
+        _bring_back(connection, epoch, files, file)
+        return
+    drivers.beat(connection, epoch)
+    files.delete_aside(path, number)
+    expiries.mark_deleted(connection, epoch, number)
+
+
+def _bring_back(connection: Connection, epoch: Epoch, files: ExpiringFiles, file: ExpiringFile) -> None:
+    path = locate_file(files.layout, file)
+    log.warning("%s is brought back: a paused driver moved it, and it holds more than the %d bytes that had expired",
+                path, file.bytes)  # fmt: skip
+    drivers.beat(connection, epoch)
+    files.bring_back(path, file.expiry_id)
+    expiries.mark_dropped(connection, epoch, file, judge_again=True, brought_back=True)
+
+
+def _has_grown(file: ExpiringFile, length: int | None) -> bool:
+    """Return whether a window's file of that length holds more than its certificate covers. A day of quarantine has no
+    certificate: bytes beyond its landings expire with it."""
+    return file.window_start is not None and (length or 0) > file.bytes
 
 
 def _find_sole_copies(
