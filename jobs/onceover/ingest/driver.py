@@ -124,7 +124,7 @@ class Ingest:
         at = self._find_starts(facts)
         refill = self._choose_refills(facts)
         is_refills_turn = refills_only or (bool(refill) and not self._has_refilled)
-        submitted = None if is_refills_turn else self._submissions.next(facts, at)
+        submitted = None if is_refills_turn else self._submissions.next(facts, at, self._read_bounds(facts, at))
         self._has_refilled = bool(refill) and submitted is None
         if submitted is None:
             return self._run_batch(refill, facts) if refill else self._report(None, facts, time.monotonic())
@@ -152,6 +152,9 @@ class Ingest:
             else:
                 chosen.setdefault(kafka_partition, piece)
         return next(iter(self._registered.cutovers.cut_by_version(chosen.values()).values()), ())
+
+    def _read_bounds(self, facts: TopicFacts, at: Mapping[int, int]) -> Mapping[int, Sequence[int]]:
+        return ledger_frontiers.read_landed_bounds(self._connection, self._epoch.pipeline, facts.generation, at)
 
     def _run_batch(self, ranges: Sequence[OffsetRange], facts: TopicFacts, waited: float | None = None) -> Progress:
         """Carry out steps 2 to 7; offsets in the ledger share step 5's transaction.

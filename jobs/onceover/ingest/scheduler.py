@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from onceover.errors import OnceoverError
 from onceover.ingest.rate_control import Pace, RateController, Timing
 from onceover.kafka import Topic, TopicFacts
-from onceover.model.batch_plan import plan_ranges
+from onceover.model.batch_plan import limit_replay, plan_ranges
 from onceover.model.contract import Cutovers
 from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import IngestPolicy
@@ -50,6 +50,7 @@ class Submissions:
         self._waiting: deque[WaitingBatch] = deque()
         self._generation: str | None = None
         self._reached: dict[int, int] = {}  # by Kafka partition, the end of the last submitted range
+        self._bounds: Mapping[int, Sequence[int]] = {}
         self._due_ms = _now_ms()
         self._is_behind = False
 
@@ -64,8 +65,11 @@ class Submissions:
         if not self._waiting and not (self._is_behind and self._pace is None):
             stop.wait(max(0.0, self._due_ms - _now_ms()) / 1000)
 
-    def next(self, facts: TopicFacts, at: Mapping[int, int]) -> WaitingBatch | None:
-        """Return the next batch, None if there is nothing to read.
+    def next(
+        self, facts: TopicFacts, at: Mapping[int, int], bounds: Mapping[int, Sequence[int]] | None = None
+    ) -> WaitingBatch | None:
+        """Return the next batch, None if there is nothing to read. No batch reads across one of `bounds`, offsets in
+        ascending order by Kafka partition.
 
         Waiting batches must continue exactly at `at`, the next offset by Kafka partition, and still be in the log;
         otherwise (a failed attempt, offsets set by hand, another topic) all are dropped and submitted again.
@@ -73,6 +77,7 @@ class Submissions:
         if not self._continues(facts, at):
             self._waiting.clear()
             self._generation, self._reached = facts.generation, dict(at)
+        self._bounds = bounds or {}
         if self._pace is None and self._policy.rate_control == "pid":
             self._pace = _make_rate_controller(self._policy, len(at))
         if not self._waiting:
@@ -132,6 +137,7 @@ class Submissions:
             most = round(min(most, max(1.0, rate * self._policy.interval_ms / 1000)))
         is_fair = self._policy.share == "fair"
         end = self._cutovers.limit_batch(facts.generation, self._reached, facts.end)
+        end = limit_replay(self._reached, end, self._bounds)
         ranges = plan_ranges(facts.generation, self._reached, end, most, fair=is_fair)
         self._reached.update({r.source.kafka_partition: r.end for r in ranges})
         self._is_behind = self._reached != dict(facts.end)

@@ -204,6 +204,21 @@ def read_accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRang
     ]
 
 
+def read_landed_bounds(
+    connection: Connection, pipeline: str, generation: str, at: Mapping[int, int]
+) -> dict[int, tuple[int, ...]]:
+    """Return where landed ranges begin and end, by Kafka partition, if reading at `at` would replay some of them; for
+    reading that continues at the reach nothing, at the price of one row a Kafka partition."""
+    progress = read_progress(connection, pipeline, generation)
+    if not any(at.get(source.kafka_partition, reach) < reach for source, (_, reach) in progress.items()):
+        return {}
+    bounds: dict[int, set[int]] = {}
+    for piece in read_accounted(connection, pipeline):
+        if piece.source.generation == generation:
+            bounds.setdefault(piece.source.kafka_partition, set()).update((piece.start, piece.end))
+    return {p: tuple(sorted(offsets)) for p, offsets in bounds.items()}
+
+
 def advance(connection: Connection, pipeline: str, landed: OffsetRange) -> None:
     """Advance reach to the end of `landed`, and the frontier over every range that now joins it, landed or accepted as
     lost; event times count only up to the frontier."""

@@ -54,6 +54,17 @@ def plan_ranges(
     )
 
 
+def limit_replay(at: Mapping[int, int], end: Mapping[int, int], bounds: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """Return the end of each Kafka partition's next range, before the first of its `bounds` beyond `at`.
+
+    Bounds are where landed offsets begin or end. A range on one side of them has either landed whole or not at all: a
+    replay after Kafka's compaction is then proved by the landings that read more.
+    """
+    return {
+        p: min([high, *(bound for bound in bounds.get(p, ()) if bound > at.get(p, high))]) for p, high in end.items()
+    }
+
+
 # Offset ranges cut into shards before anything is read: each core reads its own, and no record moves for balance.
 
 PER_CORE: Final = 2

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, pairwise
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
+from onceover.model.conflict import Decision
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.json_text import to_plain
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 
 
@@ -27,6 +28,30 @@ class Verdict:
     @property
     def is_proved(self) -> bool:
         return not self.reasons
+
+
+@dataclass(frozen=True, slots=True)
+class UnprovedPart:
+    """One Kafka partition of a landing whose records raw does not hold as they landed."""
+
+    landing: ClaimedLanding
+    offsets: OffsetRange
+    actual: Digest
+    expected: Digest
+
+    def __str__(self) -> str:
+        return (
+            f"landing {self.landing.landing_id}: raw holds {self.actual.records} of {self.expected.records} of "
+            f"{self.offsets}" + (", with another digest" if self.is_as_many else "")
+        )
+
+    @property
+    def is_as_many(self) -> bool:
+        return self.actual.records == self.expected.records
+
+    @property
+    def lacks_nothing(self) -> bool:
+        return self.actual.records > self.expected.records
 
 
 def split_ranges(landings: Iterable[ClaimedLanding]) -> tuple[OffsetRange, ...]:
@@ -70,29 +95,7 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int) ->
     if rebuilt.corrupt_lines:
         findings.append(Finding(Kind.CORRUPT_LINE, {"lines": rebuilt.corrupt_lines}))
     held = {key: _DigestIndex(pieces) for key, pieces in _group_by_reading(rebuilt.ranges)}
-    proved: list[OffsetRange] = []
-    unproved: list[tuple[ClaimedLanding, OffsetRange, Digest, Digest]] = []
-    for landing in claimed.landings:
-        for offsets, expected in landing.parts:
-            key = (offsets.source, landing.release_id)
-            actual = held[key].take(offsets) if key in held else EMPTY
-            if actual == expected:
-                proved += [] if landing.release else [offsets]
-            else:
-                unproved.append((landing, offsets, actual, expected))
-    covered = _Cover(proved)
-    for landing, offsets, actual, expected in unproved:
-        # A replay after Kafka's compaction lands less than the first reading did, whose landing proves the records.
-        replayed = not landing.release and actual.records > expected.records and covered.contains(offsets)
-        # A landing that read a rejected content can match in number only.
-        decided = actual.records == expected.records and any(
-            d.source == offsets.source and offsets.start <= d.offset < offsets.end for d in claimed.decisions
-        )
-        if not replayed and not decided:
-            reasons.append(
-                f"landing {landing.landing_id}: raw holds {actual.records} of {expected.records} of {offsets}"
-                + ("" if actual.records != expected.records else ", with another digest")
-            )
+    reasons += map(str, _list_unproved(claimed, held))
     stray = rebuilt.stray_lines + sum(pieces.count_left() for pieces in held.values())
     if stray:
         reasons.append(f"{stray} records were accounted for, but by no landing of this window")
@@ -110,6 +113,11 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int) ->
             f"{parquet.digest} count; put it back where `onceover explain` says",
         )
     return Verdict(tuple(reasons), tuple(findings))
+
+
+def list_unproved_parts(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> list[UnprovedPart]:
+    """Return the parts of the window's landings that raw does not hold."""
+    return _list_unproved(claimed, {key: _DigestIndex(pieces) for key, pieces in _group_by_reading(rebuilt.ranges)})
 
 
 _Source = tuple[KafkaPartition, int | None]  # a Kafka partition, and the release from quarantine, if any
@@ -141,19 +149,45 @@ class _DigestIndex:
 
 
 class _Cover:
-    """Offset ranges, to ask whether one of them holds another range."""
+    """Offset ranges joined where they touch, to ask whether one of them holds another range."""
 
     def __init__(self, ranges: Iterable[OffsetRange]) -> None:
         self._starts: dict[KafkaPartition, list[int]] = {}
-        self._reach: dict[KafkaPartition, list[int]] = {}
-        for source, group in groupby(sorted(ranges), key=lambda r: r.source):
-            ordered = list(group)
-            self._starts[source] = [r.start for r in ordered]
-            self._reach[source] = list(accumulate((r.end for r in ordered), max))
+        self._ends: dict[KafkaPartition, list[int]] = {}
+        for whole in coalesce(ranges):
+            self._starts.setdefault(whole.source, []).append(whole.start)
+            self._ends.setdefault(whole.source, []).append(whole.end)
 
     def contains(self, part: OffsetRange) -> bool:
         at = bisect_right(self._starts.get(part.source, []), part.start)
-        return at > 0 and self._reach[part.source][at - 1] >= part.end
+        return at > 0 and self._ends[part.source][at - 1] >= part.end
+
+
+def _list_unproved(claimed: ClaimedWindow, held: Mapping[_Source, _DigestIndex]) -> list[UnprovedPart]:
+    """Return the parts of landings that raw does not hold, and mark in `held` the pieces of all landings as taken."""
+    proved: list[OffsetRange] = []
+    unproved: list[UnprovedPart] = []
+    for landing in claimed.landings:
+        for offsets, expected in landing.parts:
+            key = (offsets.source, landing.release_id)
+            actual = held[key].take(offsets) if key in held else EMPTY
+            if actual == expected:
+                proved += [] if landing.release else [offsets]
+            else:
+                unproved.append(UnprovedPart(landing, offsets, actual, expected))
+    covered = _Cover(proved)
+    return [
+        part
+        for part in unproved
+        # A replay after Kafka's compaction lands less than the first readings did, whose landings prove the records.
+        if not (not part.landing.release and part.lacks_nothing and covered.contains(part.offsets))
+        # A landing that read a rejected content can match in number only.
+        and not (part.is_as_many and any(_holds(part.offsets, decision) for decision in claimed.decisions))
+    ]
+
+
+def _holds(offsets: OffsetRange, decision: Decision) -> bool:
+    return decision.source == offsets.source and offsets.start <= decision.offset < offsets.end
 
 
 def _group_by_reading(ranges: Iterable[RebuiltRange]) -> Iterable[tuple[_Source, list[RebuiltRange]]]:

@@ -112,6 +112,14 @@ def test_batch_ends_at_a_cutover_and_the_rest_is_the_next(log: Log) -> None:
     assert list_ranges(submissions.next(log.now, {0: 3, 1: 2})) == [(0, 3, 5), (1, 2, 4)]
 
 
+def test_batch_never_reads_across_a_landed_bound(log: Log) -> None:
+    submissions = make_submissions(log)
+    bounds = {0: (2, 4, 8), 1: (1,)}
+    assert list_ranges(submissions.next(facts(9, 5), {0: 2, 1: 1}, bounds)) == [(0, 2, 4), (1, 1, 5)]
+    assert list_ranges(submissions.next(facts(9, 5), {0: 4, 1: 5}, bounds)) == [(0, 4, 8)]
+    assert list_ranges(submissions.next(facts(9, 5), {0: 8, 1: 5}, bounds)) == [(0, 8, 9)]
+
+
 @pytest.mark.parametrize(
     ("found", "at", "expected"),
     [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onceover.model.batch_plan import Start, compute_starts, plan_ranges
+from onceover.model.batch_plan import Start, compute_starts, limit_replay, plan_ranges
 
 backlogs = st.dictionaries(st.integers(0, 8), st.integers(0, 1000), min_size=1)
 
@@ -61,3 +61,9 @@ def test_expired_stored_offset_moves_to_the_start_leaving_a_hole() -> None:
 
 def test_stored_offset_beyond_the_end_moves_down_and_is_reported() -> None:
     assert compute_starts({0: 10}, {0: 3}, {0: 3}, {0: 9}) == {0: Start(at=9, origin=9, truncated_from=10)}
+
+
+def test_replay_ends_at_the_next_bound_of_what_landed() -> None:
+    bounds = {0: (0, 10, 20), 1: (5,)}
+    assert limit_replay({0: 0, 1: 5, 2: 3}, {0: 30, 1: 9, 2: 7}, bounds) == {0: 10, 1: 9, 2: 7}
+    assert limit_replay({0: 10, 1: 0}, {0: 15, 1: 9}, bounds) == {0: 15, 1: 5}

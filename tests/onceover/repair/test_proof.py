@@ -16,7 +16,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
-from onceover.repair.proof import prove, split_ranges
+from onceover.repair.proof import list_unproved_parts, prove, split_ranges
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 P0 = KafkaPartition("00000001", 0)
@@ -105,6 +105,16 @@ def test_replay_after_log_compaction_is_proved_by_the_first_one() -> None:
     assert prove(replace(CLAIMED, landings=thinner), RIGHT, 900).is_proved
     alone = replace(CLAIMED, landings=(ClaimedLanding(3, ((of(0, 15), Digest(7, 40)),)),))
     assert not prove(alone, RIGHT, 900).is_proved
+
+
+def test_replay_across_adjacent_proved_landings_is_proved() -> None:
+    first, second = (ClaimedLanding(n, ((of(a, b), digest(a, b)),)) for n, (a, b) in enumerate(((0, 10), (10, 15))))
+    across = ClaimedLanding(3, ((of(5, 15), Digest(7, 40)),))
+    pieces = tuple(RebuiltRange(of(a, b), digest(a, b)) for a, b in ((0, 5), (5, 10), (10, 15)))
+    claimed, rebuilt = replace(CLAIMED, landings=(first, second, across)), replace(RIGHT, ranges=pieces)
+    assert prove(claimed, rebuilt, 900).is_proved
+    beyond = replace(claimed, landings=(first, across))
+    assert [str(p.offsets) for p in list_unproved_parts(beyond, rebuilt)] == ["00000001-0[5, 15)"]
 
 
 def test_equal_count_with_another_digest_refuses_the_window() -> None:
