@@ -21,6 +21,13 @@ COMMON: dict[str, object] = {
     "dfs.heartbeat.interval": 1,
 }
 """Settings of NameNode and DataNodes alike."""
+DURABLE: dict[str, object] = {
+    # What has landed is on the disk, not in the page cache of a host that may lose power.
+    "dfs.datanode.synconclose": "true",
+    # Every three weeks each block is compared with its checksums, so that a good replica replaces a bad one in time.
+    "dfs.datanode.scan.period.hours": 504,
+}
+"""Settings of DataNodes that keep raw over power cuts and years."""
 
 
 class NameNode:
@@ -155,7 +162,7 @@ class DataNode:
             "dfs.datanode.http.address": f"{LOOPBACK}:{port[f'{self.name}-http']}",
             "dfs.datanode.ipc.address": f"{LOOPBACK}:{port[f'{self.name}-ipc']}",
             "dfs.datanode.hostname": LOOPBACK,
-            "dfs.datanode.scan.period.hours": -1,
+            **DURABLE,
             # WebHDFS's client runs in a DataNode. By default it sleeps 400 ms for each block that it closes.
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": 10,
         }

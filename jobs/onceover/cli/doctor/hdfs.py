@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
+from onceover.cli.doctor.datanodes import check_datanodes, list_datanodes, read_bean, read_setting
 from onceover.cli.doctor.machine import check_space
-from onceover.cli.doctor.outcome import SECONDS, Outcome, get_json
+from onceover.cli.doctor.outcome import SECONDS, Outcome
 from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
 from onceover.model.pipeline import Pipeline
@@ -19,7 +18,6 @@ from onceover.raw.layout import Layout
 from onceover.raw.window_files import WindowFiles
 
 _CLIENT = "dfs.client.block.write.replace-datanode-on-failure"
-_MOST_ASKED = 3  # DataNodes of one cluster are set alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ def check_hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
     root = pipelines[0].storage.raw_root if pipelines else "/"
     WindowFiles(where, Layout(root, "doctor")).read_length(root)
     try:
-        state = _read_bean(where, "FSNamesystemState")
+        state = read_bean(where, "FSNamesystemState")
         mode, living = str(state["FSState"]), int(state["NumLiveDataNodes"])
         free, total = int(state["CapacityRemaining"]), int(state["CapacityTotal"])
     except (OSError, ValueError, LookupError, TypeError):
@@ -60,6 +58,7 @@ def check_hdfs(pipelines: Sequence[Pipeline]) -> Iterator[Outcome]:
         yield Outcome("HDFS", "fine", f"{where} takes writes, {pluralize(living, 'DataNode')}")
     yield check_space("HDFS", "its DataNodes", free, total, "add a DataNode or a disk, or delete files")
     yield from _check_writers(where, living)
+    yield from check_datanodes(where)
 
 
 def check_survival(writer: Writer, living: int) -> Iterator[Outcome]:
@@ -86,11 +85,8 @@ def check_survival(writer: Writer, living: int) -> Iterator[Outcome]:
 
 
 def _check_writers(where: str, living: int) -> Iterator[Outcome]:
-    scheme = urlsplit(where).scheme
     try:
-        nodes = json.loads(_read_bean(where, "NameNodeInfo")["LiveNodes"]).values()
-        addresses = [node["infoAddr" if scheme == "http" else "infoSecureAddr"] for node in nodes]
-        writers = {_read_writer(f"{scheme}://{each}") for each in sorted(addresses)[:_MOST_ASKED]}
+        writers = {_read_writer(each) for each in list_datanodes(where)}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         yield Outcome(
             "HDFS", "note", f"its DataNodes do not report their settings; check that {_CLIENT} fits their number"
@@ -101,20 +97,12 @@ def _check_writers(where: str, living: int) -> Iterator[Outcome]:
 
 
 def _read_writer(datanode: str) -> Writer:
-    def setting(name: str) -> str:
-        return str(get_json(f"{datanode}/conf?name={name}")["property"]["value"])
-
     return Writer(
-        replication=int(setting("dfs.replication")),
-        replaces=setting(f"{_CLIENT}.enable") == "true",
-        policy=setting(f"{_CLIENT}.policy").upper(),
-        best_effort=setting(f"{_CLIENT}.best-effort") == "true",
+        replication=int(read_setting(datanode, "dfs.replication")),
+        replaces=read_setting(datanode, f"{_CLIENT}.enable") == "true",
+        policy=read_setting(datanode, f"{_CLIENT}.policy").upper(),
+        best_effort=read_setting(datanode, f"{_CLIENT}.best-effort") == "true",
     )
-
-
-def _read_bean(where: str, name: str) -> dict[str, Any]:
-    bean: dict[str, Any] = get_json(f"{where}/jmx?qry=Hadoop:service=NameNode,name={name}")["beans"][0]
-    return bean
 
 
 def _check_namenode_rpc() -> Iterator[Outcome]:

@@ -1,0 +1,99 @@
+"""The check of HDFS's DataNodes: whether raw survives a power cut and the decay of a disk, by their own settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from onceover.cli.doctor.outcome import Outcome, get_json
+from onceover.model.wording import pluralize
+
+SYNC = "dfs.datanode.synconclose"
+PERIOD = "dfs.datanode.scan.period.hours"
+PACE = "dfs.block.scanner.volume.bytes.per.second"
+_DEFAULT_HOURS = 504  # what HDFS takes for a period of 0
+_MOST_ASKED = 3  # DataNodes of one cluster are set alike
+
+
+@dataclass(frozen=True, slots=True)
+class Durability:
+    """The settings of one DataNode, at `address`, about what it keeps: `scan_hours` below 0 or a `scan_pace` of 0
+    bytes a second turn its block scanner off."""
+
+    address: str
+    syncs: bool
+    scan_hours: int
+    scan_pace: int
+
+    @property
+    def scans(self) -> bool:
+        return self.scan_hours >= 0 and self.scan_pace > 0
+
+
+def list_datanodes(namenode: str) -> list[str]:
+    """Return the web addresses of some live DataNodes, by the NameNode at that address. Raise OSError, ValueError,
+    LookupError, TypeError or AttributeError if it does not name them."""
+    scheme = urlsplit(namenode).scheme
+    nodes = json.loads(read_bean(namenode, "NameNodeInfo")["LiveNodes"]).values()
+    addresses = [node["infoAddr" if scheme == "http" else "infoSecureAddr"] for node in nodes]
+    return [f"{scheme}://{each}" for each in sorted(addresses)[:_MOST_ASKED]]
+
+
+def read_bean(namenode: str, name: str) -> dict[str, Any]:
+    """Return that bean of the NameNode. Raise as `list_datanodes`."""
+    bean: dict[str, Any] = get_json(f"{namenode}/jmx?qry=Hadoop:service=NameNode,name={name}")["beans"][0]
+    return bean
+
+
+def read_setting(datanode: str, name: str) -> str:
+    """Return a DataNode's setting. Raise as `list_datanodes`."""
+    return str(get_json(f"{datanode}/conf?name={name}")["property"]["value"])
+
+
+def check_datanodes(namenode: str) -> Iterator[Outcome]:
+    """Check the DataNodes that the NameNode at that address names."""
+    try:
+        settings = [
+            Durability(
+                address=each,
+                syncs=read_setting(each, SYNC) == "true",
+                scan_hours=int(read_setting(each, PERIOD)),
+                scan_pace=int(read_setting(each, PACE)),
+            )
+            for each in list_datanodes(namenode)
+        ]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        what = f"its DataNodes do not report their settings; check that {SYNC} is true and {PERIOD} is not negative"
+        yield Outcome("HDFS", "note", what)
+        return
+    yield from judge_durability(settings)
+
+
+def judge_durability(datanodes: Sequence[Durability]) -> Iterator[Outcome]:
+    """Yield a problem for each setting that lets raw be lost, and otherwise that all is well."""
+    unsynced = [each.address for each in datanodes if not each.syncs]
+    unscanned = [each.address for each in datanodes if not each.scans]
+    if unsynced:
+        what = (
+            f"{_name(unsynced)} keep what has landed in memory until their kernel writes it: a power cut loses it "
+            f"after Kafka's offsets are committed; set {SYNC}=true in their hdfs-site.xml, and restart them"
+        )
+        yield Outcome("HDFS", "wrong", what)
+    if unscanned:
+        what = (
+            f"{_name(unscanned)} never compare blocks with their checksums: a bad replica stays unnoticed until the "
+            f"good ones are gone too; set {PERIOD}={_DEFAULT_HOURS} and leave {PACE} above 0 in their hdfs-site.xml, "
+            "and restart them"
+        )
+        yield Outcome("HDFS", "wrong", what)
+    if datanodes and not unsynced and not unscanned:
+        hours = max(each.scan_hours or _DEFAULT_HOURS for each in datanodes)
+        what = f"DataNodes write what has landed to disk ({SYNC}), and scan each block every {hours / 24:,.0f} days"
+        yield Outcome("HDFS", "fine", what)
+
+
+def _name(addresses: Sequence[str]) -> str:
+    return f"{pluralize(len(addresses), 'DataNode')} ({', '.join(addresses)})"
