@@ -13,7 +13,7 @@ export PYTHON
 # Java reads no path with a letter beyond ASCII under a locale that lacks it; containers often name none.
 export LC_ALL := C.UTF-8
 
-.PHONY: help setup demo demo-faults experiments test test-quick test-pipelines test-airflow test-faults test-rare-pipelines test-rare-parts check fix up down bench
+.PHONY: help setup demo demo-faults experiments test test-quick test-pipelines test-airflow test-faults test-rare-pipelines test-rare-parts model check fix up down bench
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,12 +60,16 @@ test-faults: setup ## The rest, half an hour: kills and outages one by one, clus
 	@$(SAY_SECONDS)
 
 test-rare-pipelines:
-	@$(PYTEST) -q -m "rare and not airflow" tests/integration tests/protocol $(NAMED)
+	@$(PYTEST) -q -m "rare and not airflow and not largest" tests/integration tests/protocol $(NAMED)
 	@$(SAY_SECONDS)
 
 test-rare-parts:
 	@$(PYTEST) -q -m rare --ignore=tests/integration --ignore=tests/protocol $(NAMED)
 	@$(PYTEST) -q -m "rare and airflow" tests/integration $(NAMED)
+	@$(SAY_SECONDS)
+
+model: setup ## Explore the largest worlds of the protocol's model: twenty minutes, several GB
+	@$(PYTEST) -q -m largest tests/protocol $(NAMED)
 	@$(SAY_SECONDS)
 
 check: setup ## Format, lint, types, import arrows: reads only

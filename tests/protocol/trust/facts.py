@@ -1,0 +1,109 @@
+"""What follows from a state: what has landed, frontier and hole, which windows are closed, what a file must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from types import MappingProxyType
+
+from tests.protocol.trust.state import WINDOWS, Batch, Ledger, Line, Lines, Offsets, Scenario, State, window_of
+
+
+@lru_cache(None)
+def landed(batches: tuple[Batch, ...]) -> MappingProxyType[int, frozenset[Line]]:
+    """Map each landed offset to the lines that landed under it."""
+    found: dict[int, set[Line]] = {}
+    for batch in batches:
+        for line in lines_of(batch):
+            found.setdefault(line >> 1, set()).add(line)
+    return MappingProxyType({offset: frozenset(lines) for offset, lines in found.items()})
+
+
+@lru_cache(None)
+def lines_of(batch: Batch) -> frozenset[Line]:
+    return frozenset(line for landing in batch for line in landing.lines)
+
+
+@lru_cache(None)
+def offsets_of(batch: Batch) -> frozenset[int]:
+    return frozenset(line >> 1 for line in lines_of(batch))
+
+
+@lru_cache(None)
+def windows_of(batch: Batch) -> frozenset[int]:
+    return frozenset(landing.window for landing in batch)
+
+
+@lru_cache(None)
+def _frontier(origin: int, batches: tuple[Batch, ...], losses: Offsets) -> int:
+    known, at = landed(batches), origin
+    while at in known or at in losses:
+        at += 1
+    return at
+
+
+def frontier(ledger: Ledger) -> int:
+    return _frontier(ledger.origin, ledger.batches, ledger.losses) if ledger.known else -1
+
+
+def hole(ledger: Ledger) -> list[int]:
+    known = landed(ledger.batches)
+    return [at for at in range(ledger.origin, ledger.reach) if at not in known and at not in ledger.losses]
+
+
+def owns_root(scenario: Scenario, state: State) -> bool:
+    if not scenario.rules.marker:
+        return True
+    return state.marker is not None and state.marker.ledger_id == state.ledger.ledger_id
+
+
+def is_closed(scenario: Scenario, state: State, window: int) -> bool:
+    """A window closes once the frontier has passed it, or everything is read and the topic is idle."""
+    at = frontier(state.ledger)
+    return state.ledger.known and (at >= scenario.closes[window] or at >= max(state.log_end, 1))
+
+
+def diverged(scenario: Scenario, state: State) -> list[int]:
+    """Offsets that landed with another content than Kafka holds now, as leader epochs show."""
+    if not scenario.rules.epochs:
+        return []
+    decided = {offset for offset, _ in state.ledger.decisions}
+    return [
+        offset
+        for offset, lines in landed(state.ledger.batches).items()
+        if state.in_log(offset) and state.line_at(offset) not in lines and offset not in decided
+    ]
+
+
+def expected_length(ledger: Ledger, window: int) -> int:
+    """The certificate's frozen length and all landings since that begin at or beyond it."""
+    certificate = ledger.certificates[window]
+    first, length = (certificate.batches, certificate.length) if certificate else (0, 0)
+    return length + sum(
+        landing.length
+        for batch in ledger.batches[first:]
+        for landing in batch
+        if landing.window == window and landing.byte_start >= length
+    )
+
+
+def bytes_are_accounted(state: State, window: int) -> bool:
+    return len(state.files[window]) == expected_length(state.ledger, window)
+
+
+def by_window(lines: Lines) -> Iterator[tuple[int, Lines]]:
+    """Yield each window of the lines with its own, as a batch appends them."""
+    for window in WINDOWS:
+        if own := tuple(line for line in lines if window_of(line) == window):
+            yield window, own
+
+
+def raw_holds(scenario: Scenario, state: State, offset: int) -> bool:
+    """Whether a loss is refused: a line is looked for where bytes are unaccounted for or a certificate says pending."""
+    for window in WINDOWS:
+        certificate = state.ledger.certificates[window]
+        if not bytes_are_accounted(state, window) or (certificate and offset in certificate.pending):
+            has_line = any(line >> 1 == offset for line in state.files[window])
+            if has_line or not scenario.rules.loss_reads_raw:
+                return True
+    return False

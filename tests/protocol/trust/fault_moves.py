@@ -1,0 +1,66 @@
+"""What nobody wants and what a producer does: expiry, a cut log, a lost or restored ledger, a driver that hangs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.protocol.trust.facts import by_window
+from tests.protocol.trust.state import Action, Event, Ledger, Move, Scenario, State, put
+
+
+def kafka_moves(scenario: Scenario, state: State) -> Iterator[Move]:
+    """A record is produced, the log expires up to an offset, or it comes back shorter and in another epoch."""
+    start, end, left = state.log_start, state.log_end, state.left
+    if end < scenario.records:
+        epoch = state.leader_epoch
+        yield Action(Event.PRODUCED, lines=(end * 2 + epoch,)), state._replace(log=(*state.log, epoch))
+    if left.expiries:
+        spent = left._replace(expiries=left.expiries - 1)
+        for at in range(start + 1, end + 1):
+            log = (None,) * at + state.log[at:]
+            yield Action(Event.EXPIRED, offset=at), state._replace(log_start=at, log=log, left=spent)
+    if left.cuts:
+        spent = left._replace(cuts=left.cuts - 1)
+        for at in range(start, end):
+            yield Action(Event.CUT, offset=at), state._replace(log=state.log[:at], leader_epoch=1, left=spent)
+
+
+def ledger_moves(scenario: Scenario, state: State) -> Iterator[Move]:
+    """The database is lost, backed up or restored. What held an epoch or a claim is fenced, unless counters repeat."""
+    ledger, left = state.ledger, state.left
+    fenced = state._replace(rebuilding=False)
+    if scenario.rules.fence:
+        fenced = fenced._replace(driver=None, repair=None)
+    if left.losses:
+        empty = Ledger(ledger.ledger_id + 1)
+        if scenario.rows_survive:
+            empty = empty._replace(rows=ledger.rows)
+        yield Action(Event.LEDGER_LOST), fenced._replace(ledger=empty, left=left._replace(losses=left.losses - 1))
+    if left.restores:
+        if state.backup is None and ledger.known:
+            yield Action(Event.BACKED_UP), state._replace(backup=ledger)
+        elif state.backup is not None and state.backup != ledger:
+            spent = left._replace(restores=left.restores - 1)
+            yield Action(Event.RESTORED), fenced._replace(ledger=state.backup, backup=None, left=spent)
+
+
+def driver_faults(state: State) -> Iterator[Move]:
+    """The driver crashes, also halfway through an append, or hangs and is superseded: then it may still append."""
+    driver, left = state.driver, state.left
+    if driver and left.crashes:
+        spent = left._replace(crashes=left.crashes - 1)
+        yield Action(Event.CRASHED), state._replace(driver=None, left=spent)
+        if driver.step == "append" and driver.read is not None:
+            window, lines = list(by_window(driver.read))[len(driver.appended)]
+            for count in range(1, len(lines)):
+                files = put(state.files, window, state.files[window] + lines[:count])
+                torn = state._replace(files=files, driver=None, left=spent)
+                yield Action(Event.TORN, window, lines=lines[:count]), torn
+    if driver and left.takeovers and driver.step == "append" and driver.read is not None:
+        hung = tuple(by_window(driver.read))[len(driver.appended) :]
+        spent = left._replace(takeovers=left.takeovers - 1)
+        yield Action(Event.TAKEN_OVER), state._replace(driver=None, hung=hung, left=spent)
+    if state.hung:
+        (window, lines), *rest = state.hung
+        files = put(state.files, window, state.files[window] + lines)
+        yield Action(Event.APPENDED_LATE, window, lines=lines), state._replace(files=files, hung=tuple(rest))

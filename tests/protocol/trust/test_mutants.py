@@ -1,0 +1,24 @@
+"""Every rule is needed: without it a certificate is false or a state has no way out, or `mutants` says why not."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+from tests.protocol.trust.explore import explore
+from tests.protocol.trust.mutants import MUTANTS, Mutant
+from tests.protocol.trust.rules import Rules
+
+
+def test_rules_are_all_left_out_once() -> None:
+    assert {name for mutant in MUTANTS for name in mutant.without} == {field.name for field in fields(Rules)}
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [pytest.param(mutant, id=mutant.name, marks=() if mutant.is_soon_seen else pytest.mark.rare) for mutant in MUTANTS],
+)
+def test_rule_left_out_is_missed(mutant: Mutant) -> None:
+    found = explore(mutant.scenario)
+    outcome = "wrong" if found.violation else "stuck" if found.stuck else "not missed"
+    assert outcome == mutant.outcome, str(found)
