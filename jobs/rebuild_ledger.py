@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 
 from py4j.protocol import Py4JError
@@ -21,10 +21,10 @@ from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.drivers import as_driver
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model.json_text import to_json
-from onceover.model.offsets import KafkaPartition
-from onceover.model.window import format_moment
-from onceover.raw.window_files import WindowFiles
-from onceover.recovery.rebuild_ledger import require_no_batches, write_ledger
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.raw_file import RawContents
+from onceover.offset_stores.postgres import LedgerOffsetStore
+from onceover.recovery.rebuild_ledger import find_ends, require_no_batches, write_ledger
 from onceover.recovery.scan import scan
 from onceover.spark.contract_check import check_contract
 from onceover.spark.failure import summarize
@@ -40,21 +40,19 @@ def main(arguments: Sequence[str]) -> int:
     with open_pipeline(chosen.pipeline, "rebuild") as context:
         upgrade_schema(context.address("postgres"))
         facts, pipeline = _read_facts(context), context.pipeline
-        files = context.files.list_files()
-        _refuse_compacted(pipeline.name, context.files)
+        files = [*context.files.list_files(), *context.files.list_parquet_files()]
         require_no_batches(context.ledger, pipeline.name)
         print(f"{len(files):,} files, {sum(file.length for file in files):,} bytes", file=sys.stderr, flush=True)
         with open_session(f"onceover rebuild {pipeline.name}") as spark:
             try:
                 registered = register_pipeline(context.ledger, pipeline, check_contract(spark, pipeline.contract))
                 with as_driver(context.ledger, pipeline.name, owner) as epoch:
-                    logs = _list_log_starts(facts)
-                    runs, released = scan(
-                        spark, context.address("hdfs"), files, registered.contract.window_minutes, logs
-                    )
-                    whole = logs if pipeline.ingest.first_start == "earliest" else {}
+                    contents = scan(spark, context.address("hdfs"), files, registered.contract.window_minutes)
+                    origins = _list_log_starts(facts) if pipeline.ingest.first_start == "earliest" else {}
                     topic_ids = {facts.generation: facts.topic_id} if facts else {}
-                    counts = write_ledger(context.ledger, epoch, registered, files, runs, released, topic_ids, whole)
+                    with context.ledger.transaction():
+                        counts = write_ledger(context.ledger, epoch, registered, files, contents, topic_ids, origins)
+                        _store_offsets(context, facts, contents)
             except (PySparkException, Py4JError) as error:
                 raise TransientError(f"Spark failed, nothing was written: {summarize(error)}") from error
     print(
@@ -65,23 +63,36 @@ def main(arguments: Sequence[str]) -> int:
                 "batches": counts.batches,
                 "landings": counts.landings,
                 "windows": counts.windows,
+                "expired": counts.expired,
                 "records": counts.records,
-                "holes": counts.holes,
-                "beyond_reading": counts.unreadable,
+                "conflicts": counts.conflicts,
+                "holes": [hole.format() for hole in counts.holes],
+                "beyond_reading": sum(map(len, _clip_to_lost(counts.holes, facts))),
             }
         )
     )
     return 0
 
 
-def _refuse_compacted(name: str, raw: WindowFiles) -> None:
-    """Raise TerminalError for compacted windows: rebuilt from text alone, they would be too small and look right."""
-    if windows := raw.list_compacted_windows():
-        raise TerminalError(
-            f"{len(windows)} windows of {name} were compacted, the first {format_moment(windows[0])}, and a ledger is "
-            "rebuilt from text alone: restore a backup of the ledger; or, if the text of these windows is still "
-            "whole, move their .parquet files out of the pipeline's folder"
-        )
+def _store_offsets(context: PipelineContext, facts: TopicFacts | None, contents: RawContents) -> None:
+    """Continue reading behind what raw holds, where the offsets were lost with the ledger."""
+    if facts is None or context.pipeline.ingest.offset_store != "postgres":
+        return
+    ends = {at.kafka_partition: end for at, end in find_ends(contents).items() if at.generation == facts.generation}
+    if ends:
+        LedgerOffsetStore(context.ledger, context.name).save(ends, facts.topic_id)
+
+
+def _clip_to_lost(holes: Iterable[OffsetRange], facts: TopicFacts | None) -> Iterator[OffsetRange]:
+    """Yield the parts of the holes that the log does not hold."""
+    for hole in holes:
+        number = hole.source.kafka_partition
+        if facts is None or hole.source.generation != facts.generation or number not in facts.end:
+            yield hole
+            continue
+        start = min(max(hole.start, facts.earliest[number]), hole.end)
+        yield OffsetRange(hole.source, hole.start, start)
+        yield OffsetRange(hole.source, max(start, min(hole.end, facts.end[number])), hole.end)
 
 
 def _list_log_starts(facts: TopicFacts | None) -> dict[KafkaPartition, int]:

@@ -78,7 +78,7 @@ def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Callable[..., La
         ledger.execute("DROP SCHEMA onceover CASCADE")
     lane.hdfs().delete(f"{lane.layout.raw_root}/{lane.name}/{lost}")
     found = json.loads(rebuild(lane).stdout)
-    assert (found["windows"], found["records"], len(found["holes"])) == (3, 15, 1)
+    assert (found["windows"], found["expired"], found["records"], len(found["holes"])) == (3, 1, 15, 1)
     assert found["batches"] == batches, "a run before the hole, if there is one, and one behind it"
     with lane.driver() as driver:
         assert not driver.turn().every_window_closed, "the missing records are unknown"

@@ -192,6 +192,11 @@ class AggregateTable:
         query = sql.SQL("SELECT DISTINCT window_start FROM {} WHERE window_start = ANY(%s)").format(self.table)
         return [row["window_start"] for row in connection.execute(query, [list(starts)])]
 
+    def list_filled(self, connection: Connection) -> list[datetime]:
+        """Return all windows that have rows."""
+        rows = connection.execute(sql.SQL("SELECT DISTINCT window_start FROM {}").format(self.table))
+        return [row["window_start"] for row in rows]
+
     def fingerprint(self, connection: Connection, window_start: datetime, stage: str | None = None) -> Fingerprint:
         """Return the fingerprint of one window's rows in the table, or in that stage."""
         return self.fingerprints(connection, [window_start], stage)[window_start]

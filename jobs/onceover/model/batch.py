@@ -50,7 +50,7 @@ class Landing:
     def __post_init__(self) -> None:
         if (self.window_start is None) == (self.quarantine_day is None):
             raise TerminalError("a landing belongs to a window or to a day of quarantine")
-        if not 0 <= self.byte_start < self.byte_end or not self.parts:
+        if not 0 <= self.byte_start <= self.byte_end or not self.parts:
             raise TerminalError(f"an empty landing at bytes [{self.byte_start}, {self.byte_end})")
 
     @property

@@ -1,22 +1,27 @@
-"""A pipeline's raw as values: its files, and the unbroken runs of offsets in them."""
+"""A pipeline's raw as values: its files, and what a scan of all of them finds."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from onceover.model.digest import Digest, sum_digests
-from onceover.model.offsets import OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """One window's file, or one day's of quarantine, with its length in bytes."""
+    """One window's file, text or Parquet, or one day's of quarantine, with its length in bytes."""
 
     path: str
     length: int
     window_start: datetime | None = None
     quarantine_day: date | None = None
+
+    @property
+    def is_parquet(self) -> bool:
+        return self.path.endswith(".parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +44,28 @@ class CompactedFile:
 
     digest: Digest
     bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldContent:
+    """One of several contents that raw holds under one ID, by its hash, in a window or in quarantine (None)."""
+
+    source: KafkaPartition
+    offset: int
+    content: str
+    window_start: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class RawContents:
+    """All intact records of a pipeline's raw, by ID.
+
+    An ID that is in several places, or has several contents, is in as many `layers`, as if it had been read so often; a
+    line repeated in one file counts once. `released` are the records of windows that quarantine holds too. `parquet`
+    are the digests of Parquet files, by the file's number.
+    """
+
+    layers: tuple[tuple[Run, ...], ...] = ()
+    released: tuple[Run, ...] = ()
+    conflicts: tuple[HeldContent, ...] = ()
+    parquet: Mapping[int, Digest] | None = None

@@ -135,14 +135,14 @@ class WindowFiles:
         days = self.list_quarantine_days().items()
         return windows + [RawFile(self.layout.quarantine_file(day), n, quarantine_day=day) for day, n in days]
 
-    def list_compacted_windows(self) -> list[datetime]:
-        """List the starts of windows that have a Parquet file, in order."""
-        starts = {
-            start
-            for day, name, _ in self._list_day_folders()
+    def list_parquet_files(self) -> list[RawFile]:
+        """List the Parquet files of windows, in order of time."""
+        root = f"{self.layout.raw_root}/{self.layout.pipeline}"
+        return [
+            RawFile(f"{root}/{day.isoformat()}/{name}", length, window_start=start)
+            for day, name, length in self._list_day_folders()
             if name.endswith(".parquet") and (start := _parse_start(day, f"{name.partition('.')[0]}.log")) is not None
-        }
-        return sorted(starts)
+        ]
 
     def _list_day_folders(self) -> Iterator[tuple[date, str, int]]:
         """Yield every file in the folders of days, with its bytes, in order."""

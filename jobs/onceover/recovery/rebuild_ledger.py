@@ -1,30 +1,31 @@
 """Rebuild of a pipeline's batches, landings, windows and frontiers from a scan of raw.
 
-The rebuild uses the steps of ingest: the n-th runs of all Kafka partitions are the n-th batch, which lands only if its
-landings are exactly what it read. The content of the aggregates is unknown, so the next repair rebuilds each window
-from raw and certifies it.
+What raw holds has landed, and nothing else: each batch has exactly the offset ranges that raw holds, each file is
+covered whole by landings, and what is missing between origin and the largest offset is a hole. The content of the
+aggregates is unknown, so the next repair rebuilds each window from raw and certifies it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby, zip_longest
 
 from onceover.errors import UsageError
-from onceover.ledger import batches, frontiers, releases
+from onceover.ledger import batches, frontiers, rebuilt, releases
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, LandingPart, RangeRead
-from onceover.model.batch_plan import Start
 from onceover.model.digest import EMPTY, Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.raw_file import RawFile, Run
-from onceover.model.window import Window
+from onceover.model.offsets import KafkaPartition, OffsetRange, compute_frontier
+from onceover.model.raw_file import CompactedFile, RawContents, RawFile, Run
 
-_WHO = "onceover ledger rebuild"
+WHO = "onceover ledger rebuild"
+RUNS_A_BATCH = 1
+"""Runs of one Kafka partition in one batch: a repair of a window reads all ranges of its batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +35,17 @@ class RebuiltLedger:
     batches: int
     landings: int
     windows: int
+    expired: int
     records: int
+    conflicts: int
     holes: tuple[OffsetRange, ...]
-    unreadable: int  # number of offsets that neither raw nor the log holds
 
 
 def require_no_batches(connection: Connection, pipeline: str) -> None:
     """Raise UsageError for a pipeline with batches in the ledger: their rows are more precise than a rebuild."""
-    row = connection.execute(
-        "SELECT count(*) AS n FROM onceover.batch WHERE pipeline = %s AND state = 'landed'", [pipeline]
-    ).fetchone()
-    if row and row["n"]:
+    if number := rebuilt.count_landed_batches(connection, pipeline):
         raise UsageError(
-            f"the ledger knows {row['n']:,} landed batches of {pipeline}; only a lost ledger is rebuilt. To rebuild "
+            f"the ledger knows {number:,} landed batches of {pipeline}; only a lost ledger is rebuilt. To rebuild "
             f"windows from raw: `onceover repair {pipeline} --from ... --to ... --force --reason ...`"
         )
 
@@ -56,63 +55,94 @@ def write_ledger(
     epoch: Epoch,
     registered: RegisteredPipeline,
     files: Sequence[RawFile],
-    runs: Sequence[Run],
-    released: Sequence[Run],
+    contents: RawContents,
     topic_ids: Mapping[str, str],
     origins: Mapping[KafkaPartition, int],
 ) -> RebuiltLedger:
-    """Write the pipeline's part of the ledger in one transaction, as the pipeline's driver.
+    """Write the pipeline's part of the ledger, as the pipeline's driver; the caller's transaction holds all of it.
 
-    `runs` and `released`, the runs from quarantine, are in order; `topic_ids` are by generation, where known; `origins`
-    are the offsets that reading began at, where known. Raises UsageError if the ledger has batches already.
+    `topic_ids` are by generation, where known; `origins` are the offsets at which accounting begins, where known.
+    Raises UsageError if the ledger has batches already.
     """
-    by_source = {source: list(group) for source, group in groupby(runs, key=lambda run: run.offsets.source)}
-    rounds = [[run for run in several if run is not None] for several in zip_longest(*by_source.values())]
-    together_released = [list(group) for _, group in groupby(released, key=lambda run: run.offsets.source.generation)]
-    landings = _build_landings(files, [*rounds, *together_released])
-    starts = sorted({landing.window_start for of_batch in landings for landing in of_batch if landing.window_start})
-    minutes = registered.contract.window_minutes
+    name, version = registered.name, registered.contract_version
+    rounds = [several for layer in contents.layers for several in _deal(layer)]
+    released = [list(group) for _, group in groupby(contents.released, key=lambda run: run.offsets.source.generation)]
+    landings = _build_landings(files, [*rounds, *released])
+    starts = {file.window_start for file in files if file.window_start is not None}
     with connection.transaction():
-        require_no_batches(connection, registered.name)
-        connection.cursor().executemany(
-            """
-            INSERT INTO onceover."window" (pipeline, window_start, window_end, records, high1, low1, high2, low2)
-            VALUES (%s, %s, %s, NULL, NULL, NULL, NULL, NULL)
-            """,
-            [(registered.name, start, Window.at(start, minutes).end) for start in starts],
-        )
-        for source, of_source in by_source.items():
-            first, last = of_source[0].offsets.start, of_source[-1].offsets.end
-            frontiers.register_kafka_partitions(
-                connection,
-                epoch,
-                topic_ids.get(source.generation, f"unknown, of generation {source.generation}"),
-                starts={source: Start(first, min(first, origins.get(source, first)))},
-                ends={source: last},
-            )
+        require_no_batches(connection, name)
+        rebuilt.forget_losses(connection, name)
+        rebuilt.insert_windows(connection, registered, starts)
+        expired = rebuilt.expire_rows_without_raw(connection, registered, starts)
+        _put_partitions(connection, epoch, contents, topic_ids, origins)
         for together, of_batch in zip(rounds, landings[: len(rounds)], strict=True):
-            batch_id = batches.begin(
-                connection, epoch, registered.contract_version, [run.offsets for run in together], None
-            )
             read = [RangeRead(run.offsets, run.digest, run.max_event_time, run.oldest_record) for run in together]
-            batches.land_batch(connection, epoch, batch_id, read, of_batch)
-            batches.mark_committed(connection, epoch, batch_id)
-        for together, of_batch in zip(together_released, landings[len(rounds) :], strict=True):
-            batch_id = batches.begin(connection, epoch, registered.contract_version, (), None)
-            whole = _sum_released(together)
-            ids = [run.offsets for run in together]
+            rebuilt.land_found(connection, epoch, version, read, of_batch)
+        for together, of_batch in zip(released, landings[len(rounds) :], strict=True):
+            batch_id = batches.begin(connection, epoch, version, (), None)
+            ids, whole = [run.offsets for run in together], _sum_released(together)
             releases.land_release(
-                connection, epoch, batch_id, whole, of_batch, ids, _WHO, "it stands in raw as released"
+                connection, epoch, batch_id, whole, of_batch, ids, WHO, "it stands in raw as released"
             )
             batches.mark_committed(connection, epoch, batch_id)
+        _record_parquet_files(connection, name, files, contents)
+        rebuilt.insert_conflicts(connection, name, contents.conflicts)
         return RebuiltLedger(
-            batches=len(rounds) + len(together_released),
+            batches=len(rounds) + len(released),
             landings=sum(map(len, landings)),
             windows=len(starts),
-            records=sum(run.digest.records for run in runs),
-            holes=tuple(frontiers.read_holes(connection, registered.name)),
-            unreadable=sum(len(run.offsets) - run.digest.records for run in runs),
+            expired=len(expired),
+            records=sum(run.digest.records for run in (contents.layers or ((),))[0]),
+            conflicts=len({(held.source, held.offset) for held in contents.conflicts}),
+            holes=tuple(frontiers.read_holes(connection, name)),
         )
+
+
+def find_ends(contents: RawContents) -> dict[KafkaPartition, int]:
+    """Return the largest offset of each Kafka partition that raw holds, plus one."""
+    ends: dict[KafkaPartition, int] = {}
+    for layer in contents.layers:
+        for run in layer:
+            ends[run.offsets.source] = max(run.offsets.end, ends.get(run.offsets.source, 0))
+    return ends
+
+
+def _put_partitions(
+    connection: Connection,
+    epoch: Epoch,
+    contents: RawContents,
+    topic_ids: Mapping[str, str],
+    origins: Mapping[KafkaPartition, int],
+) -> None:
+    runs: dict[KafkaPartition, list[Run]] = {}
+    for layer in contents.layers:
+        for run in layer:
+            runs.setdefault(run.offsets.source, []).append(run)
+    for source, of_source in sorted(runs.items()):
+        first = min(run.offsets.start for run in of_source)
+        origin = min(first, origins.get(source, first))
+        frontier = compute_frontier(origin, (run.offsets for run in of_source))
+        newest = [r.max_event_time for r in of_source if r.max_event_time is not None and r.offsets.end <= frontier]
+        rebuilt.put_partition(
+            connection,
+            epoch,
+            source,
+            topic_ids.get(source.generation, f"unknown, of generation {source.generation}"),
+            origin=origin,
+            frontier=frontier,
+            reach=max(run.offsets.end for run in of_source),
+            max_event_time=max(newest, default=None),
+        )
+
+
+def _deal(layer: Sequence[Run]) -> Iterator[list[Run]]:
+    """Yield a layer's runs in order by batch, each with at most RUNS_A_BATCH of every Kafka partition."""
+    by_source = [list(group) for _, group in groupby(layer, key=lambda run: run.offsets.source)]
+    chunks = [
+        [of_source[at : at + RUNS_A_BATCH] for at in range(0, len(of_source), RUNS_A_BATCH)] for of_source in by_source
+    ]
+    for several in zip_longest(*chunks, fillvalue=[]):
+        yield [run for chunk in several for run in chunk]
 
 
 def _sum_released(runs: Sequence[Run]) -> list[RangeRead]:
@@ -127,8 +157,8 @@ def _sum_released(runs: Sequence[Run]) -> list[RangeRead]:
 
 
 def _build_landings(files: Sequence[RawFile], rounds: Sequence[Sequence[Run]]) -> list[list[Landing]]:
-    """Return for each batch its landing in each file. Which append wrote which line is unknown, so a file's bytes are
-    divided among its landings, which together cover the file."""
+    """Return for each batch its landing in each file. Which append wrote which line is unknown, so a text file's bytes
+    are divided among its landings, which together cover the file; records of a Parquet file land without bytes."""
     parts: list[dict[int, dict[KafkaPartition, Digest]]] = []
     for together in rounds:
         of_batch: dict[int, dict[KafkaPartition, Digest]] = {}
@@ -144,9 +174,23 @@ def _build_landings(files: Sequence[RawFile], rounds: Sequence[Sequence[Run]]) -
         landings: list[Landing] = []
         for place, held in sorted(of_batch.items()):
             file, number = files[place], dealt[place]
-            start, end = (file.length * n // of_file[place] for n in (number, number + 1))
+            length = 0 if file.is_parquet else file.length
+            start, end = (length * n // of_file[place] for n in (number, number + 1))
             dealt[place] += 1
             of_source = tuple(LandingPart(source, digest) for source, digest in sorted(held.items()))
             landings.append(Landing(file.window_start, file.quarantine_day, start, end, True, of_source))
         batches_landings.append(landings)
     return batches_landings
+
+
+def _record_parquet_files(connection: Connection, name: str, files: Sequence[RawFile], contents: RawContents) -> None:
+    used = {place for layer in (*contents.layers, contents.released) for run in layer for place, _ in run.held}
+    kept: dict[datetime, CompactedFile] = {}
+    for number, digest in sorted((contents.parquet or {}).items(), key=lambda item: item[1].records):
+        start = files[number].window_start
+        if start is not None:  # the largest file of a window is the last
+            kept[start] = CompactedFile(digest, files[number].length)
+    replacing = {files[place].window_start for place in used if files[place].is_parquet}
+    rebuilt.insert_parquet_files(
+        connection, name, kept, {start for start in replacing if start}, WHO, "found when the ledger was rebuilt"
+    )

@@ -1,124 +1,215 @@
-"""Scan of all of a pipeline's raw: the offsets in unbroken runs, and the part of each run in each file."""
+"""Scan of all of a pipeline's raw, text and Parquet: the offsets in unbroken runs, and each run's part in each file.
+
+lines and records -> one row an ID, window and content -> numbered within its ID (a layer) -> runs of offsets a layer
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from functools import reduce
 
-from pyspark.sql import Column, Row, SparkSession, Window
+from py4j.protocol import Py4JError
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.errors import TerminalError
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.raw_file import RawFile, Run
+from onceover.model.raw_file import HeldContent, RawContents, RawFile, Run
 from onceover.model.window import from_ms, to_ms
-from onceover.spark import lines
+from onceover.spark import lines, parquet
+from onceover.spark.text_files import QUARANTINE
 
 _SOURCE = ("generation", "kafka_partition")
-_QUARANTINE = -1  # no window starts before 1970
-_BEFORE_THE_LOG = -(1 << 62)  # less than any run's number
+_ID = (*_SOURCE, "offset")
+_PLACES = "file_path string, place int, window_ms bigint"
 _MOST_ROWS = 1_000_000
 
 
-def scan(
-    spark: SparkSession, hdfs: str, files: Sequence[RawFile], window_minutes: int, logs: Mapping[KafkaPartition, int]
-) -> tuple[list[Run], list[Run]]:
-    """Return the runs of every Kafka partition, in order, and the runs of released records. Each ID counts once, in the
-    first file that has it; damaged lines, and lines in another window's file, are not counted. An ID in a window as
-    well as in quarantine was released from quarantine, and counts once in each.
+def scan(spark: SparkSession, hdfs: str, files: Sequence[RawFile], window_minutes: int) -> RawContents:
+    """Return all that these files hold. Damaged lines, and lines in another window's file, are left out.
 
-    `logs` are the offsets at which the log of each Kafka partition begins. Offsets missing before that, or of a
-    partition without a log, cannot be read any more: a gap there ends no run. Raises TerminalError for more than a
-    million rows of runs and files.
+    Raises TerminalError for a Parquet file that is not as its name says, and for more than a million rows of runs and
+    files.
     """
     if not files:
-        return [], []
-    paths = [hdfs.rstrip("/") + file.path for file in files]
-    length = F.lit(window_minutes * 60_000)
+        return RawContents()
+    digests = _read_parquet_digests(spark, hdfs, files)
+    with closing(_Distinct(spark, hdfs, _order_places(files, digests), window_minutes)) as distinct:
+        layers, released, conflicts = distinct.collect_runs()
+        contents = tuple(distinct.list_conflicts()) if conflicts else ()
+    return RawContents(layers, released, contents, digests)
+
+
+class _Distinct:
+    """A row for each ID, window (or file of quarantine) and content, kept until `close`."""
+
+    def __init__(
+        self, spark: SparkSession, hdfs: str, places: Sequence[tuple[int, RawFile]], window_minutes: int
+    ) -> None:
+        self._rows = _number(_read(spark, hdfs, places, window_minutes)).persist(StorageLevel.DISK_ONLY)
+
+    def collect_runs(self) -> tuple[tuple[tuple[Run, ...], ...], tuple[Run, ...], int]:
+        """Return the runs of each layer and those of released records, in order, and the number of rows in conflict."""
+        in_order = Window.partitionBy(*_SOURCE, "released", "layer").orderBy("offset")
+        rows = (
+            self._rows.withColumn("run", F.col("offset") - F.row_number().over(in_order))
+            .groupBy(*_SOURCE, "released", "layer", "run", "place")
+            .agg(
+                F.min("offset").alias("first"),
+                F.max("offset").alias("last"),
+                F.count(F.lit(1)).alias("records"),
+                *(F.sum(half).alias(half) for half in HALVES),
+                F.max("event_ms").alias("max_event_ms"),
+                F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
+                F.sum(F.col("conflicts").cast("int")).alias("conflicts"),
+            )
+            .limit(_MOST_ROWS + 1)
+            .collect()  # one row a run and file
+        )
+        if len(rows) > _MOST_ROWS:
+            raise TerminalError(
+                f"raw has more than {_MOST_ROWS:,} runs and files, as is usual for a topic of transactions; restore a "
+                "backup of the ledger instead"
+            )
+        by_run: dict[tuple[int, KafkaPartition, int], list[Row]] = {}
+        for row in rows:
+            layer = 0 if row.released else row.layer
+            by_run.setdefault((layer, KafkaPartition(row.generation, row.kafka_partition), row.run), []).append(row)
+        runs: dict[int, list[Run]] = {}
+        for (layer, source, _), held in sorted(by_run.items()):
+            runs.setdefault(layer, []).append(_build_run(source, held))
+        released = tuple(runs.pop(0, ()))
+        return tuple(tuple(of_layer) for _, of_layer in sorted(runs.items())), released, sum(r.conflicts for r in rows)
+
+    def list_conflicts(self) -> list[HeldContent]:
+        """Return the contents of all IDs that have several."""
+        rows = self._rows.where("conflicts").select(*_ID, _hash_content().alias("content"), "window_ms").distinct()
+        return sorted(
+            (
+                HeldContent(
+                    KafkaPartition(row.generation, row.kafka_partition),
+                    row.offset,
+                    row.content,
+                    None if row.window_ms == QUARANTINE else from_ms(row.window_ms),
+                )
+                for row in rows.toLocalIterator()
+            ),
+            key=lambda held: (held.source, held.offset, held.content, held.window_start is None),
+        )
+
+    def close(self) -> None:
+        with suppress(Py4JError, OSError):  # a JVM that died keeps nothing
+            self._rows.unpersist()
+
+
+def _order_places(files: Sequence[RawFile], digests: Mapping[int, Digest]) -> list[tuple[int, RawFile]]:
+    """Return the files to read with their numbers; of a window's Parquet files only the one with the most records.
+
+    Raises TerminalError if there are two with the same number of records: neither holds all of the other."""
+    chosen: dict[object, int] = {}
+    for number, digest in digests.items():
+        start = files[number].window_start
+        other = chosen.setdefault(start, number)
+        if other == number:
+            continue
+        if digests[other].records == digest.records:
+            raise TerminalError(
+                f"{files[other].path} and {files[number].path} on HDFS have the same number of records, and not the "
+                "same ones; move one of them out of the pipeline's folder"
+            )
+        chosen[start] = max(other, number, key=lambda n: digests[n].records)
+    return [(n, file) for n, file in enumerate(files) if not file.is_parquet or n in chosen.values()]
+
+
+def _read_parquet_digests(spark: SparkSession, hdfs: str, files: Sequence[RawFile]) -> dict[int, Digest]:
+    """Return the digest of each Parquet file's records, by the file's number."""
+    root = hdfs.rstrip("/")
+    numbers = {root + file.path: number for number, file in enumerate(files) if file.is_parquet}
+    if not numbers:
+        return {}
+    rows = (
+        spark.read.schema(parquet.SCHEMA)
+        .parquet(*numbers)
+        .select(*parquet.COLUMNS, F.col("_metadata.file_path"))
+        .transform(lines.as_framed)
+        .groupBy("file_path")
+        .agg(*lines.aggregate_digest(F.col("id"), F.col("content")))
+        .collect()  # one row a file
+    )
+    held = {numbers[row.file_path]: Digest(row.records, *(getattr(row, half) for half in HALVES)) for row in rows}
+    for path, number in numbers.items():
+        digest = held.setdefault(number, Digest())
+        if not files[number].path.endswith(f".{str(digest).partition('records ')[2]}.parquet"):
+            raise TerminalError(
+                f"{path} reads back as {digest}, which is not what its name says: put the whole file back, or move it "
+                "out of the pipeline's folder if the window's text is whole"
+            )
+    return held
+
+
+def _read(spark: SparkSession, hdfs: str, places: Sequence[tuple[int, RawFile]], window_minutes: int) -> DataFrame:
+    """Return the intact lines and records that belong to their file's window, or to quarantine."""
+    root, length = hdfs.rstrip("/"), F.lit(window_minutes * 60_000)
     numbered = spark.createDataFrame(
         [
-            (path, n, _QUARANTINE if file.window_start is None else to_ms(file.window_start))
-            for n, (path, file) in enumerate(zip(paths, files, strict=True))
+            (root + file.path, number, QUARANTINE if file.window_start is None else to_ms(file.window_start))
+            for number, file in places
         ],
-        "file_path string, place int, window_ms bigint",
+        _PLACES,
     )
-    halves = lines.digest_halves(F.col("id"), F.col("content"))
-    quarantined = F.col("window_ms") == _QUARANTINE
-    belongs = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(_QUARANTINE)) == F.col("window_ms")
-    distinct = (
-        spark.read.text(paths, lineSep="\n")
-        .select("value", F.col("_metadata.file_path"))
-        .where(lines.not_empty())
+    columns = (*_ID, "event_ms", "kafka_timestamp", "id", "content", "file_path")
+    frames: list[DataFrame] = []
+    if texts := [root + file.path for _, file in places if not file.is_parquet]:
+        read = spark.read.text(texts, lineSep="\n").select("value", F.col("_metadata.file_path"))
+        frames.append(read.where(lines.not_empty()).transform(lines.parse_lines()).where("intact").select(*columns))
+    if compacted := [root + file.path for _, file in places if file.is_parquet]:
+        kept = spark.read.schema(parquet.SCHEMA).parquet(*compacted)
+        frames.append(
+            kept.select(*parquet.COLUMNS, F.col("_metadata.file_path")).transform(lines.as_framed).select(*columns)
+        )
+    belongs = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE)) == F.col("window_ms")
+    return (
+        reduce(DataFrame.unionByName, frames)
         .join(F.broadcast(numbered), "file_path")
-        .transform(lines.parse_lines())
-        .where("intact")
         .where(belongs)
-        .select(
-            *_SOURCE, "offset", "window_ms", F.struct("place", *halves, "event_ms", "kafka_timestamp").alias("line")
-        )
-        .groupBy(*_SOURCE, "offset")
-        .agg(
-            F.min(F.when(quarantined, F.col("line"))).alias("read"),
-            F.min(F.when(~quarantined, F.col("line"))).alias("filed"),
-        )
-        .select(*_SOURCE, "offset", F.explode(_split_read_and_released()))
-        .select(*_SOURCE, "offset", "col.released", "col.line.*")
-    )
-    begins = F.broadcast(
-        spark.createDataFrame(
-            [(source.generation, source.kafka_partition, start) for source, start in logs.items()],
-            "generation string, kafka_partition int, begins bigint",
-        )
-    )
-    in_order = Window.partitionBy(*_SOURCE, "released").orderBy("offset")
-    before_the_log = ~F.col("released") & F.coalesce(F.col("offset") < F.col("begins"), F.lit(True))
-    rows = (
-        distinct.join(begins, list(_SOURCE), "left")
-        .withColumn("position", F.row_number().over(in_order))
-        .withColumn(
-            "run", F.when(before_the_log, F.lit(_BEFORE_THE_LOG)).otherwise(F.col("offset") - F.col("position"))
-        )
-        .groupBy(*_SOURCE, "released", "run", "place")
-        .agg(
-            F.min("offset").alias("first"),
-            F.max("offset").alias("last"),
-            F.count(F.lit(1)).alias("records"),
-            *(F.sum(half).alias(half) for half in HALVES),
-            F.max("event_ms").alias("max_event_ms"),
-            F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
-        )
-        .limit(_MOST_ROWS + 1)
-        .collect()  # one row a run and file
-    )
-    if len(rows) > _MOST_ROWS:
-        raise TerminalError(
-            f"raw has more than {_MOST_ROWS:,} runs and files, as is usual for a topic of transactions; restore a "
-            "backup of the ledger instead"
-        )
-    by_run: dict[tuple[bool, str, int, int], list[Row]] = {}
-    for row in rows:
-        by_run.setdefault((row.released, row.generation, row.kafka_partition, row.run), []).append(row)
-    runs: dict[bool, list[Run]] = {False: [], True: []}
-    for (released, generation, kafka_partition, number), held in sorted(by_run.items()):
-        source = KafkaPartition(generation, kafka_partition)
-        runs[released].append(_build_run(source, held, logs.get(source, 0) if number == _BEFORE_THE_LOG else 0))
-    return runs[False], runs[True]
+        .select(*_ID, "event_ms", "kafka_timestamp", "place", "window_ms",
+                *lines.digest_halves(F.col("id"), F.col("content")))
+    )  # fmt: skip
 
 
-def _split_read_and_released() -> Column:
-    """Return an array of an ID's read line and released line, each as `line` with the flag `released`."""
-    read = F.struct(F.lit(False).alias("released"), F.coalesce("read", "filed").alias("line"))
-    released = F.struct(F.lit(True).alias("released"), F.col("filed").alias("line"))
-    both = F.col("read").isNotNull() & F.col("filed").isNotNull()
-    return F.when(both, F.array(read, released)).otherwise(F.array(read))
+def _number(read: DataFrame) -> DataFrame:
+    """Return a row for each ID, window or file of quarantine, and content, with its `layer` from 1, whether it was
+    `released`, and whether the ID `conflicts`, having several contents."""
+    quarantined = F.col("window_ms") == QUARANTINE
+    of_id, of_content = Window.partitionBy(*_ID), Window.partitionBy(*_ID, *HALVES)
+    filed = ~quarantined & F.max(quarantined).over(of_content)
+    differ = (F.min(half).over(of_id) != F.max(half).over(of_id) for half in HALVES)
+    in_turn = Window.partitionBy(*_ID, "released").orderBy(F.col("window_ms") != QUARANTINE, "place", *HALVES)
+    return (
+        read.repartition(*_ID)
+        .groupBy(*_ID, "window_ms", F.when(quarantined, F.col("place")).alias("day"), *HALVES, "event_ms")
+        .agg(F.min("place").alias("place"), F.min("kafka_timestamp").alias("kafka_timestamp"))
+        .withColumn("filed", filed)
+        .withColumn("released", F.col("filed") & (F.col("place") == F.min(F.when(F.col("filed"), F.col("place")))
+                    .over(of_id)))
+        .withColumn("conflicts", reduce(Column.__or__, differ))
+        .withColumn("layer", F.row_number().over(in_turn))
+    )  # fmt: skip
 
 
-def _build_run(source: KafkaPartition, rows: Sequence[Row], reaches: int) -> Run:
-    """Build a run from its rows, extended to the offset `reaches`, where the log begins, for the run before the log."""
+def _hash_content() -> Column:
+    """Return the content's hash as a person names it, which covers the ID too."""
+    return F.lower(F.concat(*(F.lpad(F.hex(half), 8, "0") for half in HALVES)))
+
+
+def _build_run(source: KafkaPartition, rows: Sequence[Row]) -> Run:
     newest = max((row.max_event_ms for row in rows if row.max_event_ms is not None), default=None)
     oldest = min((row.oldest_ms for row in rows if row.oldest_ms is not None), default=None)
     return Run(
-        OffsetRange(source, min(row.first for row in rows), max(reaches, *(row.last + 1 for row in rows))),
+        OffsetRange(source, min(row.first for row in rows), max(row.last for row in rows) + 1),
         tuple((row.place, Digest(row.records, *(getattr(row, half) for half in HALVES))) for row in rows),
         None if newest is None else from_ms(newest),
         None if oldest is None else from_ms(oldest),

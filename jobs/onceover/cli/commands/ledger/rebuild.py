@@ -14,6 +14,8 @@ from onceover.cli.spark_entry import make_command
 from onceover.config.pipelines import find
 from onceover.model.wording import pluralize
 
+_MOST_SHOWN = 20
+
 
 def add_to(app: typer.Typer) -> None:
     app.command(
@@ -27,9 +29,10 @@ def add_to(app: typer.Typer) -> None:
 def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
     """Rebuild a pipeline's batches, landings, windows and frontiers in a lost ledger from its raw files alone.
 
-    Reads all of raw with Spark. Refuses a pipeline whose batches the ledger has. Afterwards it is unknown which
-    records the aggregates count: the next repair rebuilds and certifies every window. Earlier certificates, reasons and
-    decisions are lost with the ledger; offsets that raw does not hold are holes, which the next detection judges.
+    Reads all of raw with Spark, Parquet files too. Refuses a pipeline whose batches the ledger has. Afterwards it is
+    unknown which records the aggregates count: the next repair rebuilds and certifies every window. Windows with
+    aggregates but no raw file count as expired. Earlier certificates, reasons and decisions are lost with the ledger;
+    offsets that raw does not hold are holes, which the next detection judges.
     """
     name = find(pipeline).name
     print_progress("starting Spark, which reads all of raw")
@@ -42,12 +45,21 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
         return
     windows, records, files = (pluralize(result[f"{noun}s"], noun) for noun in ("window", "record", "file"))
     say(f"rebuilt {windows} with {records} in the ledger, from {files}")
-    for hole in result["holes"]:
+    if result["expired"]:
+        say(f"{pluralize(result['expired'], 'window')} without any raw file: expired, the aggregates stay as they are")
+    if result["conflicts"]:
+        say(
+            f"{pluralize(result['conflicts'], 'ID')} with several contents in raw: `onceover explain` names the windows"
+        )
+    for hole in result["holes"][:_MOST_SHOWN]:
         say(f"raw does not hold {hole}")
+    if len(result["holes"]) > _MOST_SHOWN:
+        say(f"and {len(result['holes']) - _MOST_SHOWN} more ranges: `onceover holes {name}`")
     if result["beyond_reading"]:
         number = pluralize(result["beyond_reading"], "offset")
         say(
-            f"{number} in no file and no longer in the log: control markers, or compacted, expired or lost records; "
-            "which of these cannot be found out any more"
+            f"{number} of these are no longer in Kafka either: control markers, or compacted, expired or lost records. "
+            f"Windows close once they are accepted as lost: `onceover accept-loss {name} RANGE --from TIME --to TIME "
+            '--reason "..."`, where RANGE may span many of them'
         )
     say(f"Now start ingest, which closes windows, then repair: `onceover ingest {name}`")

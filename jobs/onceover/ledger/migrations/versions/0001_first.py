@@ -114,7 +114,7 @@ CREATE TABLE onceover.landing (
   proved boolean NOT NULL,
   late boolean NOT NULL DEFAULT false,{DIGEST},
   CHECK ((window_start IS NULL) <> (quarantine_day IS NULL)),
-  CHECK (byte_start < byte_end)
+  CHECK (byte_start <= byte_end)
 );
 CREATE INDEX ON onceover.landing (pipeline, window_start);
 CREATE INDEX ON onceover.landing (batch_id);

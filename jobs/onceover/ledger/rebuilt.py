@@ -1,0 +1,166 @@
+"""Rows of a rebuilt ledger: windows, Kafka partitions, batches, Parquet files and conflicts, as found in raw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from onceover.ledger import batches
+from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.database import Connection
+from onceover.ledger.digest_columns import digest_columns
+from onceover.ledger.drivers import Epoch
+from onceover.model.batch import Landing, RangeRead
+from onceover.model.offsets import KafkaPartition
+from onceover.model.raw_file import CompactedFile, HeldContent
+from onceover.model.window import Window
+
+EXPIRED_WHY = "its rows were there without any raw file when the ledger was rebuilt"
+
+
+def count_landed_batches(connection: Connection, pipeline: str) -> int:
+    """Count the batches that landed."""
+    row = connection.execute(
+        "SELECT count(*) AS n FROM onceover.batch WHERE pipeline = %s AND state = 'landed'", [pipeline]
+    ).fetchone()
+    return int(row["n"]) if row else 0
+
+
+def insert_windows(connection: Connection, registered: RegisteredPipeline, starts: Iterable[datetime]) -> None:
+    """Record these windows with unknown counts; of windows that exist already, too."""
+    minutes = registered.contract.window_minutes
+    connection.cursor().executemany(
+        """
+        INSERT INTO onceover."window" AS w (pipeline, window_start, window_end, records, high1, low1, high2, low2)
+        VALUES (%s, %s, %s, NULL, NULL, NULL, NULL, NULL)
+        ON CONFLICT (pipeline, window_start) DO UPDATE SET version = w.version + 1, records = NULL, high1 = NULL,
+          low1 = NULL, high2 = NULL, low2 = NULL
+        """,
+        [(registered.name, start, Window.at(start, minutes).end) for start in sorted(starts)],
+    )
+
+
+def expire_rows_without_raw(
+    connection: Connection, registered: RegisteredPipeline, with_files: Iterable[datetime]
+) -> list[datetime]:
+    """Record the windows that have aggregates but no file as expired, so that no repair replaces their rows. Returns
+    these windows."""
+    expired = sorted(set(registered.table.list_filled(connection)) - set(with_files))
+    insert_windows(connection, registered, expired)
+    connection.execute(
+        'UPDATE onceover."window" SET expired_at = clock_timestamp(), expired_why = %s '
+        "WHERE pipeline = %s AND window_start = ANY(%s)",
+        [EXPIRED_WHY, registered.name, expired],
+    )
+    return expired
+
+
+def put_partition(
+    connection: Connection,
+    epoch: Epoch,
+    source: KafkaPartition,
+    topic_id: str,
+    *,
+    origin: int,
+    frontier: int,
+    reach: int,
+    max_event_time: datetime | None,
+) -> None:
+    """Record one Kafka partition, or correct one that was registered before raw was read."""
+    connection.execute(
+        """
+        INSERT INTO onceover.kafka_partition AS k (pipeline, generation, kafka_partition, topic_id, origin, frontier,
+          reach, end_offset, max_event_time)
+        VALUES (%(pipeline)s, %(generation)s, %(partition)s, %(topic_id)s, %(origin)s, %(frontier)s, %(reach)s,
+          %(reach)s, %(newest)s)
+        ON CONFLICT (pipeline, generation, kafka_partition) DO UPDATE SET origin = excluded.origin,
+          frontier = excluded.frontier, reach = greatest(k.reach, excluded.reach),
+          end_offset = greatest(k.end_offset, excluded.end_offset), max_event_time = excluded.max_event_time,
+          caught_up_since = NULL
+        """,
+        {
+            "pipeline": epoch.pipeline,
+            "generation": source.generation,
+            "partition": source.kafka_partition,
+            "topic_id": topic_id,
+            "origin": origin,
+            "frontier": frontier,
+            "reach": reach,
+            "newest": max_event_time,
+        },
+    )
+
+
+def forget_losses(connection: Connection, pipeline: str) -> None:
+    """Delete losses that were accepted before raw was read: it may hold those records."""
+    connection.execute("DELETE FROM onceover.accepted_loss WHERE pipeline = %s", [pipeline])
+
+
+def land_found(
+    connection: Connection, epoch: Epoch, contract_version: int, read: Sequence[RangeRead], landings: Sequence[Landing]
+) -> None:
+    """Record one landed batch of the ranges that raw holds. Raises as `batches.count_landings`."""
+    row = connection.execute(
+        "INSERT INTO onceover.batch (pipeline, epoch, contract_version, refill) VALUES (%s, %s, %s, true) "
+        "RETURNING batch_id",
+        [epoch.pipeline, epoch.number, contract_version],
+    ).fetchone()
+    batch_id = int(row["batch_id"]) if row else 0
+    columns = "records, high1, low1, high2, low2"
+    with connection.cursor().copy(
+        "COPY onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, max_event_time, "
+        f"oldest_record, {columns}) FROM STDIN"
+    ) as copy:
+        for piece in read:
+            of, digest = piece.offsets, digest_columns(piece.digest)
+            copy.write_row(
+                (batch_id, of.source.generation, of.source.kafka_partition, of.start, of.end, piece.max_event_time,
+                 piece.oldest_record, *(digest[name] for name in columns.split(", ")))
+            )  # fmt: skip
+    batches.count_landings(connection, epoch, batch_id, read, landings)
+    batches.mark_committed(connection, epoch, batch_id)
+
+
+def insert_parquet_files(
+    connection: Connection,
+    pipeline: str,
+    files: Mapping[datetime, CompactedFile],
+    replacing: Iterable[datetime],
+    who: str,
+    why: str,
+) -> None:
+    """Record the Parquet file of each window; those `replacing` a text hold records that the text does not."""
+    connection.cursor().executemany(
+        """
+        INSERT INTO onceover.compaction (pipeline, window_start, text_bytes, bytes, records, high1, low1, high2, low2,
+          who, why)
+        VALUES (%(pipeline)s, %(start)s, 0, %(bytes)s, %(records)s, %(high1)s, %(low1)s, %(high2)s, %(low2)s, %(who)s,
+          %(why)s)
+        """,
+        [
+            {"pipeline": pipeline, "start": start, "bytes": file.bytes, **digest_columns(file.digest), "who": who,
+             "why": why}
+            for start, file in sorted(files.items())
+        ],
+    )  # fmt: skip
+    connection.execute(
+        """
+        UPDATE onceover."window" w SET compaction_id = k.compaction_id FROM onceover.compaction k
+        WHERE w.pipeline = %s AND w.window_start = ANY(%s) AND k.pipeline = w.pipeline
+          AND k.window_start = w.window_start
+        """,
+        [pipeline, sorted(replacing)],
+    )
+
+
+def insert_conflicts(connection: Connection, pipeline: str, contents: Iterable[HeldContent]) -> None:
+    """Record IDs with several contents, of which a person decides."""
+    with connection.cursor().copy(
+        "COPY onceover.conflict (pipeline, generation, kafka_partition, record_offset, content, window_start) "
+        "FROM STDIN"
+    ) as copy:
+        for held in contents:
+            source = held.source
+            copy.write_row(
+                (pipeline, source.generation, source.kafka_partition, held.offset, held.content, held.window_start)
+            )
