@@ -46,6 +46,7 @@ def test_reading_with_more_records_than_offsets_is_refused() -> None:
         RangeRead(OffsetRange(P0, 0, 2), Digest(3), None)
 
 
-def test_empty_landing_is_refused() -> None:
+@pytest.mark.parametrize(("end", "parts"), [(4, (LandingPart(P0, Digest(1)),)), (9, ())], ids=["reversed", "no part"])
+def test_landing_without_records_or_reversed_is_refused(end: int, parts: tuple[LandingPart, ...]) -> None:
     with pytest.raises(TerminalError, match="empty"):
-        Landing(HOUR, None, 5, 5, True, (LandingPart(P0, Digest(1)),))
+        Landing(HOUR, None, 5, end, True, parts)
