@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 from onceover.context import open_pipeline
 from onceover.entrypoint import run
-from onceover.fault_points import FaultPoint, RepairStep
+from onceover.fault_points import FaultPoint
 from onceover.ledger import refills, repair_requests
-from onceover.model.claim import ClaimedWindow
-from onceover.repair.job import ClaimRenewer, RepairRun
 from onceover.repair.refill import refill
+from onceover.repair.rounds import run_rounds
 from onceover.spark.session import open_session
 
 
@@ -29,20 +28,14 @@ def main(arguments: Sequence[str]) -> int:
             print(f"request {request.request_id}: nothing left to repair")
             return 0
         context.files.check()
-        claimed: list[ClaimedWindow] = []
         with open_session(f"onceover repair {registered.name}") as spark:
-            try:
-                refill(spark, context, registered, request.request_id)
-                request = repair_requests.read_request(ledger, registered.name, request.request_id)
-                claimed, accounted = repair_requests.claim(ledger, request)
-                with ClaimRenewer(context.address("postgres"), registered.name, claimed):
-                    fault_point.stop_after(RepairStep.CLAIMED)
-                    outcome = RepairRun(spark, context, registered, request, fault_point).run(claimed, accounted)
-            finally:
-                repair_requests.drop_claims(ledger, registered.name, claimed)
+            refill(spark, context, registered, request.request_id)
+            request = repair_requests.read_request(ledger, registered.name, request.request_id)
+            outcome = run_rounds(spark, context, registered, request, fault_point)
     print(
         f"request {request.request_id}: {len(request.window_starts)} windows, {outcome.published} repaired, "
-        f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked"
+        f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked; "
+        f"{outcome.adopted} held records that only raw has, which were adopted"
     )
     return 0
 

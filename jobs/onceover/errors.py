@@ -52,6 +52,10 @@ class ContractChangedError(TerminalError):
     """A contract in the TOML that differs from the ledger's current version."""
 
 
+class MissingTopicError(TerminalError):
+    """A topic that does not exist, by the word of a broker that answers."""
+
+
 class FencedError(TerminalError):
     """A driver's epoch or a repair's token that is no longer current; its process must change nothing more."""
 

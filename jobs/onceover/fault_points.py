@@ -28,6 +28,7 @@ class RepairStep(StrEnum):
 
     CLAIMED = "claimed"
     STAGED = "staged"
+    ADOPTED = "adopted"  # orphans of raw only, all windows at once
     PUBLISHED = "published"  # once for each window
 
 

@@ -39,8 +39,8 @@ from onceover.model.window import WindowRange, format_moment, from_ms
 from onceover.offset_stores.admin import set_offsets
 from onceover.raw.layout import Layout
 from onceover.raw.window_files import WindowFiles
-from onceover.repair.job import RepairRun
 from onceover.repair.refill import refill
+from onceover.repair.rounds import run_rounds
 from onceover.repair.service import Confirmation, confirm
 from onceover.spark.contract_check import check_contract
 from onceover.spark.contract_diff import check_change
@@ -146,9 +146,7 @@ class Lane:
             pipeline, ledger = context.read_registration(), context.ledger
             refill(self.spark, context, pipeline, request_id, patience=5.0)
             request = repair_requests.read_request(ledger, self.name, request_id)
-            claimed, accounted = repair_requests.claim(ledger, request)
-            RepairRun(self.spark, context, pipeline, request, FaultPoint()).run(claimed, accounted)
-            repair_requests.drop_claims(ledger, self.name, claimed)
+            run_rounds(self.spark, context, pipeline, request, FaultPoint())
             return confirm(context, request_id)
 
     def compact(self) -> list[CompactionResult]:

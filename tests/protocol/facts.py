@@ -18,7 +18,8 @@ from onceover.model.finding import Evidence, Finding, is_right, judge_window
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.window import PartitionProgress, compute_watermark
-from onceover.repair.proof import prove, split_ranges
+from onceover.repair.pieces import split_ranges
+from onceover.repair.proof import prove
 
 GENERATION = "0000abcd"
 EPOCH = datetime(2013, 1, 1, tzinfo=UTC)
@@ -259,7 +260,7 @@ def rebuilt_of(
     scenario: Scenario, claimed: ClaimedWindow, accounted: frozenset[int], lines: tuple[int, ...]
 ) -> RebuiltWindow:
     """Compute Spark's result for these lines: deduplicated, and only those in the claimed landings' ranges."""
-    pieces = [(piece, set(scenario.records((as_span(piece),)))) for piece in split_ranges(claimed.landings)]
+    pieces = [(piece, set(scenario.records((as_span(piece),)))) for piece in split_ranges(claimed.landings).ranges]
     held = set(lines) - {TORN}
     counted = [(piece, held & inside) for piece, inside in pieces if held & inside]
     known = {r for _, inside in pieces for r in inside}

@@ -11,6 +11,7 @@ from onceover.ledger.certificates import FROZEN
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count, read_digest
+from onceover.ledger.exact_ranges import ACCOUNTING
 from onceover.ledger.frontiers import read_accounted
 from onceover.ledger.windows import count_open_windows
 from onceover.model.digest import Digest
@@ -70,7 +71,7 @@ WITH chosen AS (
   FROM landed GROUP BY window_start
 ), spans AS (
   SELECT l.window_start, l.landing_id, l.since, r.generation, r.kafka_partition, r.start_offset, r.end_offset
-  FROM landed l JOIN onceover.landing_part p USING (landing_id) JOIN onceover.batch_range r
+  FROM landed l JOIN onceover.landing_part p USING (landing_id) JOIN {ACCOUNTING} r
     ON r.batch_id = l.batch_id AND r.generation = p.generation AND r.kafka_partition = p.kafka_partition
 ), preceded AS (
   -- In the order of their starts, a span overlaps an earlier one exactly if it begins before the largest end so far.

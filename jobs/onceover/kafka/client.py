@@ -10,7 +10,14 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, TopicDescription  # type: ignore[attr-defined]
 
 from onceover.config.kafka_properties import build_client_properties
-from onceover.errors import ConfigurationError, OnceoverError, TerminalError, TransientError, UnreachableError
+from onceover.errors import (
+    ConfigurationError,
+    MissingTopicError,
+    OnceoverError,
+    TerminalError,
+    TransientError,
+    UnreachableError,
+)
 
 TIMEOUT_SECONDS = 10.0
 _GRACE_SECONDS = 2.0  # librdkafka's own deadline comes first, with a better message
@@ -105,7 +112,7 @@ def explain(error: KafkaError, what: str, bootstrap: str, timeout: float, compla
             "check that the broker runs and that ONCEOVER_KAFKA names it"
         )
     if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-        return TerminalError(f"{where}: cannot {what}, it does not exist; create it, or correct contract.topic")
+        return MissingTopicError(f"{where}: cannot {what}, it does not exist; create it, or correct contract.topic")
     if error.code() in _DENIED:
         return TerminalError(f"{where}: cannot {what}: {error.str()}; grant this client the right to do so")
     return TransientError(f"{where}: cannot {what}: {error.str()}; try again")

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from onceover.errors import FencedError
+from onceover.ledger import losses
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.frontiers import advance
 from onceover.ledger.refills import mark_landed
-from onceover.ledger.windows import lock_windows
+from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.batch import Landing, RangeRead, require_all_landed
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
@@ -66,8 +67,15 @@ def land_batch(
     Raises LandingMismatchError unless the landings hold exactly what the reader delivered, FencedError if the batch was
     superseded meanwhile. Locks the windows in ascending order and bumps their versions.
     """
+    ids = [piece.offsets for piece in read]
     with connection.transaction():
+        require_epoch(connection, epoch)
+        stating = losses.list_stating(connection, epoch.pipeline, ids)
+        lock_windows(connection, epoch.pipeline, [*stating, *(x.window_start for x in landings if x.window_start)])
         count_landings(connection, epoch, batch_id, read, landings)
+        if stating:  # a loss was accepted, and its records landed after all
+            losses.reland(connection, epoch.pipeline, ids)
+            bump_versions(connection, epoch.pipeline, stating)
         for piece in read:
             _record_read(connection, batch_id, piece)
             advance(connection, epoch.pipeline, piece.offsets)

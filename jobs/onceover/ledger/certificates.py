@@ -57,6 +57,7 @@ class Certificate:
     who: str
     why: str
     raw: RawProof | None = field(default=None)
+    pending: Sequence[OffsetRange] = ()  # of intact lines in the file that had not landed, and that Kafka still held
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
         WITH lost AS (
           SELECT coalesce(array_agg(loss_id ORDER BY loss_id), '{}') AS ids FROM onceover.accepted_loss
           WHERE pipeline = %(pipeline)s AND first_window <= %(start)s AND %(start)s < end_window
+            AND relanded_at IS NULL
         ), decided AS (
           SELECT coalesce(array_agg(decision_id ORDER BY decision_id), '{}') AS ids FROM onceover.decision
           WHERE pipeline = %(pipeline)s AND window_start = %(start)s
@@ -90,12 +92,12 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
           INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
             code_version, landing_set, accounted, frontiers, frozen_length, records, high1, low1, high2, low2,
             aggregate_records, aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, before, after, who,
-            why, losses, decisions, verdict)
+            why, losses, decisions, verdict, pending)
           SELECT %(pipeline)s, %(start)s, %(end)s, %(version)s, %(basis)s, %(contract_version)s,
             %(code_version)s, %(landing_set)s, %(accounted)s, %(frontiers)s, %(frozen_length)s, %(records)s, %(high1)s,
             %(low1)s, %(high2)s, %(low2)s, %(records)s, %(rows)s, %(hash)s, %(repair_id)s, %(lines_read)s,
             %(duplicates)s, %(before)s, %(after)s, %(who)s, %(why)s, lost.ids, decided.ids,
-            CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END
+            CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END, %(pending)s
           FROM lost, decided RETURNING certificate_id)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, tries = 0, blocked_at = NULL,
           blocked_why = NULL, overdue_told_at = NULL
@@ -126,6 +128,7 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             "why": stated.why,
             "exact": EXACT,
             "but": BUT_FOR_LOSSES,
+            "pending": Jsonb(ranges_as_json(stated.pending)),
         },
     ).fetchone()
     return int(row["certificate_id"]) if row else 0

@@ -7,18 +7,24 @@ from datetime import datetime, timedelta
 
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
+from onceover.ledger.exact_ranges import ACCOUNTING
 from onceover.model.batch_plan import Start
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import PartitionProgress, compute_watermark
 
-# The settled offset ranges of a pipeline: those of landed batches, and accepted losses.
+# The settled offset ranges of a pipeline: those and the exact IDs of landed batches, and accepted losses.
 _SETTLED = """
   SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset, r.max_event_time
   FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
   WHERE b.pipeline = %(pipeline)s AND b.state = 'landed'
   UNION ALL
+  SELECT x.generation, x.kafka_partition, x.start_offset, x.end_offset, NULL
+  FROM onceover.exact_range x JOIN onceover.batch b USING (batch_id)
+  WHERE b.pipeline = %(pipeline)s AND b.state = 'landed'
+    AND NOT EXISTS (SELECT 1 FROM onceover.release e WHERE e.batch_id = x.batch_id)
+  UNION ALL
   SELECT generation, kafka_partition, start_offset, end_offset, NULL FROM onceover.accepted_loss
-  WHERE pipeline = %(pipeline)s"""
+  WHERE pipeline = %(pipeline)s AND relanded_at IS NULL"""
 
 
 def register_kafka_partitions(
@@ -176,7 +182,7 @@ SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) A
       range_agg((SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges}
         AND r.start_offset < a.end_offset AND r.end_offset > a.start_offset)) AS relanded
     FROM onceover.accepted_loss a WHERE a.pipeline = k.pipeline AND a.generation = k.generation
-      AND a.kafka_partition = k.kafka_partition) losses, LATERAL (
+      AND a.kafka_partition = k.kafka_partition AND a.relanded_at IS NULL) losses, LATERAL (
     SELECT
       (SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges} AND r.end_offset > k.frontier) AS beyond,
       (SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges} AND r.start_offset < k.origin) AS below
@@ -185,7 +191,7 @@ ORDER BY 1, 2, 3
 """.replace(
     "{ranges}",
     # The batch is looked up by its key, one range after the other: they are few, and the planner cannot know it.
-    """onceover.batch_range r WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition
+    f"""{ACCOUNTING} r WHERE r.generation = k.generation AND r.kafka_partition = k.kafka_partition
         AND (SELECT b.pipeline = k.pipeline AND b.state = 'landed' FROM onceover.batch b WHERE b.batch_id = r.batch_id)
 """,
 )
@@ -231,8 +237,8 @@ def advance(connection: Connection, pipeline: str, landed: OffsetRange) -> None:
         """,
         {**key, "end": landed.end},
     ).fetchone()
-    # One step in the normal case; more only where a landing closed a hole and later ranges now join.
-    while row and row["frontier"] < row["reach"]:
+    # One step in the normal case; more ranges only where a landing closed a hole and later ones now join.
+    if row and row["frontier"] < row["reach"]:
         row = connection.execute(
             f"""
             UPDATE onceover.kafka_partition k
@@ -247,3 +253,58 @@ def advance(connection: Connection, pipeline: str, landed: OffsetRange) -> None:
             """,
             {**key, "frontier": row["frontier"]},
         ).fetchone()
+        if row and row["frontier"] < row["reach"]:
+            advance_over_all(connection, pipeline, landed.source)
+
+
+def advance_over_all(connection: Connection, pipeline: str, source: KafkaPartition) -> None:
+    """Advance the frontier over every settled range that joins it, in one statement however many there are."""
+    connection.execute(
+        f"""
+        WITH ahead AS (
+          SELECT s.start_offset, s.end_offset, s.max_event_time FROM ({_SETTLED}) s, onceover.kafka_partition k
+          WHERE k.pipeline = %(pipeline)s AND k.generation = %(generation)s AND k.kafka_partition = %(partition)s
+            AND s.generation = k.generation AND s.kafka_partition = k.kafka_partition AND s.end_offset > k.frontier
+        ), joined AS (
+          SELECT unnest(range_agg(int8range(start_offset, end_offset))) AS whole FROM ahead)
+        UPDATE onceover.kafka_partition k SET frontier = upper(j.whole),
+          max_event_time = greatest(k.max_event_time,
+            (SELECT max(a.max_event_time) FROM ahead a WHERE a.start_offset < upper(j.whole)))
+        FROM joined j
+        WHERE k.pipeline = %(pipeline)s AND k.generation = %(generation)s AND k.kafka_partition = %(partition)s
+          AND j.whole @> k.frontier
+        """,
+        {"pipeline": pipeline, "generation": source.generation, "partition": source.kafka_partition},
+    )
+
+
+def extend(connection: Connection, pipeline: str, settled: Iterable[OffsetRange]) -> None:
+    """Take in offsets that settled without being read: origin and reach extend to them, and the frontier advances.
+
+    Below an earlier origin little is settled yet: the frontier begins at the new origin, and what is missing between is
+    a hole.
+    """
+    hulls: dict[KafkaPartition, tuple[int, int]] = {}
+    for piece in settled:
+        low, high = hulls.get(piece.source, (piece.start, piece.end))
+        hulls[piece.source] = min(low, piece.start), max(high, piece.end)
+    for source, (low, high) in sorted(hulls.items()):
+        connection.execute(
+            """
+            INSERT INTO onceover.kafka_partition AS k
+              (pipeline, generation, kafka_partition, topic_id, origin, frontier, reach, end_offset)
+            VALUES (%(pipeline)s, %(generation)s, %(partition)s, 'unknown, of generation ' || %(generation)s, %(low)s,
+              %(low)s, %(high)s, %(high)s)
+            ON CONFLICT (pipeline, generation, kafka_partition) DO UPDATE SET reach = greatest(k.reach, %(high)s),
+              frontier = CASE WHEN %(low)s < k.origin THEN %(low)s ELSE k.frontier END,
+              origin = least(k.origin, %(low)s)
+            """,
+            {
+                "pipeline": pipeline,
+                "generation": source.generation,
+                "partition": source.kafka_partition,
+                "low": low,
+                "high": high,
+            },
+        )
+        advance_over_all(connection, pipeline, source)

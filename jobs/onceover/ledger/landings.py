@@ -7,6 +7,7 @@ from datetime import datetime
 
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_digest
+from onceover.ledger.exact_ranges import read_exact_ranges
 from onceover.ledger.releases import read_releases
 from onceover.model.claim import ClaimedLanding
 from onceover.model.digest import Digest
@@ -26,19 +27,24 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
         """,
         [list(landing_ids)],
     ).fetchall()
-    released = read_releases(connection, {row["batch_id"] for row in rows if row["start_offset"] is None})
+    rangeless = {row["batch_id"] for row in rows if row["start_offset"] is None}
+    released, exact = read_releases(connection, rangeless), read_exact_ranges(connection, rangeless)
     parts: dict[int, list[tuple[OffsetRange, Digest]]] = {}
     for row in rows:
         source = KafkaPartition(row["generation"], row["kafka_partition"])
         if row["start_offset"] is None:
-            ranges = [piece for piece in released[row["batch_id"]].ranges if piece.source == source]
+            batch_id = row["batch_id"]
+            of_batch = released[batch_id].ranges if batch_id in released else exact[batch_id]
+            ranges = [piece for piece in of_batch if piece.source == source]
             offsets = OffsetRange(source, min(r.start for r in ranges), max(r.end for r in ranges))
         else:
             offsets = OffsetRange(source, row["start_offset"], row["end_offset"])
         parts.setdefault(row["landing_id"], []).append((offsets, read_digest(row)))
     batch = {row["landing_id"]: row["batch_id"] for row in rows}
     return {
-        landing_id: ClaimedLanding(landing_id, tuple(pieces), released.get(batch[landing_id]))
+        landing_id: ClaimedLanding(
+            landing_id, tuple(pieces), released.get(batch[landing_id]), exact.get(batch[landing_id], ())
+        )
         for landing_id, pieces in parts.items()
     }
 
@@ -73,7 +79,7 @@ def count_distinct_records(
     for row in rows:
         start = row["window_start"]
         so_far = total.setdefault(start, 0)
-        if row["start_offset"] is None:  # released: IDs that no other landing counts
+        if row["start_offset"] is None:  # released or adopted: IDs that no other landing counts
             total[start] = None if so_far is None else so_far + row["records"]
             continue
         source = KafkaPartition(row["generation"], row["kafka_partition"])

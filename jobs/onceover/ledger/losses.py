@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from onceover.ledger.database import Connection
@@ -35,6 +36,62 @@ def record_loss(
         ).fetchall()
         advance(connection, pipeline, lost)
     return sorted(row["window_start"] for row in rows)
+
+
+def list_stating(connection: Connection, pipeline: str, ids: Iterable[OffsetRange]) -> list[datetime]:
+    """Return the windows whose certificates state an accepted loss of some of these IDs, in order."""
+    rows = connection.execute(
+        f"""
+        SELECT DISTINCT w.window_start FROM onceover.accepted_loss a JOIN {_GIVEN} ON {_OVERLAPS}
+        JOIN onceover."window" w ON w.pipeline = a.pipeline
+          AND w.window_start >= a.first_window AND w.window_start < a.end_window
+        WHERE a.pipeline = %(pipeline)s AND a.relanded_at IS NULL ORDER BY 1
+        """,
+        {"pipeline": pipeline, **_as_columns(ids)},
+    )
+    return [row["window_start"] for row in rows]
+
+
+def reland(connection: Connection, pipeline: str, ids: Sequence[OffsetRange]) -> None:
+    """Delete IDs that landed after all from the accepted losses; what stays lost of a loss becomes a loss of its own.
+
+    The windows that state these losses change: the caller holds their locks and bumps their versions.
+    """
+    connection.execute(
+        f"""
+        WITH found AS (
+          SELECT a.loss_id, range_agg(int8range(g.start_offset, g.end_offset)) AS landed
+          FROM onceover.accepted_loss a JOIN {_GIVEN} ON {_OVERLAPS}
+          WHERE a.pipeline = %(pipeline)s AND a.relanded_at IS NULL GROUP BY 1
+        ), closed AS (
+          UPDATE onceover.accepted_loss a SET relanded_at = clock_timestamp() FROM found
+          WHERE a.loss_id = found.loss_id RETURNING a.*, found.landed)
+        INSERT INTO onceover.accepted_loss
+          (pipeline, generation, kafka_partition, start_offset, end_offset, first_window, end_window, who, why, kind,
+           created_at)
+        SELECT pipeline, generation, kafka_partition, lower(piece), upper(piece), first_window, end_window, who, why,
+          kind, created_at
+        FROM (SELECT c.*, unnest(int8multirange(int8range(start_offset, end_offset)) - landed) AS piece FROM closed c) p
+        """,
+        {"pipeline": pipeline, **_as_columns(ids)},
+    )
+
+
+_GIVEN = """
+  unnest(%(generations)s::text[], %(partitions)s::integer[], %(starts)s::bigint[], %(ends)s::bigint[])
+    AS g (generation, kafka_partition, start_offset, end_offset)"""
+_OVERLAPS = """a.generation = g.generation AND a.kafka_partition = g.kafka_partition
+    AND a.start_offset < g.end_offset AND g.start_offset < a.end_offset"""
+
+
+def _as_columns(ids: Iterable[OffsetRange]) -> dict[str, list[object]]:
+    ranges = list(ids)
+    return {
+        "generations": [r.source.generation for r in ranges],
+        "partitions": [r.source.kafka_partition for r in ranges],
+        "starts": [r.start for r in ranges],
+        "ends": [r.end for r in ranges],
+    }
 
 
 def list_neighbours(connection: Connection, pipeline: str, gap: OffsetRange, most: int) -> list[datetime]:

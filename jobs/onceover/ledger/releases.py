@@ -73,7 +73,8 @@ def _read_releases(connection: Connection, condition: str, values: Sequence[obje
     rows = connection.execute(
         f"""
         SELECT b.batch_id, b.contract_version, r.generation, r.kafka_partition, r.start_offset, r.end_offset
-        FROM onceover.exact_range r JOIN onceover.batch b USING (batch_id) WHERE {condition} ORDER BY 1, 3, 4, 5
+        FROM onceover.exact_range r JOIN onceover.batch b USING (batch_id)
+        JOIN onceover.release USING (batch_id) WHERE {condition} ORDER BY 1, 3, 4, 5
         """,
         values,
     ).fetchall()

@@ -107,6 +107,14 @@ def lock_windows(connection: Connection, pipeline: str, starts: Sequence[datetim
     )
 
 
+def bump_versions(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> None:
+    """Give these windows a new version, so that their certificates are judged again. The caller holds their locks."""
+    connection.execute(
+        'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
+        [pipeline, list(starts)],
+    )
+
+
 def count_open_windows(connection: Connection, pipeline: str) -> int:
     """Count the registered windows that the watermark has not closed."""
     row = connection.execute(

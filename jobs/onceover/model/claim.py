@@ -18,11 +18,12 @@ CLAIM_SECONDS = 60.0
 @dataclass(frozen=True, slots=True)
 class ClaimedLanding:
     """One landing of a claimed window from the ledger: the digest of each part with its batch's offset range; for a
-    `release` the range runs from its first to its last ID in the Kafka partition."""
+    `release`, or `exact` IDs, the range runs from its first to its last ID in the Kafka partition."""
 
     landing_id: int
     parts: tuple[tuple[OffsetRange, Digest], ...]
     release: Release | None = None
+    exact: tuple[OffsetRange, ...] = ()  # the IDs of a batch that read no offset range
 
     @property
     def release_id(self) -> int | None:

@@ -12,11 +12,12 @@ from onceover.model.offsets import OffsetRange
 @dataclass(frozen=True, slots=True)
 class RebuiltRange:
     """The distinct intact records of one window that raw holds within one elementary offset range, or of one release in
-    one Kafka partition."""
+    one Kafka partition, or of the exact IDs in one Kafka partition that only the landing `exact_id` holds."""
 
     offsets: OffsetRange
     digest: Digest
     release_id: int | None = None
+    exact_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

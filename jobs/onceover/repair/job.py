@@ -14,13 +14,16 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.errors import FencedError, OnceoverError
 from onceover.fault_points import FaultPoint, RepairStep
+from onceover.kafka.held_log import read_held
 from onceover.ledger import repair_requests
+from onceover.ledger.adoptions import Orphans, adopt
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.database import DatabaseError, connect
 from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
 from onceover.model.offsets import OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
+from onceover.model.unlanded import Unlanded
 from onceover.model.window import format_moment
 from onceover.repair import publish
 from onceover.repair.proof import Verdict, prove
@@ -41,6 +44,7 @@ class RepairOutcome:
     changed: int = 0
     failed: int = 0
     blocked: int = 0
+    adopted: int = 0  # windows whose orphans were adopted: their repair starts again
 
     def __add__(self, other: RepairOutcome) -> RepairOutcome:
         return RepairOutcome(
@@ -48,6 +52,7 @@ class RepairOutcome:
             self.changed + other.changed,
             self.failed + other.failed,
             self.blocked + other.blocked,
+            self.adopted + other.adopted,
         )
 
 
@@ -88,7 +93,7 @@ class RepairRun:
         fault_point: FaultPoint,
     ) -> None:
         self._spark, self._connection, self._registered, self._request = spark, context.ledger, registered, request
-        self._files, self._hdfs = context.files, context.address("hdfs").rstrip("/")
+        self._context, self._files, self._hdfs = context, context.files, context.address("hdfs").rstrip("/")
         self._max_tries = context.pipeline.repair.max_tries
         self._leases, self._fault_point = Leases(spark, context.address("hdfs")), fault_point
 
@@ -128,14 +133,16 @@ class RepairRun:
                 closing(Rebuild(self._spark, registered.contracts, claimed, accounted, paths, parquet)) as rebuild,
             ):
                 rebuilt = rebuild.collect()
+                unlanded = self._find_unlanded(rebuild, rebuilt)
                 aggregated = rebuild.aggregate()
                 rows = iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names)
                 staged = table.stage(self._connection, stage, rows)
             self._fault_point.stop_after(RepairStep.STAGED)
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
-            outcome = RepairOutcome()
-            for claim in claimed:
-                outcome += self._judge(claim, rebuilt[claim.window_start], frozen[claim.window_start], accounted)
+            outcome, rest = self._adopt(claimed, rebuilt, frozen, unlanded)
+            for claim in rest:
+                start = claim.window_start
+                outcome += self._judge(claim, rebuilt[start], frozen[start], accounted, unlanded.get(start, Unlanded()))
         finally:
             if not self._connection.broken:
                 table.unstage(self._connection, stage)
@@ -156,8 +163,66 @@ class RepairRun:
                 self._leases.recover(path)
         return dict.fromkeys(starts, 0) | self._files.read_lengths(starts)
 
+    def _find_unlanded(
+        self, rebuild: Rebuild, rebuilt: Mapping[datetime, RebuiltWindow]
+    ) -> Mapping[datetime, Unlanded | None]:
+        """Return the windows with intact lines that no landing accounts for, None for each if Kafka does not answer.
+
+        Kafka is asked after the files were frozen: what it holds from then on, ingest or a refill lands.
+        """
+        suspects = [start for start, window in rebuilt.items() if window.unaccounted_lines]
+        if not suspects:
+            return {}
+        try:
+            held = read_held(self._context.address("kafka"), self._context.pipeline)
+        except OnceoverError as error:
+            log.error("%s: %d windows hold lines that no landing accounts for, and wait", error, len(suspects))
+            return dict.fromkeys(suspects)
+        return rebuild.collect_unlanded(held)
+
+    def _adopt(
+        self,
+        claimed: Sequence[ClaimedWindow],
+        rebuilt: Mapping[datetime, RebuiltWindow],
+        frozen: Mapping[datetime, int],
+        unlanded: Mapping[datetime, Unlanded | None],
+    ) -> tuple[RepairOutcome, list[ClaimedWindow]]:
+        """Adopt the orphans of these windows, and return the windows without orphans, to be judged."""
+        orphans: list[Orphans] = []
+        rest: list[ClaimedWindow] = []
+        for claim in claimed:
+            found, start = unlanded.get(claim.window_start), claim.window_start
+            if found is not None and found.orphans and rebuilt[start].planned_length <= frozen[start]:
+                orphans.append(Orphans(start, claim.token, claim.version, found.orphans, found.parts))
+            else:
+                rest.append(claim)
+        if not orphans:
+            return RepairOutcome(), rest
+        starts = adopt(
+            self._connection,
+            self._registered.name,
+            self._registered.contract_version,
+            orphans,
+            self._request.who,
+            self._request.why,
+        )
+        for each in orphans:
+            log.warning(
+                "window %s: %d records that only raw holds, and that no landing accounts for, %s",
+                format_moment(each.window_start),
+                sum(map(len, each.ids)),
+                "are adopted" if each.window_start in starts else "changed meanwhile",
+            )
+        self._fault_point.stop_after(RepairStep.ADOPTED)
+        return RepairOutcome(adopted=len(orphans)), rest
+
     def _judge(
-        self, claim: ClaimedWindow, rebuilt: RebuiltWindow, frozen: int, accounted: Sequence[OffsetRange]
+        self,
+        claim: ClaimedWindow,
+        rebuilt: RebuiltWindow,
+        frozen: int,
+        accounted: Sequence[OffsetRange],
+        unlanded: Unlanded | None,
     ) -> RepairOutcome:
         if rebuilt.planned_length > frozen:
             log.warning(
@@ -165,14 +230,25 @@ class RepairRun:
             )
             publish.reopen(self._connection, claim, "the window changed during the repair; it is judged again")
             return RepairOutcome(changed=1)
-        verdict = prove(claim, rebuilt, frozen)
+        if unlanded is None:
+            publish.leave(self._connection, claim, "Kafka did not say which unlanded records it holds")
+            return RepairOutcome(changed=1)
+        verdict = prove(claim, rebuilt, frozen, unlanded.conflicts)
         if not verdict.is_proved:
             more = len(verdict.reasons) - 3
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
             return self._record_failure(claim, reason, rebuilt, frozen, verdict)
         try:
             published = publish.publish(
-                self._connection, self._registered, self._request, claim, rebuilt, verdict.findings, accounted, frozen
+                self._connection,
+                self._registered,
+                self._request,
+                claim,
+                rebuilt,
+                verdict.findings,
+                accounted,
+                frozen,
+                unlanded.pending,
             )
         except FencedError as error:
             log.warning("%s", error)

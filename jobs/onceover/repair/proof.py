@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.conflict import Decision
-from onceover.model.digest import EMPTY, Digest
+from onceover.model.digest import EMPTY, Digest, sum_digests
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.json_text import to_plain
@@ -54,29 +53,11 @@ class UnprovedPart:
         return self.actual.records > self.expected.records
 
 
-def split_ranges(landings: Iterable[ClaimedLanding]) -> tuple[OffsetRange, ...]:
-    """Cut the landings' offset ranges at each other's bounds, into disjoint pieces in order; leaves out releases.
+def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, unlanded_conflicts: int = 0) -> Verdict:
+    """Compare raw with the ledger: every landing's count and digest must match, and nothing else may count.
 
-    Each landing is a union of pieces: digests summed once by piece add up to any landing's, however they overlap.
+    `unlanded_conflicts` counts IDs of intact lines that no landing accounts for, with more than one content.
     """
-    depths: dict[KafkaPartition, Counter[int]] = {}  # by bound, how many landings more hold what follows
-    for landing in landings:
-        for offsets, _ in () if landing.release else landing.parts:
-            at = depths.setdefault(offsets.source, Counter())
-            at[offsets.start] += 1
-            at[offsets.end] -= 1
-    pieces: list[OffsetRange] = []
-    for source, at in sorted(depths.items()):
-        depth = 0
-        for start, end in pairwise(sorted(at)):
-            depth += at[start]
-            if depth:
-                pieces.append(OffsetRange(source, start, end))
-    return tuple(pieces)
-
-
-def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int) -> Verdict:
-    """Compare raw with the ledger: every landing's count and digest must match, and nothing else may count."""
     reasons: list[str] = []
     findings: list[Finding] = []
     if rebuilt.planned_length != frozen_length:
@@ -84,9 +65,9 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int) ->
             f"Spark planned {rebuilt.planned_length} bytes, {frozen_length} were frozen; the file changed or is missing"
         )
     suspects = to_plain(rebuilt.suspects)
-    if rebuilt.conflicts:
-        reasons.append(f"{rebuilt.conflicts} IDs have more than one content")
-        findings.append(Finding(Kind.CONFLICT, {"ids": rebuilt.conflicts, "suspects": suspects}))
+    if conflicts := rebuilt.conflicts + unlanded_conflicts:
+        reasons.append(f"{conflicts} IDs have more than one content")
+        findings.append(Finding(Kind.CONFLICT, {"ids": conflicts, "suspects": suspects}))
     if rebuilt.misdated:
         reasons.append(f"{rebuilt.misdated} IDs have more than one event time")
         findings.append(Finding(Kind.MISDATED, {"ids": rebuilt.misdated, "suspects": suspects}))
@@ -120,7 +101,8 @@ def list_unproved_parts(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> list[
     return _list_unproved(claimed, {key: _DigestIndex(pieces) for key, pieces in _group_by_reading(rebuilt.ranges)})
 
 
-_Source = tuple[KafkaPartition, int | None]  # a Kafka partition, and the release from quarantine, if any
+# A Kafka partition, the release from quarantine, and the landing with exact IDs, if any.
+_Source = tuple[KafkaPartition, int | None, int | None]
 
 
 class _DigestIndex:
@@ -169,10 +151,14 @@ def _list_unproved(claimed: ClaimedWindow, held: Mapping[_Source, _DigestIndex])
     unproved: list[UnprovedPart] = []
     for landing in claimed.landings:
         for offsets, expected in landing.parts:
-            key = (offsets.source, landing.release_id)
-            actual = held[key].take(offsets) if key in held else EMPTY
+            own = landing.exact and [r for r in landing.exact if r.source == offsets.source]
+            actual = EMPTY
+            if index := held.get((offsets.source, landing.release_id, None)):
+                actual = sum_digests(map(index.take, own or (offsets,)))
+            if own and (alone := held.get((offsets.source, None, landing.landing_id))):
+                actual = actual + alone.take(offsets)
             if actual == expected:
-                proved += [] if landing.release else [offsets]
+                proved += [] if landing.release else own or [offsets]
             else:
                 unproved.append(UnprovedPart(landing, offsets, actual, expected))
     covered = _Cover(proved)
@@ -193,5 +179,5 @@ def _holds(offsets: OffsetRange, decision: Decision) -> bool:
 def _group_by_reading(ranges: Iterable[RebuiltRange]) -> Iterable[tuple[_Source, list[RebuiltRange]]]:
     actual: dict[_Source, list[RebuiltRange]] = {}
     for piece in ranges:
-        actual.setdefault((piece.offsets.source, piece.release_id), []).append(piece)
+        actual.setdefault((piece.offsets.source, piece.release_id, piece.exact_id), []).append(piece)
     return actual.items()

@@ -29,6 +29,7 @@ def publish(
     findings: Iterable[Finding],
     ranges: Sequence[OffsetRange],
     frozen_length: int,
+    pending: Sequence[OffsetRange] = (),
 ) -> bool:
     """Overwrite one window's aggregates with those rebuilt from raw and certify it, in one transaction.
 
@@ -86,6 +87,7 @@ def publish(
             who=request.who,
             why=request.why,
             raw=RawProof(claimed.repair_id, rebuilt.lines, rebuilt.duplicates, before, after),
+            pending=pending,
         )
         certify(connection, registered, certificate)
         _finish(connection, claimed, "published", None, rebuilt, frozen_length, before, after)
@@ -128,6 +130,11 @@ def record_failed_try(
         for finding in findings:
             note_finding(connection, registered.name, claimed.window_start, finding)
     return blocked
+
+
+def leave(connection: Connection, claimed: ClaimedWindow, reason: str) -> None:
+    """Record that the window could not be judged now; the next repair tries again, and no try is counted."""
+    _finish(connection, claimed, "left", reason)
 
 
 def reopen(connection: Connection, claimed: ClaimedWindow, reason: str) -> None:

@@ -7,10 +7,11 @@ text lines -> parsed, CRC checked -> interpreted by the contract of the ID -> pl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import reduce
+from itertools import chain
 from types import MappingProxyType
 
 from py4j.protocol import Py4JError
@@ -18,27 +19,22 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from onceover.model.claim import ClaimedLanding, ClaimedWindow
+from onceover.model.claim import ClaimedWindow
 from onceover.model.conflict import Suspect
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
-from onceover.model.release import Release
+from onceover.model.unlanded import Unlanded
 from onceover.model.window import from_ms, to_ms
-from onceover.repair.proof import split_ranges
+from onceover.repair.pieces import list_releases, split_ranges
 from onceover.spark import lines, parquet, text_files
 from onceover.spark.aggregate import aggregate
 from onceover.spark.contract_versions import interpret_each
 from onceover.spark.range_join import looked_up
+from onceover.spark.unlanded import collect_unlanded
 
-_ID = (
-    "apart",
-    "state",
-    "generation",
-    "kafka_partition",
-    "offset",
-)  # of records that count, in any file
+_ID = ("apart", "state", "generation", "kafka_partition", "offset")  # of records that count, in any file
 _OF_FILE = ("planned_length", "is_compacted")
 _RECORD = ("kafka_timestamp", "key", "headers", "value")
 _DECIDED = "generation string, kafka_partition int, offset bigint, kept string"
@@ -66,8 +62,9 @@ class Rebuild:
         self._contracts = contracts
         self._claimed = {to_ms(c.window_start): c for c in claimed}
         landings = [landing for claim in claimed for landing in claim.landings]
-        self._ranges = split_ranges(landings)
-        self._released = _list_releases(landings)
+        pieces = split_ranges(landings)
+        self._ranges, self._exact = pieces.ranges, sorted(pieces.exact.items(), key=lambda item: item[0])
+        self._released = list_releases(landings)
         self._accounted = accounted
         self._files = {to_ms(start): path for start, path in files.items()}
         self._compacted = {to_ms(start): path for start, path in compacted.items()}
@@ -92,6 +89,13 @@ class Rebuild:
             for ms, window_rows in by_window.items()
         }
 
+    def collect_unlanded(self, held: Sequence[OffsetRange]) -> dict[datetime, Unlanded]:
+        """Return the windows with intact lines that no landing accounts for; Kafka's log holds the offsets `held`."""
+        if self._distinct is None:
+            return {}
+        found = collect_unlanded(self._distinct.where("state = 'unaccounted'"), held)
+        return {from_ms(window_ms): unlanded for window_ms, unlanded in found.items()}
+
     def aggregate(self) -> DataFrame | None:
         """Return window_ms, keys and measures of the records that count, over all windows; None if there is no file."""
         if self._distinct is None:
@@ -112,10 +116,11 @@ class Rebuild:
                 self._distinct.unpersist()
 
     def _deduplicate(self, spark: SparkSession) -> DataFrame:
-        """Return a row for each ID and content with its number of lines; other lines share a row a state."""
+        """Return a row for each ID and content, landed or not, with its number of lines; other lines share a row a
+        state."""
         length = self._contracts.newest.window_minutes * 60_000
         present = {
-            *self._contracts.cutovers.cut_by_version(self._ranges),
+            *self._contracts.cutovers.cut_by_version((*self._ranges, *chain.from_iterable(r for _, r in self._exact))),
             *(release.version for _, release in self._released),
         }
         read = self._read(spark).withColumnRenamed("event_ms", "line_event_ms").transform(self._add_releases())
@@ -134,19 +139,22 @@ class Rebuild:
         )
         halves = dict(zip(HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
         of_id = ("generation", "kafka_partition", "offset", "piece", *halves)
-        content = (*of_id, "line_event_ms", *inputs, *self._carried)
+        of_id = (*of_id, "line_event_ms")
+        content = (*inputs, *self._carried)
         counts = F.col("state") == "counts"
+        named = counts | (F.col("state") == "unaccounted")
         return (
             records.withColumns(halves)
             .transform(self._place())
             .transform(self._add_decisions(spark))
             .withColumn("state", state)
             .withColumn("apart", F.when(~counts, F.col("window_ms")))
-            .select("apart", "window_ms", "state", *_OF_FILE, *(F.when(counts, F.col(c)).alias(c) for c in content))
+            .select("apart", "window_ms", "state", *_OF_FILE, *(F.when(named, F.col(c)).alias(c) for c in of_id),
+                    *(F.when(counts, F.col(c)).alias(c) for c in content))
             .repartition("apart", "generation", "kafka_partition", "offset")
-            .groupBy("apart", "window_ms", "state", *content)
+            .groupBy("apart", "window_ms", "state", *of_id, *content)
             .agg(F.count(F.lit(1)).alias("lines"), *(F.max(c).alias(c) for c in _OF_FILE))
-        )
+        )  # fmt: skip
 
     def _read(self, spark: SparkSession) -> DataFrame:
         """Return the parsed lines of all text files, and the records of all Parquet files as if they were lines."""
@@ -185,7 +193,9 @@ class Rebuild:
     def _place(self) -> Callable[[DataFrame], DataFrame]:
         """Add `piece`, the number of the elementary offset range or release that holds the ID, null for none, and
         `is_accounted`, whether any accounted range does."""
-        pieces = looked_up(((piece, n) for n, piece in enumerate(self._ranges)), "piece")
+        first_exact = len(self._ranges) + len(self._released)
+        of_exact = ((r, n) for n, (_, ranges) in enumerate(self._exact, first_exact) for r in ranges)
+        pieces = looked_up(chain(((piece, n) for n, piece in enumerate(self._ranges)), of_exact), "piece")
         accounted = looked_up(((whole, 1) for whole in self._accounted), "is_accounted")
 
         def place(records: DataFrame) -> DataFrame:
@@ -197,14 +207,15 @@ class Rebuild:
 
     def _sum(self, distinct: DataFrame) -> DataFrame:
         """Return counts and digests by window, state and piece. Rows of an ID lie together: no second shuffle."""
+        counts = F.col("state") == "counts"
         by_id = distinct.groupBy(*_ID).agg(
             F.min(F.struct("window_ms", "planned_length")).alias("first"),
             F.max("window_ms").alias("last_window_ms"),
             F.max("piece").alias("piece"),
             F.sum("lines").alias("lines"),
             *(F.min(h).alias(h) for h in HALVES),
-            F.greatest(*((F.min(h) != F.max(h)).cast("int") for h in HALVES)).alias("conflict"),
-            (F.min("line_event_ms") != F.max("line_event_ms")).cast("int").alias("misdated"),
+            F.when(counts, F.greatest(*((F.min(h) != F.max(h)).cast("int") for h in HALVES))).alias("conflict"),
+            F.when(counts, (F.min("line_event_ms") != F.max("line_event_ms")).cast("int")).alias("misdated"),
             F.max("is_compacted").alias("is_compacted"),
         )
         place = (F.col("first.window_ms").alias("window_ms"), "last_window_ms", "state", "piece", "is_compacted")
@@ -222,7 +233,7 @@ class Rebuild:
         if self._distinct is None:
             return {}
         rows = (
-            self._distinct.where("state = 'counts'")
+            self._distinct.where("state IN ('counts', 'unaccounted')")
             .groupBy("generation", "kafka_partition", "offset")
             .agg(
                 F.collect_set("window_ms").alias("windows"),
@@ -272,17 +283,11 @@ class Rebuild:
     def _find_range(self, piece: int, digest: Digest) -> RebuiltRange:
         if piece < len(self._ranges):
             return RebuiltRange(self._ranges[piece], digest)
-        offsets, release = self._released[piece - len(self._ranges)]
-        return RebuiltRange(offsets, digest, release.batch_id)
-
-
-def _list_releases(landings: Iterable[ClaimedLanding]) -> list[tuple[OffsetRange, Release]]:
-    """Return each release with the offset range that it spans of each Kafka partition."""
-    releases: dict[tuple[int, OffsetRange], Release] = {}
-    for landing in landings:
-        if landing.release:
-            releases |= {(landing.release.batch_id, offsets): landing.release for offsets, _ in landing.parts}
-    return [(offsets, release) for (_, offsets), release in sorted(releases.items(), key=lambda item: item[0])]
+        if (number := piece - len(self._ranges)) < len(self._released):
+            offsets, release = self._released[number]
+            return RebuiltRange(offsets, digest, release.batch_id)
+        (landing_id, source), ranges = self._exact[number - len(self._released)]
+        return RebuiltRange(OffsetRange(source, ranges[0].start, ranges[-1].end), digest, exact_id=landing_id)
 
 
 def _hash_content() -> Column:

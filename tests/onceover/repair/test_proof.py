@@ -16,7 +16,8 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
-from onceover.repair.proof import list_unproved_parts, prove, split_ranges
+from onceover.repair.pieces import split_ranges
+from onceover.repair.proof import list_unproved_parts, prove
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
 P0 = KafkaPartition("00000001", 0)
@@ -47,7 +48,7 @@ RIGHT = RebuiltWindow(
 
 
 def test_elementary_ranges_are_cut_at_every_landings_bounds() -> None:
-    assert split_ranges(LANDINGS) == (of(0, 10), of(10, 15))
+    assert split_ranges(LANDINGS).ranges == (of(0, 10), of(10, 15))
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), min_size=1)
@@ -56,7 +57,7 @@ SPANS = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30)), min_size=1)
 @given(SPANS)
 def test_landing_is_a_union_of_elementary_ranges_counted_once(spans: list[tuple[int, int]]) -> None:
     landings = [ClaimedLanding(n, ((of(a, a + size), Digest()),)) for n, (a, size) in enumerate(spans)]
-    pieces = split_ranges(landings)
+    pieces = split_ranges(landings).ranges
     assert coalesce(pieces) == coalesce(r for x in landings for r, _ in x.parts)
     assert all(not a.overlaps(b) for a, b in pairwise(pieces))
     for landing in landings:
@@ -71,7 +72,7 @@ def test_landing_under_any_overlap_is_proved_by_its_own_records(
 ) -> None:
     landings = tuple(ClaimedLanding(n, ((of(a, a + size), digest(a, a + size)),)) for n, (a, size) in enumerate(spans))
     claimed = replace(CLAIMED, landings=landings)
-    ranges = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in split_ranges(landings))
+    ranges = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in split_ranges(landings).ranges)
     assert prove(claimed, replace(RIGHT, ranges=ranges), 900).is_proved
     lost = data.draw(st.sampled_from(ranges))
     short = replace(RIGHT, ranges=tuple(r for r in ranges if r is not lost))
@@ -83,7 +84,7 @@ def test_landing_under_any_overlap_is_proved_by_its_own_records(
 def test_verification_of_many_small_landings_takes_linear_time() -> None:
     many = 40_000
     landings = tuple(ClaimedLanding(n, ((of(n, n + 2), digest(n, n + 2)),)) for n in range(many))
-    ranges = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in split_ranges(landings))
+    ranges = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in split_ranges(landings).ranges)
     started = time.process_time()
     assert prove(replace(CLAIMED, landings=landings), replace(RIGHT, ranges=ranges), 900).is_proved
     assert time.process_time() - started < 5  # all pairs would be 1.6 billion comparisons: minutes
@@ -168,6 +169,26 @@ def test_damaged_parquet_is_the_first_reason_of_a_refusal() -> None:
 
 
 RELEASE = Release(90, 2, (of(3, 4), of(7, 9)))  # 3, 7 and 8 were in quarantine, and no other landing counts them
+# Offsets 1, 3 and 12 were adopted; 3 lies in what the other landing read.
+ADOPTED = ClaimedLanding(4, ((of(1, 13), Digest(3, 16)),), exact=(of(1, 2), of(3, 4), of(12, 13)))
+WITH_ADOPTED = replace(CLAIMED, landings=(ClaimedLanding(1, ((of(2, 6), digest(2, 6)),)), ADOPTED))
+OF_ADOPTED = RebuiltRange(of(1, 13), Digest(2, 13), exact_id=4)
+
+
+def test_exact_ids_are_proved_beside_and_within_ranges() -> None:
+    pieces = split_ranges(WITH_ADOPTED.landings)
+    assert pieces.ranges == (of(2, 3), of(3, 4), of(4, 6))
+    assert pieces.exact == {(4, P0): (of(1, 2), of(12, 13))}
+    read = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in pieces.ranges)
+    rebuilt = replace(RIGHT, lines=7, ranges=(*read, OF_ADOPTED))
+    assert prove(WITH_ADOPTED, rebuilt, 900).is_proved
+    assert rebuilt.digest == digest(2, 6) + Digest(2, 13)
+    for short in (replace(rebuilt, ranges=read), replace(rebuilt, ranges=(read[0], read[2], OF_ADOPTED))):
+        assert any("landing 4: raw holds" in reason for reason in prove(WITH_ADOPTED, short, 900).reasons)
+    of_another = replace(rebuilt, ranges=(*rebuilt.ranges, replace(OF_ADOPTED, exact_id=9)))
+    assert "2 records were accounted for" in prove(WITH_ADOPTED, of_another, 900).reasons[0]
+
+
 RELEASED = ClaimedLanding(3, ((of(3, 9), Digest(3, 18)),), RELEASE)
 OTHERS = Digest(10 - 3, sum(range(10)) - 18)
 WITH_RELEASE = replace(CLAIMED, landings=(ClaimedLanding(1, ((of(0, 10), OTHERS),)), RELEASED))
@@ -175,7 +196,7 @@ OF_RELEASE = RebuiltRange(of(3, 9), Digest(3, 18), 90)
 
 
 def test_released_records_are_proved_by_their_release_alone() -> None:
-    assert split_ranges(WITH_RELEASE.landings) == (of(0, 10),)
+    assert split_ranges(WITH_RELEASE.landings).ranges == (of(0, 10),)
     rebuilt = replace(RIGHT, lines=10, ranges=(RebuiltRange(of(0, 10), OTHERS), OF_RELEASE))
     assert prove(WITH_RELEASE, rebuilt, 900).is_proved
     assert rebuilt.digest == digest(0, 10)

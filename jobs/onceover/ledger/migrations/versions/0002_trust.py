@@ -64,6 +64,8 @@ CREATE TABLE onceover.adoption (
   CHECK ((window_start IS NULL) <> (quarantine_day IS NULL))
 );
 CREATE INDEX ON onceover.adoption (pipeline, window_start);
+COMMENT ON COLUMN onceover.landing.byte_end IS
+  'Equals byte_start where the lines were in the file before: an adoption appends nothing.';
 COMMENT ON TABLE onceover.adoption IS
   'Batches that landed intact lines which raw held, no landing accounted for, and Kafka no longer held.';
 
@@ -71,6 +73,7 @@ ALTER TABLE onceover.certificate ADD COLUMN pending jsonb NOT NULL DEFAULT '[]';
 COMMENT ON COLUMN onceover.certificate.pending IS
   'Offset ranges of intact lines within the frozen length that had landed nowhere, and that Kafka still held: '
   '[generation, kafka_partition, start, end].';
+CREATE INDEX ON onceover.certificate (pipeline) WHERE pending <> '[]';
 
 ALTER TABLE onceover.accepted_loss ADD COLUMN kind text NOT NULL DEFAULT 'lost' CHECK (kind IN ('lost', 'unreadable')),
   ADD COLUMN relanded_at timestamptz;

@@ -1,0 +1,32 @@
+"""What a topic's log holds now: the offsets that ingest can still read, by Kafka partition."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from onceover.errors import MissingTopicError
+from onceover.kafka.topic import Topic, TopicFacts
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.pipeline import Pipeline
+
+
+def read_held(bootstrap: str, pipeline: Pipeline) -> tuple[OffsetRange, ...]:
+    """Ask Kafka for the bounds of the topic's log. A topic that does not exist holds nothing; raise as `Topic.facts`
+    for everything else that keeps Kafka from answering."""
+    with closing(Topic(bootstrap, pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic:
+        try:
+            return held_ranges(topic.facts())
+        except MissingTopicError:
+            return ()
+
+
+def held_ranges(facts: TopicFacts) -> tuple[OffsetRange, ...]:
+    """Return the log of each Kafka partition as an offset range.
+
+    An offset within it counts as held, though a compacted topic may have no record there any more: ingest accounts
+    for it by reading past it. An earlier generation of the topic holds nothing.
+    """
+    return tuple(
+        OffsetRange(KafkaPartition(facts.generation, number), start, max(start, facts.end[number]))
+        for number, start in sorted(facts.earliest.items())
+    )

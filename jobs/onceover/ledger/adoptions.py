@@ -1,0 +1,124 @@
+"""Adoptions: batches of intact lines that raw holds, no landing accounts for, and Kafka no longer holds.
+
+An adoption reads and appends nothing. Its exact IDs account for themselves as the offset ranges of a batch do, and its
+landing, of no bytes, is proved by the lines that the window's file held before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from onceover.ledger import frontiers, losses
+from onceover.ledger.database import Connection
+from onceover.ledger.digest_columns import digest_columns
+from onceover.ledger.exact_ranges import insert_exact_ranges
+from onceover.ledger.windows import bump_versions, lock_windows
+from onceover.model.batch import LandingPart
+from onceover.model.digest import sum_digests
+from onceover.model.offsets import OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """One window's lines to adopt: their IDs, and their counts and digests by Kafka partition. `token` and `version`
+    are those of the claim under which the lines were read."""
+
+    window_start: datetime
+    token: UUID
+    version: int
+    ids: Sequence[OffsetRange]
+    parts: Sequence[LandingPart]
+
+
+def adopt(
+    connection: Connection, pipeline: str, contract_version: int, orphans: Sequence[Orphans], who: str, why: str
+) -> list[datetime]:
+    """Land these lines, in one transaction; return the windows whose lines were adopted.
+
+    Leaves out a window that changed since its claim, or whose claim was lost, and one of whose IDs landed meanwhile.
+    Bumps the versions of the windows, and of all that state one of these IDs as an accepted loss.
+    """
+    ids = [piece for each in orphans for piece in each.ids]
+    with connection.transaction():
+        stating = losses.list_stating(connection, pipeline, ids)
+        lock_windows(connection, pipeline, [*stating, *(each.window_start for each in orphans)])
+        # Landings and accepted losses advance the frontier, so they wait here, or are seen below.
+        connection.execute(
+            "SELECT 1 FROM onceover.kafka_partition WHERE pipeline = %s ORDER BY generation, kafka_partition "
+            "FOR UPDATE",
+            [pipeline],
+        )
+        accounted = list(frontiers.read_accounted(connection, pipeline))
+        adopted: list[Orphans] = []
+        for each in orphans:
+            if _is_current(connection, pipeline, each) and not _find_overlap(each.ids, accounted):
+                _insert(connection, pipeline, contract_version, each, who, why)
+                adopted.append(each)
+        ids = [piece for each in adopted for piece in each.ids]
+        starts = [each.window_start for each in adopted]
+        stating = losses.list_stating(connection, pipeline, ids)
+        losses.reland(connection, pipeline, ids)
+        bump_versions(connection, pipeline, sorted({*starts, *stating}))
+        frontiers.extend(connection, pipeline, ids)
+    return starts
+
+
+def _is_current(connection: Connection, pipeline: str, orphans: Orphans) -> bool:
+    row = connection.execute(
+        'SELECT token, version FROM onceover."window" WHERE pipeline = %s AND window_start = %s',
+        [pipeline, orphans.window_start],
+    ).fetchone()
+    return row is not None and (row["token"], row["version"]) == (orphans.token, orphans.version)
+
+
+def _find_overlap(ids: Sequence[OffsetRange], accounted: Sequence[OffsetRange]) -> OffsetRange | None:
+    """Return the first of these IDs' ranges that overlaps an accounted one. Both are in order and disjoint."""
+    at = 0
+    for piece in ids:
+        while at < len(accounted) and (accounted[at].source, accounted[at].end) <= (piece.source, piece.start):
+            at += 1
+        if at < len(accounted) and accounted[at].overlaps(piece):
+            return piece
+    return None
+
+
+def _insert(connection: Connection, pipeline: str, contract_version: int, orphans: Orphans, who: str, why: str) -> None:
+    row = connection.execute(
+        """
+        WITH fresh AS (
+          INSERT INTO onceover.batch (pipeline, epoch, contract_version, state, refill, landed_at, committed_at)
+          VALUES (%(pipeline)s, coalesce((SELECT epoch FROM onceover.driver WHERE pipeline = %(pipeline)s), 0),
+            %(version)s, 'landed', true, clock_timestamp(), clock_timestamp()) RETURNING batch_id
+        ), adopted AS (
+          INSERT INTO onceover.adoption (batch_id, pipeline, window_start, quarantine_day, who, why)
+          SELECT batch_id, %(pipeline)s, %(start)s, %(day)s, %(who)s, %(why)s FROM fresh)
+        INSERT INTO onceover.landing (batch_id, pipeline, window_start, quarantine_day, byte_start, byte_end, proved,
+          records, high1, low1, high2, low2)
+        SELECT batch_id, %(pipeline)s, %(start)s, %(day)s, 0, 0, true, %(records)s, %(high1)s, %(low1)s, %(high2)s,
+          %(low2)s FROM fresh RETURNING landing_id, batch_id
+        """,
+        {
+            "pipeline": pipeline,
+            "version": contract_version,
+            "start": orphans.window_start,
+            "day": None,
+            "who": who,
+            "why": why,
+            **digest_columns(sum_digests(part.digest for part in orphans.parts)),
+        },
+    ).fetchone()
+    landing_id, batch_id = (row["landing_id"], row["batch_id"]) if row else (0, 0)
+    connection.cursor().executemany(
+        """
+        INSERT INTO onceover.landing_part (landing_id, generation, kafka_partition, records, high1, low1, high2, low2)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+        """,
+        [
+            (landing_id, part.source.generation, part.source.kafka_partition, *part.digest.as_tuple())
+            for part in orphans.parts
+        ],
+    )
+    insert_exact_ranges(connection, batch_id, orphans.ids)

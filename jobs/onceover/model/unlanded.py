@@ -1,0 +1,23 @@
+"""Intact lines of a window that no landing accounts for: those whose records Kafka still holds, and orphans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onceover.model.batch import LandingPart
+from onceover.model.offsets import OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class Unlanded:
+    """The unlanded IDs of one window's files, as the fewest ranges that hold only them.
+
+    `pending`: Kafka's log held the offset after the files were frozen, so that ingest or a refill lands the record.
+    `orphans`: Kafka does not hold it, and the line is all there is of the record; `parts` are their counts and digests.
+    `conflicts` counts further IDs without a record in Kafka, whose lines differ in content or in window.
+    """
+
+    pending: tuple[OffsetRange, ...] = ()
+    orphans: tuple[OffsetRange, ...] = ()
+    parts: tuple[LandingPart, ...] = ()
+    conflicts: int = 0

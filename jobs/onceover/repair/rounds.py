@@ -1,0 +1,37 @@
+"""The rounds of a repair request: windows whose orphans were adopted are claimed and rebuilt again."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from onceover.context import PipelineContext
+from onceover.fault_points import FaultPoint, RepairStep
+from onceover.ledger import repair_requests
+from onceover.ledger.catalog import RegisteredPipeline
+from onceover.repair.job import ClaimRenewer, RepairOutcome, RepairRun
+
+_MOST_ROUNDS = 4  # an adoption leaves nothing to adopt, unless Kafka drops more of its log in between
+
+
+def run_rounds(
+    spark: SparkSession,
+    context: PipelineContext,
+    registered: RegisteredPipeline,
+    request: repair_requests.RepairRequest,
+    fault_point: FaultPoint,
+) -> RepairOutcome:
+    """Claim and repair the request's windows until no orphan is left; drop the claims. The counts are of all rounds."""
+    ledger, total = context.ledger, RepairOutcome()
+    for _ in range(_MOST_ROUNDS):
+        claimed, accounted = repair_requests.claim(ledger, request)
+        try:
+            with ClaimRenewer(context.address("postgres"), registered.name, claimed):
+                fault_point.stop_after(RepairStep.CLAIMED)
+                outcome = RepairRun(spark, context, registered, request, fault_point).run(claimed, accounted)
+        finally:
+            if not ledger.broken:
+                repair_requests.drop_claims(ledger, registered.name, claimed)
+        total += outcome
+        if not outcome.adopted:
+            break
+    return total

@@ -1,0 +1,76 @@
+"""IDs of intact lines that no landing accounts for, as runs: what is pending, and what nothing but raw holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, Row, Window
+from pyspark.sql import functions as F
+
+from onceover.errors import TerminalError
+from onceover.model.batch import LandingPart
+from onceover.model.digest import EMPTY, HALVES, Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.unlanded import Unlanded
+from onceover.spark.range_join import looked_up
+
+_SOURCE = ("generation", "kafka_partition")
+_MOST_RUNS = 1_000_000
+
+
+def collect_unlanded(unlanded: DataFrame, held: Sequence[OffsetRange]) -> dict[int, Unlanded]:
+    """Return by `window_ms` what of these lines Kafka holds, in the offset ranges `held`, and what it does not.
+
+    Takes window_ms, generation, kafka_partition, offset and the digest's halves. Raise TerminalError for more than a
+    million runs of IDs.
+    """
+    halves = [F.min(half).alias(half) for half in HALVES]
+    differs = F.greatest(
+        (F.min("window_ms") != F.max("window_ms")).cast("int"),
+        *((F.min(half) != F.max(half)).cast("int") for half in HALVES),
+    )
+    places = Window.partitionBy("window_ms", "is_held", "conflict", *_SOURCE).orderBy("offset")
+    rows = (
+        unlanded.groupBy(*_SOURCE, "offset")
+        .agg(F.collect_set("window_ms").alias("windows"), differs.alias("conflict"), *halves)
+        .transform(looked_up(((piece, 1) for piece in held), "is_held"))
+        .withColumn("is_held", F.col("is_held").isNotNull())
+        .withColumn("window_ms", F.explode("windows"))
+        .withColumn("run", F.col("offset") - F.row_number().over(places))
+        .groupBy("window_ms", "is_held", "conflict", *_SOURCE, "run")
+        .agg(
+            F.min("offset").alias("first"),
+            F.max("offset").alias("last"),
+            F.count(F.lit(1)).alias("records"),
+            *(F.sum(half).alias(half) for half in HALVES),
+        )
+        .limit(_MOST_RUNS + 1)
+        .collect()  # one row a run
+    )
+    if len(rows) > _MOST_RUNS:
+        raise TerminalError(
+            f"the windows hold more than {_MOST_RUNS:,} runs of records that no landing accounts for; repair fewer "
+            "windows at a time, by `onceover repair PIPELINE --from TIME --to TIME`"
+        )
+    by_window: dict[int, list[Row]] = {}
+    for row in rows:
+        by_window.setdefault(row.window_ms, []).append(row)
+    return {window_ms: _sum_up(of_window) for window_ms, of_window in by_window.items()}
+
+
+def _sum_up(rows: Sequence[Row]) -> Unlanded:
+    orphans = [row for row in rows if not row.is_held and not row.conflict]
+    digests: dict[KafkaPartition, Digest] = {}
+    for row in orphans:
+        source = _range(row).source
+        digests[source] = digests.get(source, EMPTY) + Digest(row.records, *(getattr(row, half) for half in HALVES))
+    return Unlanded(
+        pending=coalesce(_range(row) for row in rows if row.is_held),
+        orphans=coalesce(map(_range, orphans)),
+        parts=tuple(LandingPart(source, digest) for source, digest in sorted(digests.items())),
+        conflicts=sum(row.records for row in rows if not row.is_held and row.conflict),
+    )
+
+
+def _range(row: Row) -> OffsetRange:
+    return OffsetRange(KafkaPartition(row.generation, row.kafka_partition), row.first, row.last + 1)
