@@ -29,15 +29,15 @@ def collect_unlanded(unlanded: DataFrame, held: Sequence[OffsetRange]) -> dict[i
         (F.min("window_ms") != F.max("window_ms")).cast("int"),
         *((F.min(half) != F.max(half)).cast("int") for half in HALVES),
     )
-    places = Window.partitionBy("window_ms", "is_held", "conflict", *_SOURCE).orderBy("offset")
+    places = Window.partitionBy("window_ms", "is_held", "differs", *_SOURCE).orderBy("offset")
     rows = (
         unlanded.groupBy(*_SOURCE, "offset")
-        .agg(F.collect_set("window_ms").alias("windows"), differs.alias("conflict"), *halves)
+        .agg(F.collect_set("window_ms").alias("windows"), differs.alias("differs"), *halves)
         .transform(looked_up(((piece, 1) for piece in held), "is_held"))
         .withColumn("is_held", F.col("is_held").isNotNull())
         .withColumn("window_ms", F.explode("windows"))
         .withColumn("run", F.col("offset") - F.row_number().over(places))
-        .groupBy("window_ms", "is_held", "conflict", *_SOURCE, "run")
+        .groupBy("window_ms", "is_held", "differs", *_SOURCE, "run")
         .agg(
             F.min("offset").alias("first"),
             F.max("offset").alias("last"),
@@ -59,7 +59,7 @@ def collect_unlanded(unlanded: DataFrame, held: Sequence[OffsetRange]) -> dict[i
 
 
 def _sum_up(rows: Sequence[Row]) -> Unlanded:
-    orphans = [row for row in rows if not row.is_held and not row.conflict]
+    orphans = [row for row in rows if not row.is_held and not row.differs]
     digests: dict[KafkaPartition, Digest] = {}
     for row in orphans:
         source = _range(row).source
@@ -68,7 +68,7 @@ def _sum_up(rows: Sequence[Row]) -> Unlanded:
         pending=coalesce(_range(row) for row in rows if row.is_held),
         orphans=coalesce(map(_range, orphans)),
         parts=tuple(LandingPart(source, digest) for source, digest in sorted(digests.items())),
-        conflicts=sum(row.records for row in rows if not row.is_held and row.conflict),
+        conflicts=sum(row.records for row in rows if not row.is_held and row.differs),
     )
 
 
