@@ -61,6 +61,20 @@ def test_lost_records_are_found_landed_again_and_repaired(lanes: Lanes) -> None:
     assert {(x.record.source.kafka_partition, x.record.offset) for _, x in lane.lines()} == lane.log().keys()
 
 
+def test_offsets_that_a_cut_log_reaches_again_are_no_loss(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(5)])
+    lane.ingest()
+    beyond = f"{lane_generation(lane)}-0:5-8"
+    with lane.ledger() as ledger:  # as an adopted line beyond the end of a log that was cut does
+        ledger.execute("UPDATE onceover.kafka_partition SET reach = 8 WHERE pipeline = %s", [lane.name])
+    with pytest.raises(UsageError, match="ends at 5"):
+        accept(lane, parse_range(beyond))
+    lane.produce([event(n) for n in range(5, 8)])
+    lane.ingest()
+    assert list_gaps(lane) == []
+
+
 @pytest.mark.rare
 def test_running_driver_reads_again_what_a_repair_requests(lanes: Lanes) -> None:
     lane = lanes()

@@ -84,7 +84,7 @@ def accept_loss(
     state from then on.
 
     Returns the windows among them that the ledger has; detection judges these again. Raises UsageError for offsets
-    outside every hole, or that the log still holds.
+    outside every hole, that the log still holds, or that a log which was cut has yet to reach again.
     """
     expired = coalesce(gap.offsets for gap in probe_holes(context) if gap.reason is Reason.EXPIRED)
     if not any(e.source == lost.source and e.start <= lost.start and lost.end <= e.end for e in expired) or not lost:
@@ -93,4 +93,21 @@ def accept_loss(
             f"{lost} is not a loss that can be accepted: only offsets in a hole that the log no longer holds are (now: "
             f"{acceptable}); the next repair reads again what the log still holds"
         )
+    _reject_beyond_end(context, lost)
     return losses.record_loss(context.ledger, context.name, lost, windows.start, windows.end, who, why)
+
+
+def _reject_beyond_end(context: PipelineContext, lost: OffsetRange) -> None:
+    """Raise UsageError where the log ends before the loss does: once a cut log has grown again it has other records
+    there, which are in no certificate that states a loss."""
+    pipeline, source = context.pipeline, lost.source
+    address = context.address("kafka")
+    with closing(Topic(address, pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic:
+        facts = topic.facts()
+    end = facts.end.get(source.kafka_partition, lost.end) if source.generation == facts.generation else lost.end
+    if end < lost.end:
+        raise UsageError(
+            f"{lost} is not lost: Kafka's log was cut and ends at {end:,}, and ingest reads what is written there once "
+            f"it has grown again. If {facts.topic} is never written again, delete and create it, run "
+            f"`onceover ingest {context.name}`, then this command again"
+        )
