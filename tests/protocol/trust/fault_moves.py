@@ -1,4 +1,4 @@
-"""What nobody wants and what a producer does: expiry, a cut log, a lost or restored ledger, a driver that hangs."""
+"""Faults, and the producer: expiry, a cut log, a lost or restored ledger, a driver that crashes or hangs."""
 
 from __future__ import annotations
 
