@@ -8,6 +8,7 @@ from itertools import chain
 from onceover.context import PipelineContext
 from onceover.detection import holes
 from onceover.detection.certify import certify_from_ledger
+from onceover.detection.cuts import compare_log
 from onceover.detection.look import judge_windows
 from onceover.errors import UsageError
 from onceover.ledger import findings as ledger_findings
@@ -116,6 +117,7 @@ def detect(
         return Detection(context.name, 0, 0, (), 0, 0, 0, (), None)
     registered, connection = context.require_same_contract(), context.ledger
     refuse_expired(connection, registered.name, window_range)
+    compare_log(context)
     judged = judge_windows(connection, registered.name, context.files, window_range, force)
     keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]
     certified = certify_from_ledger(

@@ -70,6 +70,13 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
                 f"{g}-{p}: it ends at {end:,}, {at:,} was stored" for g, p, end, at in evidence["end_and_stored"]
             )
             how = f"{cut}. Reading goes on at the log's end; this ends once the log reaches the stored offset again."
+            if other := evidence.get("diverged_from"):
+                since = "; ".join(f"{g}-{p}: from offset {at:,} on" for g, p, at in other)
+                again = (
+                    f"The log was cut and has grown again, with other records than landed: {since}. Ingest reads "
+                    "them; until then no window is certified."
+                )
+                how = f"{how} {again}" if cut else again
         case Kind.MISPLACED_LINE:
             what = _agree_in_number(what, evidence["lines"], "line")
             how = (

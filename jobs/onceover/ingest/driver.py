@@ -24,10 +24,12 @@ from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_steps import BatchWork, append_and_count
 from onceover.ingest.scheduler import Submissions
 from onceover.kafka import Topic, TopicFacts
+from onceover.kafka.reader import KafkaSource
 from onceover.ledger import batches, drivers, refills
 from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, DatabaseError
+from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.windows import count_open_windows
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.batch_plan import Start, compute_starts
@@ -75,10 +77,12 @@ class Ingest:
         work: Callable[[RegisteredPipeline, Sequence[OffsetRange], TopicFacts], BatchWork],
         files: expire.ExpiringFiles,
         fault_point: FaultPoint,
+        open_log: Callable[[TopicFacts], KafkaSource],
     ) -> None:
         self._connection, self._epoch, self._registered, self._policy = connection, epoch, registered, policy
         self._topic, self._offsets, self._work, self._fault_point = topic, offsets, work, fault_point
-        self._files = files
+        self._files, self._open_log = files, open_log
+        self._comparison = LogComparison(connection, epoch.pipeline, epoch)
         self._submissions = Submissions(topic, policy, cutovers=registered.cutovers)
         self._planned = False
         self._has_refilled = False  # in the last turn
@@ -227,8 +231,10 @@ class Ingest:
             starts={KafkaPartition(facts.generation, p): start for p, start in starts.items()},
             ends={KafkaPartition(facts.generation, p): end for p, end in facts.end.items()},
         )
-        at = {p: start.at for p, start in starts.items()}
         self._warn_of_loss(facts, stored, starts)
+        # The only way back of a stored offset besides a truncated log: other records are there than were read.
+        diverged = self._comparison.compare(facts, self._open_log(facts))
+        at = {p: min(start.at, diverged.get(p, start.at)) for p, start in starts.items()}
         self._offsets.begin(facts.topic_id, at)
         return at
 

@@ -49,8 +49,11 @@ def build_driver(
     require_in_force(context.ledger, registered)
     pipeline, policy = context.pipeline, context.pipeline.ingest
 
+    def open_log(facts: TopicFacts) -> KafkaSource:
+        return KafkaSource(context.address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
+
     def work(registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
-        source = KafkaSource(context.address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
+        source = open_log(facts)
 
         def records() -> DataFrame:
             return read_ranges(
@@ -59,4 +62,4 @@ def build_driver(
 
         return MicroBatch(spark, context, registered, records, ranges)
 
-    return Ingest(context.ledger, epoch, registered, policy, topic, offsets, work, context.files, fault_point)
+    return Ingest(context.ledger, epoch, registered, policy, topic, offsets, work, context.files, fault_point, open_log)

@@ -63,23 +63,28 @@ class MicroBatch:
         """Return each range's digest and the batch's increment of each window. Reads Kafka and keeps the records."""
         with attempt():
             sums = (
-                self._framed.groupBy("window_ms", "kafka_partition")
+                self._framed.groupBy("window_ms", "kafka_partition", "leader_epoch")
                 .agg(
                     *lines.aggregate_digest(*lines.slice_framed()),
                     F.max("event_ms").alias("max_event_ms"),
                     F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
+                    F.min("offset").alias("first_offset"),
                 )
-                .collect()  # one row a window and Kafka partition
+                .collect()  # one row a window, Kafka partition and leader epoch
             )
         delivered: dict[int, Digest] = {}
         newest: dict[int, int] = {}
         oldest: dict[int, int] = {}
         added: dict[int, Digest] = {}
+        epochs: dict[int, dict[int, int]] = {}
         for row in sums:
             digest = Digest(row.records, row.high1, row.low1, row.high2, row.low2)
             delivered[row.kafka_partition] = delivered.get(row.kafka_partition, EMPTY) + digest
             if row.oldest_ms is not None:
                 oldest[row.kafka_partition] = min(row.oldest_ms, oldest.get(row.kafka_partition, row.oldest_ms))
+            if row.leader_epoch is not None and row.leader_epoch >= 0:
+                firsts = epochs.setdefault(row.kafka_partition, {})
+                firsts[row.leader_epoch] = min(row.first_offset, firsts.get(row.leader_epoch, row.first_offset))
             if row.window_ms is not None:
                 added[row.window_ms] = added.get(row.window_ms, EMPTY) + digest
                 newest[row.kafka_partition] = max(row.max_event_ms, newest.get(row.kafka_partition, 0))
@@ -93,6 +98,7 @@ class MicroBatch:
                     delivered.get(r.source.kafka_partition, EMPTY),
                     _to_moment(newest.get(r.source.kafka_partition)),
                     _to_moment(oldest.get(r.source.kafka_partition)),
+                    tuple(sorted(epochs.get(r.source.kafka_partition, {}).items())),
                 )
                 for r in self._ranges
             ],
@@ -127,9 +133,12 @@ class MicroBatch:
 
     def _select_needed(self, framed: DataFrame) -> DataFrame:
         inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
+        if "leader_epoch" not in framed.columns:  # a release's records are lines of raw
+            framed = framed.withColumn("leader_epoch", F.lit(None).cast("int"))
         return framed.select(
-            "window_ms", "kafka_partition", "event_ms", "kafka_timestamp", "line", "content_bytes", *inputs
-        )
+            "window_ms", "kafka_partition", "event_ms", "kafka_timestamp", "leader_epoch", "offset", "line",
+            "content_bytes", *inputs,
+        )  # fmt: skip
 
 
 def _to_moment(ms: int | None) -> datetime | None:

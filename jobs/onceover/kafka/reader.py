@@ -36,6 +36,7 @@ SCHEMA = pa.schema(
         ("key", pa.binary()),
         ("headers", pa.binary()),
         ("value", pa.binary()),
+        ("leader_epoch", pa.int32()),
     ]
 )
 UNREADABLE_HEADERS: Sequence[Header] = ((b"\xff", None),)
@@ -80,9 +81,10 @@ class KafkaSource:
 def read_range(source: KafkaSource, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
     """Yield every record in [start, end) that the isolation level shows, in offset order, in batches of SCHEMA.
 
-    `headers` is the escaped field of the window file. Raise OffsetRangeError if the log does not hold the range
-    (expired, truncated) or the topic is not the incarnation `source.topic_id`; UnreachableError if nothing arrives
-    for `stall_seconds`. Discard the batches yielded before an error.
+    `headers` is the escaped field of the window file, `leader_epoch` null where the broker gives none. Raise
+    OffsetRangeError if the log does not hold the range (expired, truncated) or the topic is not the incarnation
+    `source.topic_id`; UnreachableError if nothing arrives for `stall_seconds`. Discard the batches yielded before an
+    error.
     """
     if start >= end:
         return
@@ -210,6 +212,7 @@ class _Reader:
                 pa.array([record.key() for record in records], pa.binary()),
                 pa.array([_read_headers(record) for record in records], pa.binary()),
                 pa.array([record.value() for record in records], pa.binary()),
+                pa.array([record.leader_epoch() for record in records], pa.int32()),
             ],
             schema=SCHEMA,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from confluent_kafka import IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import ConfigResource, OffsetSpec  # type: ignore[attr-defined]
@@ -26,7 +26,8 @@ class TopicFacts:
     """The facts of a topic at one moment. `topic_id` has the form that Kafka's own tools print.
 
     `earliest` and `end` hold every Kafka partition; `end` is the next offset that a reader at the isolation level
-    would wait for: the last stable offset under read_committed, else the high watermark.
+    would wait for: the last stable offset under read_committed, else the high watermark. `leader_epochs` are those of
+    the logs' leaders now: a log is cut only under a new one. An old broker gives none.
     """
 
     topic: str
@@ -34,6 +35,7 @@ class TopicFacts:
     generation: str
     earliest: Mapping[int, int]
     end: Mapping[int, int]
+    leader_epochs: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +90,9 @@ class Topic:
             )
         partitions = [TopicPartition(self.topic, p.id) for p in described.partitions]
         topic_id = str(described.topic_id)
-        return TopicFacts(
-            topic=self.topic,
-            topic_id=topic_id,
-            generation=derive_generation(topic_id),
-            earliest=self._list_offsets(partitions, OffsetSpec.earliest()),  # type: ignore[no-untyped-call]
-            end=self._list_offsets(partitions, OffsetSpec.latest()),  # type: ignore[no-untyped-call]
-        )
+        earliest, _ = self._list_offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        end, leader_epochs = self._list_offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        return TopicFacts(self.topic, topic_id, derive_generation(topic_id), earliest, end, leader_epochs)
 
     def policy(self) -> TopicPolicy:
         """Read the topic's configuration. Raise as `facts`."""
@@ -114,15 +112,22 @@ class Topic:
         """Close the connections. The library has no call for that: it closes them with the last reference."""
         del self._admin
 
-    def _list_offsets(self, partitions: list[TopicPartition], spec: OffsetSpec) -> dict[int, int]:
+    def _list_offsets(
+        self, partitions: list[TopicPartition], spec: OffsetSpec
+    ) -> tuple[dict[int, int], dict[int, int]]:
+        """Return the offset of each Kafka partition, and its leader epoch where the broker gives one."""
         futures = self._admin.client.list_offsets(
             dict.fromkeys(partitions, spec), isolation_level=self._isolation, request_timeout=self._admin.timeout
         )
         offsets: dict[int, int] = {}
+        leader_epochs: dict[int, int] = {}
         for partition, future in futures.items():
             what = f"list the offsets of topic {self.topic!r}, Kafka partition {partition.partition}"
-            offset = self._admin.wait(future, what).offset
+            listed = self._admin.wait(future, what)
+            offset = listed.offset
             if offset < 0:
                 raise self._admin.explain(KafkaError(KafkaError.LEADER_NOT_AVAILABLE), what)
             offsets[partition.partition] = offset
-        return dict(sorted(offsets.items()))
+            if listed.leader_epoch is not None:
+                leader_epochs[partition.partition] = listed.leader_epoch
+        return dict(sorted(offsets.items())), leader_epochs

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from psycopg.types.json import Jsonb
+
 from onceover.errors import FencedError
 from onceover.ledger import losses
 from onceover.ledger.database import Connection
@@ -165,13 +167,14 @@ def _record_read(connection: Connection, batch_id: int, piece: RangeRead) -> Non
     connection.execute(
         """
         UPDATE onceover.batch_range SET max_event_time = %s, oldest_record = %s, records = %s, high1 = %s, low1 = %s,
-          high2 = %s, low2 = %s
+          high2 = %s, low2 = %s, leader_epochs = %s
         WHERE batch_id = %s AND generation = %s AND kafka_partition = %s AND start_offset = %s
         """,
         [
             piece.max_event_time,
             piece.oldest_record,
             *piece.digest.as_tuple(),
+            Jsonb(piece.leader_epochs),
             batch_id,
             piece.offsets.source.generation,
             piece.offsets.source.kafka_partition,

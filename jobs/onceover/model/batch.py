@@ -20,6 +20,7 @@ class RangeRead:
     digest: Digest
     max_event_time: datetime | None
     oldest_record: datetime | None = None  # smallest Kafka timestamp, where the records have one
+    leader_epochs: tuple[tuple[int, int], ...] = ()  # [epoch, first offset] of the records; none: unknown
 
     def __post_init__(self) -> None:
         if self.digest.records > len(self.offsets):

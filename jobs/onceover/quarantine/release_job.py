@@ -31,14 +31,14 @@ from onceover.model.window import from_ms
 from onceover.spark import text_files
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
-from onceover.spark.source import SCHEMA
+from onceover.spark.source import RECORD
 from onceover.spark.text_files import QUARANTINE
 
 log = logging.getLogger(__name__)
 CONFLICT = "quarantined with several contents"
 UNACCOUNTED = "of a batch that did not land"
 EXPIRED = "raw of its window has expired"
-_OF_RECORD = tuple(field.split()[0] for field in SCHEMA.split(", "))
+_OF_RECORD = tuple(field.split()[0] for field in RECORD.split(", "))
 _ID = ("generation", "kafka_partition", "offset")
 
 

@@ -15,9 +15,10 @@ from onceover.kafka.reader import KafkaSource, read_range
 from onceover.kafka.topic import derive_generation
 from onceover.model.offsets import OffsetRange
 
-__all__ = ["SCHEMA", "KafkaSource", "read_ranges"]
+__all__ = ["RECORD", "SCHEMA", "KafkaSource", "read_ranges"]
 
-SCHEMA = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, headers BINARY, value BINARY"
+RECORD = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, headers BINARY, value BINARY"
+SCHEMA = f"{RECORD}, leader_epoch INT"
 
 
 def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[OffsetRange]) -> DataFrame:

@@ -38,6 +38,7 @@ def test_record_is_read_as_it_was_sent(broker: Broker, topic: str) -> None:
             "key": b"\x00k",
             "headers": escape_headers(headers),
             "value": b"\xffv\n",
+            "leader_epoch": 0,
         }
     ]
 

@@ -1,0 +1,81 @@
+"""The leader epoch of a log's records, found by reading one of them: the client library has no request for it."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from onceover.config.kafka_properties import build_client_properties
+from onceover.errors import OffsetRangeError, TransientError, UnreachableError
+from onceover.kafka.client import LastComplaint, translate_refusal
+from onceover.kafka.reader import KafkaSource
+
+_POLL_SECONDS = 0.5
+
+
+class LogProbe:
+    """Reads single records of one Kafka partition's log, at the source's isolation level; remembers what it read."""
+
+    def __init__(self, source: KafkaSource, kafka_partition: int) -> None:
+        self._source, self._kafka_partition = source, kafka_partition
+        self._seen: dict[int, tuple[int, int] | None] = {}
+        self._complaint = LastComplaint()
+        try:
+            self._consumer = Consumer(
+                {
+                    "fetch.wait.max.ms": "50",
+                    "fetch.message.max.bytes": "1024",  # the broker sends at least one batch
+                    "queued.min.messages": "1",
+                    **build_client_properties(source.bootstrap, source.properties),
+                    "enable.auto.commit": "false",
+                    "enable.auto.offset.store": "false",
+                    "auto.offset.reset": "error",
+                    "enable.partition.eof": "true",
+                    "allow.auto.create.topics": "false",
+                    "group.id": "onceover-probe",  # required by the client, which neither joins nor commits
+                    "isolation.level": source.isolation,
+                    "error_cb": self._complaint,
+                }
+            )
+        except KafkaException as error:
+            raise translate_refusal(error) from error
+
+    def find_epoch(self, offset: int) -> tuple[int, int] | None:
+        """Return offset and leader epoch of the first record at this offset or beyond it.
+
+        None if the log has no such record, or its records carry no epochs. Raises OffsetRangeError if the log does not
+        hold the offset, UnreachableError if nothing arrives for the source's `stall_seconds`.
+        """
+        if offset not in self._seen:
+            self._seen[offset] = self._read(offset)
+        return self._seen[offset]
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _read(self, offset: int) -> tuple[int, int] | None:
+        where = f"topic {self._source.topic!r}, Kafka partition {self._kafka_partition}, offset {offset}"
+        self._consumer.assign([TopicPartition(self._source.topic, self._kafka_partition, offset)])
+        begun = monotonic()
+        while True:
+            message = self._consumer.poll(_POLL_SECONDS)
+            if message is not None:
+                error = message.error()
+                if error is None:
+                    at, epoch = message.offset(), message.leader_epoch()
+                    return None if at is None or epoch is None or epoch < 0 else (at, epoch)
+                if error.code() == KafkaError._PARTITION_EOF:
+                    return None
+                if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+                    raise OffsetRangeError(f"{where}: the log does not hold it: expired or truncated; plan again")
+                if error.code() not in (
+                    KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT
+                ):  # fmt: skip
+                    raise TransientError(f"{where}: {error.str()}")
+                self._complaint(error)
+            if monotonic() - begun > self._source.stall_seconds:
+                raise UnreachableError(
+                    f"{where}: nothing arrived for {self._source.stall_seconds:g} s{self._complaint}; check that the "
+                    "Kafka partition's leader runs"
+                )

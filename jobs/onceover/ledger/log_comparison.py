@@ -1,0 +1,80 @@
+"""A pipeline's log compared with what landed of it, by the leader epochs of its records.
+
+A log that lost its end and has grown again holds other records under offsets that landed. Windows that hold such
+offsets are reopened, and reading starts over at the first; no window is certified until that is done.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import closing
+
+from onceover.kafka.log_probe import LogProbe
+from onceover.kafka.reader import KafkaSource
+from onceover.kafka.topic import TopicFacts
+from onceover.ledger import log_cuts
+from onceover.ledger.database import Connection
+from onceover.ledger.drivers import Epoch
+from onceover.model.log_history import find_divergence
+from onceover.model.offsets import KafkaPartition, OffsetRange
+
+log = logging.getLogger(__name__)
+
+
+class LogComparison:
+    """The comparisons of one process. A log is compared once for each leader epoch; again while it is shorter than what
+    landed, or while records of it have to be read again."""
+
+    def __init__(self, connection: Connection, pipeline: str, driver: Epoch | None = None) -> None:
+        self._connection, self._pipeline, self._driver = connection, pipeline, driver
+        self._compared: dict[KafkaPartition, tuple[int, int | None]] = {}  # leader epoch, and the end if it may change
+        self._diverged: dict[KafkaPartition, int] = {}
+
+    def compare(self, facts: TopicFacts, source: KafkaSource) -> Mapping[int, int]:
+        """Return by Kafka partition the first landed offset under which the log has another record.
+
+        Records it, and reopens the windows concerned. Costs nothing while no leader epoch has changed.
+        """
+        partitions = {KafkaPartition(facts.generation, p): epoch for p, epoch in facts.leader_epochs.items()}
+        changed = [at for at, epoch in partitions.items() if self._may_differ(at, epoch, facts)]
+        if changed:
+            known = log_cuts.read_compared_logs(self._connection, self._pipeline, facts.generation)
+            for at in changed:
+                if at in known:
+                    self._compare_one(at, known[at], facts, source)
+        return {at.kafka_partition: offset for at, offset in self._diverged.items() if at in partitions}
+
+    def _may_differ(self, at: KafkaPartition, leader_epoch: int, facts: TopicFacts) -> bool:
+        compared = self._compared.get(at)
+        if compared is None or compared[0] != leader_epoch or at in self._diverged:
+            return True
+        return compared[1] is not None and compared[1] != facts.end[at.kafka_partition]
+
+    def _compare_one(
+        self, at: KafkaPartition, known: log_cuts.ComparedLog, facts: TopicFacts, source: KafkaSource
+    ) -> None:
+        leader_epoch, end = facts.leader_epochs[at.kafka_partition], facts.end[at.kafka_partition]
+        if known.diverged_from is None and known.compared_epoch == leader_epoch:
+            self._compared[at] = (leader_epoch, None)
+            return
+        held = OffsetRange(at, min(facts.earliest[at.kafka_partition], end), end)
+        landed = log_cuts.list_landed_epochs(self._connection, self._pipeline, held)
+        with closing(LogProbe(source, at.kafka_partition)) as probe:
+            diverged = find_divergence(landed, held, probe.find_epoch)
+        # What landed beyond the log's end is compared once the log has grown over it.
+        is_final = diverged is None and all(span.offsets.end <= end for span in landed)
+        windows = log_cuts.record_comparison(
+            self._connection, self._pipeline, at, diverged, leader_epoch if is_final else None, self._driver
+        )
+        self._compared[at] = (leader_epoch, None if is_final else end)
+        if diverged is None:
+            self._diverged.pop(at, None)
+            return
+        self._diverged[at] = diverged
+        if windows:
+            log.warning(
+                "%s-%d was cut and has grown again: other records than landed are in its log from offset %d on; %d "
+                "windows are reopened, and reading starts over there",
+                facts.topic, at.kafka_partition, diverged, len(windows),
+            )  # fmt: skip
