@@ -1,8 +1,8 @@
-"""Read Kafka's log again and compare it with raw and the aggregates, window by window, as sets of records.
+"""Read Kafka's log and raw again and compare all records that they hold with the aggregates, window by window.
 
-Trigger this DAG by hand, or from another DAG after a migration or an incident. The audit changes nothing. Without
-`from` and `to` it compares everything that the log still holds, quarantine included, which may take a while. With them
-it reads the offsets that those windows were landed from.
+Trigger this DAG by hand, or from another DAG after a migration or an incident. The audit changes nothing. A record
+counts if the log or raw holds it, whether or not the ledger knows it. So the whole log is read, with `from` and `to`
+too, which may take a while; without them all windows are compared, and quarantine.
 
 ### When a task is red
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import append, backdate, replay
+from tests.integration.planted_failures import expire as expire_log
 from tests.integration.program import as_json, run
 
 from onceover.errors import FencedError, TerminalError, UnreachableError, UsageError
@@ -101,7 +102,12 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
     assert len(lane.detect(make_hour(), force=True).failed) == 1, "of a range that reaches back there, the rest"
     assert "Its raw has expired" in lane.explain_text(0)
     audited = lane.audit()
-    assert (audited["equal"], [row["window"] for row in audited["rows"]]) == (True, ["quarantine", "2026-03-01T12:10Z"])
+    assert (audited["equal"], audited["expired"]) == (True, 0), "Kafka holds all of the expired windows"
+    assert [row["window"][-6:] for row in audited["rows"]] == ["antine", "12:00Z", "12:05Z", "12:10Z"]
+    expire_log(lane, 3)
+    audited = lane.audit()
+    assert (audited["equal"], audited["expired"]) == (True, 2)
+    assert [row["window"] for row in audited["rows"]] == ["2026-03-01T12:10Z"]
 
 
 @pytest.mark.rare

@@ -1,140 +1,168 @@
-"""The audit of a log: Kafka's log compared with raw and the aggregates, window by window."""
+"""The audit of a log: all that Kafka's log and raw hold, compared with each other and with the aggregates."""
 
 from __future__ import annotations
 
+import logging
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
 from onceover.audit import store as audit_store
-from onceover.audit.comparison import Comparison, read_log, read_raw
-from onceover.audit.result import Difference, WindowAudit
+from onceover.audit.comparison import Bounds, aggregate_held, count_windows, find_first_offsets, judge
+from onceover.audit.held import RawPaths, hold, read_log, read_raw
+from onceover.audit.log_plan import LogPlan, is_log_whole, list_before_origin, plan_log
+from onceover.audit.result import WindowAudit
+from onceover.audit.rows import compare_rows
 from onceover.context import PipelineContext
 from onceover.kafka.topic import Topic
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.database import Connection
-from onceover.ledger.expiries import list_expired
-from onceover.ledger.releases import list_releases
 from onceover.model.batch_plan import cut_into_shards
 from onceover.model.json_text import to_plain
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.raw_file import RawFile
 from onceover.model.window import to_ms
-from onceover.spark.aggregate import aggregate
+from onceover.raw.marker import MarkerFiles
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.session import choose_codegen
 from onceover.spark.source import KafkaSource
 from onceover.spark.text_files import QUARANTINE
 
-MOST_ROWS = 20
+log = logging.getLogger(__name__)
 MOST_WINDOWS = 5_000  # in a result; of more windows, only those that differ
+_Windows = dict[datetime | None, WindowAudit]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What an audit found in Kafka and raw: the windows that hold records, and the log that was read."""
+
+    windows: _Windows
+    plan: LogPlan
+    is_compacted: bool
+    is_whole: bool
 
 
 def audit_log(
     spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, audit: audit_store.Audit
 ) -> dict[str, Any]:
-    """Compare Kafka's log, raw and aggregates of the audit's range; without a range, of all windows and quarantine.
+    """Compare all records that Kafka's log and raw hold of the audit's windows, each ID once, with the aggregates;
+    without a range, of all windows and quarantine. Changes nothing.
 
-    Leaves out what the log no longer holds (expired offsets, earlier generations); the result says so. Changes nothing.
+    The ledger is not asked which records exist: one that it does not know is a difference. Records that ingest is still
+    to read are none. An expired window is compared only if the log begins where reading began.
     """
-    connection, files, kafka = context.ledger, context.files, context.address("kafka")
-    pipeline, policy = context.pipeline, context.pipeline.ingest
-    with closing(Topic(kafka, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
-        facts, compacted = topic.facts(), topic.policy().compacted
-    before = audit_store.read_windows(connection, registered.name, audit.start, audit.end)
-    ranges = [
-        OffsetRange(KafkaPartition(facts.generation, p), max(start, facts.earliest[p]), min(end, facts.end[p]))
-        for p, (start, end) in audit_store.read_offset_bounds(
-            connection, registered.name, facts.generation, audit.start, audit.end
-        ).items()
-        if max(start, facts.earliest[p]) < min(end, facts.end[p])
-    ]
-    if not ranges:
-        return _build_result([], ranges, compacted, 0)
-    source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
-    root, lengths = context.address("hdfs").rstrip("/"), files.read_lengths(before)
-    places = [(to_ms(start), root + files.layout.window_file(start)) for start in lengths]
-    in_parquet = {start: window.compacted for start, window in before.items() if window.compacted}
-    parquet = {to_ms(start): root + path for start, path in files.find_parquet_files(in_parquet).items()}
-    if audit.start is None:
-        places += [(QUARANTINE, root + path) for path in files.list_quarantine_files()]
-    released = [
-        release
-        for release in list_releases(connection, registered.name)
-        if release.ranges[0].source.generation == facts.generation
-    ]
-    shards = cut_into_shards("backlog", ranges, spark.sparkContext.defaultParallelism)
-    log = read_log(spark, source, shards, registered.contracts, released).persist()
     stage = f"audit:{audit.audit_id}"
-    bounds = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
+    statement = audit_store.read_statement(context.ledger, registered.name, audit.start, audit.end)
     try:
-        raw = read_raw(spark, places, parquet, ranges, registered.contract.window_minutes, released)
-        with (
-            choose_codegen(spark, sum(lengths.values()) + sum(file.bytes for file in in_parquet.values())),
-            closing(Comparison(log, raw, facts.generation, *bounds)) as compared,
-        ):
-            windows = compared.windows()
-            expired_windows, expired_days = list_expired(connection, registered.name)
-            for expired_window in expired_windows & windows.keys():  # no raw is left to compare
-                del windows[expired_window]
-            if expired_days and None in windows:  # an expired day of quarantine may have held the missing IDs
-                windows[None].differences.pop(Difference.NOT_IN_RAW, None)
-            counted = log.where("window_ms IS NOT NULL").transform(aggregate(registered.contract))
-            registered.table.stage(connection, stage, format_copy_lines(counted, registered.columns.names))
-        incomplete = audit_store.find_windows_before_log(connection, registered.name, facts.generation, facts.earliest)
-        _compare_aggregates(connection, registered, stage, before, incomplete, windows, compacted)
+        found = _compare_held(spark, context, registered, audit, statement, stage)
+        log.info("comparing %d windows with their rows", len(found.windows))
+        not_compared = compare_rows(
+            context, registered, audit, statement, found.windows, stage, is_log_whole=found.is_whole
+        )
     finally:
-        log.unpersist()
-        if not connection.broken:
-            registered.table.unstage(connection, stage)
-    after = audit_store.read_windows(connection, registered.name, audit.start, audit.end)
-    for start, window in windows.items():
-        if start is not None and start in before and before[start].version != after[start].version:
+        if not context.ledger.broken:
+            registered.table.unstage(context.ledger, stage)
+    after = audit_store.read_windows(context.ledger, registered.name, audit.start, audit.end)
+    for start, window in found.windows.items():
+        if start in after and (
+            start not in statement.windows or statement.windows[start].version != after[start].version
+        ):
             window.not_compared, window.counted, window.rows = "it changed during the audit", None, None
-    return _build_result(list(windows.values()), ranges, compacted, sum(w.log.digest.records for w in windows.values()))
+    return _build_result(found, not_compared)
 
 
-def _compare_aggregates(
-    connection: Connection,
+def _compare_held(
+    spark: SparkSession,
+    context: PipelineContext,
     registered: RegisteredPipeline,
+    audit: audit_store.Audit,
+    statement: audit_store.LedgerStatement,
     stage: str,
-    before: dict[datetime, audit_store.AuditedWindow],
-    incomplete: frozenset[datetime],
-    windows: dict[datetime | None, WindowAudit],
-    compacted: bool,
-) -> None:
-    """Add the aggregates to each window that the log holds whole."""
-    whole: list[datetime] = []
-    for start, window in windows.items():
-        if compacted and Difference.NOT_IN_LOG in window.differences:
-            window.differences[Difference.COMPACTED] = window.differences.pop(Difference.NOT_IN_LOG)
-            window.not_compared = "Kafka has compacted some of its records away"
-        elif start is None:
-            window.not_compared = "records in quarantine are not counted"
-        elif start in incomplete:
-            window.not_compared = "the log no longer holds all of it"
-        elif start in before and before[start].is_open:
-            window.not_compared = "it is open"
-        else:
-            whole.append(start)
-    differing = registered.table.compare(connection, stage, whole, MOST_ROWS)
-    for start in whole:
-        windows[start].rows = differing.get(start, (0, []))
-        windows[start].counted = before[start].control if start in before else None
+) -> _Found:
+    """Compare Kafka's log with raw, and stage the aggregates of what they hold."""
+    pipeline, policy, kafka = context.pipeline, context.pipeline.ingest, context.address("kafka")
+    paths, size = _find_raw(context, statement, audit)
+    # Raw is listed after the ledger was read, and before the log: the log holds what was appended in between.
+    raw = read_raw(spark, paths, registered.contracts, statement.releases)
+    marker = MarkerFiles(context.address("webhdfs"), context.layout).read_newest_readable().marker
+    marked = marker.origins if marker else {}
+    low, high = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
+    with closing(Topic(kafka, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
+        facts, is_compacted = topic.facts(), topic.policy().compacted
+        plan = plan_log(facts, statement, marked)
+        offsets, files = sum(map(len, plan.to_audit)), len(paths.text) + len(paths.parquet)
+        log.info("reading %d offsets of Kafka's log and %d files of raw", offsets, files)
+        source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
+        shards = cut_into_shards("backlog", plan.to_audit, spark.sparkContext.defaultParallelism)
+        of_log = read_log(spark, source, facts.generation, shards, registered.contracts, releases=statement.releases)
+        held = hold(of_log, raw, statement.decisions, low, high).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            with choose_codegen(spark, size):
+                first = find_first_offsets(held)
+                bounds = Bounds(
+                    in_log=plan.list_still_held(topic.facts()),
+                    to_read=plan.to_read,
+                    before_origin=list_before_origin(statement, marked, first),
+                    accounted=statement.accounted,
+                    lost=statement.lost,
+                )
+                judged = judge(held, bounds, is_compacted=is_compacted)
+                windows = count_windows(judged)
+                counted = aggregate_held(judged, registered.contract)
+                registered.table.stage(context.ledger, stage, format_copy_lines(counted, registered.columns.names))
+        finally:
+            held.unpersist()
+    return _Found(windows, plan, is_compacted, is_log_whole(facts, statement, marked) and not is_compacted)
 
 
-def _build_result(
-    windows: list[WindowAudit], ranges: list[OffsetRange], compacted: bool, delivered: int
-) -> dict[str, Any]:
+def _find_raw(
+    context: PipelineContext, statement: audit_store.LedgerStatement, audit: audit_store.Audit
+) -> tuple[RawPaths, int]:
+    """Return the files of raw, those without a window in the ledger included, and their bytes. A Parquet file counts if
+    it is the one that the ledger recorded, or if its window has no other file."""
+    root, layout = context.address("hdfs").rstrip("/"), context.layout
+    files = [
+        (file.window_start, file)
+        for file in context.files.list_window_files(audit.start, audit.end)
+        if file.window_start is not None
+    ]
+    text = {start: file for start, file in files if file.path.endswith(".log")}
+
+    def is_read(start: datetime, file: RawFile) -> bool:
+        recorded = statement.windows[start].compacted if start in statement.windows else None
+        if recorded is None:
+            return start not in text
+        return (file.path, file.length) == (layout.parquet_file(start, recorded.digest), recorded.bytes)
+
+    parquet = [(start, file) for start, file in files if file.path.endswith(".parquet") and is_read(start, file)]
+    quarantine = [(QUARANTINE, root + path) for path in context.files.list_quarantine_files()]
+    paths = RawPaths(
+        [(to_ms(start), root + file.path) for start, file in text.items()] + quarantine,
+        [(to_ms(start), root + file.path) for start, file in parquet],
+    )
+    return paths, sum(file.length for _, file in [*text.items(), *parquet])
+
+
+def _build_result(found: _Found, expired: int) -> dict[str, Any]:
+    in_order = sorted(start for start in found.windows if start is not None)
+    windows = [found.windows[start] for start in (None, *in_order) if start in found.windows]
     differing = [w for w in windows if not w.is_equal]
     return {
         "equal": not differing,
         "windows": len(windows),
         "differing": len(differing),
-        "offsets": sum(map(len, ranges)),
-        "records": delivered,
-        "compacted": compacted,
-        "ranges": [r.format() for r in ranges],
+        "offsets": sum(map(len, found.plan.to_audit)),
+        "records": sum(w.held.kafka for w in windows),
+        "held_by_both": sum(w.held.both for w in windows),
+        "only_in_raw": sum(w.held.only_in_raw for w in windows),
+        "only_in_kafka": sum(w.held.only_in_kafka for w in windows),
+        "unaccounted": sum(w.held.unaccounted for w in windows),
+        "not_read_yet": sum(map(len, found.plan.to_read)),
+        "expired": expired,
+        "compacted": found.is_compacted,
+        "ranges": [r.format() for r in found.plan.to_audit],
         "rows": to_plain(windows if len(windows) <= MOST_WINDOWS else differing[:MOST_WINDOWS]),
     }

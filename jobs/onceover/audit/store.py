@@ -13,8 +13,13 @@ from onceover.errors import UsageError
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count
+from onceover.ledger.frontiers import read_accounted
+from onceover.ledger.releases import list_releases
+from onceover.model.conflict import Decision
 from onceover.model.digest import Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import CompactedFile
+from onceover.model.release import Release
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,28 @@ class AuditedWindow:
     control: Digest | None
     certified: bool
     is_open: bool
+    is_expired: bool
     compacted: CompactedFile | None
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerStatement:
+    """What the ledger says at one moment about the records to audit; which of them exist, it is not asked.
+
+    `origins` and `reaches` bound what was read of each Kafka partition; `begun` are ranges of batches that may still
+    land. No reader can deliver `unreadable` offsets; a person accepted `lost` ones.
+    """
+
+    windows: Mapping[datetime, AuditedWindow]
+    origins: Mapping[KafkaPartition, int]
+    reaches: Mapping[KafkaPartition, int]
+    begun: tuple[OffsetRange, ...]
+    accounted: tuple[OffsetRange, ...]
+    lost: tuple[OffsetRange, ...]
+    unreadable: tuple[OffsetRange, ...]
+    decisions: tuple[Decision, ...]
+    releases: tuple[Release, ...]
+    has_expired_quarantine: bool
 
 
 def record_request(
@@ -98,57 +124,65 @@ def read_windows(
             read_count(row),
             row["certified"],
             row["is_open"],
+            row["expired_at"] is not None,
             parse_compacted(row),
         )
         for row in rows
     }
 
 
-def read_offset_bounds(
-    connection: Connection, pipeline: str, generation: str, start: datetime | None, end: datetime | None
-) -> dict[int, tuple[int, int]]:
-    """Return by Kafka partition of the generation the first offset to compare, and the one after the last: of all that
-    was read, or of the batches that landed in the range of windows."""
-    rows = connection.execute(
-        """
-        SELECT kafka_partition, min(start_offset) AS start_offset, max(end_offset) AS end_offset FROM (
-          SELECT batch_id, generation, kafka_partition, start_offset, end_offset FROM onceover.batch_range
-          UNION ALL SELECT batch_id, generation, kafka_partition, start_offset, end_offset FROM onceover.exact_range) r
-        JOIN onceover.batch b USING (batch_id)
-        WHERE b.pipeline = %(pipeline)s AND b.state = 'landed' AND r.generation = %(generation)s
-          AND (%(start)s::timestamptz IS NULL OR EXISTS (
-            SELECT 1 FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
-            WHERE l.batch_id = b.batch_id AND l.window_start >= %(start)s AND l.window_start < %(end)s
-              AND p.generation = r.generation AND p.kafka_partition = r.kafka_partition))
-        GROUP BY r.kafka_partition ORDER BY 1
-        """,
-        {"pipeline": pipeline, "generation": generation, "start": start, "end": end},
-    )
-    return {row["kafka_partition"]: (row["start_offset"], row["end_offset"]) for row in rows}
+def read_statement(
+    connection: Connection, pipeline: str, start: datetime | None, end: datetime | None
+) -> LedgerStatement:
+    """Return what the ledger says in one snapshot, of windows those from `start` to before `end`."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        bounds = connection.execute(
+            "SELECT generation, kafka_partition, origin, reach FROM onceover.kafka_partition WHERE pipeline = %s",
+            [pipeline],
+        ).fetchall()
+        begun = _read_ranges(
+            connection,
+            "SELECT r.* FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id) "
+            "WHERE b.pipeline = %s AND b.state = 'begun'",
+            pipeline,
+        )
+        losses = "SELECT * FROM onceover.accepted_loss WHERE pipeline = %s AND relanded_at IS NULL AND kind = "
+        expired_day = connection.execute(
+            "SELECT 1 FROM onceover.expiry WHERE pipeline = %s AND quarantine_day IS NOT NULL AND state <> 'dropped' "
+            "LIMIT 1",
+            [pipeline],
+        ).fetchone()
+        return LedgerStatement(
+            windows=read_windows(connection, pipeline, start, end),
+            origins={_parse_source(row): row["origin"] for row in bounds},
+            reaches={_parse_source(row): row["reach"] for row in bounds},
+            begun=begun,
+            accounted=coalesce(read_accounted(connection, pipeline)),
+            lost=_read_ranges(connection, losses + "'lost'", pipeline),
+            unreadable=_read_ranges(connection, losses + "'unreadable'", pipeline),
+            decisions=_read_decisions(connection, pipeline),
+            releases=list_releases(connection, pipeline),
+            has_expired_quarantine=expired_day is not None,
+        )
 
 
-def find_windows_before_log(
-    connection: Connection, pipeline: str, generation: str, earliest: Mapping[int, int]
-) -> frozenset[datetime]:
-    """Return the windows with records of batches that began before the log's start now, or of another generation."""
+def _read_decisions(connection: Connection, pipeline: str) -> tuple[Decision, ...]:
+    """Return the last decision about each ID."""
     rows = connection.execute(
         """
-        SELECT DISTINCT l.window_start FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
-        LEFT JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
-          AND r.kafka_partition = p.kafka_partition
-        LEFT JOIN onceover.exact_range x ON x.batch_id = l.batch_id AND x.generation = p.generation
-          AND x.kafka_partition = p.kafka_partition
-        LEFT JOIN unnest(%(partitions)s::int[], %(starts)s::bigint[]) AS e (kafka_partition, earliest)
-          ON e.kafka_partition = p.kafka_partition
-        WHERE l.pipeline = %(pipeline)s AND l.window_start IS NOT NULL
-          AND (p.generation <> %(generation)s OR e.earliest IS NULL
-            OR coalesce(r.start_offset, x.start_offset) < e.earliest)
+        SELECT DISTINCT ON (generation, kafka_partition, record_offset) generation, kafka_partition, record_offset, kept
+        FROM onceover.decision WHERE pipeline = %s ORDER BY 1, 2, 3, decision_id DESC
         """,
-        {
-            "pipeline": pipeline,
-            "generation": generation,
-            "partitions": list(earliest),
-            "starts": list(earliest.values()),
-        },
+        [pipeline],
     )
-    return frozenset(row["window_start"] for row in rows)
+    return tuple(Decision(_parse_source(row), row["record_offset"], row["kept"]) for row in rows)
+
+
+def _read_ranges(connection: Connection, query: str, pipeline: str) -> tuple[OffsetRange, ...]:
+    rows = connection.execute(query, [pipeline])
+    return coalesce(OffsetRange(_parse_source(row), row["start_offset"], row["end_offset"]) for row in rows)
+
+
+def _parse_source(row: Mapping[str, Any]) -> KafkaPartition:
+    return KafkaPartition(row["generation"], row["kafka_partition"])

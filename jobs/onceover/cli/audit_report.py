@@ -31,13 +31,18 @@ def carry_out(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:
 
 
 def show(result: Mapping[str, Any]) -> None:
-    """Print Kafka, raw and aggregates of the windows that differ, with the IDs; of the first windows if none does."""
+    """Print what Kafka, raw and aggregates hold of the windows that differ, with the IDs; of the first windows if none
+    does."""
     rows = [row for row in result["rows"] if not row["equal"]] or result["rows"]
     say(
         draw_table(
-            ["window", ">Kafka", ">raw", ">lines", ">aggregates", "verdict"],
+            ["window", ">held", ">in both", ">Kafka", ">raw", ">lines", ">aggregates", "verdict"],
             (
-                (row["window"], row["kafka"], row["raw"], row["raw_lines"], row["aggregates"], _format_verdict(row))
+                (
+                    *(row[side] for side in ("window", "held", "held_by_both", "kafka", "raw", "raw_lines")),
+                    row["aggregates"],
+                    _format_verdict(row),
+                )
                 for row in rows[:_MOST_SHOWN]
             ),
         )
@@ -54,8 +59,18 @@ def show(result: Mapping[str, Any]) -> None:
     say(
         f"{pluralize(result['windows'], 'window')}, {result['differing']:,} differ; "
         f"{pluralize(result['offsets'], 'offset')} read, {pluralize(result['records'], 'record')} delivered"
-        + (f", {without:,} without a record (markers, aborted, compacted, or of other windows)" if without else "")
+        + (f", {without:,} without a record (markers, aborted, compacted, or of other windows)" if without > 0 else "")
     )
+    say(
+        f"{pluralize(result['held_by_both'], 'record')} in Kafka and raw, {result['only_in_raw']:,} only in raw, "
+        f"{result['only_in_kafka']:,} only in Kafka"
+    )
+    if result["not_read_yet"]:
+        say(f"{pluralize(result['not_read_yet'], 'offset')} not read yet: ingest reads them, the audit did not")
+    if result["expired"]:
+        say(
+            f"{pluralize(result['expired'], 'expired window')} not compared: raw is gone, and the log does not hold all"
+        )
 
 
 def _format_verdict(row: Mapping[str, Any]) -> str:
@@ -66,4 +81,4 @@ def _format_verdict(row: Mapping[str, Any]) -> str:
         wrong.append("the aggregates count another set of records")
     if row["rows_differing"]:
         wrong.append(f"{row['rows_differing']:,} rows differ")
-    return "; ".join(wrong)
+    return f"differs, {'; '.join(wrong)}"

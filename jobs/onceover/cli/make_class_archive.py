@@ -7,15 +7,15 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from onceover.audit.comparison import Comparison, read_raw
-from onceover.model.contract import Contract, Key, Measure
+from onceover.audit.comparison import Bounds, aggregate_held, count_windows, judge
+from onceover.audit.held import RawPaths, hold, read_raw, select_held
+from onceover.model.contract import Contract, Contracts, Key, Measure
 from onceover.model.offsets import GENERATION_DIGITS, KafkaPartition, OffsetRange
 from onceover.spark import lines
 from onceover.spark.aggregate import aggregate
@@ -78,13 +78,16 @@ def _use(spark: SparkSession, folder: Path) -> None:
         "CAST(NULL AS BINARY) AS headers", f"CAST({value} AS BINARY) AS value",
     )  # fmt: skip
     framed = records.transform(interpret(_CONTRACT)).transform(lines.framed(_SOURCE.generation))
-    halves = lines.digest_halves(F.col("id"), F.col("content"))
-    log = framed.select("*", *halves, F.lit(0).alias("window_ms")).persist()
     file = folder / "window"
-    file.write_bytes(b"".join(bytes(row.line) for row in log.select("line").collect()))
-    raw = read_raw(spark, [(0, file.as_uri())], {}, [OffsetRange(_SOURCE, 0, 100)], _CONTRACT.window_minutes)
-    with closing(Comparison(log, raw, _SOURCE.generation)) as compared:
-        compared.windows()
+    file.write_bytes(b"".join(bytes(row.line) for row in framed.select("line").collect()))
+    contracts, whole = Contracts((_CONTRACT,)), [OffsetRange(_SOURCE, 0, 100)]
+    read = framed.withColumn("generation", F.lit(_SOURCE.generation))
+    log = select_held(read, contracts, in_kafka=True, file_ms=F.lit(None).cast("bigint"))
+    held = hold(log, read_raw(spark, RawPaths([(0, file.as_uri())]), contracts), (), None, None).persist()
+    judged = judge(held, Bounds(whole, (), (), whole, ()), is_compacted=False)
+    count_windows(judged)
+    list(format_copy_lines(aggregate_held(judged, _CONTRACT), columns.names))
+    held.unpersist()
     parsed = spark.read.text(file.as_uri(), lineSep="\n").where(lines.not_empty()).transform(lines.parse_lines())
     again = parsed.transform(lines.as_records).drop("event_ms").transform(interpret(_CONTRACT))
     list(format_copy_lines(again.withColumn("window_ms", F.lit(0)).transform(aggregate(_CONTRACT)), columns.names))

@@ -192,9 +192,17 @@ class AggregateTable:
         query = sql.SQL("SELECT DISTINCT window_start FROM {} WHERE window_start = ANY(%s)").format(self.table)
         return [row["window_start"] for row in connection.execute(query, [list(starts)])]
 
-    def list_filled(self, connection: Connection) -> list[datetime]:
-        """Return all windows that have rows."""
-        rows = connection.execute(sql.SQL("SELECT DISTINCT window_start FROM {}").format(self.table))
+    def list_filled(
+        self, connection: Connection, start: datetime | None = None, end: datetime | None = None
+    ) -> list[datetime]:
+        """Return the windows from `start` to before `end` (None: unbounded) that have rows, in order."""
+        rows = connection.execute(
+            sql.SQL(
+                "SELECT DISTINCT window_start FROM {} WHERE (%(start)s::timestamptz IS NULL OR "
+                "window_start >= %(start)s) AND (%(end)s::timestamptz IS NULL OR window_start < %(end)s) ORDER BY 1"
+            ).format(self.table),
+            {"start": start, "end": end},
+        )
         return [row["window_start"] for row in rows]
 
     def fingerprint(self, connection: Connection, window_start: datetime, stage: str | None = None) -> Fingerprint:

@@ -144,11 +144,24 @@ class WindowFiles:
             if name.endswith(".parquet") and (start := _parse_start(day, f"{name.partition('.')[0]}.log")) is not None
         ]
 
-    def _list_day_folders(self) -> Iterator[tuple[date, str, int]]:
-        """Yield every file in the folders of days, with its bytes, in order."""
+    def list_window_files(self, start: datetime | None = None, end: datetime | None = None) -> list[RawFile]:
+        """List the files of the windows from `start` to before `end` (None: unbounded), lines and Parquet, in order of
+        time; skip files of other names."""
+        first = None if start is None else start.astimezone(UTC).date()
+        last = None if end is None else end.astimezone(UTC).date()
+        files: list[RawFile] = []
+        for day, name, length in self._list_day_folders(first, last):
+            at = _parse_start(day, f"{name.partition('.')[0]}.log") if name.endswith((".log", ".parquet")) else None
+            if at is not None and length and (start is None or at >= start) and (end is None or at < end):
+                files.append(RawFile(f"{self.layout.day_folder(day)}/{name}", length, window_start=at))
+        return files
+
+    def _list_day_folders(self, first: date | None = None, last: date | None = None) -> Iterator[tuple[date, str, int]]:
+        """Yield every file in the folders of days, from `first` to `last`, with its bytes, in order."""
         root = f"{self.layout.raw_root}/{self.layout.pipeline}"
         for folder, _ in sorted(list_folder(self._client, self._address, root)):
-            if (day := _parse_day(f"{folder}.log")) is not None:
+            day = _parse_day(f"{folder}.log")
+            if day is not None and (first is None or day >= first) and (last is None or day <= last):
                 for name, length in sorted(list_folder(self._client, self._address, f"{root}/{folder}")):
                     yield day, name, length
 

@@ -67,10 +67,10 @@ class AuditOperator(SparkJobOperator):
         with open_pipeline(chosen_name(self.pipeline), "audit") as opened:
             result = dict(audit_service.require_result(opened, audit_id))
         differing = [row for row in result["rows"] if not row["equal"]]
-        counts = {name: result[name] for name in ("windows", "differing", "offsets", "records")}
+        counts = {name: result[name] for name in ("windows", "differing", "offsets", "records", "unaccounted")}
         self.log.info("Kafka, raw and aggregates of %s:\n%s", self.pipeline, format_table([counts]))
         if differing:
-            sides = ("window", "kafka", "raw", "raw_lines", "aggregates", "rows_differing")
+            sides = ("window", "held", "kafka", "raw", "raw_lines", "unaccounted", "aggregates", "rows_differing")
             shown = [{**{side: row[side] for side in sides}, "ids": _ids(row)} for row in differing]
             self.log.warning("differing windows:\n%s", format_table(shown))
             raise TerminalError(

@@ -25,10 +25,11 @@ def add_to(app: typer.Typer) -> None:
 
 
 def audit(pipeline: PipelineName, start: FromIfAny = None, end: ToIfAny = None, json: AsJson = False) -> None:
-    """Read Kafka's log again and compare it with raw and the aggregates, window by window, as sets of records.
+    """Read Kafka's log and raw again and compare all records that they hold with the aggregates, window by window.
 
-    Without a range, audit all records that the log still holds, quarantine included. With a range, audit the offsets
-    that were landed in its windows. Changes nothing but the ledger's table `onceover.audit`, which keeps the result.
+    A record counts if the log or raw holds it, whether or not the ledger knows it. Records that ingest is still to read
+    are no difference. Without a range, audit all windows, and quarantine. With a range, the log is read whole too.
+    Changes nothing but the ledger's table `onceover.audit`, which keeps the result.
     """
     with open_pipeline(pipeline, "audit") as context:
         chosen = resolve_range_if_any(context, start, end, "give both --from and --to, or neither for all windows")

@@ -1,0 +1,176 @@
+"""The records that Kafka's log and raw hold, as one set: a row for each ID and content, interpreted by its contract.
+
+The ledger is asked for contract versions, releases and decisions only. So records that it does not know are here too.
+
+log: offset ranges -> interpreted by version \\
+                                               -> one shuffle by ID -> a row an ID and content, with where it is
+raw: lines, Parquet -> interpreted by version /
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from onceover.model.conflict import Decision
+from onceover.model.contract import Contracts
+from onceover.model.digest import HALVES
+from onceover.model.offsets import OffsetRange
+from onceover.model.release import Release
+from onceover.spark import lines, parquet, text_files
+from onceover.spark.contract_versions import add_missing_measures, interpret_each
+from onceover.spark.interpret import interpret
+from onceover.spark.range_join import looked_up
+from onceover.spark.source import KafkaSource, read_ranges
+from onceover.spark.text_files import QUARANTINE
+
+ID = ("generation", "kafka_partition", "offset")
+_LINE = ("window_ms", "event_ms", *ID, "kafka_timestamp", "key", "headers", "value", "id", "content")
+_DECIDED = "generation string, kafka_partition int, offset bigint, kept string"
+
+
+@dataclass(frozen=True, slots=True)
+class RawPaths:
+    """The files of windows (or QUARANTINE), each with the window's start in ms and its path: lines, and Parquet."""
+
+    text: Sequence[tuple[int, str]]
+    parquet: Sequence[tuple[int, str]] = ()
+
+
+def read_log(
+    spark: SparkSession,
+    source: KafkaSource,
+    generation: str,
+    ranges: Sequence[OffsetRange],
+    contracts: Contracts,
+    releases: Sequence[Release] = (),
+) -> DataFrame:
+    """Read the ranges from Kafka, each ID by its own contract. Reads them twice if IDs were released."""
+    released_by = _add_released_version(releases)
+
+    def under(version: int, pieces: Sequence[OffsetRange], released: int | None) -> DataFrame:
+        records = read_ranges(spark, source, pieces).withColumn("generation", F.lit(generation))
+        if releases:
+            same = F.col("released_version").eqNullSafe(F.lit(released))
+            records = records.transform(released_by).where(same)
+        return (
+            records.transform(lines.as_framed)
+            .transform(interpret(contracts.versions[version - 1]))
+            .transform(add_missing_measures(contracts.newest))
+        )
+
+    pieces_by_version = contracts.cutovers.cut_by_version(ranges) or {len(contracts.versions): ()}
+    parts = [under(version, pieces, None) for version, pieces in pieces_by_version.items()]
+    parts += [under(version, ranges, version) for version in sorted({release.version for release in releases})]
+    read = (select_held(part, contracts, in_kafka=True, file_ms=F.lit(None).cast("bigint")) for part in parts)
+    return reduce(DataFrame.unionByName, read)
+
+
+def read_raw(
+    spark: SparkSession, paths: RawPaths, contracts: Contracts, releases: Sequence[Release] = ()
+) -> DataFrame | None:
+    """Read the files, each ID by its own contract; damaged lines and lines in another window's file are left out.
+    Returns None for no file. Files are listed now: what is appended later is not read."""
+    parts = [text_files.read_text(spark, paths.text).where("intact").transform(lines.as_records)] if paths.text else []
+    parts += [parquet.read_parquet(spark, dict(layer)) for layer in _layer(paths.parquet)]
+    if not parts:
+        return None
+    length = F.lit(contracts.newest.window_minutes * 60_000)
+    of_line = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE))
+    read = reduce(DataFrame.unionByName, (part.select(*_LINE) for part in parts)).where(of_line == F.col("window_ms"))
+    records = (
+        read.drop("event_ms")
+        .withColumnRenamed("window_ms", "file_ms")
+        .transform(_add_released_version(releases))
+        .transform(interpret_each(contracts, range(1, len(contracts.versions) + 1)))
+    )
+    return select_held(records, contracts, in_kafka=False, file_ms=F.col("file_ms"))
+
+
+def hold(
+    log: DataFrame, raw: DataFrame | None, decisions: Collection[Decision], low: int | None, high: int | None
+) -> DataFrame:
+    """Return a row for each ID and content, those left out that a decision rejected: its window (QUARANTINE for none),
+    whether it is `in_kafka`, its number of `lines`, and their files. `contents` and `raw_contents` count the rows of
+    the ID; with a `kept` one the ID was decided.
+
+    With bounds, only IDs that have a content or a line in the windows of `[low, high)`, in ms.
+    """
+    records = log if raw is None else log.unionByName(raw)
+    inputs = [name for name in records.columns if name.startswith(("k_", "m_"))]
+    is_window = F.col("file_ms") != QUARANTINE
+    within = F.lit(True) if low is None else F.col("window_ms").between(low, F.lit(high) - 1)
+    file_within = F.lit(False) if low is None else F.coalesce(F.col("first_file").between(low, F.lit(high) - 1), within)
+    by_id = Window.partitionBy(*ID)
+    distinct = (
+        records.withColumns({name: F.when(within, F.col(name)) for name in inputs})  # of other windows not needed
+        .repartition(*ID)
+        .groupBy(*ID, *HALVES, "window_ms", *inputs)
+        .agg(
+            F.max("in_kafka").alias("in_kafka"),
+            F.count(F.when(~F.col("in_kafka"), 1)).alias("lines"),
+            F.min(F.when(is_window, F.col("file_ms"))).alias("first_file"),
+            F.max(F.when(is_window, F.col("file_ms"))).alias("last_file"),
+        )
+        .transform(_add_decisions(decisions))
+        .where(F.col("kept").isNull() | (F.col("kept") == _hash_content()))
+    )
+    if low is not None:
+        wanted = F.max((within | file_within).cast("int")).over(by_id)
+        distinct = distinct.withColumn("wanted", wanted).where("wanted = 1").drop("wanted")
+    return distinct.withColumn("contents", F.count(F.lit(1)).over(by_id)).withColumn(
+        "raw_contents", F.count(F.when(F.col("lines") > 0, 1)).over(by_id)
+    )
+
+
+def select_held(records: DataFrame, contracts: Contracts, *, in_kafka: bool, file_ms: Column) -> DataFrame:
+    """Return the columns that both sides share."""
+    length = F.lit(contracts.newest.window_minutes * 60_000)
+    window_ms = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE))
+    inputs = [name for name in records.columns if name.startswith(("k_", "m_"))]
+    return records.select(
+        *ID,
+        *lines.digest_halves(F.col("id"), F.col("content")),
+        window_ms.cast("bigint").alias("window_ms"),
+        file_ms.alias("file_ms"),
+        F.lit(in_kafka).alias("in_kafka"),
+        *inputs,
+    )
+
+
+def _add_released_version(releases: Iterable[Release]) -> Callable[[DataFrame], DataFrame]:
+    """Add `released_version`, the contract version of IDs that were released, if there are any."""
+    taken = [(offsets, release.version) for release in releases for offsets in release.ranges]
+    return looked_up(taken, "released_version") if taken else lambda records: records
+
+
+def _add_decisions(decisions: Collection[Decision]) -> Callable[[DataFrame], DataFrame]:
+    """Add `kept`, the hash of the content that a decision kept, null for nearly every record."""
+    rows = [(d.source.generation, d.source.kafka_partition, d.offset, d.kept) for d in decisions]
+    if not rows:
+        return lambda records: records.withColumn("kept", F.lit(None).cast("string"))
+    return lambda records: records.join(
+        F.broadcast(records.sparkSession.createDataFrame(rows, _DECIDED)), list(ID), "left"
+    )
+
+
+def _hash_content() -> Column:
+    """Return the record's two hashes as 32 hex digits, by which a person names a content."""
+    return F.lower(F.concat(*(F.lpad(F.hex(h), 8, "0") for h in HALVES)))
+
+
+def _layer(files: Iterable[tuple[int, str]]) -> list[list[tuple[int, str]]]:
+    """Divide the files so that no part has two of one window."""
+    seen: Counter[int] = Counter()
+    layers: list[list[tuple[int, str]]] = []
+    for window_ms, path in files:
+        if seen[window_ms] == len(layers):
+            layers.append([])
+        layers[seen[window_ms]].append((window_ms, path))
+        seen[window_ms] += 1
+    return layers

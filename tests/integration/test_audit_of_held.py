@@ -1,0 +1,173 @@
+"""An audit counts what Kafka and raw hold, not what the ledger knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.planted_failures import append, encode_line, expire, minutes
+
+from onceover.cli.audit_report import show
+from onceover.ledger import frontiers, losses
+from onceover.model import line
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.window import from_ms
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+NOON = from_ms(NOON_MS)
+SIDES = ("held", "held_by_both", "only_in_raw", "only_in_kafka", "unaccounted", "aggregates")
+
+
+def find_source(lane: Lane) -> KafkaPartition:
+    with lane.ledger() as ledger:
+        return KafkaPartition(frontiers.list_generations(ledger, lane.name)[-1], 0)
+
+
+def read_row(audit: Any, minute: int = 0) -> Any:
+    (row,) = (row for row in audit["rows"] if row["window"] == f"2026-03-01T12:{minute:02}Z")
+    return row
+
+
+def read_sides(audit: Any, minute: int = 0) -> tuple[Any, ...]:
+    row = read_row(audit, minute)
+    return tuple(row[side] for side in SIDES)
+
+
+def count_differing(row: Any) -> dict[str, int]:
+    return {kind: ids["count"] for kind, ids in row["ids"].items()}
+
+
+def produce(lane: Lane, amounts: Iterable[int], minute: int = 0) -> None:
+    lane.produce([event(minute, amount=n) for n in amounts], timestamp=NOON_MS)
+
+
+def append_unknown(lane: Lane, offsets: range, minute: int = 0) -> None:
+    """Append the lines that an append of these offsets would have written, of which the ledger knows nothing."""
+    records = [line.Record(find_source(lane), n, NOON_MS, None, (), event(minute, amount=n)) for n in offsets]
+    at = NOON_MS + minute * 60_000
+    append(lane, minute, line.frame([line.encode(line.Line(record, at)) for record in records]))
+
+
+def certify(lane: Lane) -> None:
+    lane.ingest()
+    if request_id := lane.detect().request_id:
+        lane.repair(request_id)
+
+
+def make_half_known(lane: Lane) -> None:
+    """Leave raw and Kafka whole, and the ledger as one that came back empty and went on at the stored offset."""
+    produce(lane, range(500))
+    with lane.driver() as driver:
+        driver.turn()  # begins behind those
+    produce(lane, range(500, 1000))
+    certify(lane)
+    append_unknown(lane, range(500))
+
+
+def test_audit_counts_what_no_landing_accounts_for(lanes: Lanes, capsys: pytest.CaptureFixture[str]) -> None:
+    lane = lanes(first_start="latest")
+    make_half_known(lane)
+    produce(lane, range(3), minute=1)
+    audit = lane.audit()
+    assert (audit["equal"], audit["differing"], audit["not_read_yet"]) == (False, 1, 3)
+    assert read_sides(audit) == (1000, 1000, 0, 0, 500, 500)
+    assert count_differing(read_row(audit)) == {"that no landing accounts for": 500}
+    show(audit)
+    assert "differs, 500 that no landing accounts for" in capsys.readouterr().out
+    expire(lane, 500)
+    audit = lane.audit(minutes(0, 5))
+    assert (audit["equal"], audit["windows"], audit["offsets"]) == (False, 1, 500)
+    assert read_sides(audit) == (1000, 500, 500, 0, 500, 500)
+
+
+@pytest.mark.rare
+def test_audit_of_the_log_begins_where_reading_began(lanes: Lanes) -> None:
+    lane = lanes(first_start="latest")
+    produce(lane, range(5))
+    with lane.driver() as driver:
+        driver.turn()
+    produce(lane, range(5, 8))
+    certify(lane)
+    audit = lane.audit()
+    assert audit["equal"], "the first five were never to be read"
+    assert read_sides(audit) == (3, 3, 0, 0, 0, 3)
+
+
+@pytest.mark.rare
+def test_audit_finds_rows_of_records_that_nothing_holds(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(2))
+    produce(lane, range(2), minute=5)
+    certify(lane)
+    expire(lane, 4)
+    assert lane.audit()["equal"], "raw holds them"
+    lane.hdfs().delete(lane.layout.window_file(NOON))
+    audit = lane.audit()
+    assert read_sides(audit) == (0, 0, 0, 0, 0, 2)
+    assert read_row(audit)["rows"] == ["- (a,2,1,1)"]
+    assert [row["equal"] for row in audit["rows"]] == [False, True]
+
+
+@pytest.mark.rare
+def test_audit_reads_files_that_the_ledger_does_not_know(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(4))
+    certify(lane)
+    expire(lane, 4)
+    with lane.ledger() as ledger:
+        ledger.execute(f"DELETE FROM aggregates.{lane.name}")
+        ledger.execute('DELETE FROM onceover."window" WHERE pipeline = %s', [lane.name])
+    audit = lane.audit()
+    assert (audit["equal"], read_sides(audit)) == (False, (4, 0, 4, 0, 0, None))
+    assert read_row(audit)["rows"] == ["+ (a,4,6,3)"]
+
+
+@pytest.mark.rare
+def test_two_contents_differ_until_a_person_decides(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(3))
+    certify(lane)
+    append(lane, 0, encode_line(lane, 1, event(0, amount=9)))
+    row = read_row(lane.audit())
+    assert count_differing(row) == {"several contents or windows in raw": 1}
+    assert (row["equal"], row["not_compared"]) == (False, "a person decides which content of an ID counts")
+    equal = []
+    for content in list_contents(lane):
+        decide(lane, 1, content)
+        equal.append(lane.audit()["equal"])
+    assert sorted(equal) == [False, True], "the rows count the one that landed"
+
+
+def list_contents(lane: Lane) -> list[str]:
+    """Return the hashes of the contents that the conflict's finding names, after a repair that found it."""
+    lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0)
+    with lane.ledger() as ledger:
+        found = ledger.execute(
+            "SELECT evidence FROM onceover.finding WHERE pipeline = %s AND kind = 'conflict'", [lane.name]
+        ).fetchone()
+    assert found is not None
+    (suspect,) = found["evidence"]["suspects"]
+    return [content["hash"] for content in suspect["contents"]]
+
+
+def decide(lane: Lane, offset: int, kept: str) -> None:
+    with lane.ledger() as ledger:
+        ledger.execute(
+            "INSERT INTO onceover.decision (pipeline, window_start, generation, kafka_partition, record_offset, kept, "
+            "who, why) VALUES (%s, %s, %s, 0, %s, %s, 'me', 'a test')",
+            [lane.name, NOON, find_source(lane).generation, offset, kept],
+        )
+
+
+@pytest.mark.rare
+def test_loss_stated_of_a_held_record_is_a_difference(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(3))
+    certify(lane)
+    with lane.ledger() as ledger:
+        lost = OffsetRange(find_source(lane), 1, 2)
+        losses.record_loss(ledger, lane.name, lost, NOON, minutes(0, 5).end, "me", "a test")
+    assert count_differing(read_row(lane.audit())) == {"held, but accepted as lost": 1}
