@@ -9,10 +9,19 @@ from typing import Any, cast
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import count_certified, expire, list_gaps, minutes, produce_transaction, skip_to
+from tests.integration.planted_failures import (
+    count_certified,
+    expire,
+    fail,
+    list_gaps,
+    minutes,
+    produce_transaction,
+    skip_to,
+)
 
 from onceover.config.endpoints import address
 from onceover.detection import holes
+from onceover.detection.service import Detection
 from onceover.errors import UsageError
 from onceover.kafka import Topic
 from onceover.ledger import frontiers, refills
@@ -176,6 +185,39 @@ def test_aborted_records_and_markers_raise_no_alarm(lanes: Lanes) -> None:
     with lane.ledger() as ledger:
         assert ledger.execute("SELECT 1 FROM onceover.finding WHERE pipeline = %s AND window_start IS NULL", [lane.name]
                               ).fetchall() == []  # fmt: skip
+
+
+@pytest.mark.rare
+def test_hole_over_transactions_is_one_loss_and_refilled(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = lanes()
+    lane.produce([event(0)])
+    with lane.driver() as driver:
+        driver.turn()
+    for minute in range(6):
+        produce_transaction(lane, [event(minute)], commit=True)
+    with closing(Topic(address("kafka"), lane.topic, "read_committed", {})) as topic:
+        end = topic.facts().end[0]
+    skip_to(lane, end)
+    with lane.driver() as driver:
+        driver.turn()
+
+    def list_losses(detection: Detection) -> list[tuple[int, int, str]]:
+        rows = [row for f in detection.findings for row in cast("list[dict[str, Any]]", f.evidence["gaps"])]
+        return [(row["offsets"][2], row["offsets"][3], row["reason"]) for row in rows]
+
+    assert len(list_gaps(lane)) == end - 1, "a run for each transaction, and one for each marker"
+    assert list_losses(lane.detect()) == [(1, end - 1, "lost")]
+    with monkeypatch.context() as patch:
+        patch.setattr(holes, "MOST_READ", 3)
+        assert list_losses(lane.detect()) == [(1, end, "lost")], "what detection does not read counts as lost"
+        patch.setattr(holes, "probe_holes", fail)
+        detection = lane.detect()
+    assert "away" in str(detection.findings[0].evidence["not_asked"])
+    assert len(detection.refills) == 1, "requested before anything is read"
+    lane.repair(detection.request_id or 0)
+    lane.ingest()
+    assert (list_gaps(lane), lane.detect().findings) == ([], ())
+    assert lane.aggregates() == {(0.0, "a"): (6, 6, 1), (5.0, "a"): (1, 1, 1)}
 
 
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "50", "min.cleanable.dirty.ratio": "0.01", "retention.ms": "-1"}

@@ -6,71 +6,110 @@ beyond it wait.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError, UsageError
-from onceover.kafka.hole_probe import find_gaps
+from onceover.kafka.hole_probe import find_gaps, find_held
 from onceover.kafka.reader import KafkaSource
-from onceover.kafka.topic import Topic
+from onceover.kafka.topic import Topic, TopicFacts
 from onceover.ledger import frontiers, losses
 from onceover.ledger.database import Connection
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
-from onceover.model.gap import Gap, Reason
+from onceover.model.gap import Gap, Reason, merge_losses
 from onceover.model.offsets import OffsetRange, coalesce
 from onceover.model.window import WindowRange, format_moment
 
 MOST_LIKELY = 20  # windows named beside one gap
+MOST_EXPLAINED = 20
+"""Losses of which the likely windows are named, and holes of which detection reads what Kafka holds."""
+MOST_READ = 100_000
+"""Offsets that detection reads to explain holes; the rest of a larger hole is read once, by its refills."""
 
 
-def probe_holes(context: PipelineContext) -> tuple[Gap, ...]:
-    """Return every hole of the pipeline, cut into gaps by the broker's log; queries no broker without a hole."""
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """The topic's log, as it is now."""
+
+    source: KafkaSource
+    facts: TopicFacts
+    compacted: bool
+
+
+def probe_holes(context: PipelineContext, most: int | None = None) -> tuple[Gap, ...]:
+    """Return every hole of the pipeline, cut into gaps by the broker's log; queries no broker without a hole.
+
+    With `most`, reads at most so many offsets, of MOST_EXPLAINED holes: what it does not read counts as lost.
+    """
     holes = frontiers.read_holes(context.ledger, context.name)
     if not holes:
         return ()
-    bootstrap, pipeline, policy = context.address("kafka"), context.pipeline, context.pipeline.ingest
-    with closing(Topic(bootstrap, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
-        facts, compacted = topic.facts(), topic.policy().compacted
-        source = KafkaSource(bootstrap, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
-        return tuple(gap for hole in holes for gap in find_gaps(source, facts, hole, compacted))
+    gaps: list[Gap] = []
+    with _open_log(context) as log:
+        for number, hole in enumerate(holes):
+            if most is not None and number >= MOST_EXPLAINED:
+                most = 0
+            gaps += find_gaps(log.source, log.facts, hole, log.compacted, most)
+            if most is not None:
+                most = max(0, most - sum(map(len, find_held(log.facts, hole))))
+    return tuple(gaps)
 
 
-def explain_holes(
-    context: PipelineContext, findings: Sequence[Finding]
-) -> tuple[tuple[Finding, ...], tuple[OffsetRange, ...]]:
-    """Return the pipeline's findings with its holes explained, and the offset ranges to read again.
+def plan_refills(context: PipelineContext, findings: Sequence[Finding]) -> tuple[OffsetRange, ...]:
+    """Return the offset ranges to read again: what Kafka's log still has of the holes among the findings. Reads no
+    record; returns none if the broker does not answer, which `explain_holes` then reports."""
+    if not any(finding.kind is Kind.HOLE for finding in findings):
+        return ()
+    try:
+        with _open_log(context) as log:
+            # A gap that is empty in the log is accounted for by reading it.
+            held = (find_held(log.facts, hole) for hole in frontiers.read_holes(context.ledger, context.name))
+            return coalesce(chain.from_iterable(held))
+    except OnceoverError:
+        return ()
+
+
+def explain_holes(context: PipelineContext, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return the pipeline's findings with its holes explained.
 
     If the broker does not answer, the holes stay as the ledger has them, with the error as `not_asked`.
     """
     others = tuple(f for f in findings if f.kind is not Kind.HOLE)
     unexplained = [f for f in findings if f.kind is Kind.HOLE]
     if not unexplained:
-        return others, ()
+        return others
     try:
-        gaps = probe_holes(context)
+        gaps = probe_holes(context, MOST_READ)
     except OnceoverError as error:
-        return (*others, *(Finding(f.kind, {**f.evidence, "not_asked": str(error)}) for f in unexplained)), ()
+        return (*others, *(Finding(f.kind, {**f.evidence, "not_asked": str(error)}) for f in unexplained))
     lost = build_hole_finding(context.ledger, context.name, gaps)
-    # A gap that is empty in the log is accounted for by reading it.
-    again = coalesce(gap.offsets for gap in gaps if gap.reason is not Reason.EXPIRED)
-    return ((*others, lost) if lost else others), again
+    return (*others, lost) if lost else others
 
 
 def build_hole_finding(connection: Connection, name: str, gaps: Sequence[Gap]) -> Finding | None:
-    """Return a finding of the losses among the gaps, each with the windows of its neighbouring offsets; else None."""
+    """Return a finding of the losses among the gaps, the first of them with the windows of their neighbouring offsets;
+    else None."""
     rows = []
-    for gap in gaps:
-        if gap.reason.is_loss:
-            offsets = gap.offsets
-            beside = losses.list_neighbours(connection, name, offsets, MOST_LIKELY)
-            where = [offsets.source.generation, offsets.source.kafka_partition, offsets.start, offsets.end]
-            rows.append(
-                {"offsets": where, "reason": str(gap.reason), "likely_windows": [format_moment(w) for w in beside]}
-            )
+    for number, gap in enumerate(merge_losses(gaps)):
+        offsets = gap.offsets
+        beside = losses.list_neighbours(connection, name, offsets, MOST_LIKELY) if number < MOST_EXPLAINED else []
+        where = [offsets.source.generation, offsets.source.kafka_partition, offsets.start, offsets.end]
+        rows.append({"offsets": where, "reason": str(gap.reason), "likely_windows": [format_moment(w) for w in beside]})
     return Finding(Kind.HOLE, {"gaps": rows}) if rows else None
+
+
+@contextmanager
+def _open_log(context: PipelineContext) -> Iterator[_Log]:
+    bootstrap, pipeline, policy = context.address("kafka"), context.pipeline, context.pipeline.ingest
+    with closing(Topic(bootstrap, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
+        facts, compacted = topic.facts(), topic.policy().compacted
+        source = KafkaSource(bootstrap, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
+        yield _Log(source, facts, compacted)
 
 
 def accept_loss(

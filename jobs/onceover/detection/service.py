@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from onceover.context import PipelineContext
 from onceover.detection import holes
@@ -20,6 +20,9 @@ from onceover.model.offsets import split
 from onceover.model.reason import clean_reason
 from onceover.model.window import Window, WindowRange
 from onceover.retention.expire import refuse_expired
+
+MOST_REQUESTED = 2_000
+"""Windows that one scheduled detection requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +131,13 @@ def detect(
         who,
         reason,
     )
-    of_pipeline, missing = holes.explain_holes(context, judged.findings)
-    ledger_findings.record_findings(connection, registered.name, None, of_pipeline)
+    missing = holes.plan_refills(context, judged.findings)
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
-    free = {start: findings for start, findings in failed.items() if start not in judged.claimed}
+    free = {start: findings for start, findings in sorted(failed.items()) if start not in judged.claimed}
+    if (
+        window_range is None
+    ):  # the next scheduled detection requests the rest: no pipeline holds up the others for hours
+        free = dict(islice(free.items(), MOST_REQUESTED))
     # A scheduled detection takes over refills that an earlier repair left; others skip refills already requested.
     requested = set() if window_range is None else set(refills.list_wanted(connection, registered.name))
     # One batch reads each refill, and a batch has one contract.
@@ -145,6 +151,9 @@ def detect(
             connection, registered.name, who, reason, free, unblock=window_range is not None
         )
         refills.record_refills(connection, registered.name, request_id, again)
+    # Refills are requested by now: to read a hole in order to explain it takes long, and may be killed.
+    of_pipeline = holes.explain_holes(context, judged.findings)
+    ledger_findings.record_findings(connection, registered.name, None, of_pipeline)
     return Detection(
         pipeline=registered.name,
         judged=len(judged.judgements),

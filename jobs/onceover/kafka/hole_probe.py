@@ -15,19 +15,38 @@ from onceover.model.offsets import OffsetRange
 UNCOMMITTED = "read_uncommitted"
 
 
-def find_gaps(source: KafkaSource, facts: TopicFacts, hole: OffsetRange, compacted: bool) -> tuple[Gap, ...]:
-    """Return gaps that hold every offset of the hole exactly once, in order. Read what the log still has of the hole;
-    keep runs of offsets only. Raise as `read_range`, also if the log is cut or recreated meanwhile: call again then."""
-    if hole.source.generation != facts.generation or hole.source.kafka_partition not in facts.end:
+def find_held(facts: TopicFacts, hole: OffsetRange) -> tuple[OffsetRange, ...]:
+    """Return the part of the hole that the log still has, none if it has expired. Read no record."""
+    if not _is_of_log(facts, hole):
+        return ()
+    at = hole.source.kafka_partition
+    _, inside = clip_to_log(hole, facts.earliest[at], facts.end[at])
+    return (inside,) if len(inside) else ()
+
+
+def find_gaps(
+    source: KafkaSource, facts: TopicFacts, hole: OffsetRange, compacted: bool, most: int | None = None
+) -> tuple[Gap, ...]:
+    """Return gaps that hold every offset of the hole exactly once, in order. Read what the log still has of the hole,
+    at most the first `most` offsets; the others count as lost. Keep runs of offsets only. Raise as `read_range`, also
+    if the log is cut or recreated meanwhile: call again then."""
+    if not _is_of_log(facts, hole):
         return (Gap(hole, Reason.EXPIRED),)
     kafka_partition = hole.source.kafka_partition
-    expired, inside = clip_to_log(hole, facts.earliest[kafka_partition], facts.end[kafka_partition])
+    expired, held = clip_to_log(hole, facts.earliest[kafka_partition], facts.end[kafka_partition])
+    inside = OffsetRange(held.source, held.start, held.end if most is None else min(held.end, held.start + most))
+    unread = OffsetRange(held.source, inside.end, held.end)
     delivered = list(_read_runs(source, inside))
     is_all_delivered = sum(map(len, delivered)) == len(inside)
     uncommitted: list[OffsetRange] = []
     if not is_all_delivered and source.isolation != UNCOMMITTED:
         uncommitted = list(_read_runs(replace(source, isolation=UNCOMMITTED), inside))
-    return tuple(sorted((*expired, *classify_gaps(inside, delivered, uncommitted, compacted))))
+    rest = (Gap(unread, Reason.LOST),) if len(unread) else ()
+    return tuple(sorted((*expired, *classify_gaps(inside, delivered, uncommitted, compacted), *rest)))
+
+
+def _is_of_log(facts: TopicFacts, hole: OffsetRange) -> bool:
+    return hole.source.generation == facts.generation and hole.source.kafka_partition in facts.end
 
 
 def _read_runs(source: KafkaSource, inside: OffsetRange) -> Iterator[OffsetRange]:

@@ -98,14 +98,18 @@ def list_neighbours(connection: Connection, pipeline: str, gap: OffsetRange, mos
     """Return at most `most` windows in which the landed batches next to a gap landed records of its Kafka partition."""
     rows = connection.execute(
         """
-        WITH beside AS (
-          SELECT r.batch_id, r.end_offset <= %(start)s AS before,
-            CASE WHEN r.end_offset <= %(start)s THEN %(start)s - r.end_offset ELSE r.start_offset - %(end)s END AS apart
-          FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id)
-          WHERE b.pipeline = %(pipeline)s AND b.state = 'landed' AND r.generation = %(generation)s
-            AND r.kafka_partition = %(partition)s AND (r.end_offset <= %(start)s OR r.start_offset >= %(end)s)
-        ), nearest AS (
-          SELECT DISTINCT ON (before) batch_id FROM beside ORDER BY before, apart, batch_id)
+        WITH nearest AS (
+          (SELECT r.batch_id FROM onceover.batch_range r
+            WHERE r.generation = %(generation)s AND r.kafka_partition = %(partition)s AND r.end_offset <= %(start)s
+              AND (SELECT b.pipeline = %(pipeline)s AND b.state = 'landed' FROM onceover.batch b
+                WHERE b.batch_id = r.batch_id)
+            ORDER BY r.end_offset DESC LIMIT 1)
+          UNION ALL
+          (SELECT r.batch_id FROM onceover.batch_range r
+            WHERE r.generation = %(generation)s AND r.kafka_partition = %(partition)s AND r.start_offset >= %(end)s
+              AND (SELECT b.pipeline = %(pipeline)s AND b.state = 'landed' FROM onceover.batch b
+                WHERE b.batch_id = r.batch_id)
+            ORDER BY r.start_offset LIMIT 1))
         SELECT DISTINCT l.window_start FROM nearest JOIN onceover.landing l USING (batch_id)
         JOIN onceover.landing_part p USING (landing_id)
         WHERE p.generation = %(generation)s AND p.kafka_partition = %(partition)s AND l.window_start IS NOT NULL

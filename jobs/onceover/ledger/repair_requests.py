@@ -24,6 +24,8 @@ from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange
 
+_CHUNK = 200
+
 
 @dataclass(frozen=True, slots=True)
 class RepairRequest:
@@ -56,26 +58,31 @@ def create_request(
     *,
     unblock: bool = False,
 ) -> int:
-    """Record a repair request with its windows and their findings. Returns its ID."""
-    with connection.transaction():
-        lock_windows(connection, pipeline, sorted(windows))
-        row = connection.execute(
-            "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%s, %s, %s) RETURNING request_id",
-            [pipeline, who, why],
-        ).fetchone()
-        request_id = int(row["request_id"]) if row else 0
-        for start, findings in sorted(windows.items()):
-            connection.execute(
+    """Record a repair request with its windows and their findings. Returns its ID.
+
+    Each chunk of windows is a transaction of its own, so that ingest never waits long for a window. A request that is
+    killed halfway is never run, and the next detection requests its windows again.
+    """
+    row = connection.execute(
+        "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%s, %s, %s) RETURNING request_id",
+        [pipeline, who, why],
+    ).fetchone()
+    request_id, starts = int(row["request_id"]) if row else 0, sorted(windows)
+    for chunk in (starts[at : at + _CHUNK] for at in range(0, len(starts), _CHUNK)):
+        with connection.transaction():
+            lock_windows(connection, pipeline, chunk)
+            connection.cursor().executemany(
                 "INSERT INTO onceover.repair (request_id, pipeline, window_start, findings) VALUES (%s, %s, %s, %s)",
-                [request_id, pipeline, start, Jsonb(findings)],
+                [(request_id, pipeline, start, Jsonb(windows[start])) for start in chunk],
             )
-            record_findings(connection, pipeline, start, findings)
-        if unblock:
-            connection.execute(
-                'UPDATE onceover."window" SET tries = 0, blocked_at = NULL, blocked_why = NULL '
-                "WHERE pipeline = %s AND window_start = ANY(%s)",
-                [pipeline, sorted(windows)],
-            )
+            for start in chunk:
+                record_findings(connection, pipeline, start, windows[start])
+            if unblock:
+                connection.execute(
+                    'UPDATE onceover."window" SET tries = 0, blocked_at = NULL, blocked_why = NULL '
+                    "WHERE pipeline = %s AND window_start = ANY(%s)",
+                    [pipeline, chunk],
+                )
     return request_id
 
 

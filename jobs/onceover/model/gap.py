@@ -46,6 +46,28 @@ def clip_to_log(hole: OffsetRange, earliest: int, end: int) -> tuple[tuple[Gap, 
     return tuple(Gap(piece, Reason.EXPIRED) for piece in outside if len(piece)), OffsetRange(hole.source, start, stop)
 
 
+def merge_losses(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
+    """Return the losses among the gaps, in order. Losses of one reason that are apart only by gaps without a record (a
+    transaction's marker) are one: a hole in a transactional topic has as many runs as transactions."""
+    merged: list[Gap] = []
+    last: Gap | None = None
+    is_unbroken = False  # from the last loss to the last gap
+    for gap in sorted(gaps):
+        adjoins = (
+            last is not None and last.offsets.source == gap.offsets.source and last.offsets.end == gap.offsets.start
+        )
+        is_unbroken, last = is_unbroken and adjoins, gap
+        if not gap.reason.is_loss:
+            continue
+        if is_unbroken and merged[-1].reason is gap.reason:
+            whole = OffsetRange(gap.offsets.source, merged[-1].offsets.start, gap.offsets.end)
+            merged[-1] = Gap(whole, gap.reason)
+        else:
+            merged.append(gap)
+        is_unbroken = True
+    return tuple(merged)
+
+
 def classify_gaps(
     inside: OffsetRange, delivered: Iterable[OffsetRange], uncommitted: Iterable[OffsetRange], compacted: bool
 ) -> tuple[Gap, ...]:

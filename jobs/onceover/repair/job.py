@@ -26,6 +26,7 @@ from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import format_moment
 from onceover.repair import publish
+from onceover.repair.groups import group_windows
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import format_copy_lines
@@ -98,7 +99,8 @@ class RepairRun:
         self._leases, self._fault_point = Leases(spark, context.address("hdfs")), fault_point
 
     def run(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
-        """Repair the claimed windows in one query; if that query fails, in halves, until the bad window is alone.
+        """Repair the claimed windows, a query for each group; if that query fails, in halves, until the bad window is
+        alone. Each group is published before the next is read.
 
         Raises ContractChangedError if the pipeline was migrated before the claim: the windows may then hold records of
         the new contract, which this process cannot read. A later migration does not affect them.
@@ -113,7 +115,10 @@ class RepairRun:
         def record_failure(claim: ClaimedWindow, reason: str) -> RepairOutcome:
             return self._record_failure(claim, f"reading raw failed: {reason}")
 
-        return sum(isolate_failures(claimed, repair_windows, record_failure), RepairOutcome())
+        outcome = RepairOutcome()
+        for group in group_windows(claimed):
+            outcome = sum(isolate_failures(group, repair_windows, record_failure), outcome)
+        return outcome
 
     def _repair_windows(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         frozen = self._freeze(claimed)
