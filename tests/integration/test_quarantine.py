@@ -37,6 +37,23 @@ def test_quarantine_is_listed_by_day_and_reason_and_shown_safely(lanes: Callable
     assert "(500 characters; --json prints all)" in shown
 
 
+@pytest.mark.rare
+def test_sweep_reports_quarantine_that_lost_records(lanes: Callable[..., Lane]) -> None:
+    lane = lanes()
+    lane.produce([b"rubbish", b"more rubbish"])
+    lane.ingest()
+    assert lane.sweep().quarantine == ()
+    ((day, length),) = lane.files().list_quarantine_days().items()
+    path = lane.layout.quarantine_file(day)
+    content = lane.raw()[f"quarantine/{day}.log"]
+    lane.hdfs().write(path, content[:-10], overwrite=True)
+    (short,) = lane.sweep().quarantine
+    assert (short.day, short.path, short.expected_length, short.file_length) == (day, path, length, length - 10)
+    lane.hdfs().delete(path)
+    done = run("sweep", lane.name)
+    assert (done.returncode, f"quarantine of {day} has 0 of {length} bytes" in done.stdout) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 
 from onceover.context import PipelineContext
 from onceover.detection.certified import (
@@ -25,6 +25,7 @@ from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import revoke
 from onceover.ledger.database import Connection
+from onceover.ledger.expiries import list_quarantine_lengths
 from onceover.ledger.findings import note_finding
 from onceover.ledger.windows import lock_windows
 from onceover.model.finding import Finding, judge_window
@@ -54,16 +55,35 @@ class DifferingWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class ShortQuarantine:
+    """A day of quarantine whose file at `path` has lost records: it is shorter than what landed, or missing."""
+
+    day: date
+    path: str
+    expected_length: int
+    file_length: int | None
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "day": self.day.isoformat(),
+            "path": self.path,
+            "expected_length": self.expected_length,
+            "file_length": self.file_length,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class SweepResult:
     """The result of one sweep. `reopened` counts the differing windows that detection will judge again because of it;
     those that changed meanwhile it judges anyway. `waiting` counts windows that differ perhaps only because a batch is
-    landing in them."""
+    landing in them. A sweep of all windows looks at the days of `quarantine` too."""
 
     pipeline: str
     compared: int
     differing: tuple[DifferingWindow, ...]
     waiting: int
     reopened: int = 0
+    quarantine: tuple[ShortQuarantine, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -72,6 +92,7 @@ class SweepResult:
             "differing": [{"window": each.window_start, "findings": each.findings} for each in self.differing],
             "waiting": self.waiting,
             "reopened": self.reopened,
+            "quarantine": self.quarantine,
         }
 
 
@@ -89,7 +110,20 @@ def sweep_pipeline(
     registered = context.require_same_contract()
     swept = sweep_windows(context.ledger, registered, context.files, window_range, say=say)
     reopened = reopen(context.ledger, registered.name, swept.differing) if write else []
-    return SweepResult(swept.pipeline, swept.compared, swept.differing, swept.waiting, len(reopened))
+    quarantine = find_short_quarantine(context) if window_range is None else ()
+    return replace(swept, reopened=len(reopened), quarantine=quarantine)
+
+
+def find_short_quarantine(context: PipelineContext) -> tuple[ShortQuarantine, ...]:
+    """Return the days whose quarantine file is missing or shorter than what landed in it."""
+    expected = list_quarantine_lengths(context.ledger, context.name)  # before the files, which only grow
+    lengths = context.files.list_quarantine_days() if expected else {}
+    path = context.files.layout.quarantine_file
+    return tuple(
+        ShortQuarantine(day, path(day), length, lengths.get(day))
+        for day, length in expected.items()
+        if lengths.get(day, 0) < length
+    )
 
 
 def sweep_windows(

@@ -17,7 +17,8 @@ class SweepOperator(BaseOperator):
     """Compares every certified window of a pipeline with its certificate.
 
     Red if a window differs: its raw file or rows were changed from outside. Red once for each, since a differing window
-    loses its certificate. Raises BusyError, to be retried, if a batch in flight may explain the difference.
+    loses its certificate; red for a day of quarantine that has lost records until its file is back or has expired.
+    Raises BusyError, to be retried, if a batch in flight may explain the difference.
     """
 
     template_fields: Sequence[str] = ("pipeline",)
@@ -38,6 +39,12 @@ class SweepOperator(BaseOperator):
         if result["differing"]:
             self.log.warning("no longer as certified:\n%s", evidence_table(result["differing"]))
             raise TerminalError(describe_differing(result))
+        if swept.quarantine:
+            days = ", ".join(str(each.day) for each in swept.quarantine[:5])
+            raise TerminalError(
+                f"{name}: quarantine files of {len(swept.quarantine)} days have lost records ({days}); see "
+                f"`onceover sweep {name}`"
+            )
         if swept.waiting:
             raise BusyError(
                 f"{name}: {swept.waiting} windows may differ only because a batch has not ended yet; Airflow retries"

@@ -13,7 +13,7 @@ from airflow.sdk import Context
 from onceover.context import PipelineContext
 from onceover.detection import sweep
 from onceover.detection.certified import CertifiedWindow
-from onceover.detection.sweep import DifferingWindow, SweepResult
+from onceover.detection.sweep import DifferingWindow, ShortQuarantine, SweepResult
 from onceover.errors import BusyError, TerminalError
 from onceover.ledger.aggregates import Fingerprint
 from onceover.model.digest import Digest
@@ -49,6 +49,14 @@ def library(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[SweepRe
 
 def run(pipeline: str = "events") -> dict[str, object]:
     return SweepOperator(task_id="sweep", pipeline=pipeline).execute(cast(Context, {}))
+
+
+def test_quarantine_that_lost_records_is_red(library: Callable[[SweepResult], list[str]]) -> None:
+    short = ShortQuarantine(START.date(), "/raw/events/quarantine/2013-01-01.log", 100, 20)
+    library(SweepResult("events", 24, (), 0, quarantine=(short,)))
+
+    with pytest.raises(TerminalError, match=r"1 days have lost records \(2013-01-01\); see `onceover sweep events`"):
+        run()
 
 
 def test_windows_as_certified_are_counted(library: Callable[[SweepResult], list[str]]) -> None:

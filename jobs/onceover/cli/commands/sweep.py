@@ -26,7 +26,7 @@ def add_to(app: typer.Typer) -> None:
             "onceover sweep flights --from 2013-01-05T00:00Z --to 2013-01-06T00:00Z",
             codes={
                 0: "every certified window still equals its certificate",
-                FAILED: "a window differs from its certificate; it is listed",
+                FAILED: "a window differs from its certificate, or a day of quarantine has lost records; it is listed",
                 TRY_LATER: "a service does not answer, or a batch in flight did not end in time; retry later",
             },
         )
@@ -44,6 +44,7 @@ def sweep(
 
     Detection skips certified windows, so only a sweep notices rows that were changed by hand or a file that was
     deleted. The next detection judges windows that differ again and has them repaired from raw. Raw itself is not read.
+    A sweep of all windows compares the lengths of quarantine files as well.
     """
     progress = Occasionally()
     with open_pipeline(pipeline, "sweep") as context:
@@ -60,7 +61,7 @@ def sweep(
         print_json(swept)
     else:
         show(swept, dry_run)
-    if swept.differing:
+    if swept.differing or swept.quarantine:
         raise typer.Exit(FAILED)
     if swept.waiting:
         raise typer.Exit(TRY_LATER)
@@ -77,6 +78,11 @@ def show(swept: SweepResult, dry_run: bool) -> None:
         say(
             f"{pluralize(swept.reopened, 'window')} will be judged again by the next detection; see "
             f"`onceover explain {swept.pipeline} {first}`"
+        )
+    for each in swept.quarantine:
+        say(
+            f"quarantine of {each.day} has {each.file_length or 0:,} of {each.expected_length:,} bytes: bring "
+            f"{each.path} back from a backup, or see what Kafka still holds with `onceover audit {swept.pipeline}`"
         )
     if swept.waiting:
         say(f"{pluralize(swept.waiting, 'window')} skipped: a batch in flight may explain them; sweep again afterwards")

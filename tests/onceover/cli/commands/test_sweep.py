@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from onceover.cli.commands import sweep
 from onceover.detection.certified import CertifiedWindow
-from onceover.detection.sweep import DifferingWindow, Say, SweepResult
+from onceover.detection.sweep import DifferingWindow, Say, ShortQuarantine, SweepResult
 from onceover.errors import UsageError
 from onceover.ledger.aggregates import Fingerprint
 from onceover.model.digest import Digest
@@ -71,6 +71,16 @@ def test_differing_window_is_named_and_is_a_failure(monkeypatch: pytest.MonkeyPa
     assert "2013-01-01T05:00Z  missing file (expected_length 100, file_length None)" in done.stdout
     assert "1 window will be judged again by the next detection; see `onceover explain events 2013-01-01T05:00Z`" in (
         done.stdout
+    )
+
+
+def test_quarantine_that_lost_records_is_a_failure(monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+    short = ShortQuarantine(START.date(), "/raw/events/quarantine/2013-01-01.log", 100, None)
+    done = run(monkeypatch, asked, SweepResult("events", 24, (), 0, quarantine=(short,)))
+
+    assert done.exit_code == 1
+    assert (
+        "quarantine of 2013-01-01 has 0 of 100 bytes: bring /raw/events/quarantine/2013-01-01.log back" in done.stdout
     )
 
 
