@@ -27,7 +27,7 @@ from onceover.model.window import WindowRange, format_moment
 
 MOST_LIKELY = 20  # windows named beside one gap
 MOST_EXPLAINED = 20
-"""Losses of which the likely windows are named, and holes of which detection reads what Kafka holds."""
+"""Losses of which the likely windows are named."""
 MOST_READ = 100_000
 """Offsets that detection reads to explain holes; the rest of a larger hole is read once, by its refills."""
 
@@ -44,20 +44,13 @@ class _Log:
 def probe_holes(context: PipelineContext, most: int | None = None) -> tuple[Gap, ...]:
     """Return every hole of the pipeline, cut into gaps by the broker's log; queries no broker without a hole.
 
-    With `most`, reads at most so many offsets, of MOST_EXPLAINED holes: what it does not read counts as lost.
+    With `most`, reads at most so many offsets: what it does not read counts as lost.
     """
     holes = frontiers.read_holes(context.ledger, context.name)
     if not holes:
         return ()
-    gaps: list[Gap] = []
     with _open_log(context) as log:
-        for number, hole in enumerate(holes):
-            if most is not None and number >= MOST_EXPLAINED:
-                most = 0
-            gaps += find_gaps(log.source, log.facts, hole, log.compacted, most)
-            if most is not None:
-                most = max(0, most - sum(map(len, find_held(log.facts, hole))))
-    return tuple(gaps)
+        return find_gaps(log.source, log.facts, holes, log.compacted, most)
 
 
 def plan_refills(context: PipelineContext, findings: Sequence[Finding]) -> tuple[OffsetRange, ...]:

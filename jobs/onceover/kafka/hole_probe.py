@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from onceover.kafka.reader import KafkaSource, read_range
 from onceover.kafka.topic import TopicFacts
-from onceover.model.gap import Gap, Reason, classify_gaps, clip_to_log
+from onceover.model.gap import Gap, Reason, classify_gaps, clip_to_log, join_near
 from onceover.model.offsets import OffsetRange
 
 UNCOMMITTED = "read_uncommitted"
+NEAR = 5_000
+"""Offsets that are read faster than another consumer connects."""
 
 
 def find_held(facts: TopicFacts, hole: OffsetRange) -> tuple[OffsetRange, ...]:
@@ -25,24 +27,45 @@ def find_held(facts: TopicFacts, hole: OffsetRange) -> tuple[OffsetRange, ...]:
 
 
 def find_gaps(
-    source: KafkaSource, facts: TopicFacts, hole: OffsetRange, compacted: bool, most: int | None = None
+    source: KafkaSource, facts: TopicFacts, holes: Iterable[OffsetRange], compacted: bool, most: int | None = None
 ) -> tuple[Gap, ...]:
-    """Return gaps that hold every offset of the hole exactly once, in order. Read what the log still has of the hole,
-    at most the first `most` offsets; the others count as lost. Keep runs of offsets only. Raise as `read_range`, also
-    if the log is cut or recreated meanwhile: call again then."""
-    if not _is_of_log(facts, hole):
-        return (Gap(hole, Reason.EXPIRED),)
-    kafka_partition = hole.source.kafka_partition
-    expired, held = clip_to_log(hole, facts.earliest[kafka_partition], facts.end[kafka_partition])
-    inside = OffsetRange(held.source, held.start, held.end if most is None else min(held.end, held.start + most))
-    unread = OffsetRange(held.source, inside.end, held.end)
-    delivered = list(_read_runs(source, inside))
-    is_all_delivered = sum(map(len, delivered)) == len(inside)
+    """Return gaps that hold every offset of the holes exactly once, in order. Read what the log still has of the holes,
+    together with what landed between near ones, at most `most` offsets; what is not read counts as lost. Keep runs of
+    offsets only. Raise as `read_range`, also if the log is cut or recreated meanwhile: call again then."""
+    gaps: list[Gap] = []
+    held: list[OffsetRange] = []
+    for hole in holes:
+        if not _is_of_log(facts, hole):
+            gaps.append(Gap(hole, Reason.EXPIRED))
+            continue
+        at = hole.source.kafka_partition
+        expired, inside = clip_to_log(hole, facts.earliest[at], facts.end[at])
+        gaps += expired
+        held += [inside] if len(inside) else []
+    left = most
+    for group in join_near(held, NEAR):
+        end = group[-1].end if left is None else min(group[-1].end, group[0].start + left)
+        span = OffsetRange(group[0].source, group[0].start, end)
+        gaps += _explain(source, span, group, compacted)
+        if left is not None:
+            left = max(0, left - max(len(span), NEAR))
+    return tuple(sorted(gaps))
+
+
+def _explain(source: KafkaSource, span: OffsetRange, holes: Sequence[OffsetRange], compacted: bool) -> Iterator[Gap]:
+    """Yield the gaps of these holes, of which the span is read; the rest counts as lost."""
+    delivered = list(_read_runs(source, span))
+    is_all_delivered = sum(map(len, delivered)) == len(span)
     uncommitted: list[OffsetRange] = []
     if not is_all_delivered and source.isolation != UNCOMMITTED:
-        uncommitted = list(_read_runs(replace(source, isolation=UNCOMMITTED), inside))
-    rest = (Gap(unread, Reason.LOST),) if len(unread) else ()
-    return tuple(sorted((*expired, *classify_gaps(inside, delivered, uncommitted, compacted), *rest)))
+        uncommitted = list(_read_runs(replace(source, isolation=UNCOMMITTED), span))
+    for hole in holes:
+        end = max(hole.start, min(hole.end, span.end))
+        read, unread = OffsetRange(hole.source, hole.start, end), OffsetRange(hole.source, end, hole.end)
+        if len(read):
+            yield from classify_gaps(read, delivered, uncommitted, compacted)
+        if len(unread):
+            yield Gap(unread, Reason.LOST)
 
 
 def _is_of_log(facts: TopicFacts, hole: OffsetRange) -> bool:

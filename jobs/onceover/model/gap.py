@@ -6,6 +6,7 @@ A hole lies between the frontier and the reach of a Kafka partition. The broker'
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -46,6 +47,18 @@ def clip_to_log(hole: OffsetRange, earliest: int, end: int) -> tuple[tuple[Gap, 
     return tuple(Gap(piece, Reason.EXPIRED) for piece in outside if len(piece)), OffsetRange(hole.source, start, stop)
 
 
+def join_near(ranges: Iterable[OffsetRange], near: int) -> tuple[tuple[OffsetRange, ...], ...]:
+    """Return the disjoint ranges in order, in groups of one Kafka partition with at most `near` offsets between two."""
+    groups: list[list[OffsetRange]] = []
+    for each in sorted(ranges):
+        last = groups[-1][-1] if groups else None
+        if last is not None and last.source == each.source and each.start - last.end <= near:
+            groups[-1].append(each)
+        else:
+            groups.append([each])
+    return tuple(map(tuple, groups))
+
+
 def merge_losses(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
     """Return the losses among the gaps, in order. Losses of one reason that are apart only by gaps without a record (a
     transaction's marker) are one: a hole in a transactional topic has as many runs as transactions."""
@@ -69,17 +82,23 @@ def merge_losses(gaps: Iterable[Gap]) -> tuple[Gap, ...]:
 
 
 def classify_gaps(
-    inside: OffsetRange, delivered: Iterable[OffsetRange], uncommitted: Iterable[OffsetRange], compacted: bool
+    inside: OffsetRange, delivered: Sequence[OffsetRange], uncommitted: Sequence[OffsetRange], compacted: bool
 ) -> tuple[Gap, ...]:
     """Return the gaps of a range within the log: `delivered` are the runs that a reader at the pipeline's isolation
-    level gets, `uncommitted` those of a reader of uncommitted records. Both are disjoint and in order, within the
-    range."""
+    level gets, `uncommitted` those of a reader of uncommitted records. Both are disjoint and in order, and may reach
+    beyond the range."""
     empty = Reason.COMPACTED if compacted else Reason.MARKER
     gaps: list[Gap] = []
-    for left in _cut(inside, delivered, Reason.LOST, gaps):
-        for rest in _cut(left, [r for r in uncommitted if left.overlaps(r)], Reason.ABORTED, gaps):
+    for left in _cut(inside, _select_overlapping(delivered, inside), Reason.LOST, gaps):
+        for rest in _cut(left, _select_overlapping(uncommitted, left), Reason.ABORTED, gaps):
             gaps.append(Gap(rest, empty))
     return tuple(sorted(gaps))
+
+
+def _select_overlapping(runs: Sequence[OffsetRange], inside: OffsetRange) -> Sequence[OffsetRange]:
+    """Return those of the disjoint runs, in order, that overlap the range."""
+    first = bisect_right(runs, inside.start, key=lambda run: run.end)
+    return runs[first : bisect_left(runs, inside.end, key=lambda run: run.start)]
 
 
 def _cut(whole: OffsetRange, runs: Iterable[OffsetRange], reason: Reason, gaps: list[Gap]) -> Sequence[OffsetRange]:
