@@ -44,6 +44,7 @@ def main(arguments: Sequence[str]) -> int:
         with open_source(context) as (topic, offsets):
             topic.facts()  # report an unreachable broker or an unknown topic before Spark starts
             drivers.refuse_second_driver(ledger, pipeline.name)
+            context.require_own_root(topic.read_cluster_id())
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: stop.set())
             with open_session(f"onceover ingest {pipeline.name}") as spark:

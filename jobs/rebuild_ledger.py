@@ -17,12 +17,14 @@ from onceover.context import PipelineContext, open_pipeline
 from onceover.entrypoint import run
 from onceover.errors import TerminalError, TransientError
 from onceover.kafka import Topic, TopicFacts
+from onceover.kafka.topic import read_cluster_id
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.drivers import as_driver
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model.json_text import to_json
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import RawContents
+from onceover.model.root_marker import join_origins
 from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.recovery.rebuild_ledger import find_ends, require_no_batches, write_ledger
 from onceover.recovery.scan import scan
@@ -47,12 +49,17 @@ def main(arguments: Sequence[str]) -> int:
             try:
                 registered = register_pipeline(context.ledger, pipeline, check_contract(spark, pipeline.contract))
                 with as_driver(context.ledger, pipeline.name, owner) as epoch:
+                    marker = context.markers.read_newest_readable().marker
+                    cluster = read_cluster_id(context.address("kafka"), pipeline)
                     contents = scan(spark, context.address("hdfs"), files, registered.contract.window_minutes)
-                    origins = _list_log_starts(facts) if pipeline.ingest.first_start == "earliest" else {}
+                    whole = _list_log_starts(facts) if pipeline.ingest.first_start == "earliest" else {}
+                    origins = join_origins([marker.origins if marker else {}, whole])
                     topic_ids = {facts.generation: facts.topic_id} if facts else {}
                     with context.ledger.transaction():
                         counts = write_ledger(context.ledger, epoch, registered, files, contents, topic_ids, origins)
                         _store_offsets(context, facts, contents)
+                    # Last: until then every writer refuses the root, so that none works with half of a ledger.
+                    context.root.take_rebuilt(epoch, cluster, owner)
             except (PySparkException, Py4JError) as error:
                 raise TransientError(f"Spark failed, nothing was written: {summarize(error)}") from error
     print(

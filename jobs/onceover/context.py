@@ -12,10 +12,12 @@ from onceover.config.pipelines import find
 from onceover.ledger import catalog
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, connect, require_current
+from onceover.ledger.root import Root
 from onceover.model.pipeline import Pipeline
 from onceover.raw.layout import Layout
 
 if TYPE_CHECKING:
+    from onceover.raw.marker import MarkerFiles
     from onceover.raw.window_files import WindowFiles
 
 
@@ -27,6 +29,7 @@ class PipelineContext:
         self.pipeline, self.name = pipeline, pipeline.name
         self._purpose, self._held = purpose, held
         self._addresses: dict[endpoints.PartName, str] = {}
+        self._own_for: set[str | None] = set()  # the Kafka clusters for which the root was found to be the ledger's own
 
     @cached_property
     def ledger(self) -> Connection:
@@ -40,6 +43,25 @@ class PipelineContext:
         from onceover.raw.window_files import WindowFiles  # 0.2 s that a command without files need not pay
 
         return WindowFiles(self.address("webhdfs"), self.layout)
+
+    @cached_property
+    def markers(self) -> MarkerFiles:
+        """Return the raw root's markers without connecting to HDFS. Raise as `address` does."""
+        from onceover.raw.marker import MarkerFiles  # as `files`
+
+        return MarkerFiles(self.address("webhdfs"), self.layout)
+
+    @property
+    def root(self) -> Root:
+        """Return the raw root beside the ledger; connects to the ledger."""
+        return Root(self.ledger, self.name, self.files, self.markers)
+
+    def require_own_root(self, kafka_cluster: str | None = None) -> None:
+        """Raise RootRefusedError unless the raw root is this ledger's, or unused; where a cluster is given, unless raw
+        is that Kafka cluster's as well. Each process reads the marker once, for a cluster once more."""
+        if kafka_cluster not in self._own_for:
+            self.root.require_own(kafka_cluster)
+            self._own_for |= {None, kafka_cluster}
 
     @property
     def layout(self) -> Layout:

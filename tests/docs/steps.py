@@ -66,6 +66,8 @@ LOOKS: Final = (
     Step("onceover pipelines list", r"flights .* 60 min .*\n.*payments .* 5 min"),
     Step("onceover pipelines check --no-spark", r"payments .*SQL not checked"),
     Step("onceover ledger migrate", r"^the ledger is at version [\d.]+\n$"),
+    Step('onceover ledger take-root flights --reason "restored from the backup of last night"',
+         r"it was this ledger's already\n.* belongs to this ledger now"),
     Step("onceover windows flights",
          r"T10:00Z .*certified(?s:.*)T11:00Z .*failed(?s:.*)6 windows: 4 certified, 1 failed, 1 open"),
     Step("onceover windows flights --state failed", r"T11:00Z .*failed .*conflict"),

@@ -118,6 +118,7 @@ class Lane:
         """Open the real driver of `jobs/ingest.py`, in this process."""
         with self.open() as context, open_source(context) as (topic, offsets):
             pipeline, ledger = context.pipeline, context.ledger
+            context.require_own_root(topic.read_cluster_id())
             entry = register_pipeline(ledger, pipeline, check_contract(self.spark, pipeline.contract))
             keep_log_retention(ledger, self.name, topic.policy().retention_ms)
             epoch = drivers.acquire(ledger, self.name, "test")

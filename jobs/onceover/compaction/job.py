@@ -67,10 +67,12 @@ class CompactRun:
         fault_point: FaultPoint,
     ) -> None:
         self._spark, self._connection, self._registered, self._files = spark, context.ledger, registered, context.files
+        self._context = context
         self._hdfs, self._who, self._why, self._fault_point = context.address("hdfs").rstrip("/"), who, why, fault_point
 
     def run(self, due: Sequence[CompactionDue]) -> list[CompactionResult]:
         """Compact these windows; one that fails does not stop the others."""
+        self._context.require_own_root()
         results: list[CompactionResult] = []
         for group in _group_by_size(due):
             results += chain.from_iterable(isolate_failures(group, self._compact_group, _report_failure))

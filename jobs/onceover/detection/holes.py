@@ -100,6 +100,7 @@ def build_hole_finding(connection: Connection, name: str, gaps: Sequence[Gap]) -
 def _open_log(context: PipelineContext) -> Iterator[_Log]:
     bootstrap, pipeline, policy = context.address("kafka"), context.pipeline, context.pipeline.ingest
     with closing(Topic(bootstrap, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
+        context.require_own_root(topic.read_cluster_id())  # a mirror's log says nothing of these offsets
         facts, compacted = topic.facts(), topic.policy().compacted
         source = KafkaSource(bootstrap, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
         yield _Log(source, facts, compacted)
@@ -118,6 +119,7 @@ def accept_loss(
     Returns the windows among them that the ledger has; detection judges these again. Raises UsageError for offsets
     outside every hole, that the log still holds, or that a log which was cut has yet to reach again.
     """
+    context.require_own_root()
     expired = coalesce(gap.offsets for gap in probe_holes(context) if gap.reason is Reason.EXPIRED)
     if not any(e.source == lost.source and e.start <= lost.start and lost.end <= e.end for e in expired) or not lost:
         acceptable = ", ".join(map(str, expired)) or "none"

@@ -115,6 +115,7 @@ def detect(
     range.
     """
     reason = _reason(why, window_range, force)
+    context.require_own_root()  # a ledger that lost a pipeline with raw is no pipeline that has not run yet
     if window_range is None and not context.is_registered():
         # A schedule runs for every pipeline; one that has not run yet is not a failure.
         return Detection(context.name, 0, 0, (), 0, 0, 0, (), None)

@@ -105,6 +105,7 @@ def sweep_pipeline(
 ) -> SweepResult:
     """Sweep a pipeline's certified windows, of the range or all, and reopen those that differ if `write`. Compares none
     for a pipeline that has not run yet. Calls `say` with the windows compared so far and their total."""
+    context.require_own_root()
     if not context.is_registered():
         return SweepResult(context.name, 0, (), 0)
     registered = context.require_same_contract()

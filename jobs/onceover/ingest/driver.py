@@ -30,6 +30,7 @@ from onceover.ledger import frontiers as ledger_frontiers
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, DatabaseError
 from onceover.ledger.log_comparison import LogComparison
+from onceover.ledger.root import OwnedRoot
 from onceover.ledger.windows import count_open_windows
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.batch_plan import Start, compute_starts
@@ -76,12 +77,13 @@ class Ingest:
         offsets: OffsetTracker,
         work: Callable[[RegisteredPipeline, Sequence[OffsetRange], TopicFacts], BatchWork],
         files: expire.ExpiringFiles,
+        root: OwnedRoot,
         fault_point: FaultPoint,
         open_log: Callable[[TopicFacts], KafkaSource],
     ) -> None:
         self._connection, self._epoch, self._registered, self._policy = connection, epoch, registered, policy
         self._topic, self._offsets, self._work, self._fault_point = topic, offsets, work, fault_point
-        self._files, self._open_log = files, open_log
+        self._files, self._root, self._open_log = files, root, open_log
         self._comparison = LogComparison(connection, epoch.pipeline, epoch)
         self._submissions = Submissions(topic, policy, cutovers=registered.cutovers)
         self._planned = False
@@ -224,11 +226,15 @@ class Ingest:
         if seen:  # nothing new to the ledger may go unaccounted, whatever offsets were set by hand
             starts = {p: replace(start, origin=min(start.origin, facts.earliest[p])) for p, start in starts.items()}
         self._planned = True
+        # The marker outlives the ledger: a ledger that lost a Kafka partition begins where the lost one began.
+        marked = self._root.record_origins({KafkaPartition(facts.generation, p): s.origin for p, s in starts.items()})
         ledger_frontiers.register_kafka_partitions(
             self._connection,
             self._epoch,
             facts.topic_id,
-            starts={KafkaPartition(facts.generation, p): start for p, start in starts.items()},
+            starts={
+                source: replace(starts[source.kafka_partition], origin=origin) for source, origin in marked.items()
+            },
             ends={KafkaPartition(facts.generation, p): end for p, end in facts.end.items()},
         )
         self._warn_of_loss(facts, stored, starts)

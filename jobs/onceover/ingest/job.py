@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
@@ -44,9 +46,11 @@ def build_driver(
     offsets: OffsetTracker,
     fault_point: FaultPoint,
 ) -> Ingest:
-    """Return the driver that holds `epoch`, which keeps out migrations. Raises ContractChangedError if the pipeline was
-    migrated since `registered` was read."""
+    """Return the driver that holds `epoch`, which keeps out migrations, and mark the raw root with it. Raises
+    ContractChangedError if the pipeline was migrated since `registered` was read, RootRefusedError if the root is not
+    the ledger's own."""
     require_in_force(context.ledger, registered)
+    root = context.root.claim(epoch, topic.read_cluster_id(), f"{socket.gethostname()}:{os.getpid()}")
     pipeline, policy = context.pipeline, context.pipeline.ingest
 
     def open_log(facts: TopicFacts) -> KafkaSource:
@@ -62,4 +66,6 @@ def build_driver(
 
         return MicroBatch(spark, context, registered, records, ranges)
 
-    return Ingest(context.ledger, epoch, registered, policy, topic, offsets, work, context.files, fault_point, open_log)
+    return Ingest(
+        context.ledger, epoch, registered, policy, topic, offsets, work, context.files, root, fault_point, open_log
+    )

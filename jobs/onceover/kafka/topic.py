@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from confluent_kafka import IsolationLevel, KafkaError, TopicPartition
@@ -12,6 +13,7 @@ from confluent_kafka.admin import ConfigResource, OffsetSpec  # type: ignore[att
 from onceover.errors import TerminalError, UnreachableError
 from onceover.kafka.client import TIMEOUT_SECONDS, Admin
 from onceover.model.offsets import GENERATION_DIGITS
+from onceover.model.pipeline import Pipeline
 
 NO_TOPIC_ID = "A" * 22
 """The zero ID, which brokers report that are older than topic IDs."""
@@ -94,6 +96,11 @@ class Topic:
         end, leader_epochs = self._list_offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
         return TopicFacts(self.topic, topic_id, derive_generation(topic_id), earliest, end, leader_epochs)
 
+    def read_cluster_id(self) -> str:
+        """Return the cluster's ID, which a mirror does not share. Raise UnreachableError if it does not answer."""
+        future = self._admin.client.describe_cluster(request_timeout=self._admin.timeout)
+        return str(self._admin.wait(future, "describe the cluster").cluster_id)
+
     def policy(self) -> TopicPolicy:
         """Read the topic's configuration. Raise as `facts`."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, self.topic)
@@ -131,3 +138,9 @@ class Topic:
             if listed.leader_epoch is not None:
                 leader_epochs[partition.partition] = listed.leader_epoch
         return dict(sorted(offsets.items())), leader_epochs
+
+
+def read_cluster_id(bootstrap: str, pipeline: Pipeline) -> str:
+    """Return the cluster's ID, by the pipeline's client properties. Raise as `Topic.read_cluster_id`."""
+    with closing(Topic(bootstrap, pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic:
+        return topic.read_cluster_id()

@@ -55,11 +55,11 @@ class RootMarker:
     who: str
     why: str
 
-    def to_bytes(self) -> bytes:
-        """Return the marker's file."""
+    def as_dict(self) -> dict[str, object]:
+        """Return the marker's values for JSON."""
         driver = None if self.driver is None else {"holder": self.driver.holder, "epoch": self.driver.epoch}
         origins = [[at.generation, at.kafka_partition, origin] for at, origin in sorted(self.origins.items())]
-        values = {
+        return {
             "format": FORMAT,
             "ledger_id": self.ledger.ledger_id,
             "database": self.ledger.database,
@@ -70,7 +70,10 @@ class RootMarker:
             "who": self.who,
             "why": self.why,
         }
-        return to_json(values, indent=1).encode() + b"\n"
+
+    def to_bytes(self) -> bytes:
+        """Return the marker's file."""
+        return to_json(self, indent=1).encode() + b"\n"
 
 
 def parse_marker(content: bytes) -> RootMarker:

@@ -135,6 +135,12 @@ class WindowFiles:
         days = self.list_quarantine_days().items()
         return windows + [RawFile(self.layout.quarantine_file(day), n, quarantine_day=day) for day, n in days]
 
+    def holds_raw(self) -> bool:
+        """Return whether the pipeline's folder holds any text or Parquet file of a window, or quarantine."""
+        files = (length and (name.endswith(".parquet") or _parse_start(day, name)) for day, name, length in
+                 self._list_day_folders())  # fmt: skip
+        return any(files) or bool(self.list_quarantine_days())
+
     def list_parquet_files(self) -> list[RawFile]:
         """List the Parquet files of windows, in order of time."""
         root = f"{self.layout.raw_root}/{self.layout.pipeline}"

@@ -15,6 +15,7 @@ from onceover.context import PipelineContext
 from onceover.errors import FencedError, OnceoverError
 from onceover.fault_points import FaultPoint, RepairStep
 from onceover.kafka.held_log import read_held
+from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import repair_requests
 from onceover.ledger.adoptions import Orphans, adopt
 from onceover.ledger.batches import list_in_flight
@@ -108,6 +109,7 @@ class RepairRun:
         if not claimed:
             return RepairOutcome()
         require_in_force(self._connection, self._registered)
+        self._context.require_own_root()
 
         def repair_windows(some: Sequence[ClaimedWindow]) -> RepairOutcome:
             return self._repair_windows(some, accounted)
@@ -179,7 +181,9 @@ class RepairRun:
         if not suspects:
             return {}
         try:
-            held = read_held(self._context.address("kafka"), self._context.pipeline)
+            kafka, pipeline = self._context.address("kafka"), self._context.pipeline
+            self._context.require_own_root(read_cluster_id(kafka, pipeline))  # a mirror's log says nothing of these
+            held = read_held(kafka, pipeline)
         except OnceoverError as error:
             log.error("%s: %d windows hold lines that no landing accounts for, and wait", error, len(suspects))
             return dict.fromkeys(suspects)

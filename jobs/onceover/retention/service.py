@@ -87,6 +87,7 @@ def expire(
 ) -> ExpiryResult:
     """Mark the listed files as expired, each only if it has not changed since, and have the driver move them aside,
     with those that earlier calls have left. If killed, or called twice at once, the next call continues."""
+    context.require_own_root()
     marked = expiries.mark_expired(context.ledger, context.name, listed.files, who, why)
     return ExpiryResult(marked, _wait_for_driver(context, who, say))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,16 +14,19 @@ from typer.testing import CliRunner, Result
 from onceover.cli.app import app
 from onceover.config import endpoints
 from onceover.config.pipelines import find
+from onceover.kafka import Topic
 from onceover.ledger import batches, drivers, frontiers, increments
 from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.root import Root
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
 from onceover.model.contract import Column, Columns
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.raw.layout import Layout
+from onceover.raw.marker import MarkerFiles
 from onceover.raw.window_files import WindowFiles
 from onceover_local.stack import Stack
 
@@ -83,6 +86,10 @@ class Planted:
         self.epoch = drivers.acquire(connection, name, "test:1")
         origin = {SOURCE: Start(0, 0)}
         frontiers.register_kafka_partitions(connection, self.epoch, "XzoLHAAAAAAAAAAAAAAAAA", origin, {SOURCE: 1_000})
+        with closing(Topic(endpoints.address("kafka"), name, "read_committed", {})) as topic:
+            cluster = topic.read_cluster_id()
+        markers = MarkerFiles(endpoints.address("webhdfs"), files.layout)
+        Root(connection, name, files, markers).claim(self.epoch, cluster, "test")
 
     def batch(self, start: int, hours: Mapping[int, int], *, counts: bool = True, lands: bool = True) -> int:
         """A batch of offsets from `start` on, with so many records for each hour of the day."""

@@ -41,6 +41,7 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
         source, offset = parse_id(record.strip().encode("ascii", "replace"))
         if len(keep) != 32 or set(keep) - set("0123456789abcdef"):
             raise UsageError("--keep takes the 32 hex digits of a content's hash; `onceover explain` shows them")
+        context.require_own_root()
         context.read_registration()
         decisions.record_decision(
             context.ledger, context.name, chosen.start, Decision(source, offset, keep), get_user(), why

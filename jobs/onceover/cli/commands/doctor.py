@@ -37,9 +37,9 @@ def doctor(json: AsJson = False) -> None:
     """Check every service and pipeline; name each problem and how to fix it.
 
     This machine: Java, installed packages, disk, ports. Clocks: whether they agree. Kafka: each topic's retention and
-    leader election, stored offsets. HDFS: safe mode, free space, replication, synced appends, block scanner.
-    PostgreSQL: the ledger's version. Spark: the cluster. Airflow: its processes, Spark connection and pool. Pipelines:
-    TOML, unfinished batches, holes, blocked windows. Changes nothing; ends within 20 s.
+    leader election, stored offsets. HDFS: safe mode, free space, replication, synced appends, block scanner, the owner
+    of each raw root. PostgreSQL: the ledger's version. Spark: the cluster. Airflow: its processes, Spark connection and
+    pool. Pipelines: TOML, unfinished batches, holes, blocked windows. Changes nothing; ends within 20 s.
     """
     pipelines, outcomes = _check_pipelines()
     named_checks: dict[str, Check] = {
@@ -51,6 +51,7 @@ def doctor(json: AsJson = False) -> None:
         "Kafka": partial(checks.check_kafka, pipelines),
         "offsets": partial(checks.check_offsets, pipelines),
         "HDFS": partial(checks.check_hdfs, pipelines),
+        "roots": partial(checks.check_roots, pipelines),
         "PostgreSQL": partial(checks.check_postgres, pipelines),
         "Spark": checks.check_spark,
         "Airflow": checks.check_airflow,

@@ -8,6 +8,7 @@ from onceover.cli.arguments import AsJson, PipelineName, WindowStart
 from onceover.cli.exit_codes import FAILED, format_epilog
 from onceover.cli.output import print_json
 from onceover.cli.ranges import resolve_window
+from onceover.cli.root_warning import warn_of_foreign_root
 from onceover.cli.window_page import show
 from onceover.context import open_pipeline
 from onceover.explain.finding_text import describe_finding
@@ -33,7 +34,9 @@ def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -
     Reads the ledger and the length of the window file only; changes nothing.
     """
     with open_pipeline(pipeline, "explain") as context:
-        story = gather(context, resolve_window(context, window))
+        chosen = resolve_window(context, window)
+        warn_of_foreign_root(context)
+        story = gather(context, chosen)
     if json:
         print_json(_to_values(story))
     else:

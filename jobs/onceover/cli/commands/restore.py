@@ -36,6 +36,7 @@ def restore(pipeline: PipelineName, window: WindowStart, revision: Revision = No
     """
     with open_pipeline(pipeline, "restore") as context:
         chosen, why = resolve_window(context, window), require_reason(reason, "a restore")
+        context.require_own_root()
         known = context.read_registration()
         done = revisions.restore_revision(context.ledger, known, chosen.start, revision, get_user(), why)
     say(

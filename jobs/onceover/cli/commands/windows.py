@@ -13,6 +13,7 @@ from onceover.cli.arguments import AsJson, FromIfAny, PipelineName, ToIfAny
 from onceover.cli.exit_codes import format_epilog
 from onceover.cli.output import draw_table, print_json, say, style
 from onceover.cli.ranges import resolve_range, resolve_window
+from onceover.cli.root_warning import warn_of_foreign_root
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger.windows import WindowState, list_windows
@@ -52,6 +53,7 @@ def windows(
         if state is not None and state not in list(WindowState):
             raise UsageError(f"--state: unknown state {state!r}; the states are {', '.join(WindowState)}")
         first, last = parse_bounds(context, start, end)
+        warn_of_foreign_root(context)
         context.read_registration()
         rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last)
     if json:

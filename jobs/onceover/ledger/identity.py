@@ -1,0 +1,84 @@
+"""The ledger's identity, and what it holds of a pipeline: the facts that decide whose a raw root is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from onceover.errors import TerminalError
+from onceover.ledger.database import Connection
+from onceover.model.offsets import KafkaPartition
+from onceover.model.root_marker import LedgerIdentity, RootMarker
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerHoldings:
+    """What the ledger holds of a pipeline; `has_rows` is of its aggregate table, which may outlive the ledger."""
+
+    is_registered: bool
+    has_landed: bool
+    has_rows: bool
+
+
+def read_identity(connection: Connection) -> LedgerIdentity:
+    """Return the identity of the ledger and of the database that holds it."""
+    row = connection.execute(
+        """
+        SELECT ledger_id, (SELECT system_identifier FROM pg_control_system()) AS cluster,
+          (SELECT oid FROM pg_database WHERE datname = current_database()) AS database
+        FROM onceover.ledger
+        """
+    ).fetchone()
+    if row is None:
+        raise TerminalError(
+            "the table onceover.ledger is empty, so the ledger has no identity; restore it from a backup, or set "
+            "ONCEOVER_POSTGRES to an empty database and run `onceover ledger rebuild PIPELINE` for each pipeline"
+        )
+    return LedgerIdentity(row["ledger_id"], f"{row['cluster']}/{row['database']}")
+
+
+def read_holdings(connection: Connection, pipeline: str) -> LedgerHoldings:
+    """Return what the ledger holds of the pipeline."""
+    row = connection.execute(
+        """
+        SELECT EXISTS (SELECT 1 FROM onceover.pipeline WHERE name = %(name)s) AS registered,
+          EXISTS (SELECT 1 FROM onceover.batch WHERE pipeline = %(name)s AND state = 'landed') AS landed,
+          to_regclass('aggregates.' || quote_ident(%(name)s)) IS NOT NULL AS has_table
+        """,
+        {"name": pipeline},
+    ).fetchone()
+    if row is None:
+        raise TerminalError("PostgreSQL returned no row for a SELECT without FROM; check that ONCEOVER_POSTGRES is it")
+    table = sql.Identifier("aggregates", pipeline)
+    filled = row["has_table"] and connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(table)).fetchone()
+    return LedgerHoldings(row["registered"], row["landed"], bool(filled))
+
+
+def knows_driver(connection: Connection, pipeline: str, holder: UUID) -> bool:
+    """Return whether this ledger gave that driver its epoch."""
+    known = connection.execute(
+        "SELECT 1 FROM onceover.driver_epoch WHERE holder = %s AND pipeline = %s", [holder, pipeline]
+    )
+    return known.fetchone() is not None
+
+
+def read_origins(connection: Connection, pipeline: str) -> dict[KafkaPartition, int]:
+    """Return where accounting begins, by generation and Kafka partition."""
+    rows = connection.execute(
+        "SELECT generation, kafka_partition, origin FROM onceover.kafka_partition WHERE pipeline = %s", [pipeline]
+    )
+    return {KafkaPartition(row["generation"], row["kafka_partition"]): row["origin"] for row in rows}
+
+
+def record_root_change(
+    connection: Connection, pipeline: str, raw_root: str, before: RootMarker | None, after: RootMarker
+) -> None:
+    """Record that this ledger took a raw root by a person's word, with the markers before and after."""
+    connection.execute(
+        "INSERT INTO onceover.root_change (pipeline, raw_root, who, why, before, after) "
+        "VALUES (%s, %s, %s, %s, %s, %s)",
+        [pipeline, raw_root, after.who, after.why, None if before is None else Jsonb(before), Jsonb(after)],
+    )

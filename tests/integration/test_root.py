@@ -1,0 +1,196 @@
+"""Whose a raw root is, on real servers: other ledgers, copies, restored ledgers and mirrors are refused until a person
+says otherwise; ordinary starts are not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[attr-defined]
+from tests.integration.lane import Lane, event
+from tests.integration.other_ledger import copy_ledger, make_ledger
+from tests.integration.program import run
+
+from onceover.config.endpoints import address
+from onceover.detection.service import detect
+from onceover.kafka import Topic
+from onceover.ledger.root import RootRefusedError
+from onceover.model.offsets import KafkaPartition
+from onceover.model.root_marker import RootMarker
+from onceover.model.root_ownership import RootProblem
+
+pytestmark = pytest.mark.stack
+
+
+def read_marker(lane: Lane) -> RootMarker:
+    with lane.open() as context:
+        marker = context.markers.read_newest().marker
+    assert marker is not None
+    return marker
+
+
+def find_problem(lane: Lane) -> RootProblem | None:
+    """Return why an ingest is refused, None if it is not."""
+    try:
+        with lane.driver():
+            return None
+    except RootRefusedError as refused:
+        return refused.problem
+
+
+def take_root(lane: Lane, *options: str) -> tuple[int, str]:
+    done = run("ledger", "take-root", lane.name, "--reason", "a test", *options)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def lane(lanes: Callable[..., Lane]) -> Lane:
+    """A pipeline with 10 records landed in two windows."""
+    made = lanes()
+    made.produce([event(n) for n in range(10)])
+    made.ingest()
+    return made
+
+
+def test_empty_ledger_is_refused_wherever_it_would_write(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw, first = lane.raw(), read_marker(lane)
+    with lane.open() as context, closing(Topic(address("kafka"), lane.topic, "read_committed", {})) as topic:
+        generation = topic.facts().generation
+        known = context.ledger.execute("SELECT ledger_id FROM onceover.ledger").fetchone()
+    assert known
+    assert (first.ledger.ledger_id, first.origins) == (known["ledger_id"], {KafkaPartition(generation, 0): 0})
+    monkeypatch.setenv("ONCEOVER_POSTGRES", make_ledger())
+    assert find_problem(lane) is RootProblem.OTHER_LEDGER
+    for refused in (lane.detect, lane.sweep):
+        with pytest.raises(RootRefusedError, match=f"onceover ledger rebuild {lane.name}"):
+            refused()
+    with lane.open() as context, pytest.raises(RootRefusedError):
+        detect(context, who="a schedule")
+    code, said = take_root(lane)
+    assert (code, f"`onceover ledger rebuild {lane.name}`" in said or "has not run yet" in said) == (2, True)
+    assert lane.raw() == raw, "a refused ledger writes nothing"
+
+
+@pytest.mark.rare
+def test_copied_ledger_is_refused_until_it_takes_the_root(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, copy = address("postgres"), copy_ledger()
+    lane.produce([event(3, kind="late")])
+    monkeypatch.setenv("ONCEOVER_POSTGRES", copy)
+    assert find_problem(lane) is RootProblem.COPIED_LEDGER
+    code, said = take_root(lane)
+    assert code == 0, said
+    lane.ingest()
+    with lane.ledger() as ledger:
+        rows = ledger.execute("SELECT who, why, before, after FROM onceover.root_change").fetchall()
+    assert [(row["why"], row["before"]["why"]) for row in rows] == [("a test", rows[0]["before"]["why"])]
+    assert rows[0]["before"]["database"] != rows[0]["after"]["database"] == read_marker(lane).ledger.database
+    monkeypatch.setenv("ONCEOVER_POSTGRES", original)
+    assert find_problem(lane) is RootProblem.COPIED_LEDGER, "now the original is the one that must not write"
+
+
+@pytest.mark.rare
+def test_ledger_restored_behind_the_last_driver_is_refused(lane: Lane) -> None:
+    with lane.ledger() as ledger:
+        before = ledger.execute("SELECT epoch, holder FROM onceover.driver WHERE pipeline = %s", [lane.name]).fetchone()
+        assert before
+    lane.produce([event(20)])
+    lane.ingest()
+    with lane.ledger() as ledger:  # as a restored file system or a restored dump into the same database leaves it
+        ledger.execute(
+            "DELETE FROM onceover.driver_epoch WHERE pipeline = %s AND epoch > %s", [lane.name, before["epoch"]]
+        )
+        ledger.execute(
+            "UPDATE onceover.driver SET epoch = %s, holder = %s WHERE pipeline = %s",
+            [before["epoch"], before["holder"], lane.name],
+        )
+    assert find_problem(lane) is RootProblem.RESTORED_LEDGER
+    assert take_root(lane)[0] == 0
+    assert find_problem(lane) is None
+
+
+@pytest.mark.rare
+def test_lost_marker_is_refused_until_a_person_takes_the_root(lane: Lane) -> None:
+    with lane.open() as context:
+        lane.hdfs().delete(context.markers.folder, recursive=True)
+    assert find_problem(lane) is RootProblem.UNMARKED
+    assert take_root(lane)[0] == 0
+    assert find_problem(lane) is None
+    assert list(read_marker(lane).origins.values()) == [0], "the ledger's origins are in the new marker"
+
+
+@pytest.mark.rare
+def test_other_cluster_needs_its_id_to_be_accepted(lane: Lane) -> None:
+    real = read_marker(lane).kafka_cluster
+    with lane.open() as context:
+        stored = context.markers.read_newest()
+        context.markers.write_next(stored, replace(read_marker(lane), kafka_cluster="aMirror"))
+    assert find_problem(lane) is RootProblem.OTHER_CLUSTER
+    code, said = take_root(lane)
+    assert (code, f"--kafka-cluster {real}" in said) == (1, True)
+    assert take_root(lane, "--kafka-cluster", "another")[0] == 2
+    assert take_root(lane, "--kafka-cluster", real)[0] == 0
+    assert find_problem(lane) is None
+
+
+@pytest.mark.rare
+def test_partition_that_the_ledger_lost_begins_at_the_marker(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    restored = copy_ledger()
+    admin = AdminClient({"bootstrap.servers": address("kafka")})
+    admin.create_partitions([NewPartitions(lane.topic, 2)])[lane.topic].result(30)
+    lane.produce([event(n) for n in range(10)], 1)
+    lane.ingest()
+    assert sorted((at.kafka_partition, origin) for at, origin in read_marker(lane).origins.items()) == [(0, 0), (1, 0)]
+    for future in admin.delete_records([TopicPartition(lane.topic, 1, 4)]).values():
+        future.result(30)
+    lane.produce([event(30)], 1)
+    monkeypatch.setenv("ONCEOVER_POSTGRES", restored)
+    assert take_root(lane)[0] == 0
+    with lane.driver() as driver:
+        driver.turn()
+    with lane.ledger() as ledger:
+        row = ledger.execute(
+            "SELECT origin FROM onceover.kafka_partition WHERE pipeline = %s AND kafka_partition = 1", [lane.name]
+        ).fetchone()
+    assert row
+    assert row["origin"] == 0, "not where the log begins now"
+
+
+@pytest.mark.rare
+def test_two_ledgers_on_an_empty_root_have_one_winner(
+    lanes: Callable[..., Lane], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane, other = lanes(), make_ledger()
+    lane.produce([event(1)])
+    with lane.driver():
+        pass
+    monkeypatch.setenv("ONCEOVER_POSTGRES", other)
+    assert find_problem(lane) is RootProblem.OTHER_LEDGER
+    monkeypatch.undo()
+    assert find_problem(lane) is None
+
+
+@pytest.mark.rare
+def test_rows_of_an_earlier_pipeline_are_refused(lanes: Callable[..., Lane]) -> None:
+    lane = lanes()
+    with lane.ledger() as ledger:
+        ledger.execute(f"CREATE TABLE aggregates.{lane.name} (n int)")
+        ledger.execute(f"INSERT INTO aggregates.{lane.name} VALUES (1)")
+    with pytest.raises(RootRefusedError, match="has rows"):
+        lane.detect()
+
+
+@pytest.mark.rare
+def test_reads_warn_and_doctor_names_a_foreign_root(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONCEOVER_POSTGRES", copy_ledger())
+    for command in (("windows", lane.name), ("explain", lane.name, "2026-03-01T12:00Z")):
+        done = run(*command)
+        assert done.returncode == 0, done.stderr
+        assert "warning: " in done.stderr
+        assert f"onceover ledger take-root {lane.name}" in done.stderr
+    outcomes = json.loads(run("doctor", "--json").stdout)
+    (found,) = [each for each in outcomes if each["check"] == f"root of {lane.name}"]
+    assert found["state"] == "wrong"
