@@ -36,7 +36,8 @@ class EvidenceSnapshot:
 _CHOSEN = """
   FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
   LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-  WHERE w.pipeline = %(pipeline)s AND (p.every_window_closed OR w.window_end <= p.watermark) AND w.expired_at IS NULL
+  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL
+    AND coalesce(p.every_window_closed OR w.window_end <= p.watermark, false) <> %(open)s
     AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
     AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
     AND (%(all)s OR c.version IS DISTINCT FROM w.version)
@@ -97,24 +98,37 @@ ORDER BY c.window_start
 
 
 def read_versions(
-    connection: Connection, pipeline: str, start: datetime | None, end: datetime | None, every: bool
+    connection: Connection,
+    pipeline: str,
+    start: datetime | None,
+    end: datetime | None,
+    every: bool,
+    *,
+    open_ones: bool = False,
 ) -> dict[datetime, int]:
-    """Return the version of each closed window that `read_evidence` would read with these arguments, in order: a window
-    whose version differs in the evidence changed in between."""
+    """Return the version of each window that `read_evidence` would read with these arguments, in order: a window whose
+    version differs in the evidence changed in between."""
     rows = connection.execute(
         f"SELECT w.window_start, w.version {_CHOSEN} ORDER BY w.window_start",
-        {"pipeline": pipeline, "start": start, "end": end, "all": every},
+        {"pipeline": pipeline, "start": start, "end": end, "all": every, "open": open_ones},
     )
     return {row["window_start"]: row["version"] for row in rows}
 
 
 def read_evidence(
-    connection: Connection, pipeline: str, start: datetime | None, end: datetime | None, every: bool
+    connection: Connection,
+    pipeline: str,
+    start: datetime | None,
+    end: datetime | None,
+    every: bool,
+    *,
+    open_ones: bool = False,
 ) -> EvidenceSnapshot:
-    """Read the evidence in one repeatable-read transaction; `every` includes windows whose certificate is valid."""
+    """Read the evidence of closed windows, or of `open_ones`, in one repeatable-read transaction; `every` includes
+    windows whose certificate is valid."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        starts = list(read_versions(connection, pipeline, start, end, every))
+        starts = list(read_versions(connection, pipeline, start, end, every, open_ones=open_ones))
         rows = connection.execute(_EVIDENCE, {"pipeline": pipeline, "starts": starts}).fetchall()
         return EvidenceSnapshot(
             evidence=tuple(map(_build_evidence, rows)),

@@ -13,6 +13,7 @@ from datetime import datetime
 from itertools import chain
 
 from onceover.context import PipelineContext
+from onceover.detection.raw_search import find_window_that_holds
 from onceover.errors import OnceoverError, UsageError
 from onceover.kafka.hole_probe import find_gaps, find_held
 from onceover.kafka.reader import KafkaSource
@@ -22,8 +23,8 @@ from onceover.ledger.database import Connection
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason, merge_losses
-from onceover.model.offsets import OffsetRange, coalesce
-from onceover.model.window import WindowRange, format_moment
+from onceover.model.offsets import OffsetRange, coalesce, subtract
+from onceover.model.window import Window, WindowRange, format_moment
 
 MOST_LIKELY = 20  # windows named beside one gap
 MOST_EXPLAINED = 20
@@ -41,6 +42,14 @@ class _Log:
     compacted: bool
 
 
+@dataclass(frozen=True, slots=True)
+class HolePlan:
+    """The offsets of all holes: those to read `again`, which Kafka's log still has, and the `expired` ones."""
+
+    again: tuple[OffsetRange, ...] = ()
+    expired: tuple[OffsetRange, ...] = ()
+
+
 def probe_holes(context: PipelineContext, most: int | None = None) -> tuple[Gap, ...]:
     """Return every hole of the pipeline, cut into gaps by the broker's log; queries no broker without a hole.
 
@@ -53,18 +62,19 @@ def probe_holes(context: PipelineContext, most: int | None = None) -> tuple[Gap,
         return find_gaps(log.source, log.facts, holes, log.compacted, most)
 
 
-def plan_refills(context: PipelineContext, findings: Sequence[Finding]) -> tuple[OffsetRange, ...]:
-    """Return the offset ranges to read again: what Kafka's log still has of the holes among the findings. Reads no
-    record; returns none if the broker does not answer, which `explain_holes` then reports."""
+def plan_refills(context: PipelineContext, findings: Sequence[Finding]) -> HolePlan:
+    """Cut the holes among the findings by Kafka's log. Reads no record; returns no offsets if the broker does not
+    answer, which `explain_holes` then reports."""
     if not any(finding.kind is Kind.HOLE for finding in findings):
-        return ()
+        return HolePlan()
     try:
         with _open_log(context) as log:
+            whole = frontiers.read_holes(context.ledger, context.name)
             # A gap that is empty in the log is accounted for by reading it.
-            held = (find_held(log.facts, hole) for hole in frontiers.read_holes(context.ledger, context.name))
-            return coalesce(chain.from_iterable(held))
+            again = coalesce(chain.from_iterable(find_held(log.facts, hole) for hole in whole))
+            return HolePlan(again, subtract(whole, again))
     except OnceoverError:
-        return ()
+        return HolePlan()
 
 
 def explain_holes(context: PipelineContext, findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -117,7 +127,8 @@ def accept_loss(
     state from then on.
 
     Returns the windows among them that the ledger has; detection judges these again. Raises UsageError for offsets
-    outside every hole, that the log still holds, or that a log which was cut has yet to reach again.
+    outside every hole, that the log or raw still holds, that a batch may still land, or that a log which was cut has
+    yet to reach again.
     """
     context.require_own_root()
     expired = coalesce(gap.offsets for gap in probe_holes(context) if gap.reason is Reason.EXPIRED)
@@ -128,6 +139,7 @@ def accept_loss(
             f"{acceptable}); the next repair reads again what the log still holds"
         )
     _reject_beyond_end(context, lost)
+    _reject_held_in_raw(context, lost)
     return losses.record_loss(context.ledger, context.name, lost, windows.start, windows.end, who, why)
 
 
@@ -144,4 +156,15 @@ def _reject_beyond_end(context: PipelineContext, lost: OffsetRange) -> None:
             f"{lost} is not lost: Kafka's log was cut and ends at {end:,}, and ingest reads what is written there once "
             f"it has grown again. If {facts.topic} is never written again, delete and create it, run "
             f"`onceover ingest {context.name}`, then this command again"
+        )
+
+
+def _reject_held_in_raw(context: PipelineContext, lost: OffsetRange) -> None:
+    """Raise UsageError where raw holds one of the records: it is adopted, and no loss."""
+    if held := find_window_that_holds(context, lost):
+        window, offset = Window.at(held[0], context.pipeline.contract.window_minutes), held[1]
+        raise UsageError(
+            f"{offset} is not lost: raw holds its record, in the file of window {window}. The next scheduled repair "
+            f"adopts it; to do it now: `onceover repair {context.name} --from {window} "
+            f'--to {format_moment(window.end)} --reason "..."`'
         )

@@ -68,12 +68,15 @@ def judge_windows(
     window_range: WindowRange | None,
     every: bool,
     patience: float = PATIENCE_SECONDS,
+    *,
+    open_ones: bool = False,
 ) -> Look:
-    """Judge the closed windows of the range (None: all) that are not certified; with `every`, certified ones too.
+    """Judge the closed windows of the range (None: all) that are not certified; with `every`, certified ones too; with
+    `open_ones`, the open windows instead.
 
     Waits at most `patience` seconds for batches in flight; windows that they may explain then count as changing.
     """
-    first = _look_once(connection, pipeline, files, window_range, every)
+    first = _look_once(connection, pipeline, files, window_range, every, open_ones)
     if not first.in_flight or not any(j.may_change for j in first.judgements):
         return first
     deadline = time.monotonic() + patience
@@ -82,7 +85,7 @@ def judge_windows(
             kept = tuple(j for j in first.judgements if not j.may_change)
             return replace(first, judgements=kept, changing=first.changing + len(first.judgements) - len(kept))
         time.sleep(0.2)
-    second = _look_once(connection, pipeline, files, window_range, every)
+    second = _look_once(connection, pipeline, files, window_range, every, open_ones)
     suspects = {j.evidence.window_start for j in first.judgements if j.may_change}
     # A new suspicion may be due to a batch that began since the first look: the next detection judges that window.
     kept = tuple(j for j in second.judgements if not j.may_change or j.evidence.window_start in suspects)
@@ -100,15 +103,20 @@ def _judge(evidence: Evidence, length: int | None, parquet_is_gone: bool) -> Jud
 
 
 def _look_once(
-    connection: Connection, pipeline: str, files: Files, window_range: WindowRange | None, every: bool
+    connection: Connection,
+    pipeline: str,
+    files: Files,
+    window_range: WindowRange | None,
+    every: bool,
+    open_ones: bool,
 ) -> Look:
     start = window_range.start if window_range else None
     end = window_range.end if window_range else None
     # Lengths are read between two reads of the ledger: a window whose version differs changed in between.
     in_flight = batches.list_in_flight(connection, pipeline)
-    before = read_versions(connection, pipeline, start, end, every)
+    before = read_versions(connection, pipeline, start, end, every, open_ones=open_ones)
     lengths = files.read_lengths(before)
-    seen = read_evidence(connection, pipeline, start, end, every)
+    seen = read_evidence(connection, pipeline, start, end, every, open_ones=open_ones)
     steady = [e for e in seen.evidence if before.get(e.window_start) == e.version]
     missing = find_missing_parquet(files, steady)
     judgements = tuple(_judge(e, lengths.get(e.window_start), e.window_start in missing) for e in steady)

@@ -10,6 +10,8 @@ from onceover.detection import holes
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.cuts import compare_log
 from onceover.detection.look import judge_windows
+from onceover.detection.open_windows import find_open_suspects
+from onceover.detection.pending import add_findings, reopen_pending
 from onceover.errors import UsageError
 from onceover.ledger import findings as ledger_findings
 from onceover.ledger import refills, repair_requests
@@ -122,7 +124,8 @@ def detect(
     registered, connection = context.require_same_contract(), context.ledger
     refuse_expired(connection, registered.name, window_range)
     compare_log(context)
-    judged = judge_windows(connection, registered.name, context.files, window_range, force)
+    pending = reopen_pending(context)
+    judged = add_findings(judge_windows(connection, registered.name, context.files, window_range, force), pending)
     keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]
     certified = certify_from_ledger(
         connection,
@@ -132,8 +135,9 @@ def detect(
         who,
         reason,
     )
-    missing = holes.plan_refills(context, judged.findings)
+    plan = holes.plan_refills(context, judged.findings)
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
+    failed |= find_open_suspects(context, plan.expired, window_range)
     free = {start: findings for start, findings in sorted(failed.items()) if start not in judged.claimed}
     if (
         window_range is None
@@ -142,7 +146,7 @@ def detect(
     # A scheduled detection takes over refills that an earlier repair left; others skip refills already requested.
     requested = set() if window_range is None else set(refills.list_wanted(connection, registered.name))
     # One batch reads each refill, and a batch has one contract.
-    pieces = chain.from_iterable(registered.cutovers.cut_by_version(missing).values())
+    pieces = chain.from_iterable(registered.cutovers.cut_by_version(plan.again).values())
     again = [r for r in split(pieces, context.pipeline.ingest.max_records_per_batch) if r not in requested]
     request_id = None
     if again:

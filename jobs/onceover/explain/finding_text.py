@@ -47,6 +47,10 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             how = f"The offset ranges behind {format_list(evidence['landings'], 'landing')} overlap{overlap}."
         case Kind.UNACCOUNTED_BYTES:
             how = _describe_unaccounted(evidence)
+        case Kind.PENDING_RECORD:
+            what = _agree_in_number(what, evidence["records"], "record")
+            ranges = format_list(map(str, parse_offset_ranges(evidence["offsets"])), "offset range")
+            how = f"Of {ranges}, {evidence['landed']:,} landed since, and {evidence['lost']:,} left Kafka's log."
         case Kind.MISSING_FILE if evidence.get("parquet"):
             what = "The Parquet file that replaces the window's text is missing, or has another length."
             how = f"It had {evidence['expected_length']:,} bytes; put it back at the path shown below."

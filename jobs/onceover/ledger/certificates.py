@@ -20,6 +20,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.decisions import read_decisions
 from onceover.ledger.digest_columns import digest_columns, read_count, read_digest
 from onceover.ledger.landings import read_landings
+from onceover.ledger.windows import lock_windows
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange, compute_frontier
@@ -57,7 +58,7 @@ class Certificate:
     who: str
     why: str
     raw: RawProof | None = field(default=None)
-    pending: Sequence[OffsetRange] = ()  # of intact lines in the file that had not landed, and that Kafka still held
+    pending: Sequence[OffsetRange] | None = None  # None: as in the last certificate, for the file was not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,10 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             %(code_version)s, %(landing_set)s, %(accounted)s, %(frontiers)s, %(frozen_length)s, %(records)s, %(high1)s,
             %(low1)s, %(high2)s, %(low2)s, %(records)s, %(rows)s, %(hash)s, %(repair_id)s, %(lines_read)s,
             %(duplicates)s, %(before)s, %(after)s, %(who)s, %(why)s, lost.ids, decided.ids,
-            CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END, %(pending)s
+            CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END,
+            coalesce(%(pending)s, (SELECT c.pending FROM onceover."window" w
+              JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+              WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s), '[]')
           FROM lost, decided RETURNING certificate_id)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, tries = 0, blocked_at = NULL,
           blocked_why = NULL, overdue_told_at = NULL
@@ -128,7 +132,7 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             "why": stated.why,
             "exact": EXACT,
             "but": BUT_FOR_LOSSES,
-            "pending": Jsonb(ranges_as_json(stated.pending)),
+            "pending": None if stated.pending is None else Jsonb(ranges_as_json(stated.pending)),
         },
     ).fetchone()
     return int(row["certificate_id"]) if row else 0
@@ -189,6 +193,40 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
         basis=row["basis"],
         control=read_count(row, "w_"),
     )
+
+
+def list_pending(connection: Connection, pipeline: str) -> dict[datetime, tuple[OffsetRange, ...]]:
+    """Return the windows whose last certificate names records as pending, with these records' IDs."""
+    rows = connection.execute(
+        """
+        SELECT w.window_start, c.pending FROM onceover.certificate c
+        JOIN onceover."window" w ON w.pipeline = c.pipeline AND w.window_start = c.window_start
+          AND w.certificate_id = c.certificate_id
+        WHERE c.pipeline = %s AND c.pending <> '[]' AND w.expired_at IS NULL ORDER BY 1
+        """,
+        [pipeline],
+    )
+    return {
+        row["window_start"]: tuple(OffsetRange(KafkaPartition(g, p), a, b) for g, p, a, b in row["pending"])
+        for row in rows
+    }
+
+
+def reopen_certified(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> None:
+    """Give those of these windows whose certificate is valid a new version, so that detection judges them."""
+    chosen = sorted(starts)
+    if not chosen:
+        return
+    with connection.transaction():
+        lock_windows(connection, pipeline, chosen)
+        connection.execute(
+            """
+            UPDATE onceover."window" w SET version = w.version + 1 FROM onceover.certificate c
+            WHERE w.pipeline = %s AND w.window_start = ANY(%s) AND c.certificate_id = w.certificate_id
+              AND c.version = w.version
+            """,
+            [pipeline, chosen],
+        )
 
 
 def revoke(connection: Connection, pipeline: str, certificate_id: int, why: str) -> None:

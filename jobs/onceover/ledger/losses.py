@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from onceover.errors import UsageError
 from onceover.ledger.database import Connection
-from onceover.ledger.frontiers import advance
+from onceover.ledger.frontiers import advance, read_holes
 from onceover.model.offsets import OffsetRange
 
 
@@ -14,8 +15,20 @@ def record_loss(
     connection: Connection, pipeline: str, lost: OffsetRange, start: datetime, end: datetime, who: str, why: str
 ) -> list[datetime]:
     """Record the loss, advance the frontier over it, and reopen the windows in `[start, end)`, in one transaction.
-    Returns those windows."""
+    Returns those windows. Raises UsageError if some of the offsets landed meanwhile, or a batch may still land them."""
     with connection.transaction():
+        # In the order in which a landing locks them.
+        connection.execute(
+            'SELECT 1 FROM onceover."window" WHERE pipeline = %s AND window_start >= %s AND window_start < %s '
+            "ORDER BY window_start FOR UPDATE",
+            [pipeline, start, end],
+        )
+        connection.execute(
+            "SELECT 1 FROM onceover.kafka_partition WHERE pipeline = %s AND generation = %s AND kafka_partition = %s "
+            "FOR UPDATE",
+            [pipeline, lost.source.generation, lost.source.kafka_partition],
+        )
+        _require_lost(connection, pipeline, lost)
         connection.execute(
             """
             INSERT INTO onceover.accepted_loss
@@ -36,6 +49,25 @@ def record_loss(
         ).fetchall()
         advance(connection, pipeline, lost)
     return sorted(row["window_start"] for row in rows)
+
+
+def _require_lost(connection: Connection, pipeline: str, lost: OffsetRange) -> None:
+    holes = read_holes(connection, pipeline)
+    if not any(h.source == lost.source and h.start <= lost.start and lost.end <= h.end for h in holes):
+        raise UsageError(f"{lost} is no longer in a hole; see `onceover holes {pipeline}`")
+    row = connection.execute(
+        """
+        SELECT b.batch_id FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id)
+        WHERE b.pipeline = %s AND b.state = 'begun' AND r.generation = %s AND r.kafka_partition = %s
+          AND r.start_offset < %s AND %s < r.end_offset LIMIT 1
+        """,
+        [pipeline, lost.source.generation, lost.source.kafka_partition, lost.end, lost.start],
+    ).fetchone()
+    if row:
+        raise UsageError(
+            f"batch {row['batch_id']} has begun to read some of {lost} and may still land them; wait for it, or, if "
+            f"its driver is dead, run `onceover ingest {pipeline}`, which supersedes it"
+        )
 
 
 def list_stating(connection: Connection, pipeline: str, ids: Iterable[OffsetRange]) -> list[datetime]:

@@ -86,6 +86,16 @@ def create_request(
     return request_id
 
 
+def was_read_for_orphans(connection: Connection, pipeline: str, start: datetime, finding: Finding) -> bool:
+    """Return whether a repair for exactly this finding has read the open window, and left no orphan."""
+    row = connection.execute(
+        "SELECT 1 FROM onceover.repair WHERE pipeline = %s AND window_start = %s AND state = 'unneeded' "
+        "AND started_at IS NOT NULL AND findings @> %s LIMIT 1",
+        [pipeline, start, Jsonb([finding])],
+    ).fetchone()
+    return row is not None
+
+
 def add_refilled(connection: Connection, pipeline: str, request_id: int, starts: Sequence[datetime]) -> None:
     """Add windows to a request, because its refills landed in them."""
     connection.cursor().executemany(
@@ -188,7 +198,8 @@ def drop_claims(connection: Connection, pipeline: str, claimed: Sequence[Claimed
 def _read_claimed(connection: Connection, request_id: int) -> list[ClaimedWindow]:
     rows = connection.execute(
         f"""
-        SELECT r.repair_id, r.window_start, w.window_end, w.token, w.version, c.certificate_id, c.records, c.high1,
+        SELECT r.repair_id, r.window_start, w.window_end, w.token, w.version,
+          jsonb_path_exists(r.findings, '$[*].open_for') AS is_open, c.certificate_id, c.records, c.high1,
           c.low1, c.high2, c.low2, {COMPACTED_COLUMNS}
         FROM onceover.repair r JOIN onceover."window" w ON w.pipeline = r.pipeline AND w.window_start = r.window_start
         JOIN onceover.pipeline p ON p.name = r.pipeline
@@ -221,6 +232,7 @@ def _read_claimed(connection: Connection, request_id: int) -> list[ClaimedWindow
             certified=read_digest(row) if row["certificate_id"] is not None else None,
             decisions=decisions.get(row["window_start"], ()),
             compacted=parse_compacted(row),
+            is_open=row["is_open"],
         )
         for row in rows
     ]

@@ -43,6 +43,7 @@ class ClaimedWindow:
     certified: Digest | None
     decisions: tuple[Decision, ...] = ()
     compacted: CompactedFile | None = None  # replaced the expired text; later landings are text
+    is_open: bool = False  # its file is only searched for orphans
 
     @property
     def landing_set(self) -> tuple[int, ...]:

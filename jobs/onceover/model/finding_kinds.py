@@ -98,6 +98,7 @@ class Kind(StrEnum):
 
     DUPLICATED = "duplicated"
     UNACCOUNTED_BYTES = "unaccounted bytes"
+    PENDING_RECORD = "pending record"
     MISSING_FILE = "missing file"
     LATE = "late"
     AGGREGATE_MISMATCH = "aggregate mismatch"
@@ -125,8 +126,15 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         what="The window file holds bytes of an append that never counted as landed, and the aggregates may count "
         "them.",
         cause="a failed attempt left lines, or a torn tail, that no landed batch accounts for",
-        repair="ignores them",
+        repair="ignores them; adopts records among them that Kafka no longer holds",
         waits_for_batches=True,
+    ),
+    Kind.PENDING_RECORD: Meaning(
+        what="{} in the window file had not landed when the window was certified, and [has|have] landed since, or left "
+        "Kafka's log.",
+        cause="a window was certified while records of its file waited to be read again; they landed, or their log "
+        "expired",
+        repair="counts them: as landed, or as adopted from raw",
     ),
     Kind.MISSING_FILE: Meaning(
         what="Lines that were landed are missing from the window file.",

@@ -107,3 +107,34 @@ def compute_holes(origins: Mapping[KafkaPartition, int], ranges: Iterable[Offset
             missing.append(OffsetRange(piece.source, at, piece.start))
         reached[piece.source] = max(at, piece.end)
     return tuple(missing)
+
+
+def intersect(ranges: Iterable[OffsetRange], others: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """Return the offsets that both have, as the fewest ranges, in order."""
+    left, right = coalesce(ranges), coalesce(others)
+    shared: list[OffsetRange] = []
+    at = 0
+    for piece in left:
+        while at < len(right) and (right[at].source, right[at].end) <= (piece.source, piece.start):
+            at += 1
+        n = at
+        while n < len(right) and right[n].overlaps(piece):
+            shared.append(OffsetRange(piece.source, max(piece.start, right[n].start), min(piece.end, right[n].end)))
+            n += 1
+    return tuple(shared)
+
+
+def subtract(ranges: Iterable[OffsetRange], others: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
+    """Return the offsets of `ranges` that `others` do not have, as the fewest ranges, in order."""
+    left, right = coalesce(ranges), coalesce(others)
+    rest: list[OffsetRange] = []
+    at = 0
+    for piece in left:
+        while at < len(right) and (right[at].source, right[at].end) <= (piece.source, piece.start):
+            at += 1
+        start, n = piece.start, at
+        while n < len(right) and right[n].overlaps(piece):
+            rest.append(OffsetRange(piece.source, start, max(start, right[n].start)))
+            start, n = max(start, right[n].end), n + 1
+        rest.append(OffsetRange(piece.source, min(start, piece.end), piece.end))
+    return coalesce(rest)

@@ -180,6 +180,13 @@ class WindowFiles:
         files = list_folder(self._client, self._address, f"{self.layout.raw_root}/{self.layout.pipeline}/quarantine")
         return {day: length for name, length in sorted(files) if length and (day := _parse_day(name))}
 
+    def read_window(self, window_start: datetime) -> Iterator[bytes]:
+        """Yield the window file in chunks; nothing if it is missing."""
+        path = self.layout.window_file(window_start)
+        if self.read_length(path) is not None:
+            with wrap_errors(self._address), self._client.read(path, chunk_size=_CHUNK) as chunks:
+                yield from chunks
+
     def read_quarantine(self, day: date) -> Iterator[bytes]:
         """Yield the day's quarantine file in chunks."""
         path = self.layout.quarantine_file(day)

@@ -14,6 +14,7 @@ from onceover.model.finding_kinds import Kind
 EVIDENCE: dict[Kind, dict[str, Any]] = {
     Kind.DUPLICATED: {"landings": [4, 7], "pairs": 1},
     Kind.UNACCOUNTED_BYTES: {"expected_length": 1000, "file_length": 1250},
+    Kind.PENDING_RECORD: {"records": 2, "landed": 0, "lost": 2, "offsets": [["5f3a0b1c", 0, 10, 12]]},
     Kind.MISSING_FILE: {"expected_length": 1000, "file_length": None},
     Kind.LATE: {"records": 3, "landings": [9]},
     Kind.AGGREGATE_MISMATCH: {"counted": 120, "landed": 100, "difference": 20},
@@ -28,6 +29,7 @@ EVIDENCE: dict[Kind, dict[str, Any]] = {
 EXPECTED = {
     Kind.DUPLICATED: "landings 4 and 7 overlap: 4 and 7 share 5f3a0b1c-0[50, 100).",
     Kind.UNACCOUNTED_BYTES: "1,250 bytes, its landings account for 1,000: 250 more.",
+    Kind.PENDING_RECORD: "5f3a0b1c-0[10, 12), 0 landed since, and 2 left Kafka's log.",
     Kind.MISSING_FILE: "accounts for 1,000 bytes; there is no window file.",
     Kind.LATE: "(landing 9)",
     Kind.AGGREGATE_MISMATCH: "They count 120 records, the landings hold 100: 20 records too many.",

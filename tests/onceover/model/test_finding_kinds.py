@@ -18,12 +18,14 @@ RECORDED = {
     "onceover/model/finding.py": "judges the ledger's numbers",
     "onceover/detection/evidence.py": "judges batches and Kafka partitions",
     "onceover/detection/holes.py": "asks Kafka why offsets are missing",
+    "onceover/detection/pending.py": "compares certificates with what has landed since, and with Kafka's log",
     "onceover/detection/sweep.py": "compares rows with their certificate",
     "onceover/repair/proof.py": "judges what a scan of raw showed",
     "onceover/ledger/repair_requests.py": "requests a repair of the windows that a refill landed in",
 }
 READ = {
     "onceover/explain/finding_text.py": "puts the numbers of each kind's evidence into words",
+    "onceover/detection/open_windows.py": "takes up the unaccounted bytes of open windows",
     "onceover/observability/snapshot.py": "counts the offsets in the evidence of holes",
     "onceover_demo/story.py": "shows a number of the evidence in a column",
     "onceover_demo/ledger_facts.py": "counts windows with late records",
