@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import count_certified, expire
+from tests.integration.planted_failures import count_certified, expire, fail, list_gaps, minutes
 
+from onceover.detection import holes
+from onceover.errors import TransientError, UsageError
+from onceover.fault_points import AnyStep, FaultPoint, Step
+from onceover.ledger import frontiers
+from onceover.model.finding_kinds import Kind
+from onceover.model.offsets import parse_range
 from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
@@ -16,44 +22,131 @@ Lanes = Callable[..., Lane]
 
 def repair(lane: Lane) -> None:
     """Detect and repair, as the schedule does, until nothing is requested."""
-    for _ in range(3):
+    for _ in range(4):
         request_id = lane.detect().request_id
         if request_id is None:
             return
         assert lane.repair(request_id).failed == ()
+    raise AssertionError("each detection requests one more repair")
+
+
+def sum_up(produced: Iterable[int]) -> dict[tuple[object, ...], tuple[object, ...]]:
+    """Return what the aggregates have to be for these events, of the minute n % 10 and the amount n."""
+    windows: dict[float, list[int]] = {}
+    for n in produced:
+        windows.setdefault(float(n % 10 // 5 * 5), []).append(n)
+    return {(start, "a"): (len(ns), sum(ns), max(ns)) for start, ns in windows.items()}
+
+
+def produce(lane: Lane, numbers: Iterable[int]) -> None:
+    lane.produce([event(n % 10, amount=n) for n in numbers])
+
+
+class Death(FaultPoint):
+    """A step after which the driver fails, as if it was killed there."""
+
+    def stop_after(self, step: AnyStep) -> None:
+        if step is self.step:
+            fail()
+
+
+def die_after(lane: Lane, step: Step) -> None:
+    with lane.driver(Death(step)) as driver, pytest.raises(TransientError):
+        driver.turn()
 
 
 def forget_below(lane: Lane, offset: int) -> None:
-    """Make the ledger one that has never known the offsets below: its first batch, as if restored or lost before."""
+    """Make the ledger one that never knew the offsets below: lost, and begun again by an ingest that went on there."""
+    of_batches = "SELECT batch_id FROM onceover.batch_range JOIN onceover.batch USING (batch_id) " \
+        "WHERE pipeline = %s AND end_offset <= %s"  # fmt: skip
     with lane.ledger() as ledger, ledger.transaction():
+        key = [lane.name, offset]
         ledger.execute(
-            "DELETE FROM onceover.landing_part USING onceover.landing l, onceover.batch_range r "
-            "WHERE l.landing_id = landing_part.landing_id AND r.batch_id = l.batch_id AND l.pipeline = %s "
-            "AND r.end_offset <= %s", [lane.name, offset],
+            "DELETE FROM onceover.landing_part WHERE landing_id IN "
+            f"(SELECT landing_id FROM onceover.landing WHERE batch_id IN ({of_batches}))", key,
         )  # fmt: skip
-        ledger.execute(
-            "DELETE FROM onceover.landing l USING onceover.batch_range r "
-            "WHERE r.batch_id = l.batch_id AND l.pipeline = %s AND r.end_offset <= %s", [lane.name, offset],
-        )  # fmt: skip
-        ledger.execute(
-            "DELETE FROM onceover.batch_range r USING onceover.batch b "
-            "WHERE r.batch_id = b.batch_id AND b.pipeline = %s AND r.end_offset <= %s", [lane.name, offset],
-        )  # fmt: skip
+        ledger.execute(f"DELETE FROM onceover.landing WHERE batch_id IN ({of_batches})", key)
+        ledger.execute(f"DELETE FROM onceover.batch_range WHERE batch_id IN ({of_batches})", key)
         ledger.execute("UPDATE onceover.kafka_partition SET origin = %s WHERE pipeline = %s", [offset, lane.name])
 
 
 def test_orphans_of_closed_windows_are_adopted_and_certified(lanes: Lanes) -> None:
     lane = lanes()
-    lane.produce([event(n % 10, amount=n) for n in range(50)])
+    produce(lane, range(50))
     with lane.driver() as driver:
         driver.turn()
-    lane.produce([event(n % 10, amount=n) for n in range(50, 100)])
+    produce(lane, range(50, 100))
     lane.ingest()
     forget_below(lane, 50)
     expire(lane, 50)
     repair(lane)
-    by_window = {float(start): [n for n in range(100) if start <= n % 10 < start + 5] for start in (0, 5)}
-    assert lane.aggregates() == {(start, "a"): (len(ns), sum(ns), max(ns)) for start, ns in by_window.items()}
+    assert lane.aggregates() == sum_up(range(100))
     assert count_certified(lane) == 2
     assert lane.detect().findings == ()
     assert lane.verify(from_ms(NOON_MS))["equal"]
+    rests_on = lane.explain(0)["certificate_rests_on"]
+    assert (rests_on["basis"], [each["records"] for each in rests_on["adopted"]]) == ("raw", [25])
+    assert "25 records adopted from raw at" in lane.explain_text(0)
+
+
+def test_appended_and_expired_records_are_adopted_not_lost(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(50))
+    with lane.driver() as driver:
+        driver.turn()
+    produce(lane, range(50, 100))
+    die_after(lane, Step.APPENDED)
+    expire(lane, 100)
+    with lane.driver() as driver:
+        for _ in range(3):
+            driver.turn()
+    assert list_gaps(lane) == [(50, 100, "expired")]
+    with lane.open() as context:
+        (generation,) = frontiers.list_generations(context.ledger, lane.name)
+        lost = parse_range(f"{generation}-0:50-100")
+        with pytest.raises(UsageError, match="raw holds its record, in the file of window 2026-03-01T12:00Z"):
+            holes.accept_loss(context, lost, minutes(0, 10), "test", "gone")
+    repair(lane)
+    assert list_gaps(lane) == []
+    lane.ingest()
+    repair(lane)
+    assert lane.aggregates() == sum_up(range(100))
+    assert count_certified(lane) == 2
+
+
+@pytest.mark.rare
+def test_pending_record_that_expires_is_adopted(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(50))
+    lane.ingest()
+    repair(lane)
+    produce(lane, range(50, 60))
+    die_after(lane, Step.APPENDED)
+    for start in (0, 5):
+        request = lane.detect(minutes(start, start + 5), force=True).request_id
+        assert lane.repair(request or 0).failed == ()
+    assert lane.aggregates() == sum_up(range(50)), "what Kafka holds is read again, and counts then"
+    assert lane.detect().failed == ()
+    expire(lane, 60)
+    (first, second) = lane.detect().failed
+    assert [f.kind for f in (*first.findings, *second.findings)] == [Kind.PENDING_RECORD] * 2
+    repair(lane)
+    assert lane.aggregates() == sum_up(range(60))
+    assert count_certified(lane) == 2
+
+
+@pytest.mark.rare
+def test_pending_record_that_lands_is_counted_once(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(50))
+    lane.ingest()
+    repair(lane)
+    produce(lane, range(50, 60))
+    die_after(lane, Step.APPENDED)
+    request = lane.detect(minutes(0, 10), force=True).request_id
+    assert lane.repair(request or 0).failed == ()
+    assert lane.aggregates() == sum_up(range(50))
+    lane.ingest()
+    repair(lane)
+    assert lane.aggregates() == sum_up(range(60))
+    assert count_certified(lane) == 2

@@ -14,6 +14,7 @@ from onceover.explain.finding_text import FindingText, describe_finding, parse_o
 from onceover.explain.gather import WindowFacts
 from onceover.explain.view import (
     describe_certificate,
+    describe_certificate_basis,
     describe_loss,
     describe_marks,
     describe_release,
@@ -47,7 +48,8 @@ def show(known: WindowFacts) -> None:
     _print_section("What was wrong", _draw_resolved(known))
     _print_section("How it got here", _draw_landings(known))
     _print_section("What was done", [Text(escape(describe_repair(row))) for row in known.rows["repairs"]])
-    _print_section("Certificate", [Text(escape(describe_certificate(known)))])
+    certificate = [describe_certificate(known), describe_certificate_basis(known)]
+    _print_section("Certificate", [Text(escape(text)) for text in certificate if text])
     _print_title("Where it is")
     for line in list_places(known):
         say(f"  {line}", whole=True)

@@ -51,7 +51,10 @@ def describe_marks(row: Mapping[str, Any]) -> str:
 
 
 def describe_release(row: Mapping[str, Any]) -> str | None:
-    """Describe by whom and why a landing was released from quarantine; None if it was read from Kafka."""
+    """Describe by whom and why a landing was released from quarantine, or adopted from raw; None if it was read from
+    Kafka."""
+    if adoption := row["adopted"]:
+        return f'adopted from raw by {adoption["who"]} ("{adoption["why"]}")'
     release = row["released"]
     return release and f'released from quarantine by {release["who"]} ("{release["why"]}")'
 
@@ -114,6 +117,33 @@ def describe_certificate(facts: WindowFacts) -> str:
     )
     earlier = f" {pluralize(len(rows) - 1, 'earlier one')}." if len(rows) > 1 else ""
     return text + earlier
+
+
+def describe_certificate_basis(facts: WindowFacts) -> str | None:
+    """Describe what the window's certificate rests on; None without a certificate."""
+    rests_on = facts.rows["rests_on"]
+    if rests_on is None:
+        return None
+    bases = {
+        "ledger": "the ledger's counts and digests, and the file's length",
+        "raw": "every line of the window's raw, compared with the ledger",
+    }
+    parts = [bases[rests_on["basis"]]]
+    parts += [
+        f"{pluralize(each['records'], 'record')} adopted from raw at {str(each['at'])[:19]}Z, which no landing "
+        f"accounted for and Kafka no longer held"
+        for each in rests_on["adopted"]
+    ]
+    if lost := rests_on["lost_offsets"]:
+        parts.append(f"accepted losses of {pluralize(lost, 'offset')}")
+    if decided := rests_on["decisions"]:
+        parts.append(f"{pluralize(decided, 'decision')} about IDs with several contents")
+    if pending := parse_offset_ranges(rests_on["pending"]):
+        waiting = pluralize(sum(map(len, pending)), "record")
+        parts.append(f"{waiting} left out, which had not landed and which Kafka still held, to be read again")
+    versions = rests_on["contract_versions"]
+    parts.append(f"contract {' and '.join(map(str, versions))}" if versions else "no landing")
+    return f"It rests on {'; '.join(parts)}."
 
 
 def list_places(facts: WindowFacts) -> list[str]:

@@ -24,13 +24,14 @@ from onceover.model.offsets import OffsetRange
 @dataclass(frozen=True, slots=True)
 class Orphans:
     """One window's lines to adopt: their IDs, and their counts and digests by Kafka partition. `token` and `version`
-    are those of the claim under which the lines were read."""
+    are those of the claim under which the lines were read, in a file of `length` bytes."""
 
     window_start: datetime
     token: UUID
     version: int
     ids: Sequence[OffsetRange]
     parts: Sequence[LandingPart]
+    length: int
 
 
 def adopt(
@@ -97,7 +98,7 @@ def _insert(connection: Connection, pipeline: str, contract_version: int, orphan
           SELECT batch_id, %(pipeline)s, %(start)s, %(day)s, %(who)s, %(why)s FROM fresh)
         INSERT INTO onceover.landing (batch_id, pipeline, window_start, quarantine_day, byte_start, byte_end, proved,
           records, high1, low1, high2, low2)
-        SELECT batch_id, %(pipeline)s, %(start)s, %(day)s, 0, 0, true, %(records)s, %(high1)s, %(low1)s, %(high2)s,
+        SELECT batch_id, %(pipeline)s, %(start)s, %(day)s, %(length)s, %(length)s, true, %(records)s, %(high1)s, %(low1)s, %(high2)s,
           %(low2)s FROM fresh RETURNING landing_id, batch_id
         """,
         {
@@ -105,6 +106,7 @@ def _insert(connection: Connection, pipeline: str, contract_version: int, orphan
             "version": contract_version,
             "start": orphans.window_start,
             "day": None,
+            "length": orphans.length,
             "who": who,
             "why": why,
             **digest_columns(sum_digests(part.digest for part in orphans.parts)),

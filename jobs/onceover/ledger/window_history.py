@@ -8,9 +8,23 @@ from datetime import datetime, timedelta
 from onceover.ledger.database import Connection
 from onceover.ledger.windows import list_windows
 
+_RESTS_ON = """
+SELECT c.basis, c.pending, cardinality(c.decisions) AS decisions,
+  (SELECT coalesce(sum(a.end_offset - a.start_offset), 0)::bigint FROM onceover.accepted_loss a
+    WHERE a.loss_id = ANY(c.losses)) AS lost_offsets,
+  ARRAY(SELECT DISTINCT b.contract_version FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
+    WHERE l.landing_id = ANY(c.landing_set) ORDER BY 1) AS contract_versions,
+  (SELECT coalesce(json_agg(json_build_object('records', l.records, 'at', b.landed_at, 'who', a.who, 'why', a.why)
+      ORDER BY l.landing_id), '[]')
+    FROM onceover.landing l JOIN onceover.batch b USING (batch_id) JOIN onceover.adoption a USING (batch_id)
+    WHERE l.landing_id = ANY(c.landing_set)) AS adopted
+FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
+WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s"""
+
 
 def read_window_history(connection: Connection, pipeline: str, window_start: datetime) -> Mapping[str, object]:
-    """Return all about one window: state, landings, findings, repairs, certificates, losses, newest last."""
+    """Return all about one window: state, landings, findings, repairs, certificates, losses, newest last, and
+    what the present certificate rests on (None without one)."""
     key = {"pipeline": pipeline, "start": window_start}
     windows = list_windows(connection, pipeline, None, window_start, window_start + timedelta(microseconds=1))
     return {
@@ -23,7 +37,9 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
                     r.start_offset, r.end_offset) ORDER BY 1, 2) FROM onceover.batch_range r
                     WHERE r.batch_id = l.batch_id) AS offset_ranges,
                   (SELECT json_build_object('who', e.who, 'why', e.why) FROM onceover.release e
-                    WHERE e.batch_id = l.batch_id) AS released
+                    WHERE e.batch_id = l.batch_id) AS released,
+                  (SELECT json_build_object('who', a.who, 'why', a.why) FROM onceover.adoption a
+                    WHERE a.batch_id = l.batch_id) AS adopted
                 FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
                 WHERE l.pipeline = %(pipeline)s AND l.window_start = %(start)s ORDER BY l.landing_id
                 """,
@@ -62,6 +78,7 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
                 key,
             )
         ),
+        "rests_on": connection.execute(_RESTS_ON, key).fetchone(),
         "losses": list(
             connection.execute(
                 """

@@ -202,7 +202,7 @@ class RepairRun:
         for claim in claimed:
             found, start = unlanded.get(claim.window_start), claim.window_start
             if found is not None and found.orphans and rebuilt[start].planned_length <= frozen[start]:
-                orphans.append(Orphans(start, claim.token, claim.version, found.orphans, found.parts))
+                orphans.append(Orphans(start, claim.token, claim.version, found.orphans, found.parts, frozen[start]))
             else:
                 rest.append(claim)
         if not orphans:

@@ -13,6 +13,7 @@ from onceover.cli.window_page import show
 from onceover.context import open_pipeline
 from onceover.explain.finding_text import describe_finding
 from onceover.explain.gather import WindowFacts, gather
+from onceover.explain.view import describe_certificate_basis
 
 
 def add_to(app: typer.Typer) -> None:
@@ -63,6 +64,8 @@ def _to_values(known: WindowFacts) -> dict[str, object]:
         "aggregates": known.aggregates,
         "watermark": known.watermark,
         "every_window_closed": known.every_window_closed,
+        "certificate_rests_on": known.rows["rests_on"],
+        "certificate_rests_on_text": describe_certificate_basis(known),
         "next_steps": [{"text": step.text, "command": step.command} for step in known.steps],
         "ledger": known.rows,
     }
