@@ -98,8 +98,8 @@ def _insert(connection: Connection, pipeline: str, contract_version: int, orphan
           SELECT batch_id, %(pipeline)s, %(start)s, %(day)s, %(who)s, %(why)s FROM fresh)
         INSERT INTO onceover.landing (batch_id, pipeline, window_start, quarantine_day, byte_start, byte_end, proved,
           records, high1, low1, high2, low2)
-        SELECT batch_id, %(pipeline)s, %(start)s, %(day)s, %(length)s, %(length)s, true, %(records)s, %(high1)s, %(low1)s, %(high2)s,
-          %(low2)s FROM fresh RETURNING landing_id, batch_id
+        SELECT batch_id, %(pipeline)s, %(start)s, %(day)s, %(length)s, %(length)s, true, %(records)s,
+          %(high1)s, %(low1)s, %(high2)s, %(low2)s FROM fresh RETURNING landing_id, batch_id
         """,
         {
             "pipeline": pipeline,
