@@ -150,3 +150,24 @@ def test_pending_record_that_lands_is_counted_once(lanes: Lanes) -> None:
     repair(lane)
     assert lane.aggregates() == sum_up(range(60))
     assert count_certified(lane) == 2
+
+
+def test_quarantined_orphans_are_adopted_as_quarantined(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(10))
+    lane.ingest()
+    repair(lane)
+    lane.produce([b"rubbish", b"more rubbish"])
+    die_after(lane, Step.APPENDED)
+    expire(lane, 12)
+    with lane.driver() as driver:
+        driver.turn()
+    assert list_gaps(lane) == [(10, 12, "expired")]
+    repair(lane)
+    assert list_gaps(lane) == []
+    with lane.ledger() as ledger:
+        rows = ledger.execute(
+            "SELECT records FROM onceover.landing WHERE pipeline = %s AND quarantine_day IS NOT NULL", [lane.name]
+        ).fetchall()
+    assert [row["records"] for row in rows] == [2]
+    assert lane.detect().request_id is None

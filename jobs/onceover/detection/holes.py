@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import chain
 
 from onceover.context import PipelineContext
-from onceover.detection.raw_search import find_window_that_holds
+from onceover.detection.raw_search import find_held_in_raw
 from onceover.errors import OnceoverError, UsageError
 from onceover.kafka.hole_probe import find_gaps, find_held
 from onceover.kafka.reader import KafkaSource
@@ -161,10 +161,17 @@ def _reject_beyond_end(context: PipelineContext, lost: OffsetRange) -> None:
 
 def _reject_held_in_raw(context: PipelineContext, lost: OffsetRange) -> None:
     """Raise UsageError where raw holds one of the records: it is adopted, and no loss."""
-    if held := find_window_that_holds(context, lost):
-        window, offset = Window.at(held[0], context.pipeline.contract.window_minutes), held[1]
+    if (held := find_held_in_raw(context, lost)) is None:
+        return
+    where, offset = held
+    if isinstance(where, datetime):
+        window = Window.at(where, context.pipeline.contract.window_minutes)
+        command = f'onceover repair {context.name} --from {window} --to {format_moment(window.end)} --reason "..."'
         raise UsageError(
             f"{offset} is not lost: raw holds its record, in the file of window {window}. The next scheduled repair "
-            f"adopts it; to do it now: `onceover repair {context.name} --from {window} "
-            f'--to {format_moment(window.end)} --reason "..."`'
+            f"adopts it; to do it now: `{command}`"
         )
+    raise UsageError(
+        f"{offset} is not lost: raw holds its record, in {context.layout.quarantine_file(where)}. The next scheduled "
+        "repair, of Airflow's DAG repair_failed_windows, adopts it"
+    )

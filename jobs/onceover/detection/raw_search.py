@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import date, datetime
 
 from onceover.context import PipelineContext
 from onceover.detection.evidence import read_evidence
+from onceover.ledger.adoptions import list_days_beyond_landings
 from onceover.ledger.certificates import list_pending
 from onceover.model.line import PlacedLine, decode_file
 from onceover.model.offsets import OffsetRange
 
 
-def find_window_that_holds(context: PipelineContext, lost: OffsetRange) -> tuple[datetime, OffsetRange] | None:
-    """Return the first window whose file has an intact line of these offsets that no landing may account for, with the
-    line's offset; None if no file does.
+def find_held_in_raw(context: PipelineContext, lost: OffsetRange) -> tuple[datetime | date, OffsetRange] | None:
+    """Return the first window, or day of quarantine, whose file has an intact line of these offsets that no landing
+    accounts for, with the line's offset; None if no file does.
 
     Reads the files with bytes that no landing accounts for, and those whose certificates name one of the offsets as
     pending: every other intact line has landed.
     """
+    files = context.files
     for start in _list_suspects(context, lost):
-        for offset in _find_offsets(context.files.read_window(start), lost):
+        for offset in _find_offsets(files.read_window(start), lost):
             return start, OffsetRange(lost.source, offset, offset + 1)
+    for day in list_days_beyond_landings(context.ledger, context.name, files.list_quarantine_days()):
+        for offset in _find_offsets(files.read_quarantine(day), lost):
+            return day, OffsetRange(lost.source, offset, offset + 1)
     return None
 
 

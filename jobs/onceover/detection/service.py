@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import chain, islice
 
 from onceover.context import PipelineContext
 from onceover.detection import holes
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.cuts import compare_log
-from onceover.detection.look import judge_windows
+from onceover.detection.look import Look, judge_windows
 from onceover.detection.open_windows import find_open_suspects
 from onceover.detection.pending import add_findings, reopen_pending
 from onceover.errors import UsageError
 from onceover.ledger import findings as ledger_findings
 from onceover.ledger import refills, repair_requests
+from onceover.ledger.adoptions import list_searchable_days
 from onceover.ledger.catalog import require_in_force
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
 from onceover.model.finding import Finding
-from onceover.model.offsets import split
+from onceover.model.offsets import OffsetRange, split
 from onceover.model.reason import clean_reason
 from onceover.model.window import Window, WindowRange
 from onceover.retention.expire import refuse_expired
@@ -148,10 +151,11 @@ def detect(
     # One batch reads each refill, and a batch has one contract.
     pieces = chain.from_iterable(registered.cutovers.cut_by_version(plan.again).values())
     again = [r for r in split(pieces, context.pipeline.ingest.max_records_per_batch) if r not in requested]
+    quarantined = _list_searchable_days(context, window_range, judged, plan.expired)
     request_id = None
     if again:
         require_in_force(connection, registered)  # else the refills were cut at an earlier contract's cutovers
-    if free or again:
+    if free or again or quarantined:
         request_id = repair_requests.create_request(
             connection, registered.name, who, reason, free, unblock=window_range is not None
         )
@@ -200,6 +204,16 @@ def plan_repair(
         )
         for j in failed
     )
+
+
+def _list_searchable_days(
+    context: PipelineContext, window_range: WindowRange | None, judged: Look, expired: Sequence[OffsetRange]
+) -> list[date]:
+    """Return the days of quarantine that a repair has to search for orphans: none while a batch in flight may explain
+    their bytes, unless a hole has expired."""
+    if window_range is not None or (judged.in_flight and not expired):
+        return []
+    return list_searchable_days(context.ledger, context.name, context.files.list_quarantine_days())
 
 
 def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> str:

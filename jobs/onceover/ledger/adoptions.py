@@ -6,9 +6,9 @@ landing, of no bytes, is proved by the lines that the window's file held before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID
 
 from onceover.ledger import frontiers, losses
@@ -23,15 +23,16 @@ from onceover.model.offsets import OffsetRange
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """One window's lines to adopt: their IDs, and their counts and digests by Kafka partition. `token` and `version`
-    are those of the claim under which the lines were read, in a file of `length` bytes."""
+    """Lines to adopt of one window, or of one day of quarantine: their IDs, and their counts and digests by Kafka
+    partition. They were read in a file of `length` bytes, a window's under the claim of that `token` and `version`."""
 
-    window_start: datetime
-    token: UUID
-    version: int
+    window_start: datetime | None
+    quarantine_day: date | None
     ids: Sequence[OffsetRange]
     parts: Sequence[LandingPart]
     length: int
+    token: UUID | None = None
+    version: int | None = None
 
 
 def adopt(
@@ -39,13 +40,14 @@ def adopt(
 ) -> list[datetime]:
     """Land these lines, in one transaction; return the windows whose lines were adopted.
 
-    Leaves out a window that changed since its claim, or whose claim was lost, and one of whose IDs landed meanwhile.
+    Leaves out a window that changed since its claim, or whose claim was lost, and a file of whose IDs one landed
+    meanwhile.
     Bumps the versions of the windows, and of all that state one of these IDs as an accepted loss.
     """
     ids = [piece for each in orphans for piece in each.ids]
     with connection.transaction():
         stating = losses.list_stating(connection, pipeline, ids)
-        lock_windows(connection, pipeline, [*stating, *(each.window_start for each in orphans)])
+        lock_windows(connection, pipeline, [*stating, *(each.window_start for each in orphans if each.window_start)])
         # Landings and accepted losses advance the frontier, so they wait here, or are seen below.
         connection.execute(
             "SELECT 1 FROM onceover.kafka_partition WHERE pipeline = %s ORDER BY generation, kafka_partition "
@@ -59,7 +61,7 @@ def adopt(
                 _insert(connection, pipeline, contract_version, each, who, why)
                 adopted.append(each)
         ids = [piece for each in adopted for piece in each.ids]
-        starts = [each.window_start for each in adopted]
+        starts = [each.window_start for each in adopted if each.window_start]
         stating = losses.list_stating(connection, pipeline, ids)
         losses.reland(connection, pipeline, ids)
         bump_versions(connection, pipeline, sorted({*starts, *stating}))
@@ -68,6 +70,8 @@ def adopt(
 
 
 def _is_current(connection: Connection, pipeline: str, orphans: Orphans) -> bool:
+    if orphans.window_start is None:
+        return True
     row = connection.execute(
         'SELECT token, version FROM onceover."window" WHERE pipeline = %s AND window_start = %s',
         [pipeline, orphans.window_start],
@@ -105,7 +109,7 @@ def _insert(connection: Connection, pipeline: str, contract_version: int, orphan
             "pipeline": pipeline,
             "version": contract_version,
             "start": orphans.window_start,
-            "day": None,
+            "day": orphans.quarantine_day,
             "length": orphans.length,
             "who": who,
             "why": why,
@@ -124,3 +128,40 @@ def _insert(connection: Connection, pipeline: str, contract_version: int, orphan
         ],
     )
     insert_exact_ranges(connection, batch_id, orphans.ids)
+
+
+def list_searchable_days(connection: Connection, pipeline: str, lengths: Mapping[date, int]) -> list[date]:
+    """Return the days of quarantine whose files have more bytes than landed, and that may hold orphans: not searched at
+    that length, or with records that Kafka may no longer hold. `lengths` are those of all files."""
+    searched = {
+        row["quarantine_day"]: (row["bytes"], row["pending"])
+        for row in connection.execute("SELECT * FROM onceover.quarantine_search WHERE pipeline = %s", [pipeline])
+    }
+    return [
+        day
+        for day in list_days_beyond_landings(connection, pipeline, lengths)
+        if searched.get(day) != (lengths[day], 0)
+    ]
+
+
+def list_days_beyond_landings(connection: Connection, pipeline: str, lengths: Mapping[date, int]) -> list[date]:
+    """Return the days of quarantine whose files, of these lengths, have more bytes than landed, in order."""
+    rows = connection.execute(
+        "SELECT quarantine_day, sum(byte_end - byte_start) AS bytes FROM onceover.landing "
+        "WHERE pipeline = %s AND quarantine_day IS NOT NULL GROUP BY 1",
+        [pipeline],
+    )
+    landed = {row["quarantine_day"]: row["bytes"] for row in rows}
+    return sorted(day for day, length in lengths.items() if length > landed.get(day, 0))
+
+
+def record_search(connection: Connection, pipeline: str, day: date, length: int, pending: int) -> None:
+    """Record that a day's quarantine file was searched at this length, and that `pending` records wait in it."""
+    connection.execute(
+        """
+        INSERT INTO onceover.quarantine_search (pipeline, quarantine_day, bytes, pending) VALUES (%s, %s, %s, %s)
+        ON CONFLICT (pipeline, quarantine_day) DO UPDATE SET bytes = excluded.bytes, pending = excluded.pending,
+          searched_at = clock_timestamp()
+        """,
+        [pipeline, day, length, pending],
+    )

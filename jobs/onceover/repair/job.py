@@ -197,12 +197,14 @@ class RepairRun:
         unlanded: Mapping[datetime, Unlanded | None],
     ) -> tuple[RepairOutcome, list[ClaimedWindow]]:
         """Adopt the orphans of these windows, and return the windows without orphans, to be judged."""
-        orphans: list[Orphans] = []
+        orphans: dict[datetime, Orphans] = {}
         rest: list[ClaimedWindow] = []
         for claim in claimed:
             found, start = unlanded.get(claim.window_start), claim.window_start
             if found is not None and found.orphans and rebuilt[start].planned_length <= frozen[start]:
-                orphans.append(Orphans(start, claim.token, claim.version, found.orphans, found.parts, frozen[start]))
+                orphans[start] = Orphans(
+                    start, None, found.orphans, found.parts, frozen[start], claim.token, claim.version
+                )
             else:
                 rest.append(claim)
         if not orphans:
@@ -211,16 +213,16 @@ class RepairRun:
             self._connection,
             self._registered.name,
             self._registered.contract_version,
-            orphans,
+            list(orphans.values()),
             self._request.who,
             self._request.why,
         )
-        for each in orphans:
+        for start, each in orphans.items():
             log.warning(
                 "window %s: %d records that only raw holds, and that no landing accounts for, %s",
-                format_moment(each.window_start),
+                format_moment(start),
                 sum(map(len, each.ids)),
-                "are adopted" if each.window_start in starts else "changed meanwhile",
+                "are adopted" if start in starts else "changed meanwhile",
             )
         self._fault_point.stop_after(RepairStep.ADOPTED)
         return RepairOutcome(adopted=len(orphans)), rest

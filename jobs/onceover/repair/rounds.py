@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
@@ -9,7 +11,9 @@ from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.repair.job import ClaimRenewer, RepairOutcome, RepairRun
+from onceover.repair.quarantined import adopt_quarantined
 
+log = logging.getLogger(__name__)
 _MOST_ROUNDS = 4  # an adoption leaves nothing to adopt, unless Kafka drops more of its log in between
 
 
@@ -34,4 +38,7 @@ def run_rounds(
         total += outcome
         if not outcome.adopted:
             break
+    quarantined = adopt_quarantined(spark, context, registered, request.who, request.why)
+    if quarantined:
+        log.warning("%d quarantined records that only raw holds are adopted", quarantined)
     return total

@@ -18,21 +18,24 @@ _SOURCE = ("generation", "kafka_partition")
 _MOST_RUNS = 1_000_000
 
 
-def collect_unlanded(unlanded: DataFrame, held: Sequence[OffsetRange]) -> dict[int, Unlanded]:
+def collect_unlanded(
+    unlanded: DataFrame, held: Sequence[OffsetRange], *, in_several: bool = False
+) -> dict[int, Unlanded]:
     """Return by `window_ms` what of these lines Kafka holds, in the offset ranges `held`, and what it does not.
 
-    Takes window_ms, generation, kafka_partition, offset and the digest's halves. Raise TerminalError for more than a
-    million runs of IDs.
+    Takes window_ms, generation, kafka_partition, offset and the digest's halves. An ID in several files is a conflict,
+    or with `in_several`, for quarantine, counts in the first one. Raise TerminalError for more than a million runs.
     """
     halves = [F.min(half).alias(half) for half in HALVES]
+    windows = F.array(F.min("window_ms")) if in_several else F.collect_set("window_ms")
     differs = F.greatest(
-        (F.min("window_ms") != F.max("window_ms")).cast("int"),
+        F.lit(0) if in_several else (F.min("window_ms") != F.max("window_ms")).cast("int"),
         *((F.min(half) != F.max(half)).cast("int") for half in HALVES),
     )
     places = Window.partitionBy("window_ms", "is_held", "differs", *_SOURCE).orderBy("offset")
     rows = (
         unlanded.groupBy(*_SOURCE, "offset")
-        .agg(F.collect_set("window_ms").alias("windows"), differs.alias("differs"), *halves)
+        .agg(windows.alias("windows"), differs.alias("differs"), *halves)
         .transform(looked_up(((piece, 1) for piece in held), "is_held"))
         .withColumn("is_held", F.col("is_held").isNotNull())
         .withColumn("window_ms", F.explode("windows"))

@@ -75,6 +75,17 @@ COMMENT ON COLUMN onceover.certificate.pending IS
   '[generation, kafka_partition, start, end].';
 CREATE INDEX ON onceover.certificate (pipeline) WHERE pending <> '[]';
 
+CREATE TABLE onceover.quarantine_search (
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  quarantine_day date NOT NULL,
+  bytes bigint NOT NULL,
+  pending bigint NOT NULL,
+  searched_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (pipeline, quarantine_day)
+);
+COMMENT ON TABLE onceover.quarantine_search IS
+  'Quarantine files that a repair searched for orphans: their bytes then, and the records left that Kafka still held.';
+
 ALTER TABLE onceover.accepted_loss ADD COLUMN kind text NOT NULL DEFAULT 'lost' CHECK (kind IN ('lost', 'unreadable')),
   ADD COLUMN relanded_at timestamptz;
 COMMENT ON COLUMN onceover.accepted_loss.relanded_at IS

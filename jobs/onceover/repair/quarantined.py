@@ -1,0 +1,70 @@
+"""Orphans in quarantine: records without a window that only raw holds are adopted as quarantined."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from onceover.context import PipelineContext
+from onceover.errors import OnceoverError
+from onceover.kafka.held_log import read_held
+from onceover.ledger.adoptions import Orphans, adopt, list_searchable_days, record_search
+from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.frontiers import read_accounted
+from onceover.model.digest import HALVES
+from onceover.model.offsets import OffsetRange
+from onceover.model.unlanded import Unlanded
+from onceover.spark import lines, text_files
+from onceover.spark.range_join import looked_up
+from onceover.spark.unlanded import collect_unlanded
+
+log = logging.getLogger(__name__)
+
+
+def adopt_quarantined(
+    spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, who: str, why: str
+) -> int:
+    """Search the quarantine files that have more bytes than landed, and adopt their orphans; return the number of
+    records. Files wait for the next repair if Kafka does not answer."""
+    connection, files = context.ledger, context.files
+    lengths = files.list_quarantine_days()
+    days = list_searchable_days(connection, registered.name, lengths)
+    if not days:
+        return 0
+    try:
+        held = read_held(context.address("kafka"), context.pipeline)
+    except OnceoverError as error:
+        log.error("%s: %d days of quarantine hold lines that no landing accounts for, and wait", error, len(days))
+        return 0
+    accounted = tuple(read_accounted(connection, registered.name))
+    root = context.address("hdfs").rstrip("/")
+    found = _search(spark, [root + context.layout.quarantine_file(day) for day in days], accounted, held)
+    orphans = [
+        Orphans(None, day, unlanded.orphans, unlanded.parts, lengths[day])
+        for number, day in enumerate(days)
+        if (unlanded := found.get(number)) and unlanded.orphans
+    ]
+    if orphans:
+        adopt(connection, registered.name, registered.contract_version, orphans, who, why)
+    for number, day in enumerate(days):
+        left = found.get(number, Unlanded())
+        record_search(connection, registered.name, day, lengths[day], sum(map(len, left.pending)))
+    return sum(len(piece) for each in orphans for piece in each.ids)
+
+
+def _search(
+    spark: SparkSession, paths: Sequence[str], accounted: Sequence[OffsetRange], held: Sequence[OffsetRange]
+) -> dict[int, Unlanded]:
+    """Return the unlanded records by the number of their file."""
+    halves = dict(zip(HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
+    unlanded = (
+        text_files.read_text(spark, list(enumerate(paths)))
+        .where(F.col("intact") & F.col("event_ms").isNull())
+        .transform(looked_up(((piece, 1) for piece in accounted), "is_accounted"))
+        .where("is_accounted IS NULL")
+        .withColumns(halves)
+    )
+    return collect_unlanded(unlanded, held, in_several=True)
