@@ -17,6 +17,7 @@ from onceover.model.window import WindowRange
 
 _MOST_NAMED = 20
 
+
 def find_open_suspects(
     context: PipelineContext, expired: Sequence[OffsetRange], window_range: WindowRange | None
 ) -> Mapping[datetime, tuple[Finding, ...]]:
