@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.other_ledger import copy_ledger, make_ledger
 from tests.integration.planted_failures import count_certified, expire, fail, list_gaps, minutes
+from tests.integration.program import run
 
 from onceover.detection import holes
 from onceover.errors import TransientError, UsageError
 from onceover.fault_points import AnyStep, FaultPoint, Step
 from onceover.ledger import frontiers
+from onceover.ledger.root import RootRefusedError
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import parse_range
 from onceover.model.window import from_ms
@@ -171,3 +175,65 @@ def test_quarantined_orphans_are_adopted_as_quarantined(lanes: Lanes) -> None:
         ).fetchall()
     assert [row["records"] for row in rows] == [2]
     assert lane.detect().request_id is None
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize("store", ["kafka", "postgres", "file"])
+def test_ledger_restored_behind_the_log_adopts_all(
+    lanes: Lanes, monkeypatch: pytest.MonkeyPatch, store: str, tmp_path: Path
+) -> None:
+    lane = lanes(offset_store=store, more=f'offset_path = "{tmp_path}/offsets"' if store == "file" else "")
+    produce(lane, range(50))
+    lane.ingest()
+    backup = copy_ledger()
+    produce(lane, range(50, 100))
+    lane.ingest()
+    repair(lane)
+    monkeypatch.setenv("ONCEOVER_POSTGRES", backup)
+    expire(lane, 100)
+    done = run("ledger", "take-root", lane.name, "--reason", "restored")
+    assert done.returncode == 0, done.stderr
+    with lane.driver() as driver:
+        driver.turn()
+    assert list_gaps(lane) == [(50, 100, "expired")]
+    repair(lane)
+    lane.ingest()
+    repair(lane)
+    assert (list_gaps(lane), lane.aggregates(), count_certified(lane)) == ([], sum_up(range(100)), 2)
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize("store", ["kafka", "postgres"])
+def test_lost_ledger_is_refused_then_rebuilt_with_all_records(
+    lanes: Lanes, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    lane = lanes(offset_store=store)
+    produce(lane, range(50))
+    lane.ingest()
+    expire(lane, 50)
+    produce(lane, range(50, 100))
+    monkeypatch.setenv("ONCEOVER_POSTGRES", make_ledger())
+    with pytest.raises(RootRefusedError, match=f"onceover ledger rebuild {lane.name}"), lane.driver():
+        pass
+    done = run("ledger", "rebuild", lane.name)
+    assert done.returncode == 0, done.stderr
+    lane.ingest()
+    repair(lane)
+    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(100)), 2)
+
+
+@pytest.mark.rare
+def test_file_without_a_window_is_given_one_and_adopted(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(5))
+    lane.ingest()
+    repair(lane)
+    produce(lane, range(5, 10))
+    die_after(lane, Step.APPENDED)
+    expire(lane, 10)
+    with lane.driver() as driver:
+        driver.turn()
+    repair(lane)
+    lane.ingest()
+    repair(lane)
+    assert (list_gaps(lane), lane.aggregates(), count_certified(lane)) == ([], sum_up(range(10)), 2)

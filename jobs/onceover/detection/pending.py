@@ -15,6 +15,7 @@ from onceover.context import PipelineContext
 from onceover.detection.look import Look
 from onceover.errors import OnceoverError
 from onceover.kafka.held_log import read_held
+from onceover.kafka.topic import read_cluster_id
 from onceover.ledger.certificates import list_pending, ranges_as_json, reopen_certified
 from onceover.ledger.frontiers import read_accounted
 from onceover.model.finding import Finding
@@ -34,7 +35,9 @@ def reopen_pending(context: PipelineContext) -> Mapping[datetime, Finding]:
     accounted = tuple(read_accounted(context.ledger, context.name))
     held: Sequence[OffsetRange] | None = None
     try:
-        held = read_held(context.address("kafka"), context.pipeline)
+        kafka, pipeline = context.address("kafka"), context.pipeline
+        context.require_own_root(read_cluster_id(kafka, pipeline))  # a mirror's log says nothing of these
+        held = read_held(kafka, pipeline)
     except OnceoverError as error:
         log.warning("whether Kafka still holds pending records of %d windows is unknown: %s", len(pending), error)
     found = {start: _judge(ranges, accounted, held) for start, ranges in pending.items()}

@@ -14,6 +14,7 @@ from onceover.detection.cuts import compare_log
 from onceover.detection.look import Look, judge_windows
 from onceover.detection.open_windows import find_open_suspects
 from onceover.detection.pending import add_findings, reopen_pending
+from onceover.detection.unknown_files import register_unknown_files
 from onceover.errors import UsageError
 from onceover.ledger import findings as ledger_findings
 from onceover.ledger import refills, repair_requests
@@ -127,6 +128,8 @@ def detect(
     registered, connection = context.require_same_contract(), context.ledger
     refuse_expired(connection, registered.name, window_range)
     compare_log(context)
+    if window_range is None:
+        register_unknown_files(context, registered)
     pending = reopen_pending(context)
     judged = add_findings(judge_windows(connection, registered.name, context.files, window_range, force), pending)
     keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]

@@ -21,6 +21,7 @@ from onceover.detection.certified import (
     read_certified_versions,
 )
 from onceover.detection.look import Files, find_missing_parquet
+from onceover.detection.unknown_files import register_unknown_files
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import revoke
@@ -109,6 +110,8 @@ def sweep_pipeline(
     if not context.is_registered():
         return SweepResult(context.name, 0, (), 0)
     registered = context.require_same_contract()
+    if write and window_range is None:
+        register_unknown_files(context, registered, every=True)
     swept = sweep_windows(context.ledger, registered, context.files, window_range, say=say)
     reopened = reopen(context.ledger, registered.name, swept.differing) if write else []
     quarantine = find_short_quarantine(context) if window_range is None else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from onceover.errors import TransientError
@@ -60,6 +60,24 @@ def increment(
             [{"pipeline": epoch.pipeline, "window_start": i.window_start, **digest_columns(i.digest)} for i in ordered],
         )
         table.unstage(connection, stage_name(batch_id))
+
+
+def insert_windows(
+    connection: Connection, pipeline: str, table: AggregateTable, ends: Mapping[datetime, datetime]
+) -> None:
+    """Record windows, by start and end, into which nothing has landed. Windows that the ledger has are left alone."""
+    if not ends:
+        return
+    with connection.transaction():
+        fresh = connection.execute(
+            """
+            INSERT INTO onceover."window" (pipeline, window_start, window_end)
+            SELECT %s, start, "end" FROM unnest(%s::timestamptz[], %s::timestamptz[]) AS given (start, "end")
+            ORDER BY start ON CONFLICT DO NOTHING RETURNING window_start
+            """,
+            [pipeline, list(ends), list(ends.values())],
+        ).fetchall()
+        _mark_unknown(connection, pipeline, table.find_filled(connection, [row["window_start"] for row in fresh]))
 
 
 def _mark_unknown(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -105,6 +105,32 @@ def lock_windows(connection: Connection, pipeline: str, starts: Sequence[datetim
         """,
         [pipeline, list(starts)],
     )
+
+
+def list_known_starts(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> list[datetime]:
+    """Return those of these windows that the ledger has."""
+    rows = connection.execute(
+        'SELECT window_start FROM onceover."window" WHERE pipeline = %s AND window_start = ANY(%s)',
+        [pipeline, list(starts)],
+    )
+    return [row["window_start"] for row in rows]
+
+
+def count_files_by_day(connection: Connection, pipeline: str) -> dict[date, int]:
+    """Return for each day how many files its folder has by the ledger: of windows that have not expired, and Parquet
+    files."""
+    rows = connection.execute(
+        """
+        SELECT day, count(*) AS files FROM (
+          SELECT (window_start AT TIME ZONE 'UTC')::date AS day FROM onceover."window"
+          WHERE pipeline = %(pipeline)s AND expired_at IS NULL AND compaction_id IS NULL
+          UNION ALL
+          SELECT (window_start AT TIME ZONE 'UTC')::date FROM onceover.compaction WHERE pipeline = %(pipeline)s) files
+        GROUP BY 1
+        """,
+        {"pipeline": pipeline},
+    )
+    return {row["day"]: row["files"] for row in rows}
 
 
 def bump_versions(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> None:

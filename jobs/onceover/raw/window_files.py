@@ -141,6 +141,14 @@ class WindowFiles:
                  self._list_day_folders())  # fmt: skip
         return any(files) or bool(self.list_quarantine_days())
 
+    def count_by_day(self) -> dict[date, int]:
+        """Return the number of files in each day's folder, by one request."""
+        root = f"{self.layout.raw_root}/{self.layout.pipeline}"
+        with wrap_errors(self._address):
+            statuses = self._client.list(root, status=True) if self._client.status(root, strict=False) else []
+        days = ((_parse_day(f"{name}.log"), int(status["childrenNum"])) for name, status in statuses)
+        return {day: number for day, number in days if day is not None}
+
     def list_parquet_files(self) -> list[RawFile]:
         """List the Parquet files of windows, in order of time."""
         root = f"{self.layout.raw_root}/{self.layout.pipeline}"

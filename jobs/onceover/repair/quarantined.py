@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
 from onceover.kafka.held_log import read_held
+from onceover.kafka.topic import read_cluster_id
 from onceover.ledger.adoptions import Orphans, adopt, list_searchable_days, record_search
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.frontiers import read_accounted
@@ -35,7 +36,9 @@ def adopt_quarantined(
     if not days:
         return 0
     try:
-        held = read_held(context.address("kafka"), context.pipeline)
+        kafka, pipeline = context.address("kafka"), context.pipeline
+        context.require_own_root(read_cluster_id(kafka, pipeline))  # a mirror's log says nothing of these
+        held = read_held(kafka, pipeline)
     except OnceoverError as error:
         log.error("%s: %d days of quarantine hold lines that no landing accounts for, and wait", error, len(days))
         return 0
