@@ -33,12 +33,14 @@ from onceover.ingest.job import build_driver, open_source
 from onceover.ledger import compactions, drivers, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline, keep_log_retention, read_registered, register_pipeline
 from onceover.ledger.database import Connection
+from onceover.ledger.migrate import upgrade_schema
 from onceover.model import line
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import WindowRange, format_moment, from_ms
 from onceover.offset_stores.admin import set_offsets
 from onceover.raw.layout import Layout
 from onceover.raw.window_files import WindowFiles
+from onceover.recovery.job import RebuildResult, rebuild_pipeline
 from onceover.repair.refill import refill
 from onceover.repair.rounds import run_rounds
 from onceover.repair.service import Confirmation, confirm
@@ -155,6 +157,12 @@ class Lane:
         with self.open() as context:
             due = compactions.list_compactable(context.ledger, self.name, 0, None, None)
             return CompactRun(self.spark, context, context.read_registration(), "test", "a test", FaultPoint()).run(due)
+
+    def rebuild(self) -> RebuildResult:
+        """Do as `jobs/rebuild_ledger.py` does, on this process's session; the ledger's schema is made if it is lost."""
+        upgrade_schema(address("postgres"))
+        with self.open() as context:
+            return rebuild_pipeline(self.spark, context)
 
     def sweep(self) -> SweepResult:
         """Do as `onceover sweep` does."""

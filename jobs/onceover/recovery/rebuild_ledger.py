@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from itertools import groupby, zip_longest
 
 from onceover.errors import UsageError
@@ -26,6 +26,7 @@ from onceover.model.raw_file import CompactedFile, RawContents, RawFile, Run
 WHO = "onceover ledger rebuild"
 RUNS_A_BATCH = 1
 """Runs of one Kafka partition in one batch: a repair of a window reads all ranges of its batches."""
+_Place = tuple[datetime | None, date | None]  # a window's start, or a day of quarantine
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,30 +158,35 @@ def _sum_released(runs: Sequence[Run]) -> list[RangeRead]:
 
 
 def _build_landings(files: Sequence[RawFile], rounds: Sequence[Sequence[Run]]) -> list[list[Landing]]:
-    """Return for each batch its landing in each file. Which append wrote which line is unknown, so a text file's bytes
-    are divided among its landings, which together cover the file; records of a Parquet file land without bytes."""
-    parts: list[dict[int, dict[KafkaPartition, Digest]]] = []
+    """Return for each batch its landing in each window and day of quarantine. Which append wrote which line is unknown,
+    so a text file's bytes are divided among its landings, which together cover the file; records that only a Parquet
+    file holds land without bytes."""
+    text = {_get_place(file): file.length for file in files if not file.is_parquet}
+    parts: list[dict[_Place, dict[KafkaPartition, Digest]]] = []
     for together in rounds:
-        of_batch: dict[int, dict[KafkaPartition, Digest]] = {}
+        of_batch: dict[_Place, dict[KafkaPartition, Digest]] = {}
         for run in together:
-            for place, digest in run.held:
-                held = of_batch.setdefault(place, {})
+            for number, digest in run.held:
+                held = of_batch.setdefault(_get_place(files[number]), {})
                 held[run.offsets.source] = held.get(run.offsets.source, EMPTY) + digest
         parts.append(of_batch)
-    of_file = Counter(place for of_batch in parts for place in of_batch)
-    dealt: Counter[int] = Counter()
+    of_place = Counter(place for of_batch in parts for place in of_batch)
+    dealt: Counter[_Place] = Counter()
     batches_landings: list[list[Landing]] = []
     for of_batch in parts:
         landings: list[Landing] = []
-        for place, held in sorted(of_batch.items()):
-            file, number = files[place], dealt[place]
-            length = 0 if file.is_parquet else file.length
-            start, end = (length * n // of_file[place] for n in (number, number + 1))
+        for place, held in of_batch.items():
+            length, number = text.get(place, 0), dealt[place]
+            start, end = (length * n // of_place[place] for n in (number, number + 1))
             dealt[place] += 1
             of_source = tuple(LandingPart(source, digest) for source, digest in sorted(held.items()))
-            landings.append(Landing(file.window_start, file.quarantine_day, start, end, True, of_source))
+            landings.append(Landing(*place, start, end, True, of_source))
         batches_landings.append(landings)
     return batches_landings
+
+
+def _get_place(file: RawFile) -> _Place:
+    return file.window_start, file.quarantine_day
 
 
 def _record_parquet_files(connection: Connection, name: str, files: Sequence[RawFile], contents: RawContents) -> None:

@@ -95,7 +95,7 @@ class _Distinct:
                     row.content,
                     None if row.window_ms == QUARANTINE else from_ms(row.window_ms),
                 )
-                for row in rows.toLocalIterator()
+                for row in rows.collect()  # one row an ID and content
             ),
             key=lambda held: (held.source, held.offset, held.content, held.window_start is None),
         )

@@ -1,0 +1,117 @@
+"""The rebuild of a pipeline's part of a lost ledger: scan raw as the pipeline's driver, then write one transaction."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from onceover.context import PipelineContext
+from onceover.errors import TerminalError
+from onceover.kafka import Topic, TopicFacts
+from onceover.kafka.topic import read_cluster_id
+from onceover.ledger.catalog import register_pipeline
+from onceover.ledger.drivers import as_driver
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.raw_file import RawContents, RawFile
+from onceover.model.root_marker import join_origins
+from onceover.offset_stores.postgres import LedgerOffsetStore
+from onceover.recovery.rebuild_ledger import RebuiltLedger, find_ends, require_no_batches, write_ledger
+from onceover.recovery.scan import scan
+from onceover.spark.contract_check import check_contract
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildResult:
+    """What was written from which files, and the offsets that raw lacks, in Kafka's log or lost."""
+
+    pipeline: str
+    files: tuple[RawFile, ...]
+    written: RebuiltLedger
+    lost: tuple[OffsetRange, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        written = self.written
+        return {
+            "pipeline": self.pipeline,
+            "files": len(self.files),
+            "batches": written.batches,
+            "landings": written.landings,
+            "windows": written.windows,
+            "expired": written.expired,
+            "records": written.records,
+            "conflicts": written.conflicts,
+            "holes": [hole.format() for hole in written.holes],
+            "beyond_reading": sum(map(len, self.lost)),
+        }
+
+
+def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildResult:
+    """Write the pipeline's part of the ledger from raw. A killed run leaves at most a registered pipeline behind.
+
+    Raises UsageError if the ledger has landed batches of the pipeline, BusyError while its driver runs.
+    """
+    pipeline = context.pipeline
+    require_no_batches(context.ledger, pipeline.name)
+    facts, owner = _read_facts(context), f"{socket.gethostname()}:{os.getpid()} (rebuild)"
+    cluster = read_cluster_id(context.address("kafka"), pipeline)
+    registered = register_pipeline(context.ledger, pipeline, check_contract(spark, pipeline.contract))
+    with as_driver(context.ledger, pipeline.name, owner) as epoch:
+        # Listed under the epoch: no other driver appends from now on.
+        files = (*context.files.list_files(), *context.files.list_parquet_files())
+        log.info("reading %d files, %d bytes", len(files), sum(file.length for file in files))
+        contents = scan(spark, context.address("hdfs"), files, registered.contract.window_minutes)
+        marker = context.markers.read_newest_readable().marker
+        whole = _list_log_starts(facts) if pipeline.ingest.first_start == "earliest" else {}
+        origins = join_origins([marker.origins if marker else {}, whole])
+        topic_ids = {facts.generation: facts.topic_id} if facts else {}
+        with context.ledger.transaction():
+            written = write_ledger(context.ledger, epoch, registered, files, contents, topic_ids, origins)
+            _store_offsets(context, facts, contents)
+        # Last: until then every writer refuses the root, so that none works with half of a ledger.
+        context.root.take_rebuilt(epoch, cluster, owner)
+    return RebuildResult(pipeline.name, files, written, tuple(_clip_to_lost(written.holes, facts)))
+
+
+def _store_offsets(context: PipelineContext, facts: TopicFacts | None, contents: RawContents) -> None:
+    """Continue reading behind what raw holds, where the offsets were lost with the ledger."""
+    if facts is None or context.pipeline.ingest.offset_store != "postgres":
+        return
+    ends = {at.kafka_partition: end for at, end in find_ends(contents).items() if at.generation == facts.generation}
+    if ends:
+        LedgerOffsetStore(context.ledger, context.name).save(ends, facts.topic_id)
+
+
+def _clip_to_lost(holes: Iterable[OffsetRange], facts: TopicFacts | None) -> Iterator[OffsetRange]:
+    """Yield the parts of the holes that the log does not hold."""
+    for hole in holes:
+        number = hole.source.kafka_partition
+        if facts is None or hole.source.generation != facts.generation or number not in facts.end:
+            yield hole
+            continue
+        start = min(max(hole.start, facts.earliest[number]), hole.end)
+        yield OffsetRange(hole.source, hole.start, start)
+        yield OffsetRange(hole.source, max(start, min(hole.end, facts.end[number])), hole.end)
+
+
+def _list_log_starts(facts: TopicFacts | None) -> Mapping[KafkaPartition, int]:
+    """Return the earliest offset in the log of each Kafka partition that exists."""
+    return {KafkaPartition(facts.generation, p): start for p, start in facts.earliest.items()} if facts else {}
+
+
+def _read_facts(context: PipelineContext) -> TopicFacts | None:
+    """Return the topic's facts; None if the topic does not exist: raw outlives it."""
+    pipeline, kafka = context.pipeline, context.address("kafka")
+    try:
+        with closing(Topic(kafka, pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic:
+            return topic.facts()
+    except TerminalError as error:
+        log.warning("cannot read the topic's log, rebuilding from raw alone: %s", error)
+        return None

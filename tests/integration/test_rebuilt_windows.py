@@ -1,0 +1,147 @@
+"""A ledger rebuilt from raw: expired and compacted windows, gaps, several contents of an ID, and runs that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+from tests.integration.compaction import expire_text, make_certified_lane, read_parquet, spoil_rows
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.planted_failures import append, encode_line, expire, list_gaps, minutes
+from tests.integration.test_ledger_rebuild import certify
+
+from onceover.config.endpoints import address
+from onceover.errors import TransientError, UsageError
+from onceover.ledger import rebuilt
+from onceover.ledger.database import connect
+from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.windows import list_windows
+from onceover.model.window import from_ms
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+
+
+def lose_ledger() -> None:
+    """Delete the ledger, as if its database were lost; the aggregates survive."""
+    with connect(address("postgres"), "test") as ledger:
+        ledger.execute("DROP SCHEMA onceover CASCADE")
+    upgrade_schema(address("postgres"))
+
+
+def delete_window(lane: Lane, minute: int) -> None:
+    lane.hdfs().delete(lane.layout.window_file(from_ms(NOON_MS + minute * 60_000)))
+
+
+def list_states(lane: Lane) -> list[object]:
+    with lane.ledger() as ledger:
+        return [row["state"] for row in list_windows(ledger, lane.name)]
+
+
+def test_rows_without_raw_stay_when_a_late_record_lands(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(10)])
+    certify(lane)
+    before = lane.aggregates()
+    delete_window(lane, 0)  # as retention does
+    expire(lane, 5)
+    lose_ledger()
+    result = lane.rebuild()
+    assert (result.written.windows, result.written.expired) == (1, 1)
+    lane.produce([event(2, amount=100)])
+    lane.ingest()
+    lane.repair(lane.detect().request_id or 0)
+    assert list_states(lane) == ["expired", "certified"]
+    assert lane.aggregates() == before | {(0.0, "a"): (6, 110, 100)}
+
+
+@pytest.mark.rare
+def test_compacted_windows_are_rebuilt_from_parquet(lanes: Lanes) -> None:
+    lane = make_certified_lane(lanes)
+    aggregates = lane.aggregates()
+    assert all(result.why is None for result in lane.compact())
+    assert expire_text(lane) == 2
+    before = certify(lane)
+    assert (len(before), len(read_parquet(lane)), len(lane.lines())) == (2, 2, 0)
+    lane.produce([event(1, amount=7)])  # a late record: text beside the Parquet file
+    lane.ingest()
+    with_late = lane.aggregates()
+    lose_ledger()
+    result = lane.rebuild()
+    assert (result.written.windows, result.written.records, result.written.holes) == (2, 601, ())
+    spoil_rows(lane)
+    after = certify(lane)
+    assert len(after) == 2
+    assert after.keys() == before.keys()
+    assert lane.aggregates() == with_late != aggregates
+    assert lane.audit()["equal"]
+
+
+@pytest.mark.rare
+def test_expired_gaps_are_holes_that_one_command_accepts(lanes: Lanes) -> None:
+    lane = lanes(offset_store="postgres")
+    lane.produce([event(n, amount=n) for n in range(40)])
+    certify(lane)
+    for minute in (0, 10, 20):
+        delete_window(lane, minute)
+    expire(lane, 30)
+    lose_ledger()
+    with connect(address("postgres"), "test") as ledger:
+        ledger.execute(f"DELETE FROM aggregates.{lane.name}")
+    found = lane.rebuild()
+    assert [(hole.start, hole.end) for hole in found.written.holes] == [(10, 15), (20, 25)], "the first offset is 5"
+    assert list_gaps(lane) == [(10, 15, "expired"), (20, 25, "expired")]
+    lane.produce([event(41)])
+    with lane.driver() as driver:
+        assert driver.turn().records == 1, "reading goes on behind what raw holds"
+
+
+@pytest.mark.rare
+def test_half_registered_ledger_is_rebuilt_whole(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(20)])
+    before, aggregates = certify(lane), lane.aggregates()
+    lose_ledger()
+    with lane.driver():  # registers the pipeline at the stored offset, and dies
+        pass
+    with lane.ledger() as ledger:
+        ledger.execute(
+            "UPDATE onceover.kafka_partition SET origin = 20, frontier = 20 WHERE pipeline = %s", [lane.name]
+        )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rebuilt, "insert_conflicts", _fail)
+        with pytest.raises(TransientError):
+            lane.rebuild()
+    with lane.ledger() as ledger:
+        assert rebuilt.count_landed_batches(ledger, lane.name) == 0, "a failed run leaves nothing behind"
+    assert lane.rebuild().written.records == 20
+    with pytest.raises(UsageError, match="landed batches"):
+        lane.rebuild()
+    assert certify(lane) == before
+    assert lane.aggregates() == aggregates
+
+
+@pytest.mark.rare
+def test_id_with_two_contents_is_a_conflict_of_both_windows(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n) for n in range(10)])
+    certify(lane)
+    append(lane, 5, encode_line(lane, 2, event(7, amount=9)))
+    lose_ledger()
+    result = lane.rebuild()
+    assert (result.written.conflicts, result.written.records) == (1, 10)
+    with lane.ledger() as ledger:
+        rows = ledger.execute(
+            "SELECT record_offset, window_start, length(content) AS n FROM onceover.conflict WHERE pipeline = %s "
+            "ORDER BY window_start", [lane.name],
+        ).fetchall()  # fmt: skip
+    assert [tuple(row.values()) for row in rows] == [
+        (2, from_ms(NOON_MS), 32), (2, from_ms(NOON_MS + 5 * 60_000), 32)
+    ]  # fmt: skip
+    assert cast(int, lane.aggregates()[(0.0, "a")][0]) == 5
+    assert minutes(0, 10).start == from_ms(NOON_MS)
+
+
+def _fail(*_: object) -> None:
+    raise TransientError("the database went away")
