@@ -22,7 +22,10 @@ from tests.docs.pages import DOCS, README, ROOT, Page
 from onceover.config.endpoints import address
 from onceover_local.stack.process import wait_for
 
-PROGRAMS: Final = ("airflow", "curl", "make", "onceover", "python", "source", "sudo", ".venv/bin/python")
+PROGRAMS: Final = (
+    *("airflow", "createdb", "curl", "make", "onceover", "pg_dump", "pg_restore", "python", "source", "sudo"),
+    ".venv/bin/python",
+)
 PATIENCE_SECONDS: Final = 300.0
 _ASSIGNMENT: Final = re.compile(r"[A-Z_]+=")
 _COMMENT: Final = re.compile(r"\s{2,}#\s.*$")

@@ -142,6 +142,7 @@ JOBS: Final = (
 )  # fmt: skip
 """Steps that begin with a topic that was never read: see `produce_day`."""
 
+_BACKUP = "PostgreSQL's own client, which the embedded stack lacks; tests/integration/test_root.py copies a ledger"
 _BY_HAND = "it measures for hours, by hand"
 _CLONE = "tests/requirements/test_fresh_clone.py runs it in a clone of its own"
 _CLUSTER = "tests/integration/test_cluster.py runs the same on a cluster of its own"
@@ -157,6 +158,9 @@ ELSEWHERE: Final = {
     "make fix": "it changes the checkout",
     ".venv/bin/python -m pytest tests/onceover/model -q": _ITSELF,
     '.venv/bin/python -m pytest -m "not spark and not stack and not airflow and not rare"': _ITSELF,
+    'pg_dump --format=custom --file=onceover.dump "$ONCEOVER_POSTGRES"': _BACKUP,
+    'createdb --maintenance-db="$ADMIN" onceover': _BACKUP,
+    'pg_restore --dbname="$ONCEOVER_POSTGRES" onceover.dump': _BACKUP,
     "make bench": _BY_HAND,
     "make bench NAME=bursts": _BY_HAND,
     "BENCH=quick make bench": _BY_HAND,

@@ -9,7 +9,7 @@ from tests.docs.pages import DOCS, PAGES, Page, read
 
 WIDTH = 120
 NAMES = (
-    *("benchmarks", "concepts", "decisions", "deployment", "development", "maintenance", "observability"),
+    *("backup", "benchmarks", "concepts", "decisions", "deployment", "development", "maintenance", "observability"),
     *("offsets", "operations", "pace", "pipeline-reference", "runbook", "security"),
 )
 

@@ -29,24 +29,35 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
     ).fetchall()
     rangeless = {row["batch_id"] for row in rows if row["start_offset"] is None}
     released, exact = read_releases(connection, rangeless), read_exact_ranges(connection, rangeless)
-    parts: dict[int, list[tuple[OffsetRange, Digest]]] = {}
+    parts: dict[int, dict[KafkaPartition, tuple[list[OffsetRange], Digest]]] = {}
     for row in rows:
-        source = KafkaPartition(row["generation"], row["kafka_partition"])
+        source, batch_id = KafkaPartition(row["generation"], row["kafka_partition"]), row["batch_id"]
+        ranges, _ = parts.setdefault(row["landing_id"], {}).setdefault(source, ([], read_digest(row)))
         if row["start_offset"] is None:
-            batch_id = row["batch_id"]
             of_batch = released[batch_id].ranges if batch_id in released else exact[batch_id]
-            ranges = [piece for piece in of_batch if piece.source == source]
-            offsets = OffsetRange(source, min(r.start for r in ranges), max(r.end for r in ranges))
+            ranges += [piece for piece in of_batch if piece.source == source]
         else:
-            offsets = OffsetRange(source, row["start_offset"], row["end_offset"])
-        parts.setdefault(row["landing_id"], []).append((offsets, read_digest(row)))
+            ranges.append(OffsetRange(source, row["start_offset"], row["end_offset"]))
     batch = {row["landing_id"]: row["batch_id"] for row in rows}
     return {
         landing_id: ClaimedLanding(
-            landing_id, tuple(pieces), released.get(batch[landing_id]), exact.get(batch[landing_id], ())
+            landing_id,
+            tuple((_span(ranges), digest) for ranges, digest in of_source.values()),
+            release := released.get(batch[landing_id]),
+            () if release else _list_exact(ranges for ranges, _ in of_source.values()),
         )
-        for landing_id, pieces in parts.items()
+        for landing_id, of_source in parts.items()
     }
+
+
+def _span(ranges: Sequence[OffsetRange]) -> OffsetRange:
+    return OffsetRange(ranges[0].source, min(r.start for r in ranges), max(r.end for r in ranges))
+
+
+def _list_exact(several: Iterable[Sequence[OffsetRange]]) -> tuple[OffsetRange, ...]:
+    """Return a landing's ranges if they are several of some Kafka partition, else none: its parts have them."""
+    listed = list(several)
+    return tuple(sorted(r for ranges in listed for r in ranges)) if any(len(ranges) > 1 for ranges in listed) else ()
 
 
 def count_landed_lines(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, int]:
@@ -66,11 +77,14 @@ def count_distinct_records(
     lie within earlier ones adds nothing; one that overlaps them only in part makes the count unknown (None)."""
     rows = connection.execute(
         """
-        SELECT l.window_start, l.landing_id, p.generation, p.kafka_partition, r.start_offset, r.end_offset, p.records
+        SELECT l.window_start, p.generation, p.kafka_partition, p.records,
+          array_agg(ARRAY[r.start_offset, r.end_offset]) FILTER (WHERE r.start_offset IS NOT NULL) AS ranges
         FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
         LEFT JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = p.generation
           AND r.kafka_partition = p.kafka_partition
-        WHERE l.pipeline = %s AND l.window_start = ANY(%s) ORDER BY l.window_start, r.end_offset - r.start_offset DESC
+        WHERE l.pipeline = %s AND l.window_start = ANY(%s)
+        GROUP BY l.landing_id, p.landing_id, p.generation, p.kafka_partition
+        ORDER BY l.window_start, sum(r.end_offset - r.start_offset) DESC
         """,
         [pipeline, list(starts)],
     )
@@ -79,15 +93,14 @@ def count_distinct_records(
     for row in rows:
         start = row["window_start"]
         so_far = total.setdefault(start, 0)
-        if row["start_offset"] is None:  # released or adopted: IDs that no other landing counts
+        if row["ranges"] is None:  # released or adopted: IDs that no other landing counts
             total[start] = None if so_far is None else so_far + row["records"]
             continue
         source = KafkaPartition(row["generation"], row["kafka_partition"])
-        offsets = OffsetRange(source, row["start_offset"], row["end_offset"])
-        earlier = held.get(start, ())
-        within = any(k.source == source and k.start <= offsets.start and offsets.end <= k.end for k in earlier)
+        landed, earlier = [OffsetRange(source, first, end) for first, end in row["ranges"]], held.get(start, ())
+        within = all(any(k.source == source and k.start <= r.start and r.end <= k.end for k in earlier) for r in landed)
         if not within:
-            partly = any(offsets.overlaps(k) for k in earlier)
+            partly = any(r.overlaps(k) for r in landed for k in earlier)
             total[start] = None if so_far is None or partly else so_far + row["records"]
-        held[start] = coalesce((*earlier, offsets))
+        held[start] = coalesce((*earlier, *landed))
     return total

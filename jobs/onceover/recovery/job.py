@@ -5,27 +5,37 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
-from onceover.errors import TerminalError
+from onceover.errors import OnceoverError, TerminalError
 from onceover.kafka import Topic, TopicFacts
+from onceover.kafka.hole_probe import find_gaps
+from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.drivers import as_driver
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import RawContents, RawFile
 from onceover.model.root_marker import join_origins
 from onceover.offset_stores.postgres import LedgerOffsetStore
-from onceover.recovery.rebuild_ledger import RebuiltLedger, find_ends, require_no_batches, write_ledger
+from onceover.recovery.rebuild_ledger import (
+    RebuiltLedger,
+    find_ends,
+    find_missing,
+    require_no_batches,
+    write_ledger,
+)
 from onceover.recovery.scan import scan
 from onceover.spark.contract_check import check_contract
 
 log = logging.getLogger(__name__)
+_SMALL = 100
+"""Offsets of a gap in raw that may be control markers, aborted or compacted records; larger ones are holes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +81,30 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         marker = context.markers.read_newest_readable().marker
         whole = _list_log_starts(facts) if pipeline.ingest.first_start == "earliest" else {}
         origins = join_origins([marker.origins if marker else {}, whole])
+        empty = _find_empty_offsets(context, facts, find_missing(contents, origins))
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
         with context.ledger.transaction():
-            written = write_ledger(context.ledger, epoch, registered, files, contents, topic_ids, origins)
+            written = write_ledger(context.ledger, epoch, registered, files, contents, topic_ids, origins, empty)
             _store_offsets(context, facts, contents)
         # Last: until then every writer refuses the root, so that none works with half of a ledger.
         context.root.take_rebuilt(epoch, cluster, owner)
     return RebuildResult(pipeline.name, files, written, tuple(_clip_to_lost(written.holes, facts)))
+
+
+def _find_empty_offsets(
+    context: PipelineContext, facts: TopicFacts | None, missing: Sequence[OffsetRange]
+) -> tuple[OffsetRange, ...]:
+    """Return the offsets that raw lacks because Kafka has no record of them, as far as its log still shows that."""
+    if facts is None or not missing:
+        return ()
+    pipeline, isolation = context.pipeline, context.pipeline.ingest.isolation
+    source = KafkaSource(context.address("kafka"), facts.topic, facts.topic_id, isolation, pipeline.kafka)
+    try:
+        gaps = find_gaps(source, facts, [hole for hole in missing if len(hole) <= _SMALL], compacted=False)
+        return coalesce(gap.offsets for gap in gaps if not gap.reason.is_loss)
+    except OnceoverError as error:
+        log.warning("cannot find out which offsets hold no record, so that they are holes: %s", error)
+        return ()
 
 
 def _store_offsets(context: PipelineContext, facts: TopicFacts | None, contents: RawContents) -> None:

@@ -20,11 +20,11 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.digest import EMPTY, Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange, compute_frontier
+from onceover.model.offsets import KafkaPartition, OffsetRange, compute_frontier, compute_holes
 from onceover.model.raw_file import CompactedFile, RawContents, RawFile, Run
 
 WHO = "onceover ledger rebuild"
-RUNS_A_BATCH = 1
+RUNS_A_BATCH = 1_000
 """Runs of one Kafka partition in one batch: a repair of a window reads all ranges of its batches."""
 _Place = tuple[datetime | None, date | None]  # a window's start, or a day of quarantine
 
@@ -59,11 +59,12 @@ def write_ledger(
     contents: RawContents,
     topic_ids: Mapping[str, str],
     origins: Mapping[KafkaPartition, int],
+    empty: Sequence[OffsetRange] = (),
 ) -> RebuiltLedger:
     """Write the pipeline's part of the ledger, as the pipeline's driver; the caller's transaction holds all of it.
 
-    `topic_ids` are by generation, where known; `origins` are the offsets at which accounting begins, where known.
-    Raises UsageError if the ledger has batches already.
+    `topic_ids` are by generation, where known; `origins` are the offsets at which accounting begins, where known;
+    `empty` are offsets of which Kafka has no record. Raises UsageError if the ledger has batches already.
     """
     name, version = registered.name, registered.contract_version
     rounds = [several for layer in contents.layers for several in _deal(layer)]
@@ -75,7 +76,9 @@ def write_ledger(
         rebuilt.forget_losses(connection, name)
         rebuilt.insert_windows(connection, registered, starts)
         expired = rebuilt.expire_rows_without_raw(connection, registered, starts)
-        _put_partitions(connection, epoch, contents, topic_ids, origins)
+        _put_partitions(connection, epoch, contents, topic_ids, origins, empty)
+        if empty:
+            rebuilt.land_found(connection, epoch, version, [RangeRead(r, EMPTY, None) for r in empty], ())
         for together, of_batch in zip(rounds, landings[: len(rounds)], strict=True):
             read = [RangeRead(run.offsets, run.digest, run.max_event_time, run.oldest_record) for run in together]
             rebuilt.land_found(connection, epoch, version, read, of_batch)
@@ -89,7 +92,7 @@ def write_ledger(
         _record_parquet_files(connection, name, files, contents)
         rebuilt.insert_conflicts(connection, name, contents.conflicts)
         return RebuiltLedger(
-            batches=len(rounds) + len(released),
+            batches=len(rounds) + len(released) + bool(empty),
             landings=sum(map(len, landings)),
             windows=len(starts),
             expired=len(expired),
@@ -101,11 +104,27 @@ def write_ledger(
 
 def find_ends(contents: RawContents) -> dict[KafkaPartition, int]:
     """Return the largest offset of each Kafka partition that raw holds, plus one."""
-    ends: dict[KafkaPartition, int] = {}
+    return {source: max(run.offsets.end for run in runs) for source, runs in _group_by_source(contents).items()}
+
+
+def find_missing(contents: RawContents, origins: Mapping[KafkaPartition, int]) -> tuple[OffsetRange, ...]:
+    """Return the offsets that raw lacks between each Kafka partition's origin and the largest offset."""
+    held = (run.offsets for layer in contents.layers for run in layer)
+    return compute_holes(_find_origins(contents, origins), held)
+
+
+def _find_origins(contents: RawContents, origins: Mapping[KafkaPartition, int]) -> dict[KafkaPartition, int]:
+    """Return the known origin of each Kafka partition in raw, or the smallest offset if that is smaller."""
+    smallest = {s: min(run.offsets.start for run in runs) for s, runs in _group_by_source(contents).items()}
+    return {source: min(first, origins.get(source, first)) for source, first in smallest.items()}
+
+
+def _group_by_source(contents: RawContents) -> dict[KafkaPartition, list[Run]]:
+    runs: dict[KafkaPartition, list[Run]] = {}
     for layer in contents.layers:
         for run in layer:
-            ends[run.offsets.source] = max(run.offsets.end, ends.get(run.offsets.source, 0))
-    return ends
+            runs.setdefault(run.offsets.source, []).append(run)
+    return dict(sorted(runs.items()))
 
 
 def _put_partitions(
@@ -114,15 +133,13 @@ def _put_partitions(
     contents: RawContents,
     topic_ids: Mapping[str, str],
     origins: Mapping[KafkaPartition, int],
+    empty: Sequence[OffsetRange],
 ) -> None:
-    runs: dict[KafkaPartition, list[Run]] = {}
-    for layer in contents.layers:
-        for run in layer:
-            runs.setdefault(run.offsets.source, []).append(run)
-    for source, of_source in sorted(runs.items()):
-        first = min(run.offsets.start for run in of_source)
-        origin = min(first, origins.get(source, first))
-        frontier = compute_frontier(origin, (run.offsets for run in of_source))
+    begins = _find_origins(contents, origins)
+    for source, of_source in _group_by_source(contents).items():
+        held = [run.offsets for run in of_source]
+        origin = begins[source]
+        frontier = compute_frontier(origin, [*held, *(r for r in empty if r.source == source)])
         newest = [r.max_event_time for r in of_source if r.max_event_time is not None and r.offsets.end <= frontier]
         rebuilt.put_partition(
             connection,
