@@ -142,7 +142,7 @@ JOBS: Final = (
 )  # fmt: skip
 """Steps that begin with a topic that was never read: see `produce_day`."""
 
-_BACKUP = "PostgreSQL's own client, which the embedded stack lacks; tests/integration/test_root.py copies a ledger"
+_BACKUP = "PostgreSQL's own client, which the embedded stack lacks"
 _BY_HAND = "it measures for hours, by hand"
 _CLONE = "tests/requirements/test_fresh_clone.py runs it in a clone of its own"
 _CLUSTER = "tests/integration/test_cluster.py runs the same on a cluster of its own"
