@@ -14,10 +14,13 @@ from tests.integration.test_ledger_rebuild import certify
 from onceover.config.endpoints import address
 from onceover.errors import TransientError, UsageError
 from onceover.ledger import rebuilt
+from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import connect
 from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.root import RootRefusedError
 from onceover.ledger.windows import list_windows
 from onceover.model.window import from_ms
+from onceover.spark.contract_check import check_contract
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -102,13 +105,16 @@ def test_half_registered_ledger_is_rebuilt_whole(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(20)])
     before, aggregates = certify(lane), lane.aggregates()
+    generation = next(line.record.source.generation for _, line in lane.lines())
     lose_ledger()
-    with lane.driver():  # registers the pipeline at the stored offset, and dies
+    with pytest.raises(RootRefusedError, match="ledger rebuild"), lane.driver():
         pass
-    with lane.ledger() as ledger:
+    with lane.ledger() as ledger:  # as a driver does that dies before its first batch
+        register_pipeline(ledger, lane.pipeline, check_contract(lane.spark, lane.pipeline.contract))
         ledger.execute(
-            "UPDATE onceover.kafka_partition SET origin = 20, frontier = 20 WHERE pipeline = %s", [lane.name]
-        )
+            "INSERT INTO onceover.kafka_partition (pipeline, generation, kafka_partition, topic_id, origin, frontier, "
+            "reach, end_offset) VALUES (%s, %s, 0, '', 20, 20, 20, 20)", [lane.name, generation],
+        )  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rebuilt, "insert_conflicts", _fail)
         with pytest.raises(TransientError):
