@@ -12,6 +12,7 @@ from tests.integration.planted_failures import append, encode_line, expire, list
 from tests.integration.test_ledger_rebuild import certify
 
 from onceover.config.endpoints import address
+from onceover.detection.holes import accept_loss
 from onceover.errors import TransientError, UsageError
 from onceover.ledger import rebuilt
 from onceover.ledger.catalog import register_pipeline
@@ -52,6 +53,9 @@ def test_rows_without_raw_stay_when_a_late_record_lands(lanes: Lanes) -> None:
     lose_ledger()
     result = lane.rebuild()
     assert (result.written.windows, result.written.expired) == (1, 1)
+    (hole,) = result.written.holes
+    with lane.open() as context:
+        accept_loss(context, hole, minutes(0, 5), "test", "retention deleted it")
     lane.produce([event(2, amount=100)])
     lane.ingest()
     lane.repair(lane.detect().request_id or 0)
@@ -93,8 +97,8 @@ def test_expired_gaps_are_holes_that_one_command_accepts(lanes: Lanes) -> None:
     with connect(address("postgres"), "test") as ledger:
         ledger.execute(f"DELETE FROM aggregates.{lane.name}")
     found = lane.rebuild()
-    assert [(hole.start, hole.end) for hole in found.written.holes] == [(10, 15), (20, 25)], "the first offset is 5"
-    assert list_gaps(lane) == [(10, 15, "expired"), (20, 25, "expired")]
+    assert [(hole.start, hole.end) for hole in found.written.holes] == [(0, 5), (10, 15), (20, 25)]
+    assert list_gaps(lane) == [(0, 5, "expired"), (10, 15, "expired"), (20, 25, "expired")]
     lane.produce([event(41)])
     with lane.driver() as driver:
         assert driver.turn().records == 1, "reading goes on behind what raw holds"
