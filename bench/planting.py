@@ -42,8 +42,8 @@ def plant(connection: Connection, ledger: LargeLedger, failures: int, seed: int)
                 [name, by_kind[kind]],  # type: ignore[index]
             )
         connection.execute(
-            "INSERT INTO onceover.driver (pipeline, epoch, owner, expires_at) "
-            "VALUES (%s, 2, 'bench', now() + interval '1 day')",
+            "INSERT INTO onceover.driver (pipeline, epoch, owner, expires_at, holder) "
+            "VALUES (%s, 2, 'bench', now() + interval '1 day', gen_random_uuid())",
             [name],
         )
         connection.execute("INSERT INTO onceover.batch (pipeline, epoch, contract_version) VALUES (%s, 1, 1)", [name])

@@ -191,12 +191,15 @@ def test_late_record_in_a_moved_file_is_brought_back(
 
 
 @pytest.mark.rare
-def test_kept_file_cannot_be_moved_by_a_paused_driver(lane: Lane) -> None:
+@pytest.mark.parametrize("is_barred", [False, True], ids=["at once", "after a crash halfway"])
+def test_kept_file_cannot_be_moved_by_a_paused_driver(lane: Lane, *, is_barred: bool) -> None:
     append(lane, 0, b"bytes that no landing accounts for\n")
     with as_driver(lane) as (ledger, epoch):
         due = expiries.list_expirable(ledger, lane.name, 30 * 86_400_000)
         expiries.mark_expired(ledger, lane.name, due, "me", "why")
         noon = next(one for one in expiries.list_files_to_move(ledger, lane.name, 10) if one.window_start == NOON)
+        if is_barred:
+            assert lane.files().bar_aside(lane.layout.window_file(NOON), noon.expiry_id)
         carry_out(ledger, epoch, lane.files())
     assert list_states(lane)[0] == "closed", "its file holds more than was certified, so it is judged again"
     with pytest.raises(TerminalError, match="refused the request"):

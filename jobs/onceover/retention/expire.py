@@ -72,14 +72,15 @@ def _move_or_keep(
     """Move one file aside, unless it has changed since it expired. A fenced driver may have moved it meanwhile."""
     path, number = locate_file(files.layout, file), file.expiry_id
     moved = files.read_length(files.layout.aside(path, number))  # by a driver that died before it could record that
-    if moved is None:
+    is_barred = moved == 0
+    if not moved:
         has_grown = _has_grown(file, files.read_length(path))
-        is_kept = is_sole_copy or has_grown or expiries.is_touched(connection, epoch.pipeline, file)
+        is_kept = is_barred or is_sole_copy or has_grown or expiries.is_touched(connection, epoch.pipeline, file)
         drivers.beat(connection, epoch)
         if not is_kept:
             files.set_aside(path, number)
             moved = file.bytes
-        elif files.bar_aside(path, number):
+        elif is_barred or files.bar_aside(path, number):
             if is_sole_copy and file.window_start is not None:
                 log.warning("%s is kept: the Parquet file of its window is missing; compact the window again", path)
                 compactions.forget_compaction(connection, epoch.pipeline, file.window_start)

@@ -136,8 +136,8 @@ def test_sweep_compares_only_the_windows_of_its_range(connection: Connection, le
 def test_length_that_a_batch_in_flight_may_explain_waits(connection: Connection, ledger: LargeLedger) -> None:
     expected = damage(connection, ledger)
     connection.execute(
-        "INSERT INTO onceover.driver (pipeline, epoch, owner, expires_at) "
-        "VALUES ('swept', 1, 'test', now() + interval '1 hour')"
+        "INSERT INTO onceover.driver (pipeline, epoch, owner, expires_at, holder) "
+        "VALUES ('swept', 1, 'test', now() + interval '1 hour', gen_random_uuid())"
     )
     connection.execute("INSERT INTO onceover.batch (pipeline, epoch, contract_version) VALUES ('swept', 1, 1)")
 
