@@ -47,7 +47,7 @@ def list_states(lane: Lane) -> list[str]:
 
 
 def list_files(lane: Lane) -> set[str]:
-    return {name for name in lane.raw() if not name.startswith("quarantine")}
+    return {name for name in lane.raw() if not name.startswith(("quarantine", "marker"))}
 
 
 @contextmanager
