@@ -1,4 +1,4 @@
-"""Kafka's log cut and grown again on a real broker: what was landed under its offsets is compared, and read again."""
+"""Kafka's log cut and grown again on a real broker: what landed is compared, read again, and decided on."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Callable
 
 import pytest
 from tests.integration.cut_logs import cut_log
-from tests.integration.lane import Lane, event
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.planted_failures import minutes
+from tests.integration.program import run
 
 from onceover.model.finding_kinds import Kind
+from onceover.model.window import format_moment, from_ms
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Lanes = Callable[..., Lane]
+NOON = format_moment(from_ms(NOON_MS))
 
 
 def land_and_cut(lane: Lane, stack: Stack) -> None:
@@ -25,13 +29,53 @@ def land_and_cut(lane: Lane, stack: Stack) -> None:
     lane.produce([event(n, amount=70 + n) for n in (3, 11, 12, 13)])
 
 
-def test_cut_log_is_read_again_from_the_cut(lanes: Lanes, stack: Stack) -> None:
+def repair(lane: Lane) -> None:
+    """Repair what detection finds, three times: a repair that finds a conflict leaves its windows to the next one."""
+    for _ in range(3):
+        if request := lane.detect(minutes(0, 15)).request_id:
+            lane.repair(request)
+
+
+def decide(lane: Lane, *arguments: str) -> str:
+    done = run("decide", lane.name, NOON, *arguments, "--reason", "a test")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_cut_log_is_read_again_and_decided_by_a_person(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
     land_and_cut(lane, stack)
-    with lane.driver() as driver:
-        driver.turn()
+    lane.ingest()
     held = {(x.record.offset, x.record.value) for _, x in lane.lines()}
     assert {(at, value) for (_, at), (_, value) in lane.log().items()} <= held, "all that the log holds is in raw"
+    repair(lane)
+    states = {at: lane.explain(at)["state"] for at in (0, 5, 10)}
+    assert "certified" not in states.values(), "offsets 3, 4 and 5 have two contents each, in three windows"
+    suspects = next(f for f in lane.explain(5)["findings"] if f["kind"] == "conflict")["evidence"]["suspects"]
+    assert sorted(int(s["id"][-5:]) for s in suspects) == [4, 5], "of both windows, though each holds one content"
+    assert "Now repair 1 window" in decide(lane, "all", "--keep", "newest")
+    done = run(
+        "decide", lane.name, format_moment(from_ms(NOON_MS + 300_000)), "all", "--keep", "newest", "--reason", "x"
+    )
+    assert "Now repair 2 windows" in done.stdout, done.stderr
+    repair(lane)
+    assert lane.aggregates() == {(0.0, "a"): (4, 76, 73), (10.0, "a"): (3, 246, 83)}, "what the log holds now"
+    assert {at: lane.explain(at)["state"] for at in (0, 5, 10)} == dict.fromkeys((0, 5, 10), "certified")
+    assert all(lane.verify(from_ms(NOON_MS + at * 60_000))["equal"] for at in (0, 5, 10))
+    assert lane.detect() == lane.detect()
+    assert lane.detect().judged == 0
+
+
+def test_oldest_content_counts_after_a_decision(lanes: Lanes, stack: Stack) -> None:
+    lane = lanes()
+    land_and_cut(lane, stack)
+    lane.ingest()
+    repair(lane)
+    for window in (NOON, format_moment(from_ms(NOON_MS + 300_000))):
+        assert run("decide", lane.name, window, "all", "--keep", "oldest", "--reason", "x").returncode == 0
+    repair(lane)
+    assert lane.aggregates() == {(0.0, "a"): (4, 6, 3), (5.0, "a"): (2, 11, 6), (10.0, "a"): (1, 83, 83)}
+    assert {at: lane.explain(at)["state"] for at in (0, 5, 10)} == dict.fromkeys((0, 5, 10), "certified")
 
 
 def test_cut_log_reopens_windows_without_ingest(lanes: Lanes, stack: Stack) -> None:
@@ -41,3 +85,21 @@ def test_cut_log_reopens_windows_without_ingest(lanes: Lanes, stack: Stack) -> N
     assert (finding.kind, [x[2] for x in finding.evidence["diverged_from"]]) == (Kind.TRUNCATED, [3])  # type: ignore[attr-defined]
     assert [lane.explain(at)["state"] for at in (0, 5)] == ["closed", "closed"], "both hold records from the cut on"
     assert "with other records than landed" in lane.explain_text(0)
+
+
+def test_cut_log_that_is_still_short_is_compared_when_it_grows(lanes: Lanes, stack: Stack) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(3)])
+    lane.produce([event(n, amount=n) for n in (3, 5, 6)])
+    lane.ingest()
+    assert lane.detect().certified == 2
+    cut_log(stack, lane.topic, 3)
+    with lane.driver() as driver:
+        driver.turn()
+        lane.produce([event(3, amount=3)])
+        lane.produce([event(n, amount=n) for n in (5, 6)])
+        driver.turn()
+    lane.ingest()
+    assert lane.detect().failed, "the same records under a new epoch are compared, but for Kafka's timestamps"
+    repair(lane)
+    assert "conflict" in {f["kind"] for f in lane.explain(0)["findings"]}, "a timestamp is part of a record's content"

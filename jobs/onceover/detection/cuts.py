@@ -23,6 +23,7 @@ def compare_log(context: PipelineContext) -> None:
         with closing(
             Topic(bootstrap, pipeline.contract.topic, policy.isolation, pipeline.kafka, timeout=_PATIENCE_SECONDS)
         ) as topic:
+            context.require_own_root(topic.read_cluster_id())  # a mirror's log says nothing of what landed
             facts = topic.facts()
             source = KafkaSource(
                 bootstrap,

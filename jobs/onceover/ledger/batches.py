@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from psycopg.types.json import Jsonb
 
@@ -14,6 +15,7 @@ from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.frontiers import advance
 from onceover.ledger.refills import mark_landed
+from onceover.ledger.suspicions import find_suspicions, record_suspicions
 from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.batch import Landing, RangeRead, require_all_landed
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -67,13 +69,17 @@ def land_batch(
     """Make the landings count, for ever (step 5).
 
     Raises LandingMismatchError unless the landings hold exactly what the reader delivered, FencedError if the batch was
-    superseded meanwhile. Locks the windows in ascending order and bumps their versions.
+    superseded meanwhile. Locks the windows in ascending order and bumps their versions. Offsets that landed before
+    under another leader epoch become suspicions, and reopen the windows of both.
     """
     ids = [piece.offsets for piece in read]
     with connection.transaction():
         require_epoch(connection, epoch)
         stating = losses.list_stating(connection, epoch.pipeline, ids)
-        lock_windows(connection, epoch.pipeline, [*stating, *(x.window_start for x in landings if x.window_start)])
+        found = find_suspicions(connection, epoch.pipeline, read, landings)
+        suspected = chain.from_iterable(each.windows for each in found)
+        own = (landing.window_start for landing in landings if landing.window_start)
+        lock_windows(connection, epoch.pipeline, [*stating, *suspected, *own])
         count_landings(connection, epoch, batch_id, read, landings)
         if stating:  # a loss was accepted, and its records landed after all
             losses.reland(connection, epoch.pipeline, ids)
@@ -82,6 +88,7 @@ def land_batch(
             _record_read(connection, batch_id, piece)
             advance(connection, epoch.pipeline, piece.offsets)
         mark_landed(connection, epoch.pipeline, batch_id)
+        record_suspicions(connection, epoch.pipeline, found)
 
 
 def count_landings(

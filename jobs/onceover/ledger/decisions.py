@@ -4,24 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import groupby
 
 from onceover.errors import UsageError
+from onceover.ledger import conflicts
 from onceover.ledger.database import Connection
-from onceover.model.conflict import Decision
+from onceover.model.conflict import NEWEST, Content, Decision
 from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition
+
+# The content that Kafka's log held when those of the ID of decision d were compared; NULL if unknown.
+NEWEST_CONTENT = """(
+  SELECT c.content FROM onceover.conflict c
+  WHERE c.pipeline = d.pipeline AND c.generation = d.generation AND c.kafka_partition = d.kafka_partition
+    AND c.record_offset = d.record_offset AND c.leader_epoch IS NOT NULL ORDER BY c.leader_epoch DESC LIMIT 1)"""
 
 
 def record_decision(
     connection: Connection, pipeline: str, window_start: datetime, decision: Decision, who: str, why: str
-) -> None:
-    """Record the decision, and have the window judged again. A later decision about the same ID replaces it.
+) -> list[datetime]:
+    """Record the decision for every window that a content of the ID belongs to, and have these judged again. A later
+    decision about the same ID replaces it. `kept` may be the first digits of one content's hash. Returns those windows.
 
     Raises UsageError unless an open conflict of that window names the ID with that content.
     """
     source = decision.source
     record_id = encode_id(source, decision.offset).decode()
     with connection.transaction():
+        contents = conflicts.list_contents(connection, pipeline, source, decision.offset)
+        if window_start in {content.window_start for content in contents}:
+            kept = _choose(record_id, [content.hash for content in contents], decision.kept)
+            return _record(connection, pipeline, [(kept, contents)], who, why)
         suspect = connection.execute(
             """
             SELECT s->'contents' AS contents FROM onceover.finding f,
@@ -32,11 +45,7 @@ def record_decision(
         ).fetchone()
         if suspect is None:
             raise UsageError(f"no open conflict of that window names {record_id}; see `onceover explain`")
-        hashes = [content["hash"] for content in suspect["contents"]]
-        if decision.kept not in hashes:
-            raise UsageError(
-                f"{record_id} has the contents {', '.join(hashes)}; keep one of them, not {decision.kept[:40]!r}"
-            )
+        kept = _choose(record_id, [content["hash"] for content in suspect["contents"]], decision.kept)
         connection.execute(
             """
             INSERT INTO onceover.decision
@@ -49,7 +58,7 @@ def record_decision(
                 source.generation,
                 source.kafka_partition,
                 decision.offset,
-                decision.kept,
+                kept,
                 who,
                 why,
             ],
@@ -58,14 +67,74 @@ def record_decision(
             'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
             [pipeline, window_start],
         )
+    return [window_start]
+
+
+def decide_all(
+    connection: Connection, pipeline: str, window_start: datetime, keep: str, who: str, why: str
+) -> tuple[int, list[datetime]]:
+    """Decide every open conflict of the window, in one transaction: for the content that Kafka's log held when the
+    contents were compared (`newest`), or for the one other content (`oldest`).
+
+    Returns the number of IDs and the windows that their contents belong to. Raises UsageError without an open conflict,
+    or if one has no such content.
+    """
+    with connection.transaction():
+        ordered = conflicts.list_undecided(connection, pipeline, window_start)
+        by_id = [list(group) for _, group in groupby(ordered, key=lambda c: (c.source, c.offset))]
+        if not by_id:
+            raise UsageError("no conflict of that window is open; see `onceover explain`")
+        chosen = [(_choose_by_age(contents, keep), contents) for contents in by_id]
+        return len(chosen), _record(connection, pipeline, chosen, who, why)
+
+
+def _choose(record_id: str, hashes: Sequence[str], kept: str) -> str:
+    matching = [each for each in hashes if each.startswith(kept)]
+    if len(matching) != 1:
+        raise UsageError(f"{record_id} has the contents {', '.join(hashes)}; keep one of them, not {kept[:40]!r}")
+    return matching[0]
+
+
+def _choose_by_age(contents: Sequence[Content], keep: str) -> str:
+    newest = max((c.leader_epoch for c in contents if c.leader_epoch is not None), default=None)
+    matching = [c.hash for c in contents if newest is not None and (c.leader_epoch == newest) == (keep == NEWEST)]
+    if len(matching) != 1:
+        shown = encode_id(contents[0].source, contents[0].offset).decode()
+        raise UsageError(
+            f"of {shown} it is not known which content is the {keep}: decide it by the hash of one of "
+            f"{', '.join(c.hash for c in contents)}; nothing was decided"
+        )
+    return matching[0]
+
+
+def _record(
+    connection: Connection, pipeline: str, chosen: Sequence[tuple[str, Sequence[Content]]], who: str, why: str
+) -> list[datetime]:
+    rows = [
+        (pipeline, start, contents[0].source.generation, contents[0].source.kafka_partition, contents[0].offset, kept,
+         who, why)
+        for kept, contents in chosen
+        for start in sorted({c.window_start for c in contents if c.window_start is not None})
+    ]  # fmt: skip
+    windows = sorted({row[1] for row in rows})
+    conflicts.reopen(connection, pipeline, windows)
+    connection.cursor().executemany(
+        """
+        INSERT INTO onceover.decision
+          (pipeline, window_start, generation, kafka_partition, record_offset, kept, who, why, created_at)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, clock_timestamp())
+        """,
+        rows,
+    )
+    return windows
 
 
 def list_decisions(connection: Connection, request_id: int) -> dict[datetime, tuple[Decision, ...]]:
     """Return by window the last decision about each ID, for the windows of a repair request."""
     rows = connection.execute(
-        """
+        f"""
         SELECT DISTINCT ON (d.window_start, d.generation, d.kafka_partition, d.record_offset) d.window_start,
-          d.generation, d.kafka_partition, d.record_offset, d.kept
+          d.generation, d.kafka_partition, d.record_offset, d.kept, {NEWEST_CONTENT} AS newest
         FROM onceover.repair r JOIN onceover.decision d ON d.pipeline = r.pipeline AND d.window_start = r.window_start
         WHERE r.request_id = %s ORDER BY 1, 2, 3, 4, d.decision_id DESC
         """,
@@ -73,9 +142,8 @@ def list_decisions(connection: Connection, request_id: int) -> dict[datetime, tu
     )
     decisions: dict[datetime, tuple[Decision, ...]] = {}
     for row in rows:
-        decision = Decision(
-            KafkaPartition(row["generation"], row["kafka_partition"]), row["record_offset"], row["kept"]
-        )
+        source = KafkaPartition(row["generation"], row["kafka_partition"])
+        decision = Decision(source, row["record_offset"], row["kept"], row["newest"])
         decisions[row["window_start"]] = (*decisions.get(row["window_start"], ()), decision)
     return decisions
 
@@ -83,13 +151,16 @@ def list_decisions(connection: Connection, request_id: int) -> dict[datetime, tu
 def read_decisions(connection: Connection, decision_ids: Sequence[int]) -> tuple[Decision, ...]:
     """Return the decisions with these IDs; of several about one record ID the last one holds."""
     rows = connection.execute(
-        """
-        SELECT DISTINCT ON (generation, kafka_partition, record_offset) generation, kafka_partition, record_offset, kept
-        FROM onceover.decision WHERE decision_id = ANY(%s) ORDER BY 1, 2, 3, decision_id DESC
+        f"""
+        SELECT DISTINCT ON (generation, kafka_partition, record_offset) generation, kafka_partition, record_offset,
+          kept, {NEWEST_CONTENT} AS newest
+        FROM onceover.decision d WHERE decision_id = ANY(%s) ORDER BY 1, 2, 3, decision_id DESC
         """,
         [list(decision_ids)],
     )
     return tuple(
-        Decision(KafkaPartition(row["generation"], row["kafka_partition"]), row["record_offset"], row["kept"])
+        Decision(
+            KafkaPartition(row["generation"], row["kafka_partition"]), row["record_offset"], row["kept"], row["newest"]
+        )
         for row in rows
     )

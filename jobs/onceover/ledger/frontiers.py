@@ -79,8 +79,9 @@ def retire_generations(connection: Connection, epoch: Epoch, living: str) -> Non
     with connection.transaction():
         require_epoch(connection, epoch)
         connection.execute(
-            "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset), truncated_from = NULL "
-            "WHERE pipeline = %s AND generation <> %s AND (reach < end_offset OR truncated_from IS NOT NULL)",
+            "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset), truncated_from = NULL, "
+            "diverged_from = NULL WHERE pipeline = %s AND generation <> %s "
+            "AND (reach < end_offset OR truncated_from IS NOT NULL OR diverged_from IS NOT NULL)",
             [epoch.pipeline, living],
         )
 

@@ -60,8 +60,10 @@ class LogComparison:
             return
         held = OffsetRange(at, min(facts.earliest[at.kafka_partition], end), end)
         landed = log_cuts.list_landed_epochs(self._connection, self._pipeline, held)
-        with closing(LogProbe(source, at.kafka_partition)) as probe:
-            diverged = find_divergence(landed, held, probe.find_epoch)
+        diverged = None
+        if landed:
+            with closing(LogProbe(source, at.kafka_partition)) as probe:
+                diverged = find_divergence(landed, held, probe.find_epoch)
         # What landed beyond the log's end is compared once the log has grown over it.
         is_final = diverged is None and all(span.offsets.end <= end for span in landed)
         windows = log_cuts.record_comparison(

@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 
 from onceover.errors import UsageError
 from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
+from onceover.ledger.conflicts import read_contested
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import list_decisions
 from onceover.ledger.digest_columns import read_digest
@@ -20,6 +21,7 @@ from onceover.ledger.frontiers import read_accounted
 from onceover.ledger.landings import read_landings
 from onceover.ledger.windows import LOG_UNTIL, lock_windows
 from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
+from onceover.model.conflict import UNCONTESTED
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange
@@ -166,7 +168,9 @@ def claim(connection: Connection, request: RepairRequest) -> tuple[list[ClaimedW
         )
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        return _read_claimed(connection, request.request_id), tuple(read_accounted(connection, request.pipeline))
+        return _read_claimed(connection, request.pipeline, request.request_id), tuple(
+            read_accounted(connection, request.pipeline)
+        )
 
 
 def renew(connection: Connection, pipeline: str, claimed: Sequence[ClaimedWindow]) -> None:
@@ -195,7 +199,7 @@ def drop_claims(connection: Connection, pipeline: str, claimed: Sequence[Claimed
         )
 
 
-def _read_claimed(connection: Connection, request_id: int) -> list[ClaimedWindow]:
+def _read_claimed(connection: Connection, pipeline: str, request_id: int) -> list[ClaimedWindow]:
     rows = connection.execute(
         f"""
         SELECT r.repair_id, r.window_start, w.window_end, w.token, w.version,
@@ -221,6 +225,7 @@ def _read_claimed(connection: Connection, request_id: int) -> list[ClaimedWindow
     by_id = read_landings(connection, chain.from_iterable(row["landing_ids"] for row in ids))
     by_window = {row["window_start"]: tuple(by_id[landing_id] for landing_id in row["landing_ids"]) for row in ids}
     decisions = list_decisions(connection, request_id)
+    contested = read_contested(connection, pipeline, [row["window_start"] for row in rows])
     return [
         ClaimedWindow(
             repair_id=row["repair_id"],
@@ -233,6 +238,7 @@ def _read_claimed(connection: Connection, request_id: int) -> list[ClaimedWindow
             decisions=decisions.get(row["window_start"], ()),
             compacted=parse_compacted(row),
             is_open=row["is_open"],
+            contested=contested.get(row["window_start"], UNCONTESTED),
         )
         for row in rows
     ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from onceover.model.conflict import Decision
+from onceover.model.conflict import UNCONTESTED, Contested, Decision
 from onceover.model.digest import Digest
 from onceover.model.offsets import OffsetRange
 from onceover.model.raw_file import CompactedFile
@@ -44,6 +44,7 @@ class ClaimedWindow:
     decisions: tuple[Decision, ...] = ()
     compacted: CompactedFile | None = None  # replaced the expired text; later landings are text
     is_open: bool = False  # its file is only searched for orphans
+    contested: Contested = UNCONTESTED
 
     @property
     def landing_set(self) -> tuple[int, ...]:

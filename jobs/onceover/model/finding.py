@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from onceover.model.conflict import UNCONTESTED, Contested
 from onceover.model.digest import Digest
 from onceover.model.finding_kinds import Kind, failures
+from onceover.model.json_text import to_plain
 from onceover.model.raw_file import CompactedFile
 
 
@@ -56,6 +58,7 @@ class Evidence:
     unproved: tuple[int, ...]
     landing_set: tuple[int, ...]
     compacted: CompactedFile | None = None
+    contested: Contested = UNCONTESTED
 
     @property
     def is_certified(self) -> bool:
@@ -96,6 +99,7 @@ def judge_window(evidence: Evidence, file_length: int | None, *, parquet_is_gone
         findings.append(Finding(Kind.MISSING_FILE, {"expected_length": expected, "file_length": None, "parquet": True}))
     if evidence.control != evidence.expected:
         findings.append(Finding(Kind.AGGREGATE_MISMATCH, _mismatch(evidence.control, evidence.expected)))
+    findings += _judge_contested(evidence.contested)
     late = evidence.landings_since if evidence.certified is not None else ()
     if late or evidence.late_records:
         findings.append(
@@ -105,6 +109,17 @@ def judge_window(evidence: Evidence, file_length: int | None, *, parquet_is_gone
             )
         )
     return tuple(findings)
+
+
+def _judge_contested(contested: Contested) -> list[Finding]:
+    findings: list[Finding] = []
+    if contested.undecided or contested.suspected:
+        shown: dict[str, object] = {"suspects": to_plain(contested.suspects)} if contested.suspects else {}
+        suspected = {"suspected": contested.suspected} if contested.suspected else {}
+        findings.append(Finding(Kind.CONFLICT, {"ids": contested.undecided} | suspected | shown))
+    if contested.decided or contested.landed:
+        findings.append(Finding(Kind.DECIDED, {"decisions": contested.decided, "landed": contested.landed}))
+    return findings
 
 
 def _mismatch(counted: Digest | None, landed: Digest) -> dict[str, object]:

@@ -52,6 +52,10 @@ DECIDE: Final = Remedy(
     "Decide which content of an ID counts:",
     'onceover decide {pipeline} {window} ID --keep HASH --reason "..."',
 )
+DECIDE_ALL: Final = Remedy(
+    "Or decide all conflicts of the window at once, for what Kafka's log holds now (newest) or what it held before:",
+    'onceover decide {pipeline} {window} all --keep newest --reason "..."',
+)
 LOOK: Final = Remedy(
     "Airflow's DAG repair_failed_windows repairs it at its next run. To see what that would do:",
     "onceover repair {pipeline} --from {window} --to {end} --dry-run",
@@ -107,6 +111,7 @@ class Kind(StrEnum):
     CORRUPT_LINE = "corrupt line"
     MISDATED = "misdated"
     CONFLICT = "conflict"
+    DECIDED = "decided"
     HOLE = "hole"
     TRUNCATED = "truncated log"
 
@@ -190,11 +195,16 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         by_scan=True,
     ),
     Kind.CONFLICT: Meaning(
-        what="{} in the window file [has|have] more than one content.",
+        what="{} of the window [has|have] more than one content, in this window or in another.",
         cause="one ID with two contents: a log that was cut and written again",
-        repair="refuses until `decide`",
-        first=(RESTORE, DECIDE),
+        repair="compares the contents; refuses until `decide`",
+        first=(RESTORE, DECIDE, DECIDE_ALL),
         by_scan=True,
+    ),
+    Kind.DECIDED: Meaning(
+        what="A person has decided which content of an ID counts, and the certificate does not state it.",
+        cause="a decision since the certificate, or a landing since that holds a decided ID",
+        repair="counts the content that was kept, and no other",
     ),
     Kind.HOLE: Meaning(
         what="Offsets were skipped, and records with them; windows that close beyond them wait.",
@@ -226,7 +236,8 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         of_window=False,
     ),
     Kind.TRUNCATED: Meaning(
-        what="The topic's log ends before the offset that was stored: it was cut, or the store is another topic's. "
+        what="The topic's log ends before the offset that was stored, or it was cut and has grown again, with other "
+        "records than landed. Or the store is another topic's. "
         "New records take IDs that were read before; where they differ, a person decides about the conflict.",
         cause="the topic's log ends before the stored offset: an unclean election cut it, or the store "
         "belongs to another topic",
@@ -236,6 +247,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
                 "Find out who cut the log; see where it ends and which offset is stored:",
                 "onceover offsets {pipeline} show",
             ),
+            Remedy("Ingest reads again what the log holds now under landed offsets:", "onceover ingest {pipeline}"),
         ),
         look="onceover offsets {pipeline} show",
         of_window=False,

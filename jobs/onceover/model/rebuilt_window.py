@@ -21,6 +21,16 @@ class RebuiltRange:
 
 
 @dataclass(frozen=True, slots=True)
+class DecidedContent:
+    """One content, in the window's files, of an ID that a person decided about; `counts` if it was kept."""
+
+    offsets: OffsetRange
+    hash: str
+    digest: Digest
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RebuiltWindow:
     """One window as raw has it: within the frozen length, deduplicated on the ID, accounted IDs only.
 
@@ -37,7 +47,9 @@ class RebuiltWindow:
     planned_length: int
     ranges: tuple[RebuiltRange, ...] = ()
     rejected_lines: int = 0  # of contents that a decision rejected
-    suspects: tuple[Suspect, ...] = ()  # only the first ones, as evidence
+    suspects: tuple[Suspect, ...] = ()  # a bounded number
+    decided: tuple[DecidedContent, ...] = ()
+    strays: tuple[OffsetRange, ...] = ()  # a bounded number of the stray lines' offsets
     compacted: Digest = EMPTY  # the part read from the Parquet file
 
     @property

@@ -30,6 +30,7 @@ from onceover.repair import publish
 from onceover.repair.groups import group_windows
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.rebuild import Rebuild
+from onceover.repair.suspects import record_conflicts, settle_suspicions
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
 from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
@@ -110,6 +111,7 @@ class RepairRun:
             return RepairOutcome()
         require_in_force(self._connection, self._registered)
         self._context.require_own_root()
+        settle_suspicions(self._spark, self._context)
 
         def repair_windows(some: Sequence[ClaimedWindow]) -> RepairOutcome:
             return self._repair_windows(some, accounted)
@@ -249,6 +251,7 @@ class RepairRun:
             return RepairOutcome()
         verdict = prove(claim, rebuilt, frozen, unlanded.conflicts)
         if not verdict.is_proved:
+            record_conflicts(self._connection, self._registered, claim, rebuilt, verdict.doubtful)
             more = len(verdict.reasons) - 3
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
             return self._record_failure(claim, reason, rebuilt, frozen, verdict)

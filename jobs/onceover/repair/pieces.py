@@ -25,8 +25,9 @@ class Pieces:
     exact: Mapping[tuple[int, KafkaPartition], tuple[OffsetRange, ...]]
 
 
-def split_ranges(landings: Iterable[ClaimedLanding]) -> Pieces:
-    """Cut the landings' offset ranges and exact IDs at each other's bounds."""
+def split_ranges(landings: Iterable[ClaimedLanding], decided: Iterable[OffsetRange] = ()) -> Pieces:
+    """Cut the landings' offset ranges and exact IDs at each other's bounds. Each decided ID is a range of its own,
+    whether or not it landed."""
     depths: dict[KafkaPartition, Counter[int]] = {}  # by bound, how many landings more hold what follows
     exact_ids: dict[KafkaPartition, Counter[int]] = {}  # likewise, the sum of the IDs of those with exact IDs
     for landing in landings:
@@ -37,6 +38,11 @@ def split_ranges(landings: Iterable[ClaimedLanding]) -> Pieces:
             for bound, step in ((offsets.start, 1), (offsets.end, -1)):
                 depth[bound] += step
                 ids[bound] += step * number
+    for offsets in decided:
+        depth = depths.setdefault(offsets.source, Counter())
+        exact_ids.setdefault(offsets.source, Counter())
+        depth[offsets.start] += 1
+        depth[offsets.end] -= 1
     ranges: list[OffsetRange] = []
     exact: dict[tuple[int, KafkaPartition], list[OffsetRange]] = {}
     for source, at in sorted(depths.items()):

@@ -8,21 +8,26 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
-from onceover.model.conflict import Decision
+from onceover.model.conflict import MOST_SHOWN
 from onceover.model.digest import EMPTY, Digest, sum_digests
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
+from onceover.repair.decided import DecidedIds
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of a proof: `reasons` against publishing, if any, and `findings` that raw showed besides."""
+    """The result of a proof: `reasons` against publishing, if any, and `findings` that raw showed besides.
+
+    Of the `doubtful` offsets raw holds other records than landed in this window; those may be another window's.
+    """
 
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...] = field(default=())
+    doubtful: tuple[OffsetRange, ...] = ()
 
     @property
     def is_proved(self) -> bool:
@@ -64,10 +69,15 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, un
         reasons.append(
             f"Spark planned {rebuilt.planned_length} bytes, {frozen_length} were frozen; the file changed or is missing"
         )
-    suspects = to_plain(rebuilt.suspects)
+    suspects = to_plain(rebuilt.suspects[:MOST_SHOWN])
+    contested = claimed.contested
     if conflicts := rebuilt.conflicts + unlanded_conflicts:
         reasons.append(f"{conflicts} IDs have more than one content")
         findings.append(Finding(Kind.CONFLICT, {"ids": conflicts, "suspects": suspects}))
+    elif contested.undecided:
+        reasons.append(f"{contested.undecided} IDs have more than one content, in this window or in another")
+        shown = to_plain(contested.suspects)
+        findings.append(Finding(Kind.CONFLICT, {"ids": contested.undecided, "suspects": shown}))
     if rebuilt.misdated:
         reasons.append(f"{rebuilt.misdated} IDs have more than one event time")
         findings.append(Finding(Kind.MISDATED, {"ids": rebuilt.misdated, "suspects": suspects}))
@@ -75,12 +85,16 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, un
         findings.append(Finding(Kind.MISPLACED_LINE, {"lines": rebuilt.misplaced_lines}))
     if rebuilt.corrupt_lines:
         findings.append(Finding(Kind.CORRUPT_LINE, {"lines": rebuilt.corrupt_lines}))
-    held = {key: _DigestIndex(pieces) for key, pieces in _group_by_reading(rebuilt.ranges)}
-    reasons += map(str, _list_unproved(claimed, held))
+    decided = DecidedIds(claimed, rebuilt)
+    held = {key: _DigestIndex(pieces) for key, pieces in _group_by_reading(decided.drop_pieces(rebuilt.ranges))}
+    unproved = _list_unproved(claimed, held, decided)
+    reasons += map(str, unproved)
+    more = [u.offsets for u in unproved if not u.landing.release and (u.lacks_nothing or u.is_as_many)]
     stray = rebuilt.stray_lines + sum(pieces.count_left() for pieces in held.values())
     if stray:
         reasons.append(f"{stray} records were accounted for, but by no landing of this window")
-    if claimed.certified is not None and rebuilt.digest.records < claimed.certified.records:
+    # A decision may reject records that were certified.
+    if claimed.certified is not None and rebuilt.digest.records < claimed.certified.records - len(claimed.decisions):
         reasons.append(
             f"raw holds {rebuilt.digest.records} records, the last certificate {claimed.certified.records}; fewer are "
             "never published"
@@ -93,12 +107,14 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, un
             f"the Parquet file that replaced the window's text is missing or damaged: {rebuilt.compacted} of "
             f"{parquet.digest} count; put it back where `onceover explain` says",
         )
-    return Verdict(tuple(reasons), tuple(findings))
+    return Verdict(tuple(reasons), tuple(findings), coalesce((*more, *rebuilt.strays)))
 
 
 def list_unproved_parts(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> list[UnprovedPart]:
     """Return the parts of the window's landings that raw does not hold."""
-    return _list_unproved(claimed, {key: _DigestIndex(pieces) for key, pieces in _group_by_reading(rebuilt.ranges)})
+    decided = DecidedIds(claimed, rebuilt)
+    pieces = _group_by_reading(decided.drop_pieces(rebuilt.ranges))
+    return _list_unproved(claimed, {key: _DigestIndex(each) for key, each in pieces}, decided)
 
 
 # A Kafka partition, the release from quarantine, and the landing with exact IDs, if any.
@@ -145,7 +161,9 @@ class _Cover:
         return at > 0 and self._ends[part.source][at - 1] >= part.end
 
 
-def _list_unproved(claimed: ClaimedWindow, held: Mapping[_Source, _DigestIndex]) -> list[UnprovedPart]:
+def _list_unproved(
+    claimed: ClaimedWindow, held: Mapping[_Source, _DigestIndex], decided: DecidedIds
+) -> list[UnprovedPart]:
     """Return the parts of landings that raw does not hold, and mark in `held` the pieces of all landings as taken."""
     proved: list[OffsetRange] = []
     unproved: list[UnprovedPart] = []
@@ -157,7 +175,7 @@ def _list_unproved(claimed: ClaimedWindow, held: Mapping[_Source, _DigestIndex])
                 actual = sum_digests(map(index.take, own or (offsets,)))
             if own and (alone := held.get((offsets.source, None, landing.landing_id))):
                 actual = actual + alone.take(offsets)
-            if actual == expected:
+            if actual == expected or (not landing.release and decided.explain(offsets, actual, expected)):
                 proved += [] if landing.release else own or [offsets]
             else:
                 unproved.append(UnprovedPart(landing, offsets, actual, expected))
@@ -167,13 +185,7 @@ def _list_unproved(claimed: ClaimedWindow, held: Mapping[_Source, _DigestIndex])
         for part in unproved
         # A replay after Kafka's compaction lands less than the first readings did, whose landings prove the records.
         if not (not part.landing.release and part.lacks_nothing and covered.contains(part.offsets))
-        # A landing that read a rejected content can match in number only.
-        and not (part.is_as_many and any(_holds(part.offsets, decision) for decision in claimed.decisions))
     ]
-
-
-def _holds(offsets: OffsetRange, decision: Decision) -> bool:
-    return decision.source == offsets.source and offsets.start <= decision.offset < offsets.end
 
 
 def _group_by_reading(ranges: Iterable[RebuiltRange]) -> Iterable[tuple[_Source, list[RebuiltRange]]]:

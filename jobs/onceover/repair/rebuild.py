@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import reduce
 from itertools import chain
@@ -16,17 +17,18 @@ from types import MappingProxyType
 
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from onceover.model.claim import ClaimedWindow
 from onceover.model.conflict import Suspect
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, HALVES, Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import from_ms, to_ms
+from onceover.repair.contents import hash_content, list_decided, list_strays, list_suspects
 from onceover.repair.pieces import list_releases, split_ranges
 from onceover.spark import lines, parquet, text_files
 from onceover.spark.aggregate import aggregate
@@ -38,7 +40,6 @@ _ID = ("apart", "state", "generation", "kafka_partition", "offset")  # of record
 _OF_FILE = ("planned_length", "is_compacted")
 _RECORD = ("kafka_timestamp", "key", "headers", "value")
 _DECIDED = "generation string, kafka_partition int, offset bigint, kept string"
-_MOST_SUSPECTS = 20
 
 
 class Rebuild:
@@ -62,7 +63,8 @@ class Rebuild:
         self._contracts = contracts
         self._claimed = {to_ms(c.window_start): c for c in claimed}
         landings = [landing for claim in claimed for landing in claim.landings]
-        pieces = split_ranges(landings)
+        self._decided = sorted({decision.offsets for claim in claimed for decision in claim.decisions})
+        pieces = split_ranges(landings, self._decided)
         self._ranges, self._exact = pieces.ranges, sorted(pieces.exact.items(), key=lambda item: item[0])
         self._released = list_releases(landings)
         self._accounted = accounted
@@ -83,9 +85,18 @@ class Rebuild:
             for window_ms in {row.window_ms, row.last_window_ms}:
                 conflicts[window_ms] += row.conflicts
                 misdated[window_ms] += row.misdated
-        suspects = self._list_suspects() if any(row.conflicts or row.misdated for row in rows) else {}
+        kept, decided = self._distinct, self._decided
+        suspects = (
+            list_suspects(kept) if kept is not None and any(row.conflicts or row.misdated for row in rows) else {}
+        )
+        contents = list_decided(kept, decided) if kept is not None and decided and rows else {}
+        strays = list_strays(kept) if kept is not None and any(row.state == "stray" for row in rows) else {}
         return {
-            from_ms(ms): self._summarize(window_rows, conflicts[ms], misdated[ms], tuple(suspects.get(ms, ())))
+            from_ms(ms): replace(
+                self._summarize(window_rows, conflicts[ms], misdated[ms], tuple(suspects.get(ms, ()))),
+                decided=tuple(contents.get(ms, ())),
+                strays=coalesce(strays.get(ms, ())),
+            )
             for ms, window_rows in by_window.items()
         }
 
@@ -130,11 +141,13 @@ class Rebuild:
         if "version" in records.columns:  # a record of no landing does not count, and only its line dates it
             as_dated = as_dated | ~F.col("version").isin(present)
         inputs = [name for name in records.columns if name.startswith(("k_", "m_"))]
+        # A content that a person kept is adopted first if no landing accounts for its ID.
+        is_orphan = F.col("kept").isNotNull() & ~F.col("is_accounted") & F.lit(bool(self._accounted))
         state = (
             F.when(~F.coalesce("intact", F.lit(False)), "corrupt")
             .when(~F.coalesce(belongs & as_dated, F.lit(False)), "misplaced")
-            .when(F.col("kept") != _hash_content(), "rejected")
-            .when(F.col("piece").isNotNull(), "counts")
+            .when(F.col("kept") != hash_content(), "rejected")
+            .when(F.col("piece").isNotNull() & ~is_orphan, "counts")
             .otherwise(F.when(F.col("is_accounted"), "stray").otherwise("unaccounted"))
         )
         halves = dict(zip(HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
@@ -142,7 +155,7 @@ class Rebuild:
         of_id = (*of_id, "line_event_ms")
         content = (*inputs, *self._carried)
         counts = F.col("state") == "counts"
-        named = counts | (F.col("state") == "unaccounted")
+        named = F.col("state").isin("counts", "unaccounted", "rejected", "stray")
         return (
             records.withColumns(halves)
             .transform(self._place())
@@ -228,30 +241,6 @@ class Rebuild:
             F.coalesce(F.sum("misdated"), F.lit(0)).alias("misdated"),
         )
 
-    def _list_suspects(self) -> dict[int, list[Suspect]]:
-        """Return by window the first IDs with several contents or event times, each with all of them."""
-        if self._distinct is None:
-            return {}
-        rows = (
-            self._distinct.where("state IN ('counts', 'unaccounted')")
-            .groupBy("generation", "kafka_partition", "offset")
-            .agg(
-                F.collect_set("window_ms").alias("windows"),
-                F.collect_set(F.struct(_hash_content().alias("hash"), "line_event_ms")).alias("contents"),
-            )
-            .where(F.size("contents") > 1)
-            .orderBy("generation", "kafka_partition", "offset")
-            .limit(_MOST_SUSPECTS)
-            .collect()
-        )
-        by_window: dict[int, list[Suspect]] = {}
-        for row in rows:
-            contents = tuple(sorted((c["hash"], c["line_event_ms"]) for c in row.contents))
-            suspect = Suspect(KafkaPartition(row.generation, row.kafka_partition), row.offset, contents)
-            for window_ms in row.windows:
-                by_window.setdefault(window_ms, []).append(suspect)
-        return by_window
-
     def _summarize(
         self, rows: Sequence[Row], conflicts: int, misdated: int, suspects: tuple[Suspect, ...]
     ) -> RebuiltWindow:
@@ -288,8 +277,3 @@ class Rebuild:
             return RebuiltRange(offsets, digest, release.batch_id)
         (landing_id, source), ranges = self._exact[number - len(self._released)]
         return RebuiltRange(OffsetRange(source, ranges[0].start, ranges[-1].end), digest, exact_id=landing_id)
-
-
-def _hash_content() -> Column:
-    """Return the record's two hashes as 32 hex digits, by which a person names a content."""
-    return F.lower(F.concat(*(F.lpad(F.hex(h), 8, "0") for h in HALVES)))

@@ -23,6 +23,7 @@ EVIDENCE: dict[Kind, dict[str, Any]] = {
     Kind.CORRUPT_LINE: {"lines": 2},
     Kind.MISDATED: {"ids": 1},
     Kind.CONFLICT: {"ids": 2},
+    Kind.DECIDED: {"decisions": 2, "landed": 1},
     Kind.TRUNCATED: {"end_and_stored": [["5f3a0b1c", 0, 90, 120]]},
     Kind.HOLE: {"frontier_and_reach": [["5f3a0b1c", 0, 10, 30]]},
 }
@@ -37,7 +38,8 @@ EXPECTED = {
     Kind.MISPLACED_LINE: "1 line in the window file belongs to another window, or to none.",
     Kind.CORRUPT_LINE: "2 lines in the window file are damaged",
     Kind.MISDATED: "1 ID in the window file has more than one event time.",
-    Kind.CONFLICT: "2 IDs in the window file have more than one content.",
+    Kind.CONFLICT: "2 IDs of the window have more than one content, in this window or in another.",
+    Kind.DECIDED: "2 decisions since the certificate, and 1 decided ID in landings since.",
     Kind.TRUNCATED: "5f3a0b1c-0: it ends at 90, 120 was stored",
     Kind.HOLE: "5f3a0b1c-0: frontier 10, reach 30.",
 }

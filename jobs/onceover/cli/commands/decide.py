@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -10,15 +12,26 @@ from onceover.cli.arguments import PipelineName, Reason, WindowStart, get_user, 
 from onceover.cli.exit_codes import format_epilog
 from onceover.cli.output import say
 from onceover.cli.ranges import resolve_window
-from onceover.context import open_pipeline
+from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger import decisions
-from onceover.model.conflict import Decision
+from onceover.model.conflict import NEWEST, OLDEST, Decision
 from onceover.model.line import parse_id
-from onceover.model.window import format_moment
+from onceover.model.window import Window, format_moment
+from onceover.model.wording import pluralize
 
-RecordId = Annotated[str, typer.Argument(metavar="ID", help="A record's ID, as `onceover explain` prints it.")]
-Keep = Annotated[str, typer.Option("--keep", metavar="HASH", help="Hash of the content to count.")]
+RecordId = Annotated[
+    str, typer.Argument(metavar="ID", help="A record's ID, as `onceover explain` prints it, or `all` of the window.")
+]
+Keep = Annotated[
+    str,
+    typer.Option(
+        "--keep",
+        metavar="HASH",
+        help="Hash of the content to count, or its first 4 digits or more; for all: `newest` is what Kafka's log held "
+        "when the contents were compared, `oldest` what it held before.",
+    ),
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -26,6 +39,7 @@ def add_to(app: typer.Typer) -> None:
         epilog=format_epilog(
             "onceover decide flights 2013-01-05T14:00Z 1f2e3d4c-00000-0000000000000001200 "
             '--keep 00112233445566778899aabbccddeeff --reason "the leader that lost its log had the test data"',
+            'onceover decide flights 2013-01-05T14:00Z all --keep newest --reason "producers sent them again"',
         )
     )(decide)
 
@@ -34,19 +48,36 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
     """Choose which of several contents of one record ID counts; the next repair uses the choice.
 
     One ID has several contents if Kafka's log was truncated and its offsets were written again. The other contents
-    stay in raw, and the certificate names the decision. A later decision about the same ID replaces this one.
+    stay in raw, and the certificate names the decision. A later decision about the same ID replaces this one. The
+    contents may belong to several windows: the decision holds for all of them.
     """
     with open_pipeline(pipeline, "decide") as context:
         chosen, why = resolve_window(context, window), require_reason(reason, "a decision")
+        if record.strip() == "all":
+            _decide_all(context, chosen, keep, why)
+            return
         source, offset = parse_id(record.strip().encode("ascii", "replace"))
-        if len(keep) != 32 or set(keep) - set("0123456789abcdef"):
+        if not 4 <= len(keep) <= 32 or set(keep) - set("0123456789abcdef"):
             raise UsageError("--keep takes the 32 hex digits of a content's hash; `onceover explain` shows them")
         context.require_own_root()
         context.read_registration()
-        decisions.record_decision(
-            context.ledger, context.name, chosen.start, Decision(source, offset, keep), get_user(), why
-        )
-    say(
-        f"content {keep} of {record} counts. Now repair the window: "
-        f'onceover repair {context.name} --from {chosen} --to {format_moment(chosen.end)} --reason "..."'
+        decision = Decision(source, offset, keep)
+        windows = decisions.record_decision(context.ledger, context.name, chosen.start, decision, get_user(), why)
+    say(f"content {keep} of {record} counts. {_advise(context.name, chosen, windows)}")
+
+
+def _decide_all(context: PipelineContext, window: Window, keep: str, why: str) -> None:
+    if keep not in (NEWEST, OLDEST):
+        raise UsageError(f"--keep takes {NEWEST} or {OLDEST} for all conflicts of a window")
+    context.require_own_root()
+    context.read_registration()
+    ids, windows = decisions.decide_all(context.ledger, context.name, window.start, keep, get_user(), why)
+    say(f"the {keep} content of {pluralize(ids, 'ID')} counts. {_advise(context.name, window, windows)}")
+
+
+def _advise(pipeline: str, window: Window, windows: Sequence[datetime]) -> str:
+    start, end = windows[0], Window.at(windows[-1], window.minutes).end
+    return (
+        f"Now repair {pluralize(len(windows), 'window')}: onceover repair {pipeline} --from {format_moment(start)} "
+        f'--to {format_moment(end)} --reason "..."'
     )

@@ -126,12 +126,16 @@ CREATE TABLE onceover.conflict (
   record_offset bigint NOT NULL,
   content text NOT NULL,
   window_start timestamptz,
+  event_time timestamptz,
+  leader_epoch integer,
   first_seen_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (pipeline, generation, kafka_partition, record_offset, content)
 );
 CREATE INDEX ON onceover.conflict (pipeline, window_start);
 COMMENT ON TABLE onceover.conflict IS
   'IDs with two contents: a row for each content, with its window (NULL: quarantine). A person decides which counts.';
+COMMENT ON COLUMN onceover.conflict.leader_epoch IS
+  'Leader epoch of the content that Kafka''s log held when the contents were compared; NULL: any other.';
 """
 
 RESTORED = """

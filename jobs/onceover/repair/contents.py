@@ -1,0 +1,77 @@
+"""Contents of IDs that need a person: those in conflict, those decided about, and those of other windows' landings.
+
+All take the rows of `Rebuild`: one an ID and content, with its window and state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from onceover.model.conflict import Suspect
+from onceover.model.digest import HALVES, Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.rebuilt_window import DecidedContent
+from onceover.spark.range_join import looked_up
+
+_OFFSET = ("generation", "kafka_partition", "offset")
+_MOST_SUSPECTS = 10_000
+_MOST_STRAYS = 10_000
+
+
+def list_suspects(distinct: DataFrame) -> dict[int, list[Suspect]]:
+    """Return by window the first IDs with several contents or event times, each with all of them."""
+    rows = (
+        distinct.where("state IN ('counts', 'unaccounted')")
+        .groupBy("generation", "kafka_partition", "offset")
+        .agg(
+            F.collect_set("window_ms").alias("windows"),
+            F.collect_set(F.struct(hash_content().alias("hash"), "line_event_ms")).alias("contents"),
+        )
+        .where(F.size("contents") > 1)
+        .orderBy("generation", "kafka_partition", "offset")
+        .limit(_MOST_SUSPECTS)
+        .collect()
+    )
+    by_window: dict[int, list[Suspect]] = {}
+    for row in rows:
+        contents = tuple(sorted((c["hash"], c["line_event_ms"]) for c in row.contents))
+        suspect = Suspect(KafkaPartition(row.generation, row.kafka_partition), row.offset, contents)
+        for window_ms in row.windows:
+            by_window.setdefault(window_ms, []).append(suspect)
+    return by_window
+
+
+def list_decided(distinct: DataFrame, decided: Iterable[OffsetRange]) -> dict[int, list[DecidedContent]]:
+    """Return by window the contents of decided IDs, those that were kept and those that were rejected."""
+    rows = (
+        distinct.where("state IN ('counts', 'rejected')")
+        .transform(looked_up(((piece, 1) for piece in decided), "is_decided"))
+        .where("is_decided IS NOT NULL")
+        .select("window_ms", "state", *_OFFSET, *HALVES, hash_content().alias("hash"))
+        .distinct()
+        .collect()  # as many as a person has decided about
+    )
+    by_window: dict[int, list[DecidedContent]] = {}
+    for row in rows:
+        offsets = OffsetRange(KafkaPartition(row.generation, row.kafka_partition), row.offset, row.offset + 1)
+        digest = Digest(1, *(getattr(row, h) for h in HALVES))
+        by_window.setdefault(row.window_ms, []).append(DecidedContent(offsets, row.hash, digest, row.state == "counts"))
+    return by_window
+
+
+def list_strays(distinct: DataFrame) -> dict[int, list[OffsetRange]]:
+    """Return by window the offsets of lines whose ID landed, but in none of the claimed windows."""
+    rows = distinct.where("state = 'stray'").select("window_ms", *_OFFSET).distinct().limit(_MOST_STRAYS)
+    by_window: dict[int, list[OffsetRange]] = {}
+    for row in rows.collect():
+        source = KafkaPartition(row.generation, row.kafka_partition)
+        by_window.setdefault(row.window_ms, []).append(OffsetRange(source, row.offset, row.offset + 1))
+    return by_window
+
+
+def hash_content() -> Column:
+    """Return the record's two hashes as 32 hex digits, by which a person names a content."""
+    return F.lower(F.concat(*(F.lpad(F.hex(h), 8, "0") for h in HALVES)))

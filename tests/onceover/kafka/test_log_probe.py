@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onceover.errors import OffsetRangeError
+from onceover.kafka.log_probe import LogProbe
+
+if TYPE_CHECKING:
+    from tests.onceover.conftest import Broker
+
+pytestmark = pytest.mark.stack
+
+
+def test_probe_gives_the_first_record_at_an_offset_or_beyond(broker: Broker, topic: str) -> None:
+    broker.produce(topic, [b"a", b"b"])
+    broker.transact(topic, [b"x"], abort=True)  # 2, marker 3
+    broker.produce(topic, [b"c"])
+    with closing(LogProbe(broker.source(topic), 0)) as probe:
+        assert [probe.find_epoch(offset) for offset in (0, 1, 2, 4, 5)] == [(0, 0), (1, 0), (4, 0), (4, 0), None]
+    with closing(LogProbe(broker.source(topic, isolation="read_uncommitted"), 0)) as probe:
+        assert probe.find_epoch(2) == (2, 0)
+
+
+def test_facts_have_the_leader_epochs(broker: Broker, topic: str) -> None:
+    assert broker.facts(topic).leader_epochs == {0: 0}
+
+
+def test_probe_of_an_expired_offset_is_an_error(broker: Broker, topic: str) -> None:
+    broker.produce(topic, [b"a", b"b", b"c"])
+    broker.expire(topic, before=2)
+    with closing(LogProbe(broker.source(topic), 0)) as probe, pytest.raises(OffsetRangeError, match="offset 0"):
+        probe.find_epoch(0)
