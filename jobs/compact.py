@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from onceover.compaction.job import CompactRun
+from onceover.compaction.found import list_due
+from onceover.compaction.job import CompactRun, take_over_found
 from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.fault_points import FaultPoint
@@ -34,12 +35,11 @@ def main(arguments: Sequence[str]) -> int:
     with open_pipeline(chosen.pipeline, "compact") as context:
         registered = context.require_same_contract()
         compactions.hold_compaction(context.ledger, registered.name)
-        due = compactions.list_compactable(
-            context.ledger, registered.name, chosen.older_than_ms, chosen.start, chosen.end
-        )
+        found, due = list_due(context, chosen.older_than_ms, chosen.start, chosen.end)
         context.files.check()
         with open_session(f"onceover compact {registered.name}") as spark:
-            results = CompactRun(spark, context, registered, chosen.who, chosen.why, fault_point).run(due)
+            results = take_over_found(spark, context, found, chosen.who, chosen.why)
+            results += CompactRun(spark, context, registered, chosen.who, chosen.why, fault_point).run(due)
     print(to_json(results))
     return 0
 

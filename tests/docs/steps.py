@@ -13,10 +13,13 @@ from socket import socket
 from typing import Final
 
 from confluent_kafka import Producer
+from hdfs import InsecureClient
 from tests.docs.shell import Shell, Step
 
 from onceover.config.endpoints import address
+from onceover.config.pipelines import find
 from onceover.ledger.database import connect
+from onceover.raw.layout import Layout
 
 DAY: Final = ("2013-01-05T00:00Z", "2013-01-06T00:00Z")
 HOURS: Final = ("2013-01-05T10:00Z", "2013-01-05T12:00Z")
@@ -37,6 +40,13 @@ def widen_horizon(shell: Shell) -> None:
 def lose_ledger(_: Shell) -> None:
     with connect(address("postgres"), "test") as ledger:
         ledger.execute("DROP SCHEMA onceover CASCADE")
+
+
+def lose_window_file(shell: Shell) -> None:
+    with shell.entered():
+        layout = Layout(find("flights").storage.raw_root, "flights")
+    window_start = datetime(2013, 1, 5, 14, tzinfo=UTC)
+    assert InsecureClient(address("webhdfs"), user="root").delete(layout.window_file(window_start))
 
 
 def need_port(_: Shell) -> None:
@@ -102,6 +112,9 @@ LOOKS: Final = (
     Step("onceover compact flights --dry-run", r"2 certified windows would be compacted", before=age),
     Step("onceover retention flights --dry-run", r"2 certified windows and 1 day of quarantine, .* would"),
     Step('onceover retention flights --reason "..."', r"(?m)^3 files "),
+    Step("onceover retention flights --adopt-missing --dry-run", r"0 windows would be declared expired"),
+    Step('onceover retention flights --adopt-missing --reason "the ledger was restored"',
+         r"0 windows declared expired"),
 )  # fmt: skip
 """Steps on windows that were ingested, judged and repaired: see `plant`."""
 
@@ -114,6 +127,9 @@ JOBS: Final = (
     Step('onceover repair flights --from TIME --to TIME --reason "..."', r"4 repaired and confirmed", values=DAY),
     Step("onceover verify flights 2013-01-05T14:00Z", r"window 2013-01-05T14:00Z of flights: equal"),
     Step("onceover audit flights --from 2013-01-05T00:00Z --to 2013-01-06T00:00Z", r"6 windows, 0 differ"),
+    Step("onceover reread flights 2013-01-05T14:00Z --dry-run", r"lacks \d+ records that landed\nKafka holds ",
+         before=lose_window_file),
+    Step('onceover reread flights 2013-01-05T14:00Z --reason "..."', r"14:00Z is repaired and certified"),
     Step("onceover pipelines migrate flights --dry-run",
          r"version 2 of flights's contract would follow version 1\nchanged: .*horizon(?s:.*)Nothing was written",
          before=widen_horizon),
@@ -127,6 +143,7 @@ JOBS: Final = (
     Step('onceover repair flights --from ... --to ... --reason "the ledger was lost"', r"6 repaired and confirmed",
          values=DAY),
     Step('onceover compact flights --reason "..."', r"6 windows compacted, 403 records", before=age),
+    Step('onceover compact flights --reason "the ledger was restored"', r"0 windows compacted, 0 records"),
     Step("python -c \"from confluent_kafka.admin import *; a = AdminClient({'bootstrap.servers': '127.0.0.1:PORT'});"
          " a.create_topics([NewTopic('payments', 4)])['payments'].result()\"", r"^$"),
     Step("onceover pipelines check payments", r"payments .*fine .*country text, payments bigint, cents numeric"),

@@ -20,7 +20,8 @@ from tests.integration.program import run
 from onceover.audit import store as audit_store
 from onceover.audit.log_job import audit_log
 from onceover.audit.verify_job import verify_window
-from onceover.compaction.job import CompactionResult, CompactRun
+from onceover.compaction.found import list_due
+from onceover.compaction.job import CompactionResult, CompactRun, take_over_found
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.context import PipelineContext, open_ledger, open_pipeline
@@ -30,18 +31,19 @@ from onceover.fault_points import FaultPoint
 from onceover.ingest.cutover import Migration, migrate_contract
 from onceover.ingest.driver import Ingest, Progress
 from onceover.ingest.job import build_driver, open_source
-from onceover.ledger import compactions, drivers, repair_requests
+from onceover.ledger import drivers, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline, keep_log_retention, read_registered, register_pipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model import line
 from onceover.model.pipeline import Pipeline
-from onceover.model.window import WindowRange, format_moment, from_ms
+from onceover.model.window import Window, WindowRange, format_moment, from_ms
 from onceover.offset_stores.admin import set_offsets
 from onceover.raw.layout import Layout
 from onceover.raw.window_files import WindowFiles
 from onceover.recovery.job import RebuildResult, rebuild_pipeline
 from onceover.repair.refill import refill
+from onceover.repair.reread import RereadPlan, plan_reread, request_reread
 from onceover.repair.rounds import run_rounds
 from onceover.repair.service import Confirmation, confirm
 from onceover.spark.contract_check import check_contract
@@ -152,11 +154,21 @@ class Lane:
             run_rounds(self.spark, context, pipeline, request, FaultPoint())
             return confirm(context, request_id)
 
+    def reread(self, minute: float) -> tuple[RereadPlan, Confirmation | None]:
+        """Do as `onceover reread` does, on this process's session."""
+        with self.open() as context:
+            pipeline, window = context.read_registration(), Window.at(from_ms(NOON_MS + int(minute * 60_000)), 5)
+            plan = plan_reread(self.spark, context, pipeline, window)
+            request_id, plan = request_reread(self.spark, context, pipeline, plan, "test", "a test")
+        return plan, None if request_id is None else self.repair(request_id)
+
     def compact(self) -> list[CompactionResult]:
         """Do as `jobs/compact.py` does, on this process's session."""
         with self.open() as context:
-            due = compactions.list_compactable(context.ledger, self.name, 0, None, None)
-            return CompactRun(self.spark, context, context.read_registration(), "test", "a test", FaultPoint()).run(due)
+            found, due = list_due(context, 0, None, None)
+            done = take_over_found(self.spark, context, found, "test", "a test")
+            compaction = CompactRun(self.spark, context, context.read_registration(), "test", "a test", FaultPoint())
+            return done + compaction.run(due)
 
     def rebuild(self) -> RebuildResult:
         """Do as `jobs/rebuild_ledger.py` does, on this process's session; the ledger's schema is made if it is lost."""
@@ -234,11 +246,11 @@ class Lane:
         }
 
     def raw(self) -> dict[str, bytes]:
-        """Return the content of every file below the pipeline's root."""
+        """Return the content of every file below the pipeline's root, without the root's markers."""
         client, root = self.hdfs(), f"{self.layout.raw_root}/{self.name}"
         files: dict[str, bytes] = {}
         for folder, _, names in client.walk(root):
-            for name in names:
+            for name in () if folder == f"{root}/marker" else names:
                 with client.read(f"{folder}/{name}") as reader:
                     files[f"{folder}/{name}".removeprefix(root + "/")] = reader.read()
         return files

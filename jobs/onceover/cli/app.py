@@ -23,7 +23,7 @@ class Program(LazyGroup):
     # The purpose of commands, in the order in which `onceover --help` lists them.
     panels = {  # noqa: RUF012 - as its base declares it
         "Inspect": ("windows", "explain", "holes", "doctor"),
-        "Repair": ("repair", "restore"),
+        "Repair": ("repair", "reread", "restore"),
         "Verify": ("verify", "audit", "sweep"),
         "Decide": ("decide", "accept-loss"),
         "Maintain": ("quarantine", "compact", "retention", "offsets", "ledger"),

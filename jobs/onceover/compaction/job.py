@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.errors import TerminalError
 from onceover.fault_points import CompactStep, FaultPoint
-from onceover.ledger import compactions
+from onceover.ledger import compactions, found_parquet
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import StoredCertificate, read_certificate
 from onceover.ledger.compactions import CompactionDue
@@ -38,11 +38,13 @@ BYTES_AT_ONCE = 512 << 20
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """The result for one window: the bytes of its Parquet file, or why it has none."""
+    """The result for one window: the bytes of its Parquet file, or why it has none. `found`: the file was there, and
+    replaces text that is gone."""
 
     due: CompactionDue
     bytes: int | None = None
     why: str | None = None
+    found: bool = False
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -51,6 +53,7 @@ class CompactionResult:
             "text_bytes": self.due.text_bytes,
             "bytes": self.bytes,
             "why": self.why,
+            "found": self.found,
         }
 
 
@@ -135,6 +138,42 @@ class CompactRun:
         ):
             return CompactionResult(due, length)
         return CompactionResult(due, why="it changed meanwhile, or a repair holds it; compact the window again")
+
+
+def take_over_found(
+    spark: SparkSession, context: PipelineContext, found: Sequence[CompactionDue], who: str, why: str
+) -> list[CompactionResult]:
+    """Read these files back, and record those whose digest is the certificate's; one that differs stops no other."""
+    context.require_own_root()
+    lengths = context.files.read_parquet_lengths({each.window_start: each.digest for each in found})
+    hdfs = context.address("hdfs").rstrip("/")
+
+    def read(some: Sequence[CompactionDue]) -> list[CompactionResult]:
+        paths = {
+            to_ms(each.window_start): hdfs + context.layout.parquet_file(each.window_start, each.digest)
+            for each in some
+        }
+        held = parquet.digest_files(spark, paths)
+        results = []
+        for each in some:
+            digest = held.get(to_ms(each.window_start))
+            if digest != each.digest:
+                reason = f"the file beside it reads back as {digest}, its certificate says {each.digest}"
+                results.append(CompactionResult(each, why=reason))
+                continue
+            length = lengths[each.window_start]
+            if found_parquet.take_over(context.ledger, context.name, each, length, who, why):
+                results.append(CompactionResult(each, length, found=True))
+            else:
+                reason = "it changed meanwhile, or a repair holds it; compact the window again"
+                results.append(CompactionResult(each, why=reason))
+        return results
+
+    def report(each: CompactionDue, reason: str) -> list[CompactionResult]:
+        return [CompactionResult(each, why=f"the file beside it cannot be read: {reason}")]
+
+    present = [each for each in found if each.window_start in lengths]
+    return list(chain.from_iterable(isolate_failures(present, read, report))) if present else []
 
 
 def _report_failure(due: CompactionDue, reason: str) -> list[CompactionResult]:

@@ -61,7 +61,8 @@ class WindowFacts:
     @property
     def steps(self) -> list[Remedy]:
         kinds = [str(row["kind"]) for row in self.findings] + [str(f.kind) for f in self.of_pipeline]
-        return list_next_steps(self.pipeline, self.window, self.state, kinds, self.changing)
+        why = self.rows["window"]["blocked_why"]
+        return list_next_steps(self.pipeline, self.window, self.state, kinds, self.changing, why)
 
 
 def gather(context: PipelineContext, window: Window) -> WindowFacts:

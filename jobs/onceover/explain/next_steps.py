@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from onceover.model.finding_kinds import CERTIFY, LOOK, REPAIR, Kind, Remedy, failures
+from onceover.model.finding_kinds import CERTIFY, LOOK, REPAIR, REREAD, RESTORE, Kind, Remedy, failures
 from onceover.model.window import Window, format_moment
+from onceover.repair.proof import lacks_lines
 
 
 def list_next_steps(
-    pipeline: str, window: Window, state: str, kinds: Collection[str], changing: bool = False
+    pipeline: str,
+    window: Window,
+    state: str,
+    kinds: Collection[str],
+    changing: bool = False,
+    blocked_why: str | None = None,
 ) -> list[Remedy]:
-    """Return the steps for the window's state and its and its pipeline's findings; never empty."""
+    """Return the steps for the window's state, the reason why it is blocked, and its and its pipeline's findings; never
+    empty."""
     about_pipeline = {kind for kind in Kind if not kind.meaning.of_window}
     names = {"pipeline": pipeline, "window": str(window), "end": format_moment(window.end)}
-    about_window = _list_window_steps(state, set(kinds) - about_pipeline, changing)
+    about_window = _list_window_steps(state, set(kinds) - about_pipeline, changing, blocked_why or "")
     return [*list_pipeline_steps(pipeline, kinds), *(step.fill(**names) for step in about_window)]
 
 
@@ -24,7 +31,7 @@ def list_pipeline_steps(pipeline: str, kinds: Collection[str]) -> list[Remedy]:
     return [step.fill(pipeline=pipeline) for meaning in meanings for step in meaning.remedy]
 
 
-def _list_window_steps(state: str, kinds: Collection[str], changing: bool) -> list[Remedy]:
+def _list_window_steps(state: str, kinds: Collection[str], changing: bool, blocked_why: str) -> list[Remedy]:
     if state == "repairing":
         return [
             Remedy("A repair holds it now. Look again in a minute; the hold of a repair that died expires by then.")
@@ -37,6 +44,8 @@ def _list_window_steps(state: str, kinds: Collection[str], changing: bool) -> li
         return [Remedy("A batch is landing in it right now. Try again in a few seconds.")]
     first = dict.fromkeys(step for kind in Kind if kind in kinds for step in kind.meaning.first)
     if state == "blocked":
+        if lacks_lines(blocked_why):
+            first = dict.fromkeys((*first, RESTORE, REREAD))
         blocked = "Resolve what it was blocked for, if anything; Airflow does not retry this window by itself."
         return [Remedy(blocked), *first, Remedy("Then repair it, which lifts the block:", REPAIR.command)]
     if state == "certified" and failures(kinds):

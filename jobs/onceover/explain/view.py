@@ -28,6 +28,10 @@ def describe_verdict(facts: WindowFacts) -> str:
     """Describe the window's state in a sentence."""
     if facts.state == "closed" and failures(row["kind"] for row in facts.findings):
         return "It has closed, and is wrong; detection has not recorded that yet."
+    if facts.state == "expired" and facts.rows["window"]["expired_why"]:
+        return (
+            f"It counts as expired, {facts.rows['window']['expired_why']}: what landed since is counted at least once."
+        )
     if facts.state == "certified" and facts.rows["losses"]:
         return (
             "It is certified but for a loss that was accepted: each record that was not lost is counted exactly once."

@@ -22,6 +22,7 @@ from datetime import datetime, timedelta
 from onceover.errors import FencedError, OnceoverError, TransientError
 from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_steps import BatchWork, append_and_count
+from onceover.ingest.reread import append_next
 from onceover.ingest.scheduler import Submissions
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.reader import KafkaSource
@@ -65,7 +66,8 @@ class Progress:
 
 
 class Ingest:
-    """One driver of one pipeline. `work` makes a batch's Spark side, under the contract of that batch."""
+    """One driver of one pipeline. `work` makes a batch's Spark side, under the contract of that batch; given a window,
+    only of that window's records."""
 
     def __init__(
         self,
@@ -75,7 +77,7 @@ class Ingest:
         policy: IngestPolicy,
         topic: Topic,
         offsets: OffsetTracker,
-        work: Callable[[RegisteredPipeline, Sequence[OffsetRange], TopicFacts], BatchWork],
+        work: Callable[[RegisteredPipeline, Sequence[OffsetRange], TopicFacts, datetime | None], BatchWork],
         files: expire.ExpiringFiles,
         root: OwnedRoot,
         fault_point: FaultPoint,
@@ -117,7 +119,7 @@ class Ingest:
 
     def turn(self, *, refills_only: bool = False) -> Progress:
         """Take one batch through all its steps, if there is something to read: a refill and the next batch in line by
-        turns, so that neither kind waits for the last of the other.
+        turns, so that neither kind waits for the last of the other. A range to read again for one window comes before.
 
         Never waits: the topic's facts must be fresh, or records that arrived during the wait would not keep their
         window open.
@@ -128,6 +130,7 @@ class Ingest:
         self._seen_at = time.monotonic()
         facts = self._topic.facts()
         at = self._find_starts(facts)
+        append_next(self._connection, self._epoch, self._registered, facts, self._work)
         refill = self._choose_refills(facts)
         is_refills_turn = refills_only or (bool(refill) and not self._has_refilled)
         submitted = None if is_refills_turn else self._submissions.next(facts, at, self._read_bounds(facts, at))
@@ -172,7 +175,7 @@ class Ingest:
         registered = self._registered.select_ranges(ranges)
         batch_id = batches.begin(connection, epoch, registered.contract_version, ranges, waited)
         self._fault_point.stop_after(Step.BEGUN)
-        with closing(self._work(registered, ranges, facts)) as work:
+        with closing(self._work(registered, ranges, facts, None)) as work:
             result = append_and_count(connection, epoch, registered, batch_id, work, self._fault_point)
         read, landings = result.read, result.landings
         ends = {} if waited is None else {r.source.kafka_partition: r.end for r in ranges}

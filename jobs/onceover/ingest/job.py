@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -56,7 +57,9 @@ def build_driver(
     def open_log(facts: TopicFacts) -> KafkaSource:
         return KafkaSource(context.address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
 
-    def work(registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts) -> MicroBatch:
+    def work(
+        registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
+    ) -> MicroBatch:
         source = open_log(facts)
 
         def records() -> DataFrame:
@@ -64,7 +67,7 @@ def build_driver(
                 spark, source, cut_into_shards(policy.sharding, ranges, spark.sparkContext.defaultParallelism)
             )
 
-        return MicroBatch(spark, context, registered, records, ranges)
+        return MicroBatch(spark, context, registered, records, ranges, only)
 
     return Ingest(
         context.ledger, epoch, registered, policy, topic, offsets, work, context.files, root, fault_point, open_log

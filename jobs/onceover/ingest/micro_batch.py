@@ -20,7 +20,7 @@ from onceover.model import line
 from onceover.model.batch import Increment, Landing, RangeRead
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.offsets import OffsetRange
-from onceover.model.window import Window, from_ms
+from onceover.model.window import Window, from_ms, to_ms
 from onceover.spark import lines
 from onceover.spark.aggregate import aggregate
 from onceover.spark.copy_text import format_copy_lines
@@ -32,7 +32,8 @@ from onceover.spark.interpret import interpret
 class MicroBatch:
     """The `BatchWork` of one batch; `close` frees what Spark kept.
 
-    `records` returns the records of `ranges`, all of one generation, in the columns of `source.SCHEMA`.
+    `records` returns the records of `ranges`, all of one generation, in the columns of `source.SCHEMA`. With `only`,
+    the batch has that window's records and no others.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class MicroBatch:
         registered: RegisteredPipeline,
         records: Callable[[], DataFrame],
         ranges: Sequence[OffsetRange],
+        only: datetime | None = None,
     ) -> None:
         self._spark, self._context, self._registered, self._ranges = spark, context, registered, ranges
         self._today = datetime.now(UTC).date()
@@ -53,6 +55,7 @@ class MicroBatch:
                 .transform(interpret(registered.contract))
                 .transform(lines.framed(self._generation))
                 .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
+                .where(F.lit(True) if only is None else F.col("window_ms") == to_ms(only))
                 .withColumn("content_bytes", F.octet_length("content"))
                 .transform(self._select_needed)
                 .persist(StorageLevel.MEMORY_AND_DISK)

@@ -48,6 +48,18 @@ class Case:
 RESTORE: Final = Remedy(
     "Lines that raw has lost cannot be rebuilt from it: bring the window file back first, if you can."
 )
+REREAD: Final = Remedy(
+    "If you cannot, read them again from Kafka, which repairs the window too:",
+    'onceover reread {pipeline} {window} --reason "..."',
+)
+TAKE_OVER: Final = Remedy(
+    "If the ledger was restored from a backup, a later expiry took the text. Take over Parquet files written since:",
+    "onceover compact {pipeline}",
+)
+DECLARE: Final = Remedy(
+    "Then declare windows expired whose file is gone:",
+    'onceover retention {pipeline} --adopt-missing --reason "..."',
+)
 DECIDE: Final = Remedy(
     "Decide which content of an ID counts:",
     'onceover decide {pipeline} {window} ID --keep HASH --reason "..."',
@@ -145,7 +157,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         what="Lines that were landed are missing from the window file.",
         cause="the window file is shorter than what landed, or is gone",
         repair="refuses; the last certificate stays",
-        first=(RESTORE,),
+        first=(RESTORE, REREAD, TAKE_OVER, DECLARE),
         waits_for_batches=True,
     ),
     Kind.LATE: Meaning(
@@ -177,14 +189,14 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         what="{} in the window file [belongs|belong] to another window, or to none.",
         cause="a line in another window's file, or of a release that was killed before it landed",
         repair="notes it; refuses if a landing lacks a record",
-        first=(RESTORE,),
+        first=(RESTORE, REREAD),
         by_scan=True,
     ),
     Kind.CORRUPT_LINE: Meaning(
         what="{} in the window file [is|are] damaged, by the CRC.",
         cause="a line with a wrong CRC",
         repair="notes it; refuses if a landing lacks a record",
-        first=(RESTORE,),
+        first=(RESTORE, REREAD),
         by_scan=True,
     ),
     Kind.MISDATED: Meaning(

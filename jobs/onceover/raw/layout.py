@@ -31,6 +31,11 @@ class Layout:
         root = f"{self.raw_root}/{self.pipeline}"
         return f"{root}/expired{path.removeprefix(root)}.{number}"
 
+    def damaged(self, path: str) -> str:
+        """Return the path that the names of a damaged file begin with, once it was replaced."""
+        root = f"{self.raw_root}/{self.pipeline}"
+        return f"{root}/damaged{path.removeprefix(root)}"
+
     @property
     def compacting(self) -> str:
         """Return the folder of Parquet files that are not complete yet, or not proved."""

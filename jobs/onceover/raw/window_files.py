@@ -116,6 +116,11 @@ class WindowFiles:
         lengths = self._read_lengths(paths.values())
         return {start: path for start, path in paths.items() if lengths.get(path) == compacted[start].bytes}
 
+    def read_parquet_lengths(self, digests: Mapping[datetime, Digest]) -> dict[datetime, int]:
+        """Return the bytes of each existing Parquet file that is named for a window and the digest of its records."""
+        paths = {self.layout.parquet_file(start, digest): start for start, digest in digests.items()}
+        return {paths[path]: length for path, length in self._read_lengths(paths).items()}
+
     def _read_lengths(self, paths: Iterable[str]) -> dict[str, int]:
         requested = set(paths)
         return {

@@ -58,6 +58,11 @@ class UnprovedPart:
         return self.actual.records > self.expected.records
 
 
+def lacks_lines(reason: str) -> bool:
+    """Return whether a repair gave that reason because raw has lost lines, or cannot be read."""
+    return any(words in reason for words in ("raw holds", "reading raw failed", "is missing or damaged"))
+
+
 def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, unlanded_conflicts: int = 0) -> Verdict:
     """Compare raw with the ledger: every landing's count and digest must match, and nothing else may count.
 

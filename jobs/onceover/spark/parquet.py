@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from onceover.model.digest import Digest
 from onceover.spark import lines
 from onceover.spark.text_files import PLACES
 
@@ -65,3 +66,14 @@ def read_back(spark: SparkSession, folder: str) -> dict[int, Row]:
         .collect()  # one row a window
     )
     return {row.window_ms: row for row in rows}
+
+
+def digest_files(spark: SparkSession, files: Mapping[int, str]) -> dict[int, Digest]:
+    """Return by window, its start in ms, the digest of the records in these files."""
+    rows = (
+        read_parquet(spark, files)
+        .groupBy("window_ms")
+        .agg(*lines.aggregate_digest(F.col("id"), F.col("content")))
+        .collect()  # one row a window
+    )
+    return {row.window_ms: Digest(row.records, row.high1, row.low1, row.high2, row.low2) for row in rows}

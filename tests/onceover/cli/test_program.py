@@ -22,6 +22,7 @@ COMMANDS = (
     ("windows",),
     ("explain",),
     ("repair",),
+    ("reread",),
     ("verify",),
     ("audit",),
     ("sweep",),

@@ -29,6 +29,21 @@ def test_blocked_window_is_repaired_by_hand_only() -> None:
     assert commands("blocked") == [REPAIR]
 
 
+@pytest.mark.parametrize(
+    ("why", "expected"),
+    [
+        ("landing 7: raw holds 2 of 5 of 1f2e3d4c-0[0, 5)", True),
+        ("reading raw failed: Could not obtain block", True),
+        ("1 IDs have more than one content", False),
+    ],
+)
+def test_blocked_window_that_lacks_lines_is_read_again(why: str, expected: bool) -> None:
+    steps = list_next_steps("things", WINDOW, "blocked", [], blocked_why=why)
+    named = [step.command for step in steps if step.command]
+    assert ('onceover reread things 2013-01-01T05:00Z --reason "..."' in named) is expected
+    assert named[-1] == REPAIR
+
+
 def test_raw_losses_are_restored_before_a_repair() -> None:
     steps = list_next_steps("things", WINDOW, "failed", [Kind.MISSING_FILE])
     assert "bring the window file back first" in steps[0].text

@@ -12,10 +12,10 @@ from onceover.cli.exit_codes import FAILED, TRY_LATER, format_epilog
 from onceover.cli.output import draw_table, print_json, print_progress, say
 from onceover.cli.ranges import resolve_range_if_any
 from onceover.cli.spark_entry import make_command, read_result
+from onceover.compaction.found import list_due
 from onceover.config.duration import DURATION_RULE, parse_duration
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
-from onceover.ledger import compactions
 from onceover.ledger.compactions import CompactionDue
 from onceover.model.window import WindowRange, format_moment
 from onceover.model.wording import pluralize
@@ -60,6 +60,9 @@ def compact(
 ) -> None:
     """Write certified windows as Parquet beside their text: the records that count, each once.
 
+    In a ledger that was restored from a backup, take over the files that compactions after the backup wrote, for
+    windows whose text is gone since.
+
     A file is read back and kept only if its digest equals the certificate's. Text is not deleted: after
     `onceover retention` has expired it, the window is verified, audited and repaired from its Parquet file. The
     command may be killed, repeated, or run by two at once.
@@ -88,7 +91,8 @@ def compact(
 def _list_due(context: PipelineContext, older_than_ms: int, window_range: WindowRange | None) -> list[CompactionDue]:
     start, end = (window_range.start, window_range.end) if window_range else (None, None)
     context.require_same_contract()
-    return compactions.list_compactable(context.ledger, context.name, older_than_ms, start, end)
+    found, due = list_due(context, older_than_ms, start, end)
+    return [*found, *due]
 
 
 def _run_job(pipeline: str, older_than_ms: int, window_range: WindowRange | None, why: str) -> list[Mapping[str, Any]]:
@@ -105,7 +109,7 @@ def _run_job(pipeline: str, older_than_ms: int, window_range: WindowRange | None
 
 def _to_dict(due: CompactionDue) -> Mapping[str, Any]:
     return {"window": format_moment(due.window_start), "records": due.digest.records, "text_bytes": due.text_bytes,
-            "bytes": None, "why": None}  # fmt: skip
+            "bytes": None, "why": None, "found": False}  # fmt: skip
 
 
 def _sum_up(due: Sequence[CompactionDue], results: Sequence[Mapping[str, Any]]) -> dict[str, int]:

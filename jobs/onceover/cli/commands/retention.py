@@ -7,15 +7,21 @@ from typing import Annotated
 import typer
 
 from onceover.cli.arguments import AsJson, PipelineName, get_user, require_reason
-from onceover.cli.exit_codes import TRY_LATER, format_epilog
+from onceover.cli.exit_codes import FAILED, TRY_LATER, format_epilog
 from onceover.cli.output import Occasionally, draw_table, print_json, say
-from onceover.context import open_pipeline
+from onceover.context import PipelineContext, open_pipeline
 from onceover.model.wording import pluralize
+from onceover.retention.missing import MissingText, declare_expired, list_missing
 from onceover.retention.service import ExpiryDue, ExpiryResult, expire, plan_expiry
 
 _MOST_SHOWN = 40
+_BY_THE_POLICY = "by the policy"
 
 DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list what would expire; write nothing.")]
+AdoptMissing = Annotated[
+    bool,
+    typer.Option("--adopt-missing", metavar="", help="Declare windows expired whose file is gone; needs --reason."),
+]
 Reason = Annotated[
     str, typer.Option("--reason", metavar="TEXT", help="Why you do this; kept in the ledger with your name.")
 ]
@@ -27,13 +33,21 @@ def add_to(app: typer.Typer) -> None:
             "onceover retention flights --dry-run",
             "onceover retention flights",
             'onceover retention flights --reason "space for the new cluster" --json',
-            codes={TRY_LATER: "the files are expired, but the running ingest has not moved all of them yet"},
+            'onceover retention flights --adopt-missing --reason "the ledger was restored from Tuesday\'s backup"',
+            codes={
+                FAILED: "with --adopt-missing: a window without its file cannot be declared expired; it is listed",
+                TRY_LATER: "the files are expired, but the running ingest has not moved all of them yet",
+            },
         )
     )(retention)
 
 
 def retention(
-    pipeline: PipelineName, dry_run: DryRun = False, reason: Reason = "by the policy", json: AsJson = False
+    pipeline: PipelineName,
+    dry_run: DryRun = False,
+    adopt_missing: AdoptMissing = False,
+    reason: Reason = _BY_THE_POLICY,
+    json: AsJson = False,
 ) -> None:
     """Expire raw files of certified windows, and quarantine files, that are older than the pipeline's retention.
 
@@ -42,8 +56,14 @@ def retention(
     keeps its certificate, detection skips it, and repair refuses it. Files are moved to ROOT/PIPELINE/expired, by
     ingest if it runs, and deleted a day later, by ingest or the next run of this command. The command may be killed,
     repeated, or run by two at once.
+
+    After a restore of the ledger from a backup, --adopt-missing declares windows expired whose file is gone: certified
+    ones whose rows are as certified. Where Kafka still holds the records, `onceover reread` brings the file back.
     """
     with open_pipeline(pipeline, "retention") as context:
+        if adopt_missing:
+            _adopt_missing(context, dry_run, reason, json)
+            return
         why = require_reason(reason, "retention")
         due = plan_expiry(context)
         result = ExpiryResult(0, 0) if dry_run else expire(context, due, get_user(), why, Occasionally())
@@ -60,6 +80,34 @@ def retention(
         _show(due, dry_run, result)
     if result.left:
         raise typer.Exit(TRY_LATER)
+
+
+def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str, json: bool) -> None:
+    why = ""
+    if not dry_run:
+        given = None if reason == _BY_THE_POLICY else reason
+        why = require_reason(given, "declaring windows expired", ", or --dry-run")
+    listed = list_missing(context)
+    declared = 0 if dry_run else declare_expired(context, listed, get_user(), why)
+    if json:
+        print_json({**listed.as_dict(), "dry_run": dry_run, "expired": declared})
+    else:
+        _show_missing(listed, dry_run, declared)
+    if listed.others:
+        raise typer.Exit(FAILED)
+
+
+def _show_missing(listed: MissingText, dry_run: bool, declared: int) -> None:
+    rows = [*((text, "") for text in listed.declarable), *listed.others]
+    if rows:
+        cells = [(text.window_start, text.digest.records, text.bytes, why) for text, why in rows]
+        say(draw_table(["window without a file", ">records", ">bytes", "not declared, because"], cells[:_MOST_SHOWN]))
+    if len(rows) > _MOST_SHOWN:
+        say(f"and {len(rows) - _MOST_SHOWN:,} more; --json lists all")
+    if dry_run:
+        say(f"{pluralize(len(listed.declarable), 'window')} would be declared expired")
+    else:
+        say(f"{pluralize(declared, 'window')} declared expired")
 
 
 def _show(due: ExpiryDue, dry_run: bool, result: ExpiryResult) -> None:

@@ -139,6 +139,26 @@ COMMENT ON COLUMN onceover.conflict.leader_epoch IS
 """
 
 RESTORED = """
+CREATE TABLE onceover.reread (
+  reread_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  window_start timestamptz NOT NULL,
+  contract_version integer NOT NULL,
+  generation text NOT NULL,
+  kafka_partition integer NOT NULL,
+  start_offset bigint NOT NULL,
+  end_offset bigint NOT NULL,
+  request_id bigint NOT NULL REFERENCES onceover.repair_request,
+  state text NOT NULL DEFAULT 'wanted' CHECK (state IN ('wanted', 'appended', 'refused')),
+  reason text,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  finished_at timestamptz,
+  CHECK (start_offset < end_offset)
+);
+CREATE INDEX ON onceover.reread (pipeline, reread_id) WHERE state = 'wanted';
+COMMENT ON TABLE onceover.reread IS
+  'Landed offset ranges that the driver is to read again from Kafka for one window file that has lost their lines.';
+
 ALTER TABLE onceover."window" ADD COLUMN expired_why text;
 COMMENT ON COLUMN onceover."window".expired_why IS
   'Why the window counts as expired without a retention of this ledger; NULL: this ledger''s retention expired it.';

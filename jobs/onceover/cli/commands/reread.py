@@ -1,0 +1,108 @@
+"""`onceover reread`: lines that one window's raw has lost, read again from Kafka, and the window's repair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from onceover.cli.arguments import AsJson, PipelineName, Reason, WindowStart, get_user, require_reason
+from onceover.cli.exit_codes import FAILED, TRY_LATER, format_epilog
+from onceover.cli.output import print_json, print_progress, say
+from onceover.cli.ranges import resolve_window
+from onceover.cli.spark_entry import make_command, read_result, run_entry
+from onceover.context import open_pipeline
+from onceover.model.window import Window, format_moment
+from onceover.model.wording import format_records, pluralize
+from onceover.repair import service as repair_service
+from onceover.repair.service import Confirmation
+
+_MOST_SHOWN = 10
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", metavar="", help="Only list what raw lacks and Kafka holds; write nothing.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(
+        epilog=format_epilog(
+            "onceover reread flights 2013-01-05T14:00Z --dry-run",
+            'onceover reread flights 2013-01-05T14:00Z --reason "INC-42, a host lost its power"',
+            codes={
+                0: "raw holds every record that landed in the window, and the window is certified",
+                FAILED: "Kafka no longer holds some of what raw lacks, or the repair failed; the reason is shown",
+                TRY_LATER: "a service does not answer, or ingest holds the damaged file or the window; retry later",
+            },
+        )
+    )(reread)
+
+
+def reread(
+    pipeline: PipelineName,
+    window: WindowStart,
+    dry_run: DryRun = False,
+    reason: Reason = None,
+    json: AsJson = False,
+) -> None:
+    """Read again from Kafka what one window's raw has lost: lines, unreadable blocks, the file. Then repair it.
+
+    Every line of the window is compared with what landed. The driver, a running ingest or else this command, appends
+    what is missing to this window's file; no other window changes. A file with unreadable blocks is replaced by its
+    readable part and kept below ROOT/PIPELINE/damaged, while ingest is stopped. The command may be killed and repeated.
+    """
+    with open_pipeline(pipeline, "reread") as context:
+        chosen = resolve_window(context, window)
+        why = () if dry_run else (f"--why={require_reason(reason, 'a reread', ', or --dry-run')}",)
+        context.require_same_contract()
+        print_progress("starting Spark, which compares the window's raw with what landed")
+        command = make_command(
+            "reread.py", "--pipeline", context.name, "--window", str(chosen), f"--who={get_user()}", *why
+        )
+        plan: Mapping[str, Any] = read_result(command)
+        done, code = None, 0
+        if plan["request_id"] is not None:
+            print_progress(f"{pluralize(len(plan['read_again']), 'range')} to read again from Kafka; starting Spark")
+            request = str(plan["request_id"])
+            code = run_entry(make_command("repair.py", "--pipeline", context.name, "--request", request))
+            done = repair_service.confirm(context, plan["request_id"])
+    is_done = dry_run or (done is not None and not code and not (done.failed or done.revoked or done.left))
+    is_done = is_done and not (plan["gone_from_kafka"] and done is None and not dry_run)
+    if json:
+        print_json({**plan, "dry_run": dry_run, "confirmation": done, "spark_exit_code": code})
+    else:
+        _show(context.name, chosen, plan)
+        if not dry_run:
+            _show_outcome(context.name, chosen, plan, done)
+    if not is_done:
+        raise typer.Exit(TRY_LATER if code == TRY_LATER or (done is not None and done.left) else FAILED)
+
+
+def _show(name: str, window: Window, plan: Mapping[str, Any]) -> None:
+    if plan["damage"]:
+        say(f"the window file cannot be read: {plan['damage']}")
+    lacking = format_records(plan["lacking_records"])
+    say(f"raw of window {window} of {name} lacks {lacking} that landed")
+    for ranges, what in ((plan["read_again"], "Kafka holds"), (plan["gone_from_kafka"], "Kafka no longer holds")):
+        for offsets in ranges[:_MOST_SHOWN]:
+            say(f"{what} {offsets}")
+        if len(ranges) > _MOST_SHOWN:
+            say(f"and {len(ranges) - _MOST_SHOWN:,} more; --json lists all")
+
+
+def _show_outcome(name: str, window: Window, plan: Mapping[str, Any], done: Confirmation | None) -> None:
+    if done is None:
+        say(
+            "Nothing was requested: what raw lacks is in neither place. Bring the window file back from a backup, at "
+            f"the path that `onceover explain {name} {window}` shows, then run "
+            f'`onceover repair {name} --from {window} --to {format_moment(window.end)} --reason "..."`'
+        )
+        return
+    for _, why in (*done.failed, *done.revoked, *done.left):
+        say(f"the window is not repaired: {why}; see `onceover explain {name} {window}`")
+    for _, why in done.unneeded:
+        say(f"the window needed no repair: {why}")
+    if done.confirmed:
+        say(f"window {window} is repaired and certified, {pluralize(done.duplicates, 'duplicate')} ignored")
+    elif not (done.failed or done.revoked or done.left or done.unneeded):
+        say(f"window {window} is not closed, or a batch is landing in it; the next detection judges it")

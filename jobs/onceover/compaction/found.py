@@ -1,0 +1,31 @@
+"""Parquet files that a ledger restored from a backup does not know, where the text is gone."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from onceover.context import PipelineContext
+from onceover.ledger import compactions, found_parquet
+from onceover.ledger.compactions import CompactionDue
+
+
+def list_found(context: PipelineContext, start: datetime | None, end: datetime | None) -> list[CompactionDue]:
+    """Return the windows of the range whose certified text is gone, in whole or in part, and beside which a Parquet
+    file is named for the certificate."""
+    texts = {
+        text.window_start: text for text in found_parquet.list_certified_texts(context.ledger, context.name, start, end)
+    }
+    lengths = context.files.read_lengths(texts)
+    short = {at: text for at, text in texts.items() if lengths.get(at, 0) < text.text_bytes}
+    present = context.files.read_parquet_lengths({at: text.digest for at, text in short.items()})
+    return [short[at] for at in sorted(present)]
+
+
+def list_due(
+    context: PipelineContext, older_than_ms: int, start: datetime | None, end: datetime | None
+) -> tuple[list[CompactionDue], list[CompactionDue]]:
+    """Return the windows of the range whose files are to be taken over, and the others that may be compacted."""
+    found = list_found(context, start, end)
+    replaced = {each.window_start for each in found}
+    due = compactions.list_compactable(context.ledger, context.name, older_than_ms, start, end)
+    return found, [each for each in due if each.window_start not in replaced]

@@ -1,0 +1,79 @@
+"""Parquet files that this ledger does not know as replacements of text, because it was restored from a backup.
+
+A compaction or an expiry after the backup is forgotten; the file that it left is named for the records of the window's
+certificate, and the ledger takes it over once it reads back as these.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from onceover.ledger.certificates import FROZEN
+from onceover.ledger.compactions import CompactionDue
+from onceover.ledger.database import Connection
+from onceover.ledger.digest_columns import digest_columns, read_digest
+from onceover.ledger.windows import lock_windows
+
+# Windows whose certificate was not revoked and whose records no Parquet file replaces, unless a repair holds them.
+_WITH_TEXT = f"""
+  SELECT w.window_start, c.certificate_id, {FROZEN} AS frozen, c.records, c.high1, c.low1, c.high2, c.low2,
+    c.landing_set
+  FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND c.records > 0
+    AND coalesce(w.claimed_until < clock_timestamp(), true)"""
+
+
+def list_certified_texts(
+    connection: Connection, pipeline: str, start: datetime | None, end: datetime | None
+) -> list[CompactionDue]:
+    """Return the windows of the range (None: no bound) whose last certificate covers text, in order, with the bytes of
+    that text; also those that were reopened or are blocked since."""
+    rows = connection.execute(
+        f"""
+        SELECT * FROM ({_WITH_TEXT}) texts WHERE frozen > 0
+          AND (%(start)s::timestamptz IS NULL OR window_start >= %(start)s)
+          AND (%(end)s::timestamptz IS NULL OR window_start < %(end)s) ORDER BY window_start
+        """,
+        {"pipeline": pipeline, "start": start, "end": end},
+    )
+    return [CompactionDue(row["window_start"], read_digest(row), row["frozen"]) for row in rows]
+
+
+def take_over(connection: Connection, pipeline: str, found: CompactionDue, length: int, who: str, why: str) -> bool:
+    """Record that a Parquet file of `length` bytes replaced the window's text, unless the window has another
+    certificate by now or a repair holds it. Lifts a block: the next detection judges the window. Returns whether it was
+    recorded."""
+    with connection.transaction():
+        lock_windows(connection, pipeline, [found.window_start])
+        row = connection.execute(
+            f"SELECT * FROM ({_WITH_TEXT}) texts WHERE window_start = %(start)s",
+            {"pipeline": pipeline, "start": found.window_start},
+        ).fetchone()
+        if row is None or read_digest(row) != found.digest:
+            return False
+        connection.execute(
+            """
+            WITH fresh AS (
+              INSERT INTO onceover.compaction (pipeline, window_start, certificate_id, text_bytes, bytes, records,
+                high1, low1, high2, low2, who, why)
+              VALUES (%(pipeline)s, %(start)s, %(certificate)s, %(text_bytes)s, %(bytes)s, %(records)s, %(high1)s,
+                %(low1)s, %(high2)s, %(low2)s, %(who)s, %(why)s)
+              ON CONFLICT (pipeline, window_start, records, high1, low1, high2, low2)
+              DO UPDATE SET bytes = excluded.bytes RETURNING compaction_id)
+            UPDATE onceover."window" SET compaction_id = fresh.compaction_id, let_go_certificate = %(certificate)s,
+              last_let_go = %(last)s, tries = 0, blocked_at = NULL, blocked_why = NULL
+            FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(start)s
+            """,
+            {
+                "pipeline": pipeline,
+                "start": found.window_start,
+                "certificate": row["certificate_id"],
+                "text_bytes": row["frozen"],
+                "bytes": length,
+                **digest_columns(found.digest),
+                "last": max(row["landing_set"]),
+                "who": who,
+                "why": why,
+            },
+        )
+    return True

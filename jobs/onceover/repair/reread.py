@@ -1,0 +1,195 @@
+"""Lines that a window file has lost and Kafka still has: which these are, and the request to read them again.
+
+A scan of the file compares each landing with what raw holds. Unproved landings are read again by the pipeline's driver,
+for this window only, and a repair then proves the window by the second copies.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from onceover.context import PipelineContext
+from onceover.detection.look import judge_windows
+from onceover.errors import SparkLostError, UsageError
+from onceover.ingest.reread import clip_to_held
+from onceover.kafka import Topic, TopicFacts
+from onceover.ledger import compactions, repair_requests, rereads
+from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.drivers import as_driver
+from onceover.ledger.rereads import Reread
+from onceover.model.claim import ClaimedLanding, ClaimedWindow
+from onceover.model.offsets import OffsetRange, coalesce, split
+from onceover.model.window import Window, WindowRange
+from onceover.raw.damaged_files import DamagedFiles
+from onceover.repair.proof import UnprovedPart, list_unproved_parts
+from onceover.repair.rebuild import Rebuild
+from onceover.spark.failure import summarize
+from onceover.spark.hdfs_leases import Leases
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RereadPlan:
+    """What raw lacks of one window: `records` of its landings, the ranges `held` by Kafka's log that have them, and
+    the ranges `gone` from the log. `damage` says why the window file cannot be read, None if it can: all of its
+    landings count as lacking. `parquet_is_lost`: the Parquet file that replaced the window's text is missing, or holds
+    other records."""
+
+    window: Window
+    records: int
+    held: tuple[Reread, ...]
+    gone: tuple[OffsetRange, ...]
+    damage: str | None
+    parquet_is_lost: bool = False
+
+    @property
+    def lacks_nothing(self) -> bool:
+        return not (self.held or self.gone or self.damage)
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "window": self.window,
+            "lacking_records": self.records,
+            "read_again": [str(reread.offsets) for reread in self.held],
+            "gone_from_kafka": list(map(str, self.gone)),
+            "damage": self.damage,
+        }
+
+
+def plan_reread(
+    spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, window: Window
+) -> RereadPlan:
+    """Compare the window's landings with its raw, and what raw lacks with Kafka's log. Writes nothing.
+
+    Raises UsageError for a window that is unknown or has expired.
+    """
+    claimed = rereads.read_unclaimed(context.ledger, registered.name, window.start)
+    if claimed is None:
+        raise UsageError(
+            f"window {window} of {registered.name} is unknown or has expired, so nothing can be missing from its raw; "
+            f"see `onceover explain {registered.name} {window}`"
+        )
+    parts, parquet_is_lost, damage = _scan(spark, context, registered, claimed)
+    lacking = [(part.landing, part.offsets) for part in parts]
+    records = sum(max(0, part.expected.records - part.actual.records) for part in parts)
+    if damage is not None:
+        lacking = [(landing, offsets) for landing in claimed.landings for offsets, _ in landing.parts]
+        records = sum(digest.records for landing in claimed.landings for _, digest in landing.parts)
+    with closing(
+        Topic(
+            context.address("kafka"),
+            registered.contract.topic,
+            context.pipeline.ingest.isolation,
+            context.pipeline.kafka,
+        )
+    ) as topic:
+        facts = topic.facts()
+    held, gone = _divide(context, registered, window.start, lacking, facts)
+    return RereadPlan(window, records, held, gone, damage, parquet_is_lost)
+
+
+def request_reread(
+    spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, plan: RereadPlan, who: str, why: str
+) -> tuple[int | None, RereadPlan]:
+    """Request the repair of the window, with the ranges to read again before; replace a damaged file first. Returns the
+    request's ID, None if Kafka holds nothing that raw lacks, and the plan as it is then."""
+    context.require_own_root()
+    ledger, name, start = context.ledger, registered.name, plan.window.start
+    if plan.damage is not None and plan.held:
+        _replace_damaged(spark, context, name, start)
+        plan = plan_reread(spark, context, registered, plan.window)
+    if not plan.held and not plan.lacks_nothing:
+        return None, plan
+    if plan.parquet_is_lost and not plan.gone:
+        compactions.forget_compaction(ledger, name, start)  # text replaces the Parquet file that replaced text
+    only = WindowRange(plan.window.start, plan.window.end, plan.window.minutes)
+    judged = judge_windows(ledger, name, context.files, only, every=True, patience=0.0)
+    windows = {each.evidence.window_start: each.findings for each in judged.judgements}
+    request_id = repair_requests.create_request(ledger, name, who, why, windows, unblock=True)
+    rereads.record_rereads(ledger, name, request_id, plan.held)
+    return request_id, plan
+
+
+def _scan(
+    spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, claimed: ClaimedWindow
+) -> tuple[list[UnprovedPart], bool, str | None]:
+    """Return what raw does not hold, whether the Parquet file is lost, and why raw could not be read, None if it could.
+
+    If the Parquet file cannot be read, the text alone is.
+    """
+    start, hdfs, files = claimed.window_start, context.address("hdfs").rstrip("/"), context.files
+    texts = {at: hdfs + files.layout.window_file(at) for at, length in files.read_lengths([start]).items() if length}
+    substitutes = {start: claimed.compacted} if claimed.compacted else {}
+    parquet = {at: hdfs + path for at, path in files.find_parquet_files(substitutes).items()}
+    damage = None
+    for read in (parquet, {}) if parquet else ({},):
+        try:
+            with closing(Rebuild(spark, registered.contracts, [claimed], (), texts, read)) as rebuild:
+                rebuilt = rebuild.collect()[start]
+        except (Py4JNetworkError, ConnectionError) as error:
+            raise SparkLostError("Spark's JVM has died; run the command again, nothing is half-done") from error
+        except (PySparkException, Py4JError) as error:
+            damage = summarize(error)
+        else:
+            is_lost = claimed.compacted is not None and rebuilt.compacted != claimed.compacted.digest
+            return list_unproved_parts(claimed, rebuilt), is_lost, None
+    return [], False, damage
+
+
+def _divide(
+    context: PipelineContext,
+    registered: RegisteredPipeline,
+    window_start: datetime,
+    lacking: Sequence[tuple[ClaimedLanding, OffsetRange]],
+    facts: TopicFacts,
+) -> tuple[tuple[Reread, ...], tuple[OffsetRange, ...]]:
+    """Return the ranges to read again, each of one contract version and no larger than a batch, and those gone from the
+    log."""
+    by_version: dict[int, list[OffsetRange]] = {}
+    for landing, offsets in lacking:
+        if landing.release:
+            ranges = [piece for piece in landing.release.ranges if piece.source == offsets.source]
+            by_version.setdefault(landing.release.version, []).extend(ranges)
+    read = coalesce(
+        piece
+        for landing, offsets in lacking
+        if not landing.release
+        for piece in landing.exact or (offsets,)
+        if piece.source == offsets.source
+    )
+    for version, pieces in registered.cutovers.cut_by_version(read).items():
+        by_version.setdefault(version, []).extend(pieces)
+    most = context.pipeline.ingest.max_records_per_batch
+    wanted: list[Reread] = []
+    gone: list[OffsetRange] = []
+    for version, ranges in sorted(by_version.items()):
+        for whole in coalesce(ranges):
+            held = clip_to_held(whole, facts)
+            wanted += [Reread(window_start, version, piece) for piece in split([held], most)]
+            gone += [
+                OffsetRange(whole.source, a, b) for a, b in ((whole.start, held.start), (held.end, whole.end)) if a < b
+            ]
+    return tuple(wanted), coalesce(gone)
+
+
+def _replace_damaged(spark: SparkSession, context: PipelineContext, name: str, window_start: datetime) -> None:
+    """Replace the window file by what is readable of it, as the pipeline's driver. Raises BusyError while ingest runs,
+    which may append to that file."""
+    path = context.layout.window_file(window_start)
+    with as_driver(context.ledger, name, f"{socket.gethostname()}:{os.getpid()} (reread)"):
+        leases = Leases(spark, context.address("hdfs"))
+        if context.files.read_length(path) is not None and not leases.is_closed(path):
+            leases.recover(path)
+        kept = DamagedFiles(context.address("webhdfs"), context.layout).replace(path)
+    log.warning("%s was damaged: its readable part replaces it, and the file itself is kept as %s", path, kept)

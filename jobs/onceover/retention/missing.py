@@ -1,0 +1,78 @@
+"""Raw that is gone without an expiry in this ledger, declared expired by a person's word.
+
+A ledger restored from a backup does not know what retention moved away after it. Only windows whose rows are as
+certified are declared: an expired window is never judged again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from onceover.context import PipelineContext
+from onceover.ledger import missing_text
+from onceover.ledger.aggregates import Fingerprint
+from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.missing_text import CertifiedText
+
+
+@dataclass(frozen=True, slots=True)
+class MissingText:
+    """Windows without a window file, in order: those that can be declared expired, and those that cannot, each with
+    the reason."""
+
+    pipeline: str
+    declarable: tuple[CertifiedText, ...]
+    others: tuple[tuple[CertifiedText, str], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "pipeline": self.pipeline,
+            "missing": [
+                {"window": text.window_start, "records": text.digest.records, "bytes": text.bytes, "why_not": why}
+                for text, why in sorted(
+                    [*((text, None) for text in self.declarable), *self.others], key=lambda pair: pair[0].window_start
+                )
+            ],
+        }
+
+
+def list_missing(context: PipelineContext) -> MissingText:
+    """Return the certified windows whose window file is gone and that no Parquet file replaces. Writes nothing."""
+    registered = context.require_same_contract()
+    texts = {text.window_start: text for text in missing_text.list_certified_texts(context.ledger, context.name)}
+    present = context.files.read_lengths(texts)
+    missing = [text for start, text in texts.items() if start not in present]
+    parquet = context.files.read_parquet_lengths({text.window_start: text.digest for text in missing})
+    rows = _read_rows(context, registered, missing)
+    declarable: list[CertifiedText] = []
+    others: list[tuple[CertifiedText, str]] = []
+    for text in missing:
+        if text.window_start in parquet:
+            others.append((text, f"it has a Parquet file: run `onceover compact {context.name}` first"))
+        elif text.has_landings_since:
+            others.append((text, "records have landed in it since it was certified"))
+        elif text.rows is None or text.rows != rows.get(text):
+            others.append((text, "its rows are no longer those that were certified"))
+        else:
+            declarable.append(text)
+    return MissingText(context.name, tuple(declarable), tuple(others))
+
+
+def declare_expired(context: PipelineContext, listed: MissingText, who: str, why: str) -> int:
+    """Mark the listed windows expired, each only if it has not changed since. Returns their number."""
+    context.require_own_root()
+    return len(missing_text.mark_expired(context.ledger, context.name, listed.declarable, who, why))
+
+
+def _read_rows(
+    context: PipelineContext, registered: RegisteredPipeline, texts: list[CertifiedText]
+) -> dict[CertifiedText, Fingerprint]:
+    """Return the fingerprints of the windows' rows now, by the columns of the contract that each was certified with."""
+    rows: dict[CertifiedText, Fingerprint] = {}
+    for version in {text.contract_version for text in texts}:
+        of_version = {text.window_start: text for text in texts if text.contract_version == version}
+        table = registered.select_version(version).table
+        found = table.fingerprints(context.ledger, list(of_version))
+        rows |= {of_version[start]: fingerprint for start, fingerprint in found.items()}
+    return rows

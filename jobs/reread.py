@@ -1,0 +1,37 @@
+"""spark-submit entry: find what the raw of one window lacks, and request that Kafka is read again for it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from onceover.context import open_pipeline
+from onceover.entrypoint import run
+from onceover.model.json_text import to_json
+from onceover.model.window import parse_window
+from onceover.repair.reread import plan_reread, request_reread
+from onceover.spark.session import open_session
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the plan and the ID of the repair request as JSON; the request is null if there is nothing to request."""
+    parser = argparse.ArgumentParser(prog="reread.py", description=__doc__)
+    parser.add_argument("--pipeline", required=True, help="name of a pipeline under pipelines/")
+    parser.add_argument("--window", required=True, help="start of the window")
+    parser.add_argument("--who", required=True, help="kept with the request")
+    parser.add_argument("--why", help="kept with the request; without a reason nothing is requested")
+    chosen = parser.parse_args(arguments)
+    request_id = None
+    with open_pipeline(chosen.pipeline, "reread") as context:
+        registered = context.require_same_contract()
+        window = parse_window(chosen.window, registered.contract.window_minutes)
+        with open_session(f"onceover reread {registered.name}") as spark:
+            plan = plan_reread(spark, context, registered, window)
+            if chosen.why:
+                request_id, plan = request_reread(spark, context, registered, plan, chosen.who, chosen.why)
+    print(to_json({"pipeline": registered.name, **plan.as_dict(), "request_id": request_id}))
+    return 0
+
+
+if __name__ == "__main__":
+    run("reread", main)

@@ -1,0 +1,185 @@
+"""Lines that raw has lost and Kafka still has: read again for their window alone, and proved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.integration.compaction import expire_text
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.planted_failures import backdate, count_certified, expire, minutes
+from tests.integration.program import as_json, run
+
+from onceover.config.endpoints import address
+from onceover.errors import BusyError, UsageError
+from onceover.ledger.drivers import Heartbeat
+from onceover.model.window import from_ms
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+RIGHT = {(float(m), "a"): (5, sum(range(m, m + 5)), m + 4) for m in (0, 5, 10)}
+
+
+def make_certified(lanes: Lanes, most: int = 100_000) -> Lane:
+    """Make a lane of three certified windows of five records each."""
+    lane = lanes(most=most)
+    lane.produce([event(n, amount=n) for n in range(15)])
+    lane.ingest()
+    assert lane.detect().certified == 3
+    return lane
+
+
+def path_at(lane: Lane, minute: int) -> str:
+    return lane.layout.window_file(from_ms(NOON_MS + minute * 60_000))
+
+
+def truncate(lane: Lane, minute: int, keep: int) -> None:
+    """Cut the window file behind the ledger's back, as a lost replica does."""
+    with lane.hdfs().read(path_at(lane, minute)) as reader:
+        content = reader.read()
+    lane.hdfs().write(path_at(lane, minute), content[:keep], overwrite=True)
+
+
+def count_lines(lane: Lane) -> dict[str, int]:
+    names = [name for name, _ in lane.lines()]
+    return {name: names.count(name) for name in sorted(set(names))}
+
+
+def require_all_certified(lane: Lane) -> None:
+    assert lane.aggregates() == RIGHT
+    assert (lane.sweep().differing, lane.detect().failed, count_certified(lane)) == ((), (), 3)
+    assert lane.verify(from_ms(NOON_MS + 5 * 60_000))["equal"]
+
+
+def test_truncated_window_is_read_again_from_kafka(lanes: Lanes) -> None:
+    lane = make_certified(lanes)
+    truncate(lane, 5, 150)
+    assert len(lane.sweep().differing) == 1
+    detection = lane.detect()
+    assert len(lane.repair(detection.request_id or 0).failed) == 1, "raw alone cannot prove the window"
+    assert f"onceover reread {lane.name} 2026-03-01T12:05Z" in lane.explain_text(5)
+
+    before = count_lines(lane)
+    plan, done = lane.reread(5)
+    assert (plan.gone, plan.damage, done and done.confirmed) == ((), None, ("2026-03-01T12:05Z",))
+    after = count_lines(lane)
+    assert {name for name in after if after[name] != before.get(name)} == {"2026-03-01/1205.log"}, "no other window"
+    require_all_certified(lane)
+
+
+@pytest.mark.rare
+def test_only_landings_that_raw_lacks_are_read_again(lanes: Lanes) -> None:
+    lane = make_certified(lanes, most=2)
+    with lane.hdfs().read(path_at(lane, 5)) as reader:
+        content = reader.read()
+    truncate(lane, 5, content.rindex(b"\n\n") + 1)
+    plan, done = lane.reread(5)
+    (again,) = plan.held
+    assert (plan.records, len(again.offsets)) == (1, 2) or plan.records == 2
+    assert done is not None
+    assert len(done.confirmed) == 1
+    require_all_certified(lane)
+
+
+@pytest.mark.rare
+def test_blocked_window_without_a_file_is_read_again(lanes: Lanes) -> None:
+    lane = make_certified(lanes)
+    lane.hdfs().delete(path_at(lane, 5))
+    lane.sweep()
+    for _ in range(3):
+        lane.repair(lane.detect().request_id or 0)
+    assert lane.explain(5)["state"] == "blocked"
+    assert f"onceover reread {lane.name} 2026-03-01T12:05Z" in lane.explain_text(5)
+    shown = as_json("reread", lane.name, "2026-03-01T12:05Z", "--dry-run")
+    assert (shown["lacking_records"], len(shown["read_again"]), shown["request_id"]) == (5, 1, None)
+    done = run("reread", lane.name, "2026-03-01T12:05Z", "--reason", "a host lost its power")
+    assert done.returncode == 0, done.stderr
+    assert "window 2026-03-01T12:05Z is repaired and certified" in done.stdout
+    require_all_certified(lane)
+    again = run("reread", lane.name, "2026-03-01T12:05Z", "--reason", "again")
+    assert again.returncode == 0, "twice is once"
+    require_all_certified(lane)
+
+
+@pytest.mark.rare
+def test_unreadable_file_is_kept_and_replaced(lanes: Lanes) -> None:
+    lane = make_certified(lanes)
+    spoil(lane, path_at(lane, 5))
+    with lane.driver() as driver, Heartbeat(address("postgres"), driver._epoch), pytest.raises(BusyError):
+        lane.reread(5)
+    plan, done = lane.reread(5)
+    assert (plan.records, done and done.confirmed) == (5, ("2026-03-01T12:05Z",))
+    kept = lane.hdfs().list(f"{lane.layout.raw_root}/{lane.name}/damaged/2026-03-01")
+    assert [name.rpartition(".")[0] for name in kept] == ["1205.log"]
+    assert lane.aggregates() == RIGHT
+    assert (lane.sweep().differing, lane.detect().failed) == ((), ())
+
+
+@pytest.mark.rare
+def test_records_gone_from_raw_and_kafka_are_named(lanes: Lanes) -> None:
+    lane = make_certified(lanes, most=5)
+    truncate(lane, 5, 0)
+    expire(lane, 7)
+    plan, done = lane.reread(5)
+    assert [(gone.start, gone.end) for gone in plan.gone] == [(5, 7)]
+    assert [(again.offsets.start, again.offsets.end) for again in plan.held] == [(7, 10)]
+    assert done is not None
+    ((_, why),) = done.failed
+    assert "raw holds 3 of 5" in why
+    assert lane.aggregates() == RIGHT, "the last certificate's rows stay"
+    expire(lane, 10)
+    assert lane.reread(5)[1] is None
+    refused = run("reread", lane.name, "2026-03-01T12:05Z", "--reason", "a host lost its power")
+    assert refused.returncode == 1
+    assert "Bring the window file back" in refused.stdout
+
+
+@pytest.mark.rare
+def test_lost_parquet_file_is_replaced_by_text_from_kafka(lanes: Lanes) -> None:
+    lane = make_certified(lanes)
+    backdate(lane)
+    made = {one.due.window_start: one.due for one in lane.compact()}
+    expire_text(lane)
+    start = from_ms(NOON_MS + 5 * 60_000)
+    lane.hdfs().delete(lane.layout.parquet_file(start, made[start].digest))
+    lane.sweep()
+    plan, done = lane.reread(5)
+    assert plan.parquet_is_lost
+    assert (plan.gone, done and done.confirmed) == ((), ("2026-03-01T12:05Z",))
+    require_all_certified(lane)
+
+
+@pytest.mark.rare
+def test_running_driver_appends_what_a_reread_requests(lanes: Lanes) -> None:
+    lane = make_certified(lanes)
+    truncate(lane, 5, 10)
+    with lane.driver() as driver, Heartbeat(address("postgres"), driver._epoch):
+        _, done = lane.reread(5)
+        assert done is not None
+        assert not done.confirmed, "it waits for the live driver and gives up"
+        driver.turn()
+    assert len(lane.repair(lane.detect(minutes(5, 10)).request_id or 0).confirmed) == 1
+    require_all_certified(lane)
+
+
+@pytest.mark.rare
+def test_reread_of_an_unknown_window_is_refused(lanes: Lanes) -> None:
+    lane = make_certified(lanes)
+    with pytest.raises(UsageError, match="is unknown or has expired"):
+        lane.reread(30)
+
+
+def spoil(lane: Lane, path: str) -> None:
+    """Overwrite the file's block on every DataNode's disk, behind HDFS's back."""
+    with lane.hdfs().read(path) as reader:
+        content = reader.read()
+    blocks = [
+        block
+        for block in (Path(os.environ["ONCEOVER_LOCAL"]) / "hdfs").rglob("blk_*")
+        if block.suffix != ".meta" and block.read_bytes() == content
+    ]
+    assert blocks, f"no block of {path} was found"
+    for block in blocks:
+        block.write_bytes(b"?" * len(content))

@@ -1,0 +1,123 @@
+"""A ledger restored from a backup that is older than compactions and expiries of raw: every window is certified again,
+or declared expired, by the commands that `explain` names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.integration.compaction import (
+    EACH,
+    FIVE_PAST,
+    NOON,
+    expire_text,
+    list_states,
+    make_certified_lane,
+    read_parquet,
+    spoil_rows,
+)
+from tests.integration.lane import Lane, event
+from tests.integration.planted_failures import minutes
+from tests.integration.program import as_json, run
+from tests.integration.restored_ledger import backed_up
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+
+
+def block_all(lane: Lane) -> None:
+    """Do what schedules do with windows whose text is gone: sweep, and three repairs that fail."""
+    assert len(lane.sweep().differing) == 2
+    for _ in range(3):
+        assert len(lane.repair(lane.detect().request_id or 0).failed) == 2
+    assert list_states(lane) == ["blocked", "blocked"]
+
+
+def test_parquet_written_after_the_backup_is_taken_over(lanes: Lanes) -> None:
+    lane = make_certified_lane(lanes)
+    right = lane.aggregates()
+    with backed_up() as restore:
+        assert all(one.why is None for one in lane.compact())
+        assert expire_text(lane) == 2
+        restore(lane)
+        block_all(lane)
+        assert f"onceover compact {lane.name}" in lane.explain_text(0)
+        assert as_json("compact", lane.name, "--dry-run")["due"] == 2
+        assert [(one.why, one.found) for one in lane.compact()] == [(None, True), (None, True)]
+        assert lane.detect().certified == 2
+        assert (lane.sweep().differing, list_states(lane)) == ((), ["certified", "certified"])
+
+        spoil_rows(lane)
+        assert len(lane.repair(lane.detect(minutes(0, 10), force=True).request_id or 0).confirmed) == 2
+        assert lane.aggregates() == right, "rebuilt from the Parquet files alone"
+        assert lane.verify(NOON)["equal"]
+
+
+@pytest.mark.rare
+def test_damaged_parquet_is_not_taken_over(lanes: Lanes) -> None:
+    lane = make_certified_lane(lanes)
+    with backed_up() as restore:
+        made = {one.due.window_start: one.due for one in lane.compact()}
+        expire_text(lane)
+        restore(lane)
+        path = lane.layout.parquet_file(NOON, made[NOON].digest)
+        other = lane.layout.parquet_file(FIVE_PAST, made[FIVE_PAST].digest)
+        with lane.hdfs().read(other) as reader:
+            lane.hdfs().write(path, reader.read(), overwrite=True)
+        taken, left = sorted(lane.compact(), key=lambda one: one.why or "")
+        assert (taken.due.window_start, left.due.window_start) == (FIVE_PAST, NOON)
+        assert "the file beside it reads back as" in (left.why or "")
+
+
+@pytest.mark.rare
+def test_late_text_beside_a_found_parquet_file_counts_too(lanes: Lanes) -> None:
+    lane = make_certified_lane(lanes)
+    with backed_up() as restore:
+        lane.compact()
+        expire_text(lane)
+        restore(lane)
+        lane.compact()
+        assert list_states(lane) == ["certified", "certified"], "no sweep has looked"
+        lane.produce([event(1, "late")])
+        lane.ingest()
+        assert lane.detect().certified == 1
+        assert lane.verify(NOON)["equal"]
+        assert lane.aggregates()[(0.0, "late")][0] == 1
+
+
+@pytest.mark.rare
+def test_windows_that_expired_after_the_backup_are_declared(lanes: Lanes) -> None:
+    lane = make_certified_lane(lanes)
+    right = lane.aggregates()
+    with backed_up() as restore:
+        assert expire_text(lane) == 2
+        assert lane.raw() == {}
+        restore(lane)
+        block_all(lane)
+        assert f"onceover retention {lane.name} --adopt-missing" in lane.explain_text(0)
+        planned = as_json("retention", lane.name, "--adopt-missing", "--dry-run")
+        assert [(row["records"], row["why_not"]) for row in planned["missing"]] == [(EACH, None)] * 2
+        refused = run("retention", lane.name, "--adopt-missing")
+        assert (refused.returncode, "needs a reason" in refused.stderr) == (2, True)
+        done = run("retention", lane.name, "--adopt-missing", "--reason", "restored from Tuesday's backup")
+        assert done.returncode == 0, done.stderr
+        assert "2 windows declared expired" in done.stdout
+        assert list_states(lane) == ["expired", "expired"]
+        assert "restored from Tuesday's backup" in lane.explain_text(0)
+        assert (lane.detect().judged, lane.sweep().compared, lane.aggregates()) == (0, 0, right)
+
+
+@pytest.mark.rare
+def test_missing_text_of_changed_rows_is_not_declared(lanes: Lanes) -> None:
+    lane = make_certified_lane(lanes)
+    with backed_up() as restore:
+        assert all(one.why is None for one in lane.compact())
+        assert expire_text(lane) == 2
+        restore(lane)
+        lane.hdfs().delete(f"{lane.layout.raw_root}/{lane.name}/{min(read_parquet(lane))}")
+        spoil_rows(lane)
+        done = run("retention", lane.name, "--adopt-missing", "--reason", "restored", "--json")
+        assert done.returncode == 1
+        assert "its rows are no longer those that were certified" in done.stdout
+        assert f"run `onceover compact {lane.name}` first" in done.stdout
+        assert list_states(lane) == ["certified", "certified"], "nothing is declared"
