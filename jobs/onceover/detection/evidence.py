@@ -75,8 +75,11 @@ WITH chosen AS (
   FROM landed GROUP BY window_start
 ), spans AS (
   SELECT l.window_start, l.landing_id, l.since, r.generation, r.kafka_partition, r.start_offset, r.end_offset
-  FROM landed l JOIN onceover.landing_part p USING (landing_id) JOIN {ACCOUNTING} r
-    ON r.batch_id = l.batch_id AND r.generation = p.generation AND r.kafka_partition = p.kafka_partition
+  FROM landed l JOIN onceover.landing_part p USING (landing_id) CROSS JOIN LATERAL (
+    -- OFFSET 0: looked up by the batch's key, one landing after the other; else the planner reads every range.
+    SELECT * FROM {ACCOUNTING} a
+    WHERE a.batch_id = l.batch_id AND a.generation = p.generation AND a.kafka_partition = p.kafka_partition
+    OFFSET 0) r
 ), preceded AS (
   -- In the order of their starts, a span overlaps an earlier one exactly if it begins before the largest end so far.
   SELECT *, max(ARRAY[end_offset, landing_id]) OVER earlier AS any_before,
