@@ -94,7 +94,8 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, un
     held = {key: _DigestIndex(pieces) for key, pieces in _group_by_reading(decided.drop_pieces(rebuilt.ranges))}
     unproved = _list_unproved(claimed, held, decided)
     reasons += map(str, unproved)
-    more = [u.offsets for u in unproved if not u.landing.release and (u.lacks_nothing or u.is_as_many)]
+    is_other = not (rebuilt.conflicts or rebuilt.misdated)  # the window's own contents explain no difference
+    more = [u.offsets for u in unproved if is_other and not u.landing.release and (u.lacks_nothing or u.is_as_many)]
     stray = rebuilt.stray_lines + sum(pieces.count_left() for pieces in held.values())
     if stray:
         reasons.append(f"{stray} records were accounted for, but by no landing of this window")
