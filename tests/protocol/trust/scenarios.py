@@ -49,7 +49,7 @@ RARE = {
     "hung-out": _outside(5_077, expiries=1, takeovers=1),
 }
 LARGEST = {
-    "cut3-in": _inside(0, 3, cuts=1, losses=1),
+    "cut3-in": _inside(7_309_046, 3, cuts=1, losses=1),
     "cut-out": _outside(1_100_784, crashes=1, cuts=1),
     "cut-restore": _outside(6_272_848, cuts=1, restores=1),
 }
