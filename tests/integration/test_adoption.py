@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.other_ledger import copy_ledger, make_ledger
-from tests.integration.planted_failures import count_certified, expire, fail, list_gaps, minutes
+from tests.integration.planted_failures import append, count_certified, expire, fail, list_gaps, minutes
 from tests.integration.program import run
 
 from onceover.detection import holes
 from onceover.errors import TransientError, UsageError
 from onceover.fault_points import AnyStep, FaultPoint, Step
-from onceover.ledger import frontiers
+from onceover.ledger import frontiers, repair_requests
 from onceover.ledger.root import RootRefusedError
+from onceover.model import line
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import parse_range
 from onceover.model.window import from_ms
@@ -57,6 +59,26 @@ class Death(FaultPoint):
 def die_after(lane: Lane, step: Step) -> None:
     with lane.driver(Death(step)) as driver, pytest.raises(TransientError):
         driver.turn()
+
+
+class Meanwhile(FaultPoint):
+    """Something that happens once records were appended, before the driver goes on."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        super().__init__(Step.APPENDED)
+        self.action = action
+
+    def stop_after(self, step: AnyStep) -> None:
+        if step is self.step:
+            self.action()
+
+
+def repair_now(lane: Lane) -> None:
+    """Repair both windows, without the detection that would wait for the batch in flight."""
+    with lane.ledger() as ledger:
+        windows = {from_ms(NOON_MS + minute * 60_000): () for minute in (0, 5)}
+        request_id = repair_requests.create_request(ledger, lane.name, "test", "a test", windows)
+    assert lane.repair(request_id).failed == ()
 
 
 def forget_below(lane: Lane, offset: int) -> None:
@@ -237,3 +259,51 @@ def test_file_without_a_window_is_given_one_and_adopted(lanes: Lanes) -> None:
     lane.ingest()
     repair(lane)
     assert (list_gaps(lane), lane.aggregates(), count_certified(lane)) == ([], sum_up(range(10)), 2)
+
+
+@pytest.mark.rare
+def test_record_adopted_while_its_batch_lands_counts_once(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(50))
+    lane.ingest()
+    repair(lane)
+    produce(lane, range(50, 60))
+
+    def expire_and_repair() -> None:
+        expire(lane, 60)
+        repair_now(lane)
+        assert lane.aggregates() == sum_up(range(60)), "a batch that may still die is all that would land them"
+
+    with lane.driver(Meanwhile(expire_and_repair)) as driver:
+        driver.turn()
+    assert lane.aggregates() != sum_up(range(60)), "the batch counted them once more"
+    lane.ingest()
+    repair(lane)
+    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(60)), 2)
+
+
+@pytest.mark.rare
+def test_late_line_of_an_accepted_loss_counts_and_is_not_lost(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(5))
+    with lane.driver() as driver:
+        driver.turn()
+    produce(lane, range(5, 20))
+    expire(lane, 10)
+    with lane.driver() as driver:
+        for _ in range(3):
+            driver.turn()
+    with lane.open() as context:
+        (generation,) = frontiers.list_generations(context.ledger, lane.name)
+        holes.accept_loss(context, parse_range(f"{generation}-0:5-10"), minutes(0, 10), "test", "gone")
+    lane.ingest()
+    repair(lane)
+    (near,) = (x for _, x in lane.lines() if x.record.offset == 12)
+    late = line.Line(replace(near.record, offset=7, value=event(7, amount=7)), NOON_MS + 7 * 60_000)
+    append(lane, 5, line.frame([line.encode(late)]))  # by a writer that was thought dead
+    assert len(lane.sweep().differing) == 1
+    repair(lane)
+    assert lane.aggregates() == sum_up([*range(5), 7, *range(10, 20)])
+    lost = lane.explain(5)["ledger"]["losses"]
+    assert [(each["start_offset"], each["end_offset"]) for each in lost] == [(5, 7), (8, 10)]
+    assert count_certified(lane) == 2
