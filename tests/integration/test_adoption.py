@@ -307,3 +307,22 @@ def test_late_line_of_an_accepted_loss_counts_and_is_not_lost(lanes: Lanes) -> N
     lost = lane.explain(5)["ledger"]["losses"]
     assert [(each["start_offset"], each["end_offset"]) for each in lost] == [(5, 7), (8, 10)]
     assert count_certified(lane) == 2
+
+
+@pytest.mark.rare
+def test_open_window_without_orphans_is_searched_once(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(5))
+    with lane.driver() as driver:
+        driver.turn()
+    append(lane, 0, b"\na torn tail\n")
+    produce(lane, range(5, 15))
+    expire(lane, 10)
+    with lane.driver() as driver:
+        for _ in range(3):
+            driver.turn()
+    searched = lane.detect()
+    assert [f.window.start for f in searched.failed] == [from_ms(NOON_MS)]
+    assert lane.repair(searched.request_id or 0).failed == ()
+    again = lane.detect()
+    assert (again.request_id, again.failed, list_gaps(lane)) == (None, (), [(5, 10, "expired")])
