@@ -19,7 +19,7 @@ from onceover.ledger import frontiers, repair_requests
 from onceover.ledger.root import RootRefusedError
 from onceover.model import line
 from onceover.model.finding_kinds import Kind
-from onceover.model.offsets import parse_range
+from onceover.model.offsets import KafkaPartition, parse_range
 from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
@@ -326,3 +326,25 @@ def test_open_window_without_orphans_is_searched_once(lanes: Lanes) -> None:
     assert lane.repair(searched.request_id or 0).failed == ()
     again = lane.detect()
     assert (again.request_id, again.failed, list_gaps(lane)) == (None, (), [(5, 10, "expired")])
+
+
+@pytest.mark.rare
+def test_orphan_with_two_contents_waits_for_a_decision(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(10))
+    lane.ingest()
+    repair(lane)
+    (near,) = (x for _, x in lane.lines() if x.record.offset == 4)
+    source = KafkaPartition("00000000", 0)  # of a topic that was deleted, under a ledger that was lost
+    texts = [
+        line.encode(line.Line(replace(near.record, source=source, offset=1, value=event(4, amount=n)), near.event_ms))
+        for n in (100, 200)
+    ]
+    append(lane, 0, line.frame(texts))
+    assert len(lane.sweep().differing) == 1
+    request_id = lane.detect().request_id
+    ((_, reason),) = lane.repair(request_id or 0).failed
+    assert "1 IDs have more than one content" in reason
+    (finding,) = (each for each in lane.explain(0)["findings"] if each["kind"] == Kind.CONFLICT)
+    assert "00000000-00000-0000000000000000001" in str(finding["evidence"])
+    assert lane.aggregates() == sum_up(range(10))

@@ -143,6 +143,8 @@ class RepairRun:
             ):
                 rebuilt = rebuild.collect()
                 unlanded = self._find_unlanded(rebuild, rebuilt)
+                if any(found is not None and found.conflicts for found in unlanded.values()):
+                    rebuilt = rebuild.add_suspects(rebuilt)
                 aggregated = rebuild.aggregate()
                 rows = iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names)
                 staged = table.stage(self._connection, stage, rows)

@@ -107,6 +107,11 @@ class Rebuild:
         found = collect_unlanded(self._distinct.where("state = 'unaccounted'"), held)
         return {from_ms(window_ms): unlanded for window_ms, unlanded in found.items()}
 
+    def add_suspects(self, rebuilt: Mapping[datetime, RebuiltWindow]) -> dict[datetime, RebuiltWindow]:
+        """Return the windows with all suspects, also those among the lines that no landing accounts for."""
+        found = {} if self._distinct is None else list_suspects(self._distinct)
+        return {start: replace(w, suspects=tuple(found.get(to_ms(start), ()))) for start, w in rebuilt.items()}
+
     def aggregate(self) -> DataFrame | None:
         """Return window_ms, keys and measures of the records that count, over all windows; None if there is no file."""
         if self._distinct is None:
