@@ -86,7 +86,23 @@ WITH chosen AS (
     max(ARRAY[end_offset, landing_id]) FILTER (WHERE since) OVER earlier AS since_before
   FROM spans WINDOW earlier AS (PARTITION BY window_start, generation, kafka_partition
     ORDER BY start_offset, landing_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+), released AS (
+  -- Releases whose IDs have had the contract of the release from the first, as after a rebuild of the ledger: whatever
+  -- reads them again lands them in windows, not in quarantine.
+  SELECT l.window_start, l.landing_id, l.since, x.generation, x.kafka_partition, min(x.start_offset) AS start_offset,
+    max(x.end_offset) AS end_offset
+  FROM landed l JOIN onceover.release e USING (batch_id) JOIN onceover.batch b USING (batch_id)
+  JOIN onceover.exact_range x USING (batch_id)
+  GROUP BY l.window_start, l.landing_id, l.since, b.batch_id, x.generation, x.kafka_partition
+  HAVING NOT EXISTS (SELECT 1 FROM onceover.cutover c WHERE c.pipeline = %(pipeline)s
+    AND c.version <= b.contract_version AND c.generation = x.generation AND c.kafka_partition = x.kafka_partition
+    AND c.first_offset >= max(x.end_offset))
 ), pairs AS (
+  SELECT DISTINCT r.window_start, least(r.landing_id, s.landing_id) AS one, greatest(r.landing_id, s.landing_id) AS two
+  FROM released r JOIN spans s ON s.window_start = r.window_start AND s.generation = r.generation
+    AND s.kafka_partition = r.kafka_partition AND s.start_offset < r.end_offset AND r.start_offset < s.end_offset
+  WHERE r.since OR s.since
+  UNION
   SELECT DISTINCT window_start, least(landing_id, other[2]) AS one, greatest(landing_id, other[2]) AS two
   FROM (SELECT *, CASE WHEN since THEN any_before ELSE since_before END AS other FROM preceded) p
   WHERE start_offset < other[1]

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import reduce
-from itertools import chain
+from itertools import chain, groupby
 from types import MappingProxyType
 
 from py4j.protocol import Py4JError
@@ -66,7 +66,7 @@ class Rebuild:
         self._decided = sorted({decision.offsets for claim in claimed for decision in claim.decisions})
         pieces = split_ranges(landings, self._decided)
         self._ranges, self._exact = pieces.ranges, sorted(pieces.exact.items(), key=lambda item: item[0])
-        self._released = list_releases(landings)
+        self._released = list_releases(landings, chain(pieces.ranges, *pieces.exact.values()))
         self._accounted = accounted
         self._files = {to_ms(start): path for start, path in files.items()}
         self._compacted = {to_ms(start): path for start, path in compacted.items()}
@@ -137,7 +137,7 @@ class Rebuild:
         length = self._contracts.newest.window_minutes * 60_000
         present = {
             *self._contracts.cutovers.cut_by_version((*self._ranges, *chain.from_iterable(r for _, r in self._exact))),
-            *(release.version for _, release in self._released),
+            *(piece.release.version for piece in self._released),
         }
         read = self._read(spark).withColumnRenamed("event_ms", "line_event_ms").transform(self._add_releases())
         records = read.transform(interpret_each(self._contracts, sorted(present) or [len(self._contracts.versions)]))
@@ -201,9 +201,13 @@ class Rebuild:
         """Add `released_piece` and `released_version`, the contract version, of IDs that were released."""
         if not self._released:
             return lambda records: records
-        pieces = list(enumerate(self._released, start=len(self._ranges)))
-        taken = ((r, n) for n, (whole, release) in pieces for r in release.ranges if r.source == whole.source)
-        versions = [F.when(F.col("released_piece") == n, F.lit(release.version)) for n, (_, release) in pieces]
+        numbered = list(enumerate(self._released, start=len(self._ranges)))
+        taken = ((ids, n) for n, piece in numbered for ids in piece.ids)
+        versions = [
+            F.when(F.col("released_piece").between(numbers[0], numbers[-1]), F.lit(version))
+            for version, group in groupby(numbered, key=lambda item: item[1].release.version)
+            if (numbers := [n for n, _ in group])
+        ]
         return lambda records: records.transform(looked_up(taken, "released_piece")).withColumn(
             "released_version", F.coalesce(*versions)
         )
@@ -278,7 +282,7 @@ class Rebuild:
         if piece < len(self._ranges):
             return RebuiltRange(self._ranges[piece], digest)
         if (number := piece - len(self._ranges)) < len(self._released):
-            offsets, release = self._released[number]
-            return RebuiltRange(offsets, digest, release.batch_id)
+            piece_of_release = self._released[number]
+            return RebuiltRange(piece_of_release.span, digest, piece_of_release.release.batch_id)
         (landing_id, source), ranges = self._exact[number - len(self._released)]
         return RebuiltRange(OffsetRange(source, ranges[0].start, ranges[-1].end), digest, exact_id=landing_id)

@@ -16,7 +16,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
-from onceover.repair.pieces import split_ranges
+from onceover.repair.pieces import list_releases, split_ranges
 from onceover.repair.proof import list_unproved_parts, prove
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
@@ -207,7 +207,20 @@ def test_released_records_are_proved_by_their_release_alone() -> None:
     assert prove(unproved, rebuilt, 900).reasons == (
         "3 records were accounted for, but by no landing of this window",
     )  # fmt: skip
+    read_again = replace(
+        WITH_RELEASE, landings=(*WITH_RELEASE.landings, ClaimedLanding(4, ((of(0, 10), digest(0, 10)),)))
+    )
+    assert prove(read_again, rebuilt, 900).is_proved, "a rebuilt ledger has one contract for reading and release"
     as_read = replace(rebuilt, ranges=(RebuiltRange(of(0, 10), digest(0, 10)),))
     assert not prove(WITH_RELEASE, as_read, 900).is_proved, "the same records, as if the batch had landed them"
     twice = replace(rebuilt, ranges=(*rebuilt.ranges, replace(OF_RELEASE, release_id=91)))
     assert not prove(WITH_RELEASE, twice, 900).is_proved
+
+
+def test_releases_are_cut_at_the_bounds_of_other_landings() -> None:
+    landings = (*WITH_RELEASE.landings, ClaimedLanding(4, ((of(8, 20), Digest()),)))
+    pieces = list_releases(landings, split_ranges(landings).ranges)
+    assert [(piece.span, piece.ids) for piece in pieces] == [
+        (of(3, 8), (of(3, 4), of(7, 8))),
+        (of(8, 9), (of(8, 9),)),
+    ]
