@@ -169,5 +169,5 @@ def test_loss_stated_of_a_held_record_is_a_difference(lanes: Lanes) -> None:
     certify(lane)
     with lane.ledger() as ledger:
         lost = OffsetRange(find_source(lane), 1, 2)
-        losses.record_loss(ledger, lane.name, lost, NOON, minutes(0, 5).end, "me", "a test")
+        losses.record_loss(ledger, lane.name, [lost], NOON, minutes(0, 5).end, "me", "a test")
     assert count_differing(read_row(lane.audit())) == {"held, but accepted as lost": 1}

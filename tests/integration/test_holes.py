@@ -261,4 +261,4 @@ def lane_generation(lane: Lane) -> str:
 def accept(lane: Lane, lost: OffsetRange) -> list[object]:
     windows = minutes(10, 15)
     with lane.open() as context:
-        return list(holes.accept_loss(context, lost, windows, "test", "gone"))
+        return list(holes.accept_loss(context, lost, windows, "test", "gone")[1])

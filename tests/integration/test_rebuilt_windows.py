@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from tests.integration.compaction import expire_text, make_certified_lane, read_parquet, spoil_rows
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, encode_line, expire, list_gaps, minutes
+from tests.integration.planted_failures import append, encode_line, expire, list_gaps, minutes, produce_transaction
 from tests.integration.test_ledger_rebuild import certify
 
 from onceover.config.endpoints import address
@@ -20,6 +20,7 @@ from onceover.ledger.database import connect
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.root import RootRefusedError
 from onceover.ledger.windows import list_windows
+from onceover.model.offsets import OffsetRange
 from onceover.model.window import from_ms
 from onceover.spark.contract_check import check_contract
 
@@ -55,7 +56,7 @@ def test_rows_without_raw_stay_when_a_late_record_lands(lanes: Lanes) -> None:
     assert (result.written.windows, result.written.expired) == (1, 1)
     (hole,) = result.written.holes
     with lane.open() as context:
-        accept_loss(context, hole, minutes(0, 5), "test", "retention deleted it")
+        assert accept_loss(context, hole, minutes(0, 5), "test", "retention deleted it")[0] == (hole,)
     lane.produce([event(2, amount=100)])
     lane.ingest()
     lane.repair(lane.detect().request_id or 0)
@@ -102,6 +103,31 @@ def test_expired_gaps_are_holes_that_one_command_accepts(lanes: Lanes) -> None:
     lane.produce([event(41)])
     with lane.driver() as driver:
         assert driver.turn().records == 1, "reading goes on behind what raw holds"
+        assert not driver.turn().every_window_closed
+    span = OffsetRange(found.written.holes[0].source, 0, 25)
+    with lane.open() as context:
+        with pytest.raises(UsageError, match="has to begin and end"):
+            accept_loss(context, OffsetRange(span.source, 0, 26), minutes(0, 25), "test", "gone")
+        lost, reopened = accept_loss(context, span, minutes(0, 25), "test", "gone")
+    assert [(r.start, r.end) for r in lost] == [(0, 5), (10, 15), (20, 25)]
+    assert len(reopened) == 2, "the windows between them"
+    certify(lane)
+    assert {(key, value[0]) for key, value in lane.aggregates().items()} == {
+        ((minute, "a"), count) for minute, count in ((5.0, 5), (15.0, 5), (25.0, 5), (30.0, 5), (35.0, 5), (40.0, 1))
+    }
+
+
+@pytest.mark.rare
+def test_control_markers_in_the_log_are_no_holes(lanes: Lanes) -> None:
+    lane = lanes()
+    for number in range(3):
+        produce_transaction(lane, [event(n) for n in range(number, number + 3)], commit=number != 1)
+    certify(lane)
+    before = lane.aggregates()
+    lose_ledger()
+    assert lane.rebuild().written.holes == ()
+    certify(lane)
+    assert lane.aggregates() == before
 
 
 @pytest.mark.rare

@@ -27,6 +27,8 @@ from onceover.explain.view import (
 from onceover.model.window import format_moment
 from onceover.model.wording import format_records, pluralize
 
+_MOST_LOSSES = 20
+
 
 def show(known: WindowFacts) -> None:
     """Print a window's state, findings, landings, repairs, certificate, places and next steps."""
@@ -42,7 +44,11 @@ def show(known: WindowFacts) -> None:
         say(f"Blocked because: {escape(window['blocked_why'])}")
     if known.judged is None and state != "open":
         say(Text(f"Not judged now; the ledger's last findings follow: {escape(str(known.not_judged))}", style="yellow"))
-    _print_section("What is lost for ever", [Text(escape(describe_loss(row))) for row in known.rows["losses"]])
+    lost = [Text(escape(describe_loss(row))) for row in known.rows["losses"]]
+    more = len(lost) - _MOST_LOSSES
+    _print_section(
+        "What is lost for ever", [*lost[:_MOST_LOSSES], *([Text(f"And {more:,} more ranges.")] if more > 0 else [])]
+    )
     _print_section("What is wrong", _draw_findings(known))
     _print_section("What is wrong with the whole pipeline", _draw_pipeline_findings(known))
     _print_section("What was wrong", _draw_resolved(known))

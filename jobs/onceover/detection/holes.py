@@ -23,7 +23,7 @@ from onceover.ledger.database import Connection
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason, merge_losses
-from onceover.model.offsets import OffsetRange, coalesce, subtract
+from onceover.model.offsets import OffsetRange, coalesce, intersect, subtract
 from onceover.model.window import Window, WindowRange, format_moment
 
 MOST_LIKELY = 20  # windows named beside one gap
@@ -118,29 +118,32 @@ def _open_log(context: PipelineContext) -> Iterator[_Log]:
 
 def accept_loss(
     context: PipelineContext,
-    lost: OffsetRange,
+    span: OffsetRange,
     windows: WindowRange,
     who: str,
     why: str,
-) -> list[datetime]:
-    """Record a person's decision that `lost` is lost and that `windows` may lack its records, which their certificates
-    state from then on.
+) -> tuple[tuple[OffsetRange, ...], list[datetime]]:
+    """Record a person's decision that what expired within `span` is lost and that `windows` may lack its records, which
+    their certificates state from then on. What raw or the log holds in between stays as it is.
 
-    Returns the windows among them that the ledger has; detection judges these again. Raises UsageError for offsets
-    outside every hole, that the log or raw still holds, that a batch may still land, or that a log which was cut has
-    yet to reach again.
+    Returns the lost offsets, and the windows among `windows` that the ledger has; detection judges these again. Raises
+    UsageError for a span that does not begin and end in a hole that expired, and for offsets that raw still holds, that
+    a batch may still land, or that a log which was cut has yet to reach again.
     """
     context.require_own_root()
     expired = coalesce(gap.offsets for gap in probe_holes(context) if gap.reason is Reason.EXPIRED)
-    if not any(e.source == lost.source and e.start <= lost.start and lost.end <= e.end for e in expired) or not lost:
-        acceptable = ", ".join(map(str, expired)) or "none"
+    lost = intersect(expired, [span])
+    if not lost or (lost[0].start, lost[-1].end) != (span.start, span.end):
+        acceptable = ", ".join(map(str, expired[:MOST_EXPLAINED])) or "none"
+        more = f", and {len(expired) - MOST_EXPLAINED} more" if len(expired) > MOST_EXPLAINED else ""
         raise UsageError(
-            f"{lost} is not a loss that can be accepted: only offsets in a hole that the log no longer holds are (now: "
-            f"{acceptable}); the next repair reads again what the log still holds"
+            f"{span} is not a loss that can be accepted: only offsets in a hole that the log no longer holds are (now: "
+            f"{acceptable}{more}), and a range of several has to begin and end with such offsets; the next repair "
+            "reads again what the log still holds"
         )
-    _reject_beyond_end(context, lost)
+    _reject_beyond_end(context, span)
     _reject_held_in_raw(context, lost)
-    return losses.record_loss(context.ledger, context.name, lost, windows.start, windows.end, who, why)
+    return lost, losses.record_loss(context.ledger, context.name, lost, windows.start, windows.end, who, why)
 
 
 def _reject_beyond_end(context: PipelineContext, lost: OffsetRange) -> None:
@@ -159,7 +162,7 @@ def _reject_beyond_end(context: PipelineContext, lost: OffsetRange) -> None:
         )
 
 
-def _reject_held_in_raw(context: PipelineContext, lost: OffsetRange) -> None:
+def _reject_held_in_raw(context: PipelineContext, lost: Sequence[OffsetRange]) -> None:
     """Raise UsageError where raw holds one of the records: it is adopted, and no loss."""
     if (held := find_held_in_raw(context, lost)) is None:
         return

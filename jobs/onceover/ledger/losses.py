@@ -7,15 +7,23 @@ from datetime import datetime
 
 from onceover.errors import UsageError
 from onceover.ledger.database import Connection
-from onceover.ledger.frontiers import advance, read_holes
-from onceover.model.offsets import OffsetRange
+from onceover.ledger.frontiers import advance_over_all, read_holes
+from onceover.model.offsets import OffsetRange, subtract
 
 
 def record_loss(
-    connection: Connection, pipeline: str, lost: OffsetRange, start: datetime, end: datetime, who: str, why: str
+    connection: Connection,
+    pipeline: str,
+    lost: Sequence[OffsetRange],
+    start: datetime,
+    end: datetime,
+    who: str,
+    why: str,
 ) -> list[datetime]:
-    """Record the loss, advance the frontier over it, and reopen the windows in `[start, end)`, in one transaction.
-    Returns those windows. Raises UsageError if some of the offsets landed meanwhile, or a batch may still land them."""
+    """Record the loss of these ranges of one Kafka partition, in order, advance the frontier over them, and reopen the
+    windows in `[start, end)`, in one transaction. Returns those windows. Raises UsageError if some of the offsets landed
+    meanwhile, or a batch may still land them."""
+    source = lost[0].source
     with connection.transaction():
         # In the order in which a landing locks them.
         connection.execute(
@@ -26,16 +34,16 @@ def record_loss(
         connection.execute(
             "SELECT 1 FROM onceover.kafka_partition WHERE pipeline = %s AND generation = %s AND kafka_partition = %s "
             "FOR UPDATE",
-            [pipeline, lost.source.generation, lost.source.kafka_partition],
+            [pipeline, source.generation, source.kafka_partition],
         )
         _require_lost(connection, pipeline, lost)
-        connection.execute(
+        connection.cursor().executemany(
             """
             INSERT INTO onceover.accepted_loss
               (pipeline, generation, kafka_partition, start_offset, end_offset, first_window, end_window, who, why)
             VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
             """,
-            [pipeline, lost.source.generation, lost.source.kafka_partition, lost.start, lost.end, start, end, who, why],
+            [(pipeline, source.generation, source.kafka_partition, r.start, r.end, start, end, who, why) for r in lost],
         )
         rows = connection.execute(
             """
@@ -47,25 +55,25 @@ def record_loss(
             """,
             [pipeline, start, end, pipeline],
         ).fetchall()
-        advance(connection, pipeline, lost)
+        advance_over_all(connection, pipeline, source)
     return sorted(row["window_start"] for row in rows)
 
 
-def _require_lost(connection: Connection, pipeline: str, lost: OffsetRange) -> None:
-    holes = read_holes(connection, pipeline)
-    if not any(h.source == lost.source and h.start <= lost.start and lost.end <= h.end for h in holes):
-        raise UsageError(f"{lost} is no longer in a hole; see `onceover holes {pipeline}`")
+def _require_lost(connection: Connection, pipeline: str, lost: Sequence[OffsetRange]) -> None:
+    if landed := subtract(lost, read_holes(connection, pipeline)):
+        raise UsageError(f"{landed[0]} is no longer in a hole; see `onceover holes {pipeline}`")
+    source, span = lost[0].source, OffsetRange(lost[0].source, lost[0].start, lost[-1].end)
     row = connection.execute(
         """
         SELECT b.batch_id FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id)
         WHERE b.pipeline = %s AND b.state = 'begun' AND r.generation = %s AND r.kafka_partition = %s
           AND r.start_offset < %s AND %s < r.end_offset LIMIT 1
         """,
-        [pipeline, lost.source.generation, lost.source.kafka_partition, lost.end, lost.start],
+        [pipeline, source.generation, source.kafka_partition, span.end, span.start],
     ).fetchone()
     if row:
         raise UsageError(
-            f"batch {row['batch_id']} has begun to read some of {lost} and may still land them; wait for it, or, if "
+            f"batch {row['batch_id']} has begun to read some of {span} and may still land them; wait for it, or, if "
             f"its driver is dead, run `onceover ingest {pipeline}`, which supersedes it"
         )
 

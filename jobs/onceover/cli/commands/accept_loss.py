@@ -19,7 +19,8 @@ from onceover.model.wording import pluralize
 Range = Annotated[
     str,
     typer.Argument(
-        metavar="RANGE", help="GENERATION-PARTITION:START-END, as `onceover holes` prints it; END is exclusive."
+        metavar="RANGE",
+        help="GENERATION-PARTITION:START-END, as `onceover holes` prints it; END is exclusive. May span several.",
     ),
 ]
 
@@ -38,16 +39,18 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
     """Declare offsets lost that have expired in Kafka, and name the windows that may lack their records.
 
     Ingest's frontier moves past these offsets, so that later windows can close again. The windows of the range are
-    judged again, and their certificates state the loss permanently. This cannot be undone.
+    judged again, and their certificates state the loss permanently. This cannot be undone. A range may span thousands
+    of such gaps, as control markers leave after a rebuild; what raw or Kafka holds in between stays as it is.
     """
     with open_pipeline(pipeline, "accept-loss") as context:
-        lost = parse_range(offsets)
+        span = parse_range(offsets)
         windows = resolve_range(context, start, end)
         why = require_reason(reason, "accepting a loss")
         context.require_same_contract()
-        reopened = holes.accept_loss(context, lost, windows, get_user(), why)
+        lost, reopened = holes.accept_loss(context, span, windows, get_user(), why)
     say(
-        f"{pluralize(len(lost), 'offset')} of {lost.source} accepted as lost; "
+        f"{pluralize(sum(map(len, lost)), 'offset')} of {span.source} accepted as lost"
+        f"{f', in {len(lost):,} ranges' if len(lost) > 1 else ''}; "
         f"{pluralize(len(reopened), 'window')} from "
         f"{format_moment(windows.start)} to {format_moment(windows.end)} will be judged again, "
         "with the loss in their certificates"
