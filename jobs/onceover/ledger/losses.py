@@ -21,7 +21,7 @@ def record_loss(
     why: str,
 ) -> list[datetime]:
     """Record the loss of these ranges of one Kafka partition, in order, advance the frontier over them, and reopen the
-    windows in `[start, end)`, in one transaction. Returns those windows. Raises UsageError if some of the offsets landed
+    windows in `[start, end)`, in one transaction. Returns those windows. Raises UsageError if some offsets landed
     meanwhile, or a batch may still land them."""
     source = lost[0].source
     with connection.transaction():
