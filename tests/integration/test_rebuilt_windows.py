@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import cast
 
 import pytest
-from tests.integration.compaction import expire_text, make_certified_lane, read_parquet, spoil_rows
+from tests.integration.compaction import FIVE_PAST, NOON, expire_text, make_certified_lane, read_parquet, spoil_rows
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import append, encode_line, expire, list_gaps, minutes, produce_transaction
 from tests.integration.test_ledger_rebuild import certify
@@ -14,14 +15,19 @@ from tests.integration.test_ledger_rebuild import certify
 from onceover.config.endpoints import address
 from onceover.detection.holes import accept_loss
 from onceover.errors import TransientError, UsageError
-from onceover.ledger import rebuilt
+from onceover.ledger import frontiers, losses, rebuilt
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import connect
+from onceover.ledger.drivers import as_driver
+from onceover.ledger.landings import read_landings
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.root import RootRefusedError
 from onceover.ledger.windows import list_windows
-from onceover.model.offsets import OffsetRange
+from onceover.model.digest import Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
+from onceover.model.raw_file import RawContents, RawFile, Run
 from onceover.model.window import from_ms
+from onceover.recovery.rebuild_ledger import write_ledger
 from onceover.spark.contract_check import check_contract
 
 pytestmark = pytest.mark.stack
@@ -115,6 +121,31 @@ def test_expired_gaps_are_holes_that_one_command_accepts(lanes: Lanes) -> None:
     assert {(key, value[0]) for key, value in lane.aggregates().items()} == {
         ((minute, "a"), count) for minute, count in ((5.0, 5), (15.0, 5), (25.0, 5), (30.0, 5), (35.0, 5), (40.0, 1))
     }
+
+
+@pytest.mark.rare
+def test_ten_thousand_gaps_are_accepted_at_once(lanes: Lanes) -> None:
+    lane, many = lanes(), 10_000
+    source = KafkaPartition("0badcafe", 0)
+    with lane.ledger() as ledger:
+        registered = register_pipeline(ledger, lane.pipeline, check_contract(lane.spark, lane.pipeline.contract))
+        file = RawFile("/unread.log", 100 * many, window_start=from_ms(NOON_MS))
+        runs = tuple(
+            Run(OffsetRange(source, 2 * n, 2 * n + 1), ((0, Digest(1, n)),), None, None) for n in range(many + 1)
+        )
+        with as_driver(ledger, lane.name, "test") as epoch:
+            written = write_ledger(ledger, epoch, registered, [file], RawContents((runs,)), {}, {})
+        assert (written.batches, written.landings, len(written.holes)) == (11, 11, many)
+    with lane.open() as context:
+        span = OffsetRange(source, 1, 2 * many)
+        lost = intersect(written.holes, [span])
+        began = time.monotonic()
+        assert losses.record_loss(context.ledger, lane.name, lost, NOON, FIVE_PAST, "test", "markers") == [NOON]
+        assert time.monotonic() - began < 60
+        assert frontiers.read_holes(context.ledger, lane.name) == []
+        landings = context.ledger.execute("SELECT landing_id FROM onceover.landing WHERE pipeline = %s", [lane.name])
+        claimed = read_landings(context.ledger, [row["landing_id"] for row in landings])
+    assert {len(landing.exact) for landing in claimed.values()} == {1_000, 1}
 
 
 @pytest.mark.rare

@@ -17,6 +17,7 @@ from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.hole_probe import find_gaps
 from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import read_cluster_id
+from onceover.ledger import identity
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.drivers import as_driver
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
@@ -80,7 +81,8 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         contents = scan(spark, context.address("hdfs"), files, registered.contract.window_minutes)
         marker = context.markers.read_newest_readable().marker
         whole = _list_log_starts(facts) if pipeline.ingest.first_start == "earliest" else {}
-        origins = join_origins([marker.origins if marker else {}, whole])
+        before = identity.read_origins(context.ledger, pipeline.name)  # of a driver that landed nothing
+        origins = join_origins([marker.origins if marker else {}, whole, before])
         empty = _find_empty_offsets(context, facts, find_missing(contents, origins))
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
         with context.ledger.transaction():
