@@ -12,7 +12,7 @@ from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.offsets import KafkaPartition
-from onceover.model.raw_file import CompactedFile, HeldContent
+from onceover.model.raw_file import CompactedFile
 from onceover.model.window import Window
 
 EXPIRED_WHY = "its rows were there without any raw file when the ledger was rebuilt"
@@ -151,16 +151,3 @@ def insert_parquet_files(
         """,
         [pipeline, sorted(replacing)],
     )
-
-
-def insert_conflicts(connection: Connection, pipeline: str, contents: Iterable[HeldContent]) -> None:
-    """Record IDs with several contents, of which a person decides."""
-    with connection.cursor().copy(
-        "COPY onceover.conflict (pipeline, generation, kafka_partition, record_offset, content, window_start) "
-        "FROM STDIN"
-    ) as copy:
-        for held in contents:
-            source = held.source
-            copy.write_row(
-                (pipeline, source.generation, source.kafka_partition, held.offset, held.content, held.window_start)
-            )

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from onceover.model.conflict import Content
 from onceover.model.digest import Digest, sum_digests
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +48,6 @@ class CompactedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldContent:
-    """One of several contents that raw holds under one ID, by its hash, in a window or in quarantine (None)."""
-
-    source: KafkaPartition
-    offset: int
-    content: str
-    window_start: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
 class RawContents:
     """All intact records of a pipeline's raw, by ID.
 
@@ -67,5 +58,5 @@ class RawContents:
 
     layers: tuple[tuple[Run, ...], ...] = ()
     released: tuple[Run, ...] = ()
-    conflicts: tuple[HeldContent, ...] = ()
+    conflicts: tuple[Content, ...] = ()
     parquet: Mapping[int, Digest] | None = None

@@ -14,7 +14,7 @@ from datetime import date, datetime
 from itertools import groupby, zip_longest
 
 from onceover.errors import UsageError
-from onceover.ledger import batches, frontiers, rebuilt, releases
+from onceover.ledger import batches, conflicts, frontiers, rebuilt, releases
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
@@ -90,7 +90,7 @@ def write_ledger(
             )
             batches.mark_committed(connection, epoch, batch_id)
         _record_parquet_files(connection, name, files, contents)
-        rebuilt.insert_conflicts(connection, name, contents.conflicts)
+        conflicts.record_contents(connection, name, contents.conflicts)
         return RebuiltLedger(
             batches=len(rounds) + len(released) + bool(empty),
             landings=sum(map(len, landings)),

@@ -15,9 +15,10 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from onceover.errors import TerminalError
+from onceover.model.conflict import Content
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.raw_file import HeldContent, RawContents, RawFile, Run
+from onceover.model.raw_file import RawContents, RawFile, Run
 from onceover.model.window import from_ms, to_ms
 from onceover.spark import lines, parquet
 from onceover.spark.text_files import QUARANTINE
@@ -84,20 +85,25 @@ class _Distinct:
         released = tuple(runs.pop(0, ()))
         return tuple(tuple(of_layer) for _, of_layer in sorted(runs.items())), released, sum(r.conflicts for r in rows)
 
-    def list_conflicts(self) -> list[HeldContent]:
+    def list_conflicts(self) -> list[Content]:
         """Return the contents of all IDs that have several."""
-        rows = self._rows.where("conflicts").select(*_ID, _hash_content().alias("content"), "window_ms").distinct()
+        rows = (
+            self._rows.where("conflicts")
+            .select(*_ID, _hash_content().alias("content"), "window_ms", "event_ms")
+            .distinct()
+        )
         return sorted(
             (
-                HeldContent(
+                Content(
                     KafkaPartition(row.generation, row.kafka_partition),
                     row.offset,
                     row.content,
                     None if row.window_ms == QUARANTINE else from_ms(row.window_ms),
+                    None if row.event_ms is None else from_ms(row.event_ms),
                 )
                 for row in rows.collect()  # one row an ID and content
             ),
-            key=lambda held: (held.source, held.offset, held.content, held.window_start is None),
+            key=lambda held: (held.source, held.offset, held.hash, held.window_start is None),
         )
 
     def close(self) -> None:
