@@ -153,7 +153,7 @@ def test_ten_thousand_gaps_are_accepted_at_once(lanes: Lanes) -> None:
         assert frontiers.read_holes(context.ledger, lane.name) == []
         landings = context.ledger.execute("SELECT landing_id FROM onceover.landing WHERE pipeline = %s", [lane.name])
         claimed = read_landings(context.ledger, [row["landing_id"] for row in landings])
-    assert {len(landing.exact) for landing in claimed.values()} == {1_000, 1}
+    assert {len(landing.exact) for landing in claimed.values()} == {1_000, 0}, "a single range needs no list"
 
 
 @pytest.mark.rare
@@ -165,6 +165,9 @@ def test_control_markers_in_the_log_are_no_holes(lanes: Lanes) -> None:
     before = lane.aggregates()
     lose_ledger()
     assert lane.rebuild().written.holes == ()
+    with lane.driver() as driver:
+        driver.turn()
+    lane.repair(lane.detect().request_id or 0)  # reads the last marker, before which the stored offset is no longer
     certify(lane)
     assert lane.aggregates() == before
 
