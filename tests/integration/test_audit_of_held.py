@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import append, encode_line, expire, minutes
 
 from onceover.cli.audit_report import show
+from onceover.config.endpoints import address
 from onceover.ledger import frontiers, losses
 from onceover.model import line
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -75,8 +77,10 @@ def test_audit_counts_what_no_landing_accounts_for(lanes: Lanes, capsys: pytest.
     assert (audit["equal"], audit["differing"], audit["not_read_yet"]) == (False, 1, 3)
     assert read_sides(audit) == (1000, 1000, 0, 0, 500, 500)
     assert count_differing(read_row(audit)) == {"that no landing accounts for": 500}
-    show(audit)
+    show(lane.name, audit)
     assert "differs, 500 that no landing accounts for" in capsys.readouterr().out
+    verified = lane.verify(NOON)
+    assert verified["differences"] == ["raw: 500 records that no landing accounts for"]
     expire(lane, 500)
     audit = lane.audit(minutes(0, 5))
     assert (audit["equal"], audit["windows"], audit["offsets"]) == (False, 1, 500)
@@ -109,6 +113,19 @@ def test_audit_finds_rows_of_records_that_nothing_holds(lanes: Lanes) -> None:
     assert read_sides(audit) == (0, 0, 0, 0, 0, 2)
     assert read_row(audit)["rows"] == ["- (a,2,1,1)"]
     assert [row["equal"] for row in audit["rows"]] == [False, True]
+
+
+@pytest.mark.rare
+def test_audit_without_a_topic_compares_raw_with_the_rows(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(3))
+    certify(lane)
+    AdminClient({"bootstrap.servers": address("kafka")}).delete_topics([lane.topic])[lane.topic].result(30)
+    audit = lane.audit()
+    assert (audit["equal"], read_sides(audit)) == (True, (3, 0, 3, 0, 0, 3))
+    append_unknown(lane, range(7, 9))
+    assert read_sides(lane.audit()) == (5, 0, 5, 0, 2, 3)
+    assert lane.verify(NOON)["differences"] == ["raw: 2 records that no landing accounts for"]
 
 
 @pytest.mark.rare

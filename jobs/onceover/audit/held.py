@@ -92,16 +92,14 @@ def read_raw(
     return select_held(records, contracts, in_kafka=False, file_ms=F.col("file_ms"))
 
 
-def hold(
-    log: DataFrame, raw: DataFrame | None, decisions: Collection[Decision], low: int | None, high: int | None
-) -> DataFrame:
-    """Return a row for each ID and content, those left out that a decision rejected: its window (QUARANTINE for none),
-    whether it is `in_kafka`, its number of `lines`, and their files. `contents` and `raw_contents` count the rows of
-    the ID; with a `kept` one the ID was decided.
+def hold(sides: Sequence[DataFrame], decisions: Collection[Decision], low: int | None, high: int | None) -> DataFrame:
+    """Join the log and raw, or one of them, by ID. Return a row for each ID and content, those left out that a decision
+    rejected: its window (QUARANTINE for none), whether it is `in_kafka`, its number of `lines`, and their files.
+    `contents` and `raw_contents` count the rows of the ID; with a `kept` one the ID was decided.
 
     With bounds, only IDs that have a content or a line in the windows of `[low, high)`, in ms.
     """
-    records = log if raw is None else log.unionByName(raw)
+    records = reduce(DataFrame.unionByName, sides)
     inputs = [name for name in records.columns if name.startswith(("k_", "m_"))]
     is_window = F.col("file_ms") != QUARANTINE
     within = F.lit(True) if low is None else F.col("window_ms").between(low, F.lit(high) - 1)

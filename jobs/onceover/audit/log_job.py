@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from onceover.audit import store as audit_store
 from onceover.audit.comparison import Bounds, aggregate_held, count_windows, find_first_offsets, judge
 from onceover.audit.held import RawPaths, hold, read_log, read_raw
-from onceover.audit.log_plan import LogPlan, is_log_whole, list_before_origin, plan_log
+from onceover.audit.log_plan import LogPlan, is_log_whole, list_before_origin, plan_log, read_facts
 from onceover.audit.result import WindowAudit
 from onceover.audit.rows import compare_rows
 from onceover.context import PipelineContext
@@ -91,31 +91,38 @@ def _compare_held(
     marked = marker.origins if marker else {}
     low, high = (None, None) if audit.start is None or audit.end is None else (to_ms(audit.start), to_ms(audit.end))
     with closing(Topic(kafka, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
-        facts, is_compacted = topic.facts(), topic.policy().compacted
+        facts = read_facts(topic)
+        is_compacted = bool(facts.end) and topic.policy().compacted
         plan = plan_log(facts, statement, marked)
+        sides = [] if raw is None else [raw]
+        if plan.to_audit:
+            source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
+            shards = cut_into_shards("backlog", plan.to_audit, spark.sparkContext.defaultParallelism)
+            contracts, releases = registered.contracts, statement.releases
+            sides.append(read_log(spark, source, facts.generation, shards, contracts, releases))
+        found = _Found({}, plan, is_compacted, is_log_whole(facts, statement, marked) and not is_compacted)
+        if not sides:
+            return found
         offsets, files = sum(map(len, plan.to_audit)), len(paths.text) + len(paths.parquet)
         log.info("reading %d offsets of Kafka's log and %d files of raw", offsets, files)
-        source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
-        shards = cut_into_shards("backlog", plan.to_audit, spark.sparkContext.defaultParallelism)
-        of_log = read_log(spark, source, facts.generation, shards, registered.contracts, releases=statement.releases)
-        held = hold(of_log, raw, statement.decisions, low, high).persist(StorageLevel.MEMORY_AND_DISK)
+        held = hold(sides, statement.decisions, low, high).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             with choose_codegen(spark, size):
                 first = find_first_offsets(held)
                 bounds = Bounds(
-                    in_log=plan.list_still_held(topic.facts()),
+                    in_log=plan.list_still_held(topic.facts()) if plan.to_audit else (),
                     to_read=plan.to_read,
                     before_origin=list_before_origin(statement, marked, first),
                     accounted=statement.accounted,
                     lost=statement.lost,
                 )
                 judged = judge(held, bounds, is_compacted=is_compacted)
-                windows = count_windows(judged)
+                found.windows.update(count_windows(judged))
                 counted = aggregate_held(judged, registered.contract)
                 registered.table.stage(context.ledger, stage, format_copy_lines(counted, registered.columns.names))
         finally:
             held.unpersist()
-    return _Found(windows, plan, is_compacted, is_log_whole(facts, statement, marked) and not is_compacted)
+    return found
 
 
 def _find_raw(

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from onceover.audit.store import LedgerStatement
-from onceover.kafka.topic import TopicFacts
+from onceover.errors import MissingTopicError
+from onceover.kafka.topic import Topic, TopicFacts
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, compute_holes
 from onceover.model.root_marker import join_origins
 
@@ -25,6 +26,14 @@ class LogPlan:
             for piece in self.to_audit
             if (start := max(piece.start, facts.earliest[piece.source.kafka_partition])) < piece.end
         ]
+
+
+def read_facts(topic: Topic) -> TopicFacts:
+    """Return the topic's facts; a topic that was deleted holds nothing. Raise as `Topic.facts` for other failures."""
+    try:
+        return topic.facts()
+    except MissingTopicError:
+        return TopicFacts(topic.topic, topic_id="", generation="", earliest={}, end={})
 
 
 def plan_log(facts: TopicFacts, statement: LedgerStatement, marked: Mapping[KafkaPartition, int]) -> LogPlan:

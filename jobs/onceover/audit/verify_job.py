@@ -9,16 +9,22 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from onceover.audit import store as audit_store
+from onceover.audit.held import ID, RawPaths, read_raw
+from onceover.audit.log_plan import plan_log, read_facts
 from onceover.context import PipelineContext
+from onceover.kafka.topic import Topic, TopicFacts
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import StoredCertificate, read_certificate
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
+from onceover.model.offsets import coalesce
 from onceover.model.rebuilt_window import RebuiltWindow
+from onceover.model.window import to_ms
 from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
+from onceover.spark.range_join import looked_up
 from onceover.spark.session import choose_codegen
 
 MOST_ROWS = 20
@@ -31,7 +37,8 @@ def verify_window(
     """Compare raw and the aggregates with the window's certificate; `differences` of the result list what differs.
 
     Judges raw by the certificate's own landings and offset ranges. Rows that count later landings differ too, and are
-    listed: the certificate does not cover them. Changes nothing.
+    listed: the certificate does not cover them. So do records that have landed nowhere, unless ingest is still to read
+    them; Kafka is asked only if there are such lines. Changes nothing.
     """
     connection, files, start = context.ledger, context.files, audit.start
     if start is None:
@@ -66,11 +73,40 @@ def verify_window(
     finally:
         if not connection.broken:
             registered.table.unstage(connection, stage)
-    return _build_result(certified, length, raw)
+    has_unknown_lines = not isinstance(raw, str) and raw[0].unaccounted_lines > 0
+    paths = RawPaths([(to_ms(at), file) for at, file in path.items()], [(to_ms(at), f) for at, f in parquet.items()])
+    unaccounted = _count_unaccounted(spark, context, registered, audit, paths) if has_unknown_lines else 0
+    return _build_result(certified, length, raw, unaccounted)
 
 
-def _build_result(certified: StoredCertificate, length: int, raw: _Raw | str) -> dict[str, Any]:
-    """Return the result; `raw` is the rebuilt window, or why reading it failed."""
+def _count_unaccounted(
+    spark: SparkSession,
+    context: PipelineContext,
+    registered: RegisteredPipeline,
+    audit: audit_store.Audit,
+    paths: RawPaths,
+) -> int:
+    """Count the IDs in the files that no landing accounts for by now, and that ingest is not going to read."""
+    statement = audit_store.read_statement(context.ledger, registered.name, audit.start, audit.end)
+    lines = read_raw(spark, paths, registered.contracts, statement.releases)
+    if lines is None:
+        return 0
+    facts = _read_facts(context)  # after the files were listed: the log holds what was appended meanwhile
+    known = [*statement.accounted, *plan_log(facts, statement, {}).to_read]
+    is_known = looked_up(((offsets, 1) for offsets in coalesce(known)), "is_known")
+    return lines.transform(is_known).where("is_known IS NULL").select(*ID).distinct().count()
+
+
+def _read_facts(context: PipelineContext) -> TopicFacts:
+    """Return the facts of the pipeline's topic."""
+    topic, policy = context.pipeline.contract.topic, context.pipeline.ingest
+    with closing(Topic(context.address("kafka"), topic, policy.isolation, context.pipeline.kafka)) as opened:
+        return read_facts(opened)
+
+
+def _build_result(certified: StoredCertificate, length: int, raw: _Raw | str, unaccounted: int) -> dict[str, Any]:
+    """Return the result; `raw` is the rebuilt window, or why reading it failed, `unaccounted` the number of records in
+    raw that no landing accounts for."""
     rebuilt, rows = (None, (0, [])) if isinstance(raw, str) else raw
     differences: list[str] = []
     if length < certified.frozen_length:
@@ -82,6 +118,8 @@ def _build_result(certified: StoredCertificate, length: int, raw: _Raw | str) ->
         differences += [f"raw: {reason}" for reason in reasons]
         if rebuilt.digest != certified.digest and not differences:
             differences.append(f"raw: {rebuilt.digest}, the certificate says {certified.digest}")
+    if unaccounted:
+        differences.append(f"raw: {unaccounted} records that no landing accounts for")
     # The aggregates are judged even if the certificate is no longer valid: rows may have been put back by hand.
     if certified.control != certified.digest:
         counts = "an unknown number" if certified.control is None else str(certified.control)
@@ -98,6 +136,7 @@ def _build_result(certified: StoredCertificate, length: int, raw: _Raw | str) ->
             **_describe_side(rebuilt.digest if rebuilt else None),
             "lines": rebuilt.lines if rebuilt else None,
             "duplicates": rebuilt.duplicates if rebuilt else None,
+            "unaccounted": unaccounted if rebuilt else None,
         },
         "aggregates": {**_describe_side(certified.control), "rows_differing": rows[0]},
     }

@@ -30,9 +30,9 @@ def carry_out(context: PipelineContext, audit_id: int) -> Mapping[str, Any]:
     return audit_service.require_result(context, audit_id)
 
 
-def show(result: Mapping[str, Any]) -> None:
-    """Print what Kafka, raw and aggregates hold of the windows that differ, with the IDs; of the first windows if none
-    does."""
+def show(pipeline: str, result: Mapping[str, Any]) -> None:
+    """Print what Kafka, raw and aggregates hold of the windows that differ, with the IDs and what to do; of the first
+    windows if none does."""
     rows = [row for row in result["rows"] if not row["equal"]] or result["rows"]
     say(
         draw_table(
@@ -65,6 +65,13 @@ def show(result: Mapping[str, Any]) -> None:
         f"{pluralize(result['held_by_both'], 'record')} in Kafka and raw, {result['only_in_raw']:,} only in raw, "
         f"{result['only_in_kafka']:,} only in Kafka"
     )
+    if result["differing"]:
+        say(f"`onceover explain {pipeline} WINDOW` says what is known of a window, and which command leads out.")
+        if result["unaccounted"]:
+            say(
+                f"`onceover repair {pipeline} --from TIME --to TIME --force` reads the windows again, adopts records "
+                "that no landing accounts for, and names those that it cannot."
+            )
     if result["not_read_yet"]:
         say(f"{pluralize(result['not_read_yet'], 'offset')} not read yet: ingest reads them, the audit did not")
     if result["expired"]:

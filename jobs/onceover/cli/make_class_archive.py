@@ -83,7 +83,8 @@ def _use(spark: SparkSession, folder: Path) -> None:
     contracts, whole = Contracts((_CONTRACT,)), [OffsetRange(_SOURCE, 0, 100)]
     read = framed.withColumn("generation", F.lit(_SOURCE.generation))
     log = select_held(read, contracts, in_kafka=True, file_ms=F.lit(None).cast("bigint"))
-    held = hold(log, read_raw(spark, RawPaths([(0, file.as_uri())]), contracts), (), None, None).persist()
+    raw = read_raw(spark, RawPaths([(0, file.as_uri())]), contracts)
+    held = hold([log, *([raw] if raw else [])], (), None, None).persist()
     judged = judge(held, Bounds(whole, (), (), whole, ()), is_compacted=False)
     count_windows(judged)
     list(format_copy_lines(aggregate_held(judged, _CONTRACT), columns.names))

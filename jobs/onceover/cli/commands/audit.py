@@ -42,6 +42,6 @@ def audit(pipeline: PipelineName, start: FromIfAny = None, end: ToIfAny = None, 
     if json:
         print_json({"pipeline": context.name, "audit_id": audit_id, **result})
     else:
-        show(result)
+        show(context.name, result)
     if not result["equal"]:
         raise typer.Exit(FAILED)
