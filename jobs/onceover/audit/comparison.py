@@ -63,9 +63,9 @@ def judge(held: DataFrame, bounds: Bounds, *, is_compacted: bool) -> DataFrame:
     return held.where(~F.col("is_to_read") & (in_raw | ~F.col("is_before_origin"))).withColumn("apart", apart)
 
 
-def find_first_offsets(held: DataFrame) -> dict[KafkaPartition, int]:
-    """Return the smallest offset that raw holds of each Kafka partition, of the rows of `hold`."""
-    rows = held.where("lines > 0").groupBy(*ID[:2]).agg(F.min("offset").alias("first")).collect()  # one a partition
+def find_first_offsets(lines: DataFrame) -> dict[KafkaPartition, int]:
+    """Return the smallest offset of each Kafka partition."""
+    rows = lines.groupBy(*ID[:2]).agg(F.min("offset").alias("first")).collect()  # one a Kafka partition
     return {KafkaPartition(row.generation, row.kafka_partition): row.first for row in rows}
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from onceover.audit import store as audit_store
 from onceover.audit.comparison import Bounds, aggregate_held, count_windows, find_first_offsets, judge
 from onceover.audit.held import RawPaths, hold, read_log, read_raw
-from onceover.audit.log_plan import LogPlan, is_log_whole, list_before_origin, plan_log, read_facts
+from onceover.audit.log_plan import LogPlan, is_cut_short, is_log_whole, list_before_origin, plan_log, read_facts
 from onceover.audit.result import WindowAudit
 from onceover.audit.rows import compare_rows
 from onceover.context import PipelineContext
@@ -93,7 +93,8 @@ def _compare_held(
     with closing(Topic(kafka, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
         facts = read_facts(topic)
         is_compacted = bool(facts.end) and topic.policy().compacted
-        plan = plan_log(facts, statement, marked)
+        first = find_first_offsets(raw) if raw is not None and is_cut_short(facts, marked) else {}
+        plan = plan_log(facts, statement, {source: min(at, first.get(source, at)) for source, at in marked.items()})
         sides = [] if raw is None else [raw]
         if plan.to_audit:
             source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
@@ -108,7 +109,7 @@ def _compare_held(
         held = hold(sides, statement.decisions, low, high).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             with choose_codegen(spark, size):
-                first = find_first_offsets(held)
+                first = first or find_first_offsets(held.where("lines > 0"))
                 bounds = Bounds(
                     in_log=plan.list_still_held(topic.facts()) if plan.to_audit else (),
                     to_read=plan.to_read,

@@ -55,6 +55,14 @@ def plan_log(facts: TopicFacts, statement: LedgerStatement, marked: Mapping[Kafk
     return LogPlan(tuple(to_audit), coalesce(to_read))
 
 
+def is_cut_short(facts: TopicFacts, marked: Mapping[KafkaPartition, int]) -> bool:
+    """Return whether the log begins before a marked origin, so that `plan_log` would leave records out."""
+    return any(
+        earliest < marked.get(KafkaPartition(facts.generation, number), 0)
+        for number, earliest in facts.earliest.items()
+    )
+
+
 def list_before_origin(
     statement: LedgerStatement, marked: Mapping[KafkaPartition, int], first: Mapping[KafkaPartition, int]
 ) -> list[OffsetRange]:

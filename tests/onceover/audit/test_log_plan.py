@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from onceover.audit.log_plan import is_log_whole, list_before_origin, plan_log
+from onceover.audit.log_plan import is_cut_short, is_log_whole, list_before_origin, plan_log
 from onceover.audit.store import LedgerStatement
 from onceover.kafka.topic import TopicFacts
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -64,3 +64,9 @@ def test_log_is_whole_from_offset_zero_or_the_marked_origin() -> None:
     assert is_log_whole(FACTS, state(), {P0: 10})
     assert is_log_whole(TopicFacts("t", "id", "00000001", earliest={0: 0}, end={0: 5}), state(), {})
     assert not is_log_whole(FACTS, state(), {P0: 10, KafkaPartition("00000002", 0): 0})
+
+
+def test_marked_origin_within_the_log_cuts_the_reading_short() -> None:
+    assert is_cut_short(FACTS, {P0: 11})
+    assert not is_cut_short(FACTS, {P0: 10})
+    assert not is_cut_short(FACTS, {})
