@@ -50,7 +50,6 @@ def take_root(pipeline: PipelineName, reason: Reason = None, kafka_cluster: Clus
     """
     with open_pipeline(pipeline, "take-root") as context:
         why = require_reason(reason, "taking a raw root")
-        context.read_registration()
         cluster = read_cluster_id(context.address("kafka"), context.pipeline)
         change = context.root.take(cluster, kafka_cluster, get_user(), why)
         path = context.root.path
