@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from math import ceil, lcm
 from typing import Final
@@ -105,7 +106,8 @@ def cut_by_backlog(ranges: Sequence[OffsetRange], cores: int) -> list[OffsetRang
     """Cut each range in proportion to its size: into at least one shard, at most PER_CORE times the cores, each of
     about LEAST_SHARD offsets or more, so that no core waits for the end of a range that is larger than the rest."""
     sources = [whole for whole in ranges if len(whole)]
-    size = max(LEAST_SHARD, sum(map(len, sources)) / (PER_CORE * cores))
+    most, total = PER_CORE * cores, sum(map(len, sources))
+    size = max(Fraction(LEAST_SHARD), Fraction(total, most))  # a float's last bit can make one shard too many
     return [shard for whole in sources for shard in cut(whole, ceil(len(whole) / size))]
 
 
