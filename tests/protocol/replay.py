@@ -26,6 +26,7 @@ from onceover.ledger import batches, catalog, drivers, frontiers, refills, repai
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.increments import increment, stage_name
+from onceover.ledger.watermarks import advance_watermark
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
 from onceover.model.claim import ClaimedWindow
@@ -103,7 +104,7 @@ class Replay:
     def watermark(self, state: State) -> None:
         """Close windows as every turn's report does."""
         no_time = facts.WINDOW - facts.WINDOW
-        frontiers.advance_watermark(self.connection, self.epoch(state.epoch), GENERATION, no_time, no_time)
+        advance_watermark(self.connection, self.epoch(state.epoch), GENERATION, no_time, no_time)
 
     def follow(self, before: State, action: Action, after: State) -> None:
         """Do to the ledger what the action does to the model."""

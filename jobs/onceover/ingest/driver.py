@@ -32,6 +32,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, DatabaseError
 from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.root import OwnedRoot
+from onceover.ledger.watermarks import advance_watermark
 from onceover.ledger.windows import count_open_windows
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.batch_plan import Start, compute_starts
@@ -272,7 +273,7 @@ class Ingest:
         read_seconds: float = 0.0,
         append_seconds: float = 0.0,
     ) -> Progress:
-        moment, every = ledger_frontiers.advance_watermark(
+        moment, every = advance_watermark(
             self._connection,
             self._epoch,
             facts.generation,

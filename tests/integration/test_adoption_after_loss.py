@@ -1,0 +1,63 @@
+"""A ledger that was lost or restored: every record that raw or Kafka held counts once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.integration.lane import Lane
+from tests.integration.orphans import produce, repair, sum_up
+from tests.integration.other_ledger import copy_ledger, make_ledger
+from tests.integration.planted_failures import count_certified, expire, list_gaps
+from tests.integration.program import run
+
+from onceover.ledger.root import RootRefusedError
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize("store", ["kafka", "postgres", "file"])
+def test_ledger_restored_behind_the_log_adopts_all(
+    lanes: Lanes, monkeypatch: pytest.MonkeyPatch, store: str, tmp_path: Path
+) -> None:
+    lane = lanes(offset_store=store, more=f'offset_path = "{tmp_path}/offsets"' if store == "file" else "")
+    produce(lane, range(50))
+    lane.ingest()
+    backup = copy_ledger()
+    produce(lane, range(50, 100))
+    lane.ingest()
+    repair(lane)
+    monkeypatch.setenv("ONCEOVER_POSTGRES", backup)
+    expire(lane, 100)
+    done = run("ledger", "take-root", lane.name, "--reason", "restored")
+    assert done.returncode == 0, done.stderr
+    with lane.driver() as driver:
+        driver.turn()
+    assert list_gaps(lane) == [(50, 100, "expired")]
+    repair(lane)
+    lane.ingest()
+    repair(lane)
+    assert (list_gaps(lane), lane.aggregates(), count_certified(lane)) == ([], sum_up(range(100)), 2)
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize("store", ["kafka", "postgres"])
+def test_lost_ledger_is_refused_then_rebuilt_with_all_records(
+    lanes: Lanes, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    lane = lanes(offset_store=store)
+    produce(lane, range(50))
+    lane.ingest()
+    expire(lane, 50)
+    produce(lane, range(50, 100))
+    monkeypatch.setenv("ONCEOVER_POSTGRES", make_ledger())
+    with pytest.raises(RootRefusedError, match=f"onceover ledger rebuild {lane.name}"), lane.driver():
+        pass
+    done = run("ledger", "rebuild", lane.name)
+    assert done.returncode == 0, done.stderr
+    lane.ingest()
+    repair(lane)
+    assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(100)), 2)
