@@ -103,7 +103,9 @@ def test_windows_that_expired_after_the_backup_are_declared(lanes: Lanes) -> Non
         assert done.returncode == 0, done.stderr
         assert "2 windows declared expired" in done.stdout
         assert list_states(lane) == ["expired", "expired"]
-        assert "restored from Tuesday's backup" in lane.explain_text(0)
+        explained = lane.explain_text(0)
+        assert "restored from Tuesday's backup" in explained
+        assert "by the pipeline's retention" not in explained
         assert (lane.detect().judged, lane.sweep().compared, lane.aggregates()) == (0, 0, right)
 
 

@@ -77,7 +77,7 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
         )
     judged, not_judged, length, changing, of_pipeline = _judge(context, window)
     if rows["window"]["state"] == "expired":
-        not_judged = "its raw has expired by the pipeline's retention"
+        not_judged = describe_expiry(rows["window"]["expired_why"])
     return WindowFacts(
         pipeline=registered.name,
         window=window,
@@ -93,6 +93,11 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
         parquet=_read_parquet(context, window),
         aggregates=f"aggregates.{registered.name}",
     )
+
+
+def describe_expiry(expired_why: str | None) -> str:
+    """Return why a window counts as expired: the ledger's stored reason, or without one the pipeline's retention."""
+    return f"it counts as expired, {expired_why}" if expired_why else "its raw has expired by the pipeline's retention"
 
 
 def _read_parquet(context: PipelineContext, window: Window) -> Mapping[str, Any] | None:

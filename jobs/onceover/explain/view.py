@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from onceover.explain.finding_text import parse_offset_ranges
-from onceover.explain.gather import WindowFacts
+from onceover.explain.gather import WindowFacts, describe_expiry
 from onceover.model.finding_kinds import failures
 from onceover.model.window import format_moment
 from onceover.model.wording import format_records, pluralize
@@ -20,7 +20,6 @@ _VERDICTS = {
     "repairing": "A repair holds it right now.",
     "blocked": "Schedules leave it alone until a person requests its repair.",
     "certified": "It is certified: each record is counted exactly once.",
-    "expired": "Its raw has expired by the pipeline's retention: records landed since are counted at least once.",
 }
 
 
@@ -28,10 +27,9 @@ def describe_verdict(facts: WindowFacts) -> str:
     """Describe the window's state in a sentence."""
     if facts.state == "closed" and failures(row["kind"] for row in facts.findings):
         return "It has closed, and is wrong; detection has not recorded that yet."
-    if facts.state == "expired" and facts.rows["window"]["expired_why"]:
-        return (
-            f"It counts as expired, {facts.rows['window']['expired_why']}: what landed since is counted at least once."
-        )
+    if facts.state == "expired":
+        expiry = describe_expiry(facts.rows["window"]["expired_why"])
+        return f"{expiry[0].upper()}{expiry[1:]}: records landed since are counted at least once."
     if facts.state == "certified" and facts.rows["losses"]:
         return (
             "It is certified but for a loss that was accepted: each record that was not lost is counted exactly once."

@@ -137,8 +137,8 @@ def refuse_expired(connection: Connection, pipeline: str, window_range: WindowRa
     ):
         raise UsageError(
             f"raw of {pipeline}'s windows from {format_moment(window_range.start)} to "
-            f"{format_moment(window_range.end)} has expired by the pipeline's retention: they cannot be repaired; "
-            "only their certificates are left"
+            f"{format_moment(window_range.end)} has expired: they cannot be repaired; list them with `onceover "
+            f"windows {pipeline} --state expired`, and see why with `onceover explain`"
         )
 
 

@@ -46,8 +46,8 @@ def windows(
 
     open: records may still arrive. closed: not judged yet. failed: the aggregates are wrong, see the findings.
     repairing: a repair holds the window. blocked: repair failed too often. certified: the aggregates are proved right.
-    expired: certified, but its raw is deleted after the pipeline's retention. "Kafka until" is the time until which the
-    topic's retention keeps the records.
+    expired: its raw is deleted after the pipeline's retention, or it counts as expired since a rebuild or by a person's
+    word. "Kafka until" is the time until which the topic's retention keeps the records.
     """
     with open_pipeline(pipeline, "windows") as context:
         if state is not None and state not in list(WindowState):

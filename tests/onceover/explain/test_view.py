@@ -1,0 +1,47 @@
+"""A window's state in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from onceover.explain.gather import WindowFacts, describe_expiry
+from onceover.explain.view import describe_verdict
+from onceover.ledger.rebuilt import EXPIRED_WHY
+from onceover.model.window import Window
+
+
+def make_facts(state: str, expired_why: str | None) -> WindowFacts:
+    return WindowFacts(
+        pipeline="things",
+        window=Window.at(datetime(2013, 1, 1, 5, tzinfo=UTC), 60),
+        rows={"window": {"state": state, "expired_why": expired_why}, "findings": [], "losses": []},
+        judged=None,
+        not_judged=None,
+        file_length=None,
+        changing=False,
+        of_pipeline=(),
+        watermark=None,
+        every_window_closed=True,
+        window_file="/raw",
+        parquet=None,
+        aggregates="aggregates.things",
+    )
+
+
+@pytest.mark.parametrize(
+    ("expired_why", "expected"),
+    [
+        (None, "its raw has expired by the pipeline's retention"),
+        (EXPIRED_WHY, f"it counts as expired, {EXPIRED_WHY}"),
+        ("declared by me: restored", "it counts as expired, declared by me: restored"),
+    ],
+)
+def test_expired_window_says_the_stored_reason(expired_why: str | None, expected: str) -> None:
+    assert describe_expiry(expired_why) == expected
+    assert describe_verdict(make_facts("expired", expired_why)).casefold().startswith(f"{expected.casefold()}: ")
+
+
+def test_open_window_needs_no_reason() -> None:
+    assert describe_verdict(make_facts("open", None)) == "It is open: records may still arrive."
