@@ -1,3 +1,3 @@
-from tests.integration.lane_fixtures import lanes, spark_session
+from tests.integration.lane_fixtures import lanes, over, spark_session
 
-__all__ = ["lanes", "spark_session"]
+__all__ = ["lanes", "over", "spark_session"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
@@ -66,3 +67,19 @@ def lanes(stack: Stack, spark_session: SparkSession) -> Iterator[Callable[..., L
     if spark_session:  # None where the jobs bring their own
         scheduler = spark_session.sparkContext._jsc.sc().dagScheduler()
         assert scheduler.activeQueryToJobs().isEmpty(), "Spark keeps jobs of queries that ended: memory fills up"
+
+
+@pytest.fixture
+def over(lanes: Callable[..., Lane], stack: Stack) -> Callable[..., Lane]:
+    """Return a maker of lanes whose offsets are in that store."""
+
+    def make(store: str, **settings: Any) -> Lane:
+        if store in ("zookeeper", "hbase"):
+            stack.up([store])
+        lane = lanes(offset_store=store, **settings)
+        if store == "checkpoint":
+            text = lane.toml.read_text()
+            lane.toml.write_text(text.replace("[ingest]", f'[ingest]\noffset_path = "/checkpoints/{lane.name}"'))
+        return lane
+
+    return make

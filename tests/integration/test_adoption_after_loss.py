@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from tests.integration.lane import Lane
@@ -13,17 +12,16 @@ from tests.integration.planted_failures import count_certified, expire, list_gap
 from tests.integration.program import run
 
 from onceover.ledger.root import RootRefusedError
+from onceover.model.pipeline import OFFSET_STORES
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
 
 
 @pytest.mark.rare
-@pytest.mark.parametrize("store", ["kafka", "postgres", "file"])
-def test_ledger_restored_behind_the_log_adopts_all(
-    lanes: Lanes, monkeypatch: pytest.MonkeyPatch, store: str, tmp_path: Path
-) -> None:
-    lane = lanes(offset_store=store, more=f'offset_path = "{tmp_path}/offsets"' if store == "file" else "")
+@pytest.mark.parametrize("store", OFFSET_STORES)
+def test_ledger_restored_behind_the_log_adopts_all(over: Lanes, monkeypatch: pytest.MonkeyPatch, store: str) -> None:
+    lane = over(store)
     produce(lane, range(50))
     lane.ingest()
     backup = copy_ledger()
@@ -44,11 +42,11 @@ def test_ledger_restored_behind_the_log_adopts_all(
 
 
 @pytest.mark.rare
-@pytest.mark.parametrize("store", ["kafka", "postgres"])
+@pytest.mark.parametrize("store", OFFSET_STORES)
 def test_lost_ledger_is_refused_then_rebuilt_with_all_records(
-    lanes: Lanes, monkeypatch: pytest.MonkeyPatch, store: str
+    over: Lanes, monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:
-    lane = lanes(offset_store=store)
+    lane = over(store)
     produce(lane, range(50))
     lane.ingest()
     expire(lane, 50)
@@ -56,8 +54,7 @@ def test_lost_ledger_is_refused_then_rebuilt_with_all_records(
     monkeypatch.setenv("ONCEOVER_POSTGRES", make_ledger())
     with pytest.raises(RootRefusedError, match=f"onceover ledger rebuild {lane.name}"), lane.driver():
         pass
-    done = run("ledger", "rebuild", lane.name)
-    assert done.returncode == 0, done.stderr
+    lane.rebuild()
     lane.ingest()
     repair(lane)
     assert (lane.aggregates(), count_certified(lane)) == (sum_up(range(100)), 2)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
@@ -25,22 +24,6 @@ from onceover_local.stack import Stack
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
 RIGHT = {(0.0, "a"): (5, 10, 4), (5.0, "a"): (5, 35, 9)}
-
-
-@pytest.fixture
-def over(lanes: Lanes, stack: Stack) -> Lanes:
-    """Return a maker of lanes whose offsets are in that store."""
-
-    def make(store: str, **settings: Any) -> Lane:
-        if store in ("zookeeper", "hbase"):
-            stack.up([store])
-        lane = lanes(offset_store=store, **settings)
-        if store == "checkpoint":
-            text = lane.toml.read_text()
-            lane.toml.write_text(text.replace("[ingest]", f'[ingest]\noffset_path = "/checkpoints/{lane.name}"'))
-        return lane
-
-    return make
 
 
 def read_stored(lane: Lane) -> dict[int, int]:
