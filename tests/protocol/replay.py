@@ -191,7 +191,8 @@ class Replay:
         for span in state.batches[batch].spans:
             records = scenario.records((span,))
             seen = [window_start(w) for w in (scenario.window_of[r] for r in records) if w is not None]
-            read.append(RangeRead(as_range(span), digest_of(scenario, records), max(seen, default=None)))
+            whole, newest = as_range(span), max(seen, default=None)
+            read.append(RangeRead(whole, digest_of(scenario, records), newest, leader_epochs=((0, whole.start),)))
         batch_id = self.batch_ids[batch]
         batches.land_batch(self.connection, epoch, batch_id, read, [self._landing(landing) for landing in appended])
         rows = self.connection.execute(

@@ -100,7 +100,8 @@ class Planted:
             control = [Increment(hour_of(h), hour_of(h + 1), digest(n)) for h, n in hours.items()]
             increments.increment(self.connection, self.epoch, self.known.table, batch_id, control, 0)
         if lands:
-            read = RangeRead(whole, digest(sum(hours.values())), hour_of(max(hours)) + timedelta(minutes=59))
+            newest = hour_of(max(hours)) + timedelta(minutes=59)
+            read = RangeRead(whole, digest(sum(hours.values())), newest, leader_epochs=((0, start),))
             batches.land_batch(self.connection, self.epoch, batch_id, [read], landings)
         return batch_id
 
