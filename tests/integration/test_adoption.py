@@ -103,6 +103,7 @@ def test_pending_record_that_lands_is_counted_once(lanes: Lanes) -> None:
     assert count_certified(lane) == 2
 
 
+@pytest.mark.rare
 def test_quarantined_orphans_are_adopted_as_quarantined(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(10))

@@ -33,6 +33,7 @@ def block_all(lane: Lane) -> None:
     assert list_states(lane) == ["blocked", "blocked"]
 
 
+@pytest.mark.rare
 def test_parquet_written_after_the_backup_is_taken_over(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
     right = lane.aggregates()
