@@ -72,11 +72,12 @@ class Step:
 
 @dataclass(slots=True)
 class Shell:
-    """A reader's shell in the checkout, with pipelines in `folder` and a database of its own on the session's stack."""
+    """A reader's shell, with pipelines in `folder` and a database of its own on the session's stack."""
 
     folder: Path
     postgres: str
     values: dict[str, str] = field(default_factory=dict)
+    cwd: Path = ROOT
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -116,7 +117,7 @@ class Shell:
         output = self.folder / "output"
         with output.open("wb") as both:
             process = subprocess.Popen(
-                ["bash", "-c", line], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=both, stderr=both,
+                ["bash", "-c", line], cwd=self.cwd, env=environment, stdin=subprocess.DEVNULL, stdout=both, stderr=both,
                 start_new_session=True,
             )  # fmt: skip
         try:

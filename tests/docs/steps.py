@@ -1,6 +1,7 @@
 """What a reader sees of each command of README and docs, in the order in which a reader would run them.
 
-LOOKS start no Spark, JOBS do; ELSEWHERE has the commands that this test does not run, and why.
+LOOKS start no Spark, JOBS do; tests/integration/test_backup.py follows RESTORES; ELSEWHERE has the commands that
+none of these runs, and why.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Final
 
 from confluent_kafka import Producer
 from hdfs import InsecureClient
-from tests.docs.shell import Shell, Step
+from tests.docs.pages import Page, read
+from tests.docs.shell import Shell, Step, lines
 
 from onceover.config.endpoints import address
 from onceover.config.pipelines import find
@@ -159,7 +161,14 @@ JOBS: Final = (
 )  # fmt: skip
 """Steps that begin with a topic that was never read: see `produce_day`."""
 
-_BACKUP = "PostgreSQL's own client, which the embedded stack lacks"
+_BACKUP_PAGE: Final = read("docs/backup.md")
+RESTORES: Final = tuple(
+    line
+    for heading in ("Back up the ledger", "Restore a backup of the ledger")
+    for line in lines(Page(_BACKUP_PAGE.path, _BACKUP_PAGE.section(heading)))
+)
+"""The commands of a backup and of its restoration, in the order of the page."""
+
 _BY_HAND = "it measures for hours, by hand"
 _CLONE = "tests/requirements/test_fresh_clone.py runs it in a clone of its own"
 _CLUSTER = "tests/integration/test_cluster.py runs the same on a cluster of its own"
@@ -175,9 +184,6 @@ ELSEWHERE: Final = {
     "make fix": "it changes the checkout",
     ".venv/bin/python -m pytest tests/onceover/model -q": _ITSELF,
     '.venv/bin/python -m pytest -m "not spark and not stack and not airflow and not rare"': _ITSELF,
-    'pg_dump --format=custom --file=onceover.dump "$ONCEOVER_POSTGRES"': _BACKUP,
-    'createdb --maintenance-db="$ADMIN" onceover': _BACKUP,
-    'pg_restore --dbname="$ONCEOVER_POSTGRES" onceover.dump': _BACKUP,
     "make bench": _BY_HAND,
     "make bench NAME=bursts": _BY_HAND,
     "BENCH=quick make bench": _BY_HAND,

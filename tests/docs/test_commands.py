@@ -25,7 +25,8 @@ PLACEHOLDERS = {
 # Options of other programs: spark-submit, airflow, Prometheus (--web.enable-...) and git; and what every command has.
 OTHERS = {
     *("--master", "--py-files", "--conn-type", "--conn-host", "--conn-port", "--conn-extra"),
-    *("--web", "--follow", "--help", "--scale", "--format", "--file", "--dbname", "--maintenance-db"),
+    *("--web", "--follow", "--help", "--scale", "--format", "--file", "--dbname"),
+    *("--maintenance-db", "--owner", "--exit-on-error", "--clean"),
 }
 SHOWN = [words for page in PAGES for words in commands(page.shown)]
 MENTIONED = [words for page in PAGES for words in commands(page.mentioned)]

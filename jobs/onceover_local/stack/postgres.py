@@ -52,7 +52,7 @@ class Postgres:
 
     def prepare(self, say: Say) -> Command:
         folder = self._place.make_folder(self.name, say, for_another_user=_is_root())
-        binaries = _provide_binaries(folder) if _is_root() else _find_binaries()
+        binaries = _provide_binaries(folder) if _is_root() else find_binaries()
         roles = (_SUPERUSER, *_DATABASES)
         lines = [f"{LOOPBACK}:*:*:{role}:{make_secret(self._secrets, f'postgres-{role}')}" for role in roles]
         write_whole(self._passwords, "\n".join(lines) + "\n", mode=0o600)
@@ -141,8 +141,8 @@ def _make_user_switch() -> tuple[str, ...]:
 def _provide_binaries(folder: Path) -> Path:
     """Return a folder of the server's programs that `nobody` may enter: the installed one if possible, else a copy in
     `folder`, made once for each version."""
-    if not any(list_closed_to_others(_find_binaries())):
-        return _find_binaries()
+    if not any(list_closed_to_others(find_binaries())):
+        return find_binaries()
     package = _find_package()
     copy = folder / f"server-{importlib.metadata.version(_WHEEL)}"
     if not copy.exists():
@@ -156,7 +156,8 @@ def _provide_binaries(folder: Path) -> Path:
     return copy / _WHEEL / _SERVER / "bin"
 
 
-def _find_binaries() -> Path:
+def find_binaries() -> Path:
+    """Return the folder of the server's and the clients' programs in the wheel."""
     return _find_package() / _SERVER / "bin"
 
 
