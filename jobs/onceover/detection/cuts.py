@@ -10,6 +10,7 @@ from onceover.errors import BusyError, OnceoverError
 from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import Topic
 from onceover.ledger.log_comparison import LogComparison
+from onceover.ledger.root import RootRefusedError
 
 log = logging.getLogger(__name__)
 _PATIENCE_SECONDS = 5.0
@@ -36,5 +37,7 @@ def compare_log(context: PipelineContext) -> None:
             LogComparison(context.ledger, context.name).compare(facts, source)
     except BusyError:
         return
+    except RootRefusedError:
+        raise
     except OnceoverError as error:
         log.warning("the log of %s was not compared with what landed: %s", context.name, error)

@@ -20,6 +20,7 @@ from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import Topic, TopicFacts
 from onceover.ledger import frontiers, losses
 from onceover.ledger.database import Connection
+from onceover.ledger.root import RootRefusedError
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason, merge_losses
@@ -73,6 +74,8 @@ def plan_refills(context: PipelineContext, findings: Sequence[Finding]) -> HoleP
             # A gap that is empty in the log is accounted for by reading it.
             again = coalesce(chain.from_iterable(find_held(log.facts, hole) for hole in whole))
             return HolePlan(again, subtract(whole, again))
+    except RootRefusedError:
+        raise
     except OnceoverError:
         return HolePlan()
 
@@ -88,6 +91,8 @@ def explain_holes(context: PipelineContext, findings: Sequence[Finding]) -> tupl
         return others
     try:
         gaps = probe_holes(context, MOST_READ)
+    except RootRefusedError:
+        raise
     except OnceoverError as error:
         return (*others, *(Finding(f.kind, {**f.evidence, "not_asked": str(error)}) for f in unexplained))
     lost = build_hole_finding(context.ledger, context.name, gaps)

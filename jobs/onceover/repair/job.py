@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,8 +19,9 @@ from onceover.ledger import repair_requests
 from onceover.ledger.adoptions import Orphans, adopt
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
-from onceover.ledger.database import DatabaseError, connect
-from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
+from onceover.ledger.database import DatabaseError
+from onceover.ledger.root import RootRefusedError
+from onceover.model.claim import ClaimedWindow
 from onceover.model.offsets import OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
@@ -57,31 +57,6 @@ class RepairOutcome:
             self.blocked + other.blocked,
             self.adopted + other.adopted,
         )
-
-
-class ClaimRenewer:
-    """A thread that renews the request's claims while the repair runs."""
-
-    def __init__(self, address: str, pipeline: str, claimed: Sequence[ClaimedWindow]) -> None:
-        self._address, self._pipeline, self._claimed = address, pipeline, claimed
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name="claims", daemon=True)
-
-    def __enter__(self) -> ClaimRenewer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(timeout=10)
-
-    def _renew(self) -> None:
-        while not self._stop.wait(CLAIM_SECONDS / 4):
-            try:
-                with connect(self._address, "onceover claims") as connection:
-                    repair_requests.renew(connection, self._pipeline, self._claimed)
-            except (OnceoverError, DatabaseError) as error:
-                log.warning("claims not renewed: %s", error)  # publishing checks the token, so this costs work only
 
 
 class RepairRun:
@@ -179,7 +154,8 @@ class RepairRun:
     ) -> Mapping[datetime, Unlanded | None]:
         """Return the windows with intact lines that no landing accounts for, None for each if Kafka does not answer.
 
-        Kafka is asked after the files were frozen: what it holds from then on, ingest or a refill lands.
+        Kafka is asked after the files were frozen: what it holds from then on, ingest or a refill lands. Raises
+        RootRefusedError if it is another cluster than raw was read from.
         """
         suspects = [start for start, window in rebuilt.items() if window.unaccounted_lines]
         if not suspects:
@@ -188,6 +164,8 @@ class RepairRun:
             kafka, pipeline = self._context.address("kafka"), self._context.pipeline
             self._context.require_own_root(read_cluster_id(kafka, pipeline))  # a mirror's log says nothing of these
             held = read_held(kafka, pipeline)
+        except RootRefusedError:
+            raise
         except OnceoverError as error:
             log.error("%s: %d windows hold lines that no landing accounts for, and wait", error, len(suspects))
             return dict.fromkeys(suspects)

@@ -15,6 +15,7 @@ from onceover.kafka.topic import read_cluster_id
 from onceover.ledger.adoptions import Orphans, adopt, list_searchable_days, record_search
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.frontiers import read_accounted
+from onceover.ledger.root import RootRefusedError
 from onceover.model.digest import HALVES
 from onceover.model.offsets import OffsetRange
 from onceover.model.unlanded import Unlanded
@@ -29,7 +30,7 @@ def adopt_quarantined(
     spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, who: str, why: str
 ) -> int:
     """Search the quarantine files that have more bytes than landed, and adopt their orphans; return the number of
-    records. Files wait for the next repair if Kafka does not answer."""
+    records. Files wait for the next repair if Kafka does not answer. Raises RootRefusedError for another cluster."""
     connection, files = context.ledger, context.files
     lengths = files.list_quarantine_days()
     days = list_searchable_days(connection, registered.name, lengths)
@@ -39,6 +40,8 @@ def adopt_quarantined(
         kafka, pipeline = context.address("kafka"), context.pipeline
         context.require_own_root(read_cluster_id(kafka, pipeline))  # a mirror's log says nothing of these
         held = read_held(kafka, pipeline)
+    except RootRefusedError:
+        raise
     except OnceoverError as error:
         log.error("%s: %d days of quarantine hold lines that no landing accounts for, and wait", error, len(days))
         return 0

@@ -10,7 +10,8 @@ from onceover.context import PipelineContext
 from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.repair.job import ClaimRenewer, RepairOutcome, RepairRun
+from onceover.repair.claims import ClaimRenewer
+from onceover.repair.job import RepairOutcome, RepairRun
 from onceover.repair.quarantined import adopt_quarantined
 
 log = logging.getLogger(__name__)
