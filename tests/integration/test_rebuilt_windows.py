@@ -18,9 +18,10 @@ from tests.integration.planted_failures import (
     minutes,
     produce_transaction,
 )
-from tests.integration.test_ledger_rebuild import certify
+from tests.integration.test_ledger_rebuild import certify, read_certificates
 
 from onceover.config.endpoints import address
+from onceover.detection import holes
 from onceover.detection.holes import accept_loss
 from onceover.errors import TransientError, UsageError
 from onceover.ledger import conflicts, frontiers, losses, rebuilt
@@ -76,6 +77,54 @@ def test_rows_without_raw_stay_when_a_late_record_lands(lanes: Lanes) -> None:
     lane.repair(lane.detect().request_id or 0)
     assert list_states(lane) == ["expired", "certified"]
     assert lane.aggregates() == before | {(0.0, "a"): (6, 110, 100)}
+
+
+@pytest.mark.rare
+def test_rows_of_a_half_lost_window_are_never_replaced(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(10)])
+    certify(lane)
+    delete_window(lane, 0)
+    expire(lane, 2)  # the log begins in the middle of the window without raw
+    lose_ledger()
+    assert lane.rebuild().written.expired == 1
+    with lane.driver() as driver:
+        driver.turn()
+    lane.repair(lane.detect().request_id or 0)  # reads again what the log holds: records 2 to 4
+    with lane.open() as context:
+        (gap,) = holes.probe_holes(context)
+        assert accept_loss(context, gap.offsets, minutes(0, 5), "test", "expired")[0] == (gap.offsets,)
+    lane.ingest()
+    ((_, why),) = lane.repair(lane.detect().request_id or 0).failed
+    assert why.startswith("raw gives 3 records, and not the rows that were there")
+    assert lane.aggregates()[(0.0, "a")][0] == 8, "five, and three that were counted again"
+    assert list_states(lane) == ["expired", "certified"]
+    assert "perhaps twice" in lane.explain_text(0)
+    _, done = lane.reread(0)
+    assert done is not None
+    assert (done.failed[0][1], lane.detect().request_id) == (why, None)
+    assert lane.aggregates()[(0.0, "a")][0] == 8
+
+
+@pytest.mark.rare
+def test_rows_read_again_by_ingest_are_certified_by_reread(lanes: Lanes) -> None:
+    lane = lanes(offset_store="postgres")
+    lane.produce([event(n, amount=n) for n in range(10)])
+    before, aggregates = certify(lane), lane.aggregates()
+    delete_window(lane, 5)  # the last offsets: ingest reads on from here
+    lose_ledger()
+    assert lane.rebuild().written.expired == 1
+    assert len(certify(lane)) == 1
+    assert lane.aggregates() == aggregates | {(5.0, "a"): (10, 70, 9)}, "counted again, and no repair touches it"
+    assert list_states(lane) == ["certified", "expired"]
+    assert f'onceover reread {lane.name} 2026-03-01T12:05Z --reason "..."' in lane.explain_text(5)
+    assert "perhaps twice" in lane.explain_text(5)
+    _, done = lane.reread(5)
+    assert done is not None
+    assert done.confirmed == ("2026-03-01T12:05Z",)
+    assert read_certificates(lane) == before
+    assert lane.aggregates() == aggregates
+    assert lane.audit()["equal"]
 
 
 @pytest.mark.rare

@@ -61,8 +61,9 @@ class WindowFacts:
     @property
     def steps(self) -> list[Remedy]:
         kinds = [str(row["kind"]) for row in self.findings] + [str(f.kind) for f in self.of_pipeline]
-        why = self.rows["window"]["blocked_why"]
-        return list_next_steps(self.pipeline, self.window, self.state, kinds, self.changing, why)
+        window = self.rows["window"]
+        why, compares = window["blocked_why"], window["rows_without_raw"]
+        return list_next_steps(self.pipeline, self.window, self.state, kinds, self.changing, why, compares)
 
 
 def gather(context: PipelineContext, window: Window) -> WindowFacts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from onceover.model.finding_kinds import CERTIFY, LOOK, REPAIR, REREAD, RESTORE, Kind, Remedy, failures
+from onceover.model.finding_kinds import CERTIFY, COMPARE, LOOK, REPAIR, REREAD, RESTORE, Kind, Remedy, failures
 from onceover.model.window import Window, format_moment
 from onceover.repair.proof import lacks_lines
 
@@ -16,12 +16,17 @@ def list_next_steps(
     kinds: Collection[str],
     changing: bool = False,
     blocked_why: str | None = None,
+    rows_without_raw: bool = False,
 ) -> list[Remedy]:
     """Return the steps for the window's state, the reason why it is blocked, and its and its pipeline's findings; never
-    empty."""
+    empty. `rows_without_raw`: a rebuild of the ledger found its rows without a file."""
     about_pipeline = {kind for kind in Kind if not kind.meaning.of_window}
     names = {"pipeline": pipeline, "window": str(window), "end": format_moment(window.end)}
-    about_window = _list_window_steps(state, set(kinds) - about_pipeline, changing, blocked_why or "")
+    about_window = (
+        [COMPARE]
+        if state == "expired" and rows_without_raw
+        else _list_window_steps(state, set(kinds) - about_pipeline, changing, blocked_why or "")
+    )
     return [*list_pipeline_steps(pipeline, kinds), *(step.fill(**names) for step in about_window)]
 
 

@@ -28,8 +28,11 @@ def describe_verdict(facts: WindowFacts) -> str:
     if facts.state == "closed" and failures(row["kind"] for row in facts.findings):
         return "It has closed, and is wrong; detection has not recorded that yet."
     if facts.state == "expired":
-        expiry = describe_expiry(facts.rows["window"]["expired_why"])
-        return f"{expiry[0].upper()}{expiry[1:]}: records landed since are counted at least once."
+        window = facts.rows["window"]
+        expiry, since = describe_expiry(window["expired_why"]), "records landed since are counted at least once"
+        if window["rows_without_raw"]:
+            since = "these rows stay, and records that were read again since are counted in them too, perhaps twice"
+        return f"{expiry[0].upper()}{expiry[1:]}: {since}."
     if facts.state == "certified" and facts.rows["losses"]:
         return (
             "It is certified but for a loss that was accepted: each record that was not lost is counted exactly once."

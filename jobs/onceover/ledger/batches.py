@@ -109,14 +109,12 @@ def count_landings(
         lock_windows(connection, epoch.pipeline, windows)
         for landing in landings:
             _insert_landing(connection, epoch.pipeline, batch_id, landing)
-        # Records read again from Kafka show that the window's raw was lost, and had not expired by a retention; unless
-        # a person declared it expired, with its certificate.
+        # Records read again from Kafka may be those of rows that a rebuild of the ledger found without raw: the window
+        # is judged again, and publishing compares the rows.
         connection.execute(
             """
             UPDATE onceover."window" w SET version = version + 1,
-              expired_at = CASE WHEN w.expired_why IS NULL OR w.certificate_id IS NOT NULL OR NOT b.refill
-                THEN w.expired_at END,
-              expired_why = CASE WHEN w.certificate_id IS NOT NULL OR NOT b.refill THEN w.expired_why END
+              expired_at = CASE WHEN w.kept_hash IS NULL OR NOT b.refill THEN w.expired_at END
             FROM onceover.batch b WHERE b.batch_id = %s AND w.pipeline = %s AND w.window_start = ANY(%s)
             """,
             [batch_id, epoch.pipeline, windows],

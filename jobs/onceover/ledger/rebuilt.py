@@ -43,14 +43,15 @@ def insert_windows(connection: Connection, registered: RegisteredPipeline, start
 def expire_rows_without_raw(
     connection: Connection, registered: RegisteredPipeline, with_files: Iterable[datetime]
 ) -> list[datetime]:
-    """Record the windows that have aggregates but no file as expired, so that no repair replaces their rows. Returns
-    these windows."""
+    """Record the windows that have aggregates but no file as expired, with the fingerprint of their rows, which no
+    repair replaces by others. Returns these windows."""
     expired = sorted(set(registered.table.list_filled(connection)) - set(with_files))
     insert_windows(connection, registered, expired)
-    connection.execute(
-        'UPDATE onceover."window" SET expired_at = clock_timestamp(), expired_why = %s '
-        "WHERE pipeline = %s AND window_start = ANY(%s)",
-        [EXPIRED_WHY, registered.name, expired],
+    found = registered.table.fingerprints(connection, expired)
+    connection.cursor().executemany(
+        'UPDATE onceover."window" SET expired_at = clock_timestamp(), expired_why = %s, kept_rows = %s, kept_hash = %s '
+        "WHERE pipeline = %s AND window_start = %s",
+        [(EXPIRED_WHY, found[start].rows, found[start].hash, registered.name, start) for start in expired],
     )
     return expired
 

@@ -60,6 +60,15 @@ def record_rereads(connection: Connection, pipeline: str, request_id: int, rerea
         )  # fmt: skip
 
 
+def lift_expiry(connection: Connection, pipeline: str, window_start: datetime) -> None:
+    """Have a window judged again whose rows a rebuild of the ledger found without raw. Publishing compares the rows."""
+    connection.execute(
+        'UPDATE onceover."window" SET expired_at = NULL, version = version + 1 '
+        "WHERE pipeline = %s AND window_start = %s AND kept_hash IS NOT NULL",
+        [pipeline, window_start],
+    )
+
+
 def list_wanted(connection: Connection, pipeline: str, request_id: int | None = None) -> tuple[Reread, ...]:
     """Return the ranges still to be read again, in the order of their requests; of one request, if given. Leaves out
     those of windows that have expired since."""
@@ -104,8 +113,8 @@ def finish(
 
 
 def read_unclaimed(connection: Connection, pipeline: str, window_start: datetime) -> ClaimedWindow | None:
-    """Return the window with its landings as a repair would claim it, without a claim; None if it is unknown or has
-    expired."""
+    """Return the window with its landings as a repair would claim it, without a claim; None if it is unknown, or has
+    expired with its raw."""
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         row = connection.execute(
@@ -115,7 +124,8 @@ def read_unclaimed(connection: Connection, pipeline: str, window_start: datetime
                 WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start) AS landing_ids,
               ARRAY(SELECT decision_id FROM onceover.decision d
                 WHERE d.pipeline = w.pipeline AND d.window_start = w.window_start) AS decision_ids
-            FROM onceover."window" w WHERE w.pipeline = %s AND w.window_start = %s AND w.expired_at IS NULL
+            FROM onceover."window" w WHERE w.pipeline = %s AND w.window_start = %s
+              AND (w.expired_at IS NULL OR w.kept_hash IS NOT NULL)
             """,
             [pipeline, window_start],
         ).fetchone()
@@ -130,5 +140,5 @@ def read_unclaimed(connection: Connection, pipeline: str, window_start: datetime
             landings=tuple(read_landings(connection, row["landing_ids"]).values()),
             certified=None,
             decisions=read_decisions(connection, row["decision_ids"]),
-            compacted=list_substitutes(connection, pipeline, [window_start])[window_start],
+            compacted=list_substitutes(connection, pipeline, [window_start]).get(window_start),
         )

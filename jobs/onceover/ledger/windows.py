@@ -58,6 +58,7 @@ def list_windows(
               SELECT w.window_start, w.window_end, {STATE} AS state, w.records, w.version, w.revision, c.basis,
                 c.verdict, {LOG_UNTIL} AS log_until,
                 c.records AS certified_records, c.created_at AS certified_at, w.tries, w.blocked_why, w.expired_why,
+                w.kept_hash IS NOT NULL AS rows_without_raw,
                 ARRAY(SELECT f.kind FROM onceover.finding f WHERE f.pipeline = w.pipeline
                   AND f.window_start = w.window_start AND f.resolved_at IS NULL ORDER BY f.kind) AS findings
               FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline

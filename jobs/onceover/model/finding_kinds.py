@@ -52,6 +52,11 @@ REREAD: Final = Remedy(
     "If you cannot, read them again from Kafka, which repairs the window too:",
     'onceover reread {pipeline} {window} --reason "..."',
 )
+COMPARE: Final = Remedy(
+    "Once its records have been read again from Kafka, compare what raw gives with the rows that were there; if they "
+    "are equal, the window is certified, without records counted twice:",
+    REREAD.command,
+)
 TAKE_OVER: Final = Remedy(
     "If the ledger was restored from a backup, a later expiry took the text. Take over Parquet files written since:",
     "onceover compact {pipeline}",

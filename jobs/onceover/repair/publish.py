@@ -18,6 +18,7 @@ from onceover.model.claim import ClaimedWindow
 from onceover.model.finding import Finding
 from onceover.model.offsets import OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
+from onceover.model.wording import format_records
 
 
 def publish(
@@ -33,8 +34,9 @@ def publish(
 ) -> bool:
     """Overwrite one window's aggregates with those rebuilt from raw and certify it, in one transaction.
 
-    Returns False and writes nothing if the window changed since the claim; the next detection judges it again. Keeps
-    replaced rows as a revision; rows that already equal raw are only certified. Raises FencedError for a lost claim.
+    Returns False and publishes nothing if the window changed since the claim, which the next detection judges again; or
+    if a rebuild of the ledger found other rows without raw, which stay, and expire again. Keeps replaced rows as a
+    revision; rows that already equal raw are only certified. Raises FencedError for a lost claim.
     """
     table, start = registered.table, claimed.window_start
     with connection.transaction():
@@ -56,6 +58,9 @@ def publish(
                 f"window {start:%Y-%m-%dT%H:%MZ}: {staged.rows} rows are staged for {rebuilt.digest.records} records; "
                 "another process has cleared the stage, nothing is published"
             )
+        if row["kept_hash"] is not None and (row["kept_rows"], row["kept_hash"]) != (staged.rows, staged.hash):
+            _expire_again(connection, registered.name, claimed, rebuilt, frozen_length)
+            return False
         revision = int(row["revision"])
         before = {"control": count_columns(read_count(row)), "revision": revision}
         if table.fingerprint(connection, start) != staged:
@@ -70,6 +75,7 @@ def publish(
         connection.execute(
             """
             UPDATE onceover."window" SET revision = %(revision)s, claimed_by = NULL, claimed_until = NULL,
+              kept_rows = NULL, kept_hash = NULL, expired_why = NULL,
               records = %(records)s, high1 = %(high1)s, low1 = %(low1)s, high2 = %(high2)s, low2 = %(low2)s
             WHERE pipeline = %(pipeline)s AND window_start = %(start)s
             """,
@@ -218,6 +224,26 @@ def _finish(
             claimed.token,  # a later run of the same request writes its own outcome
         ],
     )
+
+
+def _expire_again(
+    connection: Connection, pipeline: str, claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int
+) -> None:
+    """Expire a window again whose rows a rebuild of the ledger found without raw, because raw gives other rows now."""
+    reason = (
+        f"raw gives {format_records(rebuilt.digest.records)}, and not the rows that were there without raw when the "
+        "ledger was rebuilt; those stay"
+    )
+    connection.execute(
+        """
+        UPDATE onceover."window" SET expired_at = clock_timestamp(), tries = 0, blocked_at = NULL, blocked_why = NULL
+        WHERE pipeline = %s AND window_start = %s
+        """,
+        [pipeline, claimed.window_start],
+    )
+    _finish(connection, claimed, "failed", reason, rebuilt, frozen_length)
+    _drop_claim(connection, pipeline, claimed)
+    resolve_findings(connection, pipeline, claimed.window_start, "expired again: raw gives other rows than were there")
 
 
 def _drop_claim(connection: Connection, pipeline: str, claimed: ClaimedWindow) -> None:

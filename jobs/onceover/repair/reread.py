@@ -113,6 +113,7 @@ def request_reread(
         return None, plan
     if plan.parquet_is_lost and not plan.gone:
         compactions.forget_compaction(ledger, name, start)  # text replaces the Parquet file that replaced text
+    rereads.lift_expiry(ledger, name, start)
     only = WindowRange(plan.window.start, plan.window.end, plan.window.minutes)
     judged = judge_windows(ledger, name, context.files, only, every=True, patience=0.0)
     windows = {each.evidence.window_start: each.findings for each in judged.judgements}

@@ -21,6 +21,12 @@ def test_next_step_is_never_empty(state: str) -> None:
     assert list_next_steps("things", WINDOW, state, [])
 
 
+def test_rows_without_raw_are_compared_by_a_reread() -> None:
+    (step,) = list_next_steps("things", WINDOW, "expired", [], rows_without_raw=True)
+    assert step.command == 'onceover reread things 2013-01-01T05:00Z --reason "..."'
+    assert commands("expired") == []
+
+
 def test_failed_window_is_looked_at_and_then_repaired() -> None:
     assert commands("failed", Kind.DUPLICATED) == [REPAIR.replace('--reason "..."', "--dry-run"), REPAIR]
 

@@ -16,7 +16,15 @@ def make_facts(state: str, expired_why: str | None) -> WindowFacts:
     return WindowFacts(
         pipeline="things",
         window=Window.at(datetime(2013, 1, 1, 5, tzinfo=UTC), 60),
-        rows={"window": {"state": state, "expired_why": expired_why}, "findings": [], "losses": []},
+        rows={
+            "window": {
+                "state": state,
+                "expired_why": expired_why,
+                "rows_without_raw": expired_why == EXPIRED_WHY,
+            },
+            "findings": [],
+            "losses": [],
+        },
         judged=None,
         not_judged=None,
         file_length=None,
@@ -41,6 +49,7 @@ def make_facts(state: str, expired_why: str | None) -> WindowFacts:
 def test_expired_window_says_the_stored_reason(expired_why: str | None, expected: str) -> None:
     assert describe_expiry(expired_why) == expected
     assert describe_verdict(make_facts("expired", expired_why)).casefold().startswith(f"{expected.casefold()}: ")
+    assert ("perhaps twice" in describe_verdict(make_facts("expired", expired_why))) is (expired_why == EXPIRED_WHY)
 
 
 def test_open_window_needs_no_reason() -> None:

@@ -162,6 +162,11 @@ COMMENT ON TABLE onceover.reread IS
 ALTER TABLE onceover."window" ADD COLUMN expired_why text;
 COMMENT ON COLUMN onceover."window".expired_why IS
   'Why the window counts as expired without a retention of this ledger; NULL: this ledger''s retention expired it.';
+ALTER TABLE onceover."window" ADD COLUMN kept_rows integer;
+ALTER TABLE onceover."window" ADD COLUMN kept_hash text;
+COMMENT ON COLUMN onceover."window".kept_hash IS
+  'Of rows that were there without raw when the ledger was rebuilt: no repair replaces them by rows with another '
+  'fingerprint (kept_rows, kept_hash). NULL: no such rows, or proved since.';
 ALTER TABLE onceover.compaction ALTER COLUMN certificate_id DROP NOT NULL;
 COMMENT ON COLUMN onceover.compaction.certificate_id IS 'NULL: the file was found by a rebuild of the ledger.';
 ALTER TABLE onceover.expiry ADD COLUMN kept_at timestamptz;
