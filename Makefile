@@ -68,7 +68,7 @@ test-rare-parts:
 	@$(PYTEST) -q -m "rare and airflow" tests/integration $(NAMED)
 	@$(SAY_SECONDS)
 
-model: setup ## Explore the largest worlds of the protocol's model: half an hour, 10 GB of memory
+model: setup ## Explore the largest worlds of the protocol's model, and replay 192 walks: hours, and 10 GB of memory
 	@$(PYTEST) -q -m largest tests/protocol $(NAMED)
 	@$(SAY_SECONDS)
 

@@ -1,0 +1,82 @@
+"""What a person does with the program in a replay, as its messages say."""
+
+from __future__ import annotations
+
+import json
+
+from tests.integration.lane import NOON_MS, Lane
+from tests.integration.planted_failures import minutes, wait_for_lease_end
+from tests.integration.program import run
+from tests.protocol.trust.held import MINUTES
+from tests.protocol.trust.state import WINDOWS, Line, window_of
+
+from onceover.detection import holes
+from onceover.errors import UsageError
+from onceover.model.offsets import OffsetRange
+from onceover.model.window import format_moment, from_ms
+
+_WHY = ("--reason", "a replay")
+
+
+def take_root(lane: Lane) -> None:
+    """Take the root once the driver is dead that ran when the ledger was backed up."""
+    wait_for_lease_end(lane)
+    done = run("ledger", "take-root", lane.name, *_WHY)
+    assert done.returncode == 0, done.stderr
+
+
+def accept_loss(lane: Lane, offset: int) -> None:
+    """Accept what the product allows: a loss that it refuses is not one, or not yet."""
+    with lane.open() as context:
+        for gap in holes.probe_holes(context):
+            if gap.offsets.start <= offset < gap.offsets.end:
+                lost = OffsetRange(gap.offsets.source, offset, offset + 1)
+                try:
+                    holes.accept_loss(context, lost, minutes(0, len(WINDOWS) * MINUTES), "test", "gone")
+                except UsageError:
+                    return
+
+
+def decide(lane: Lane, line: Line) -> bool:
+    """Decide for this content where `explain` shows its offset in conflict; return whether it does."""
+    for window in sorted({window_of(line), window_of(line ^ 1)}):
+        shown = _list_conflicts(lane, window)
+        if line >> 1 not in shown:
+            continue
+        moment = _format_start(window)
+        if len(shown) == 1:
+            done = run("decide", lane.name, moment, "all", "--keep", "newest" if line & 1 else "oldest", *_WHY)
+            if done.returncode == 0:
+                assert "1 ID counts" in done.stdout
+                return True
+            assert "decide it by the hash" in done.stderr, done.stderr
+        record_id, hashes = shown[line >> 1]
+        done = run("decide", lane.name, moment, record_id, "--keep", hashes[line & 1], *_WHY)
+        assert done.returncode == 0, done.stderr
+        return True
+    return False
+
+
+def is_blocked(lane: Lane) -> bool:
+    """Return whether a window waits for `onceover repair`, as `onceover decide` and `explain` say."""
+    with lane.ledger() as ledger:
+        blocked = 'SELECT FROM onceover."window" WHERE pipeline = %s AND blocked_at IS NOT NULL'
+        return ledger.execute(blocked, [lane.name]).fetchone() is not None
+
+
+def _format_start(window: int) -> str:
+    return format_moment(from_ms(NOON_MS + window * MINUTES * 60_000))
+
+
+def _list_conflicts(lane: Lane, window: int) -> dict[int, tuple[str, dict[int, str]]]:
+    """Return by offset the IDs that are in conflict, with the hash of each content, distinguished by their minutes."""
+    found: dict[int, tuple[str, dict[int, str]]] = {}
+    done = run("explain", lane.name, _format_start(window), "--json")
+    if done.returncode:
+        assert "is unknown: no record with an event time in it was ever read" in done.stderr
+        return found
+    for finding in json.loads(done.stdout)["findings"]:
+        for suspect in finding["evidence"].get("suspects", ()) if finding["kind"] == "conflict" else ():
+            hashes = {int(c["event_time"][14:16]) % MINUTES: c["hash"] for c in suspect["contents"]}
+            found[int(suspect["id"].rpartition("-")[2])] = (suspect["id"], hashes)
+    return found

@@ -1,0 +1,272 @@
+"""A trace of the model carried out on real Kafka, HDFS and PostgreSQL, by the real driver, detection and repair.
+
+Not in lockstep: the product does in one step what the model does in several, refuses what a mutant would do, and asks
+for a person's commands, which the replay then runs. A batch that never reaches its increment is appended by the replay
+itself, line by line, since only so can the log expire between its read and its appends. What must agree is the end: all
+that raw or Kafka holds is counted once, and nothing else.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import pytest
+from tests.integration.cut_logs import cut_log
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.other_ledger import make_ledger
+from tests.integration.planted_failures import expire, minutes
+from tests.protocol.trust.backup import back_up, restore
+from tests.protocol.trust.held import BASE, MINUTES, Held, find_wrong, minute_of, read_held
+from tests.protocol.trust.persons import accept_loss, decide, is_blocked, take_root
+from tests.protocol.trust.state import WINDOWS, Action, Event, Line, Lines, Move
+from tests.protocol.trust.stepped import Stepped
+
+from onceover.config.endpoints import address
+from onceover.errors import OnceoverError
+from onceover.fault_points import FaultPoint, RepairStep, Step
+from onceover.kafka import Topic
+from onceover.ledger import repair_requests
+from onceover.ledger.root import RootRefusedError
+from onceover.model import line as raw_line
+from onceover.model.offsets import KafkaPartition
+from onceover.model.window import WindowRange, from_ms
+from onceover.repair.rounds import run_rounds
+from onceover_local.stack import Stack
+
+ROUNDS = 8  # of ingest, detection, repair and persons, until everything is certified
+ENDS_IN_REPAIR = (Event.CONFLICTED, Event.ADOPTED, Event.LEFT_OPEN, Event.REFUSED, Event.PUBLISHED)
+ENDS_BATCH = (
+    Event.CRASHED, Event.TORN, Event.TAKEN_OVER, Event.LEDGER_LOST, Event.RESTORED, Event.READ_FAILED,
+    Event.INCREMENTED,
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Replay:
+    """One pipeline, in step with a trace as far as it can be."""
+
+    lane: Lane
+    stack: Stack
+    environment: pytest.MonkeyPatch
+    records: int
+    amounts: dict[bytes, int] = field(default_factory=dict)
+    contents: dict[Line, bytes] = field(default_factory=dict)
+    log_end: int = 0
+    log_start: int = 0
+    content: int = 0
+    born: int | None = None
+    decided: dict[int, Line] = field(default_factory=dict)
+    driver: Stepped | None = None
+    by_hand: bool = False  # the batch under way is appended by the replay
+    repair: Stepped | None = None
+    backup: bytes | None = None
+    backup_decided: dict[int, Line] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+
+    def follow(self, trace: list[Move]) -> None:
+        """Do what the trace says; look at what is certified after each certificate."""
+        for at, (action, _) in enumerate(trace):
+            self._do(action, [following for following, _ in trace[at + 1 :]])
+            if action.did in (Event.CERTIFIED, Event.PUBLISHED):
+                self._look()
+
+    def _do(self, action: Action, rest: list[Action]) -> None:
+        match action.did:
+            case Event.PRODUCED:
+                self._produce()
+            case Event.EXPIRED:
+                expire(self.lane, action.offset)
+                self.log_start = action.offset
+            case Event.CUT:
+                cut_log(self.stack, self.lane.topic, action.offset)
+                self.log_end, self.content = action.offset, 1
+            case Event.LEDGER_LOST:
+                self._kill()
+                self.environment.setenv("ONCEOVER_POSTGRES", make_ledger())
+                self.decided = {}
+            case Event.BACKED_UP:
+                self.backup, self.backup_decided = back_up(), dict(self.decided)
+            case Event.RESTORED:
+                self._kill()
+                assert self.backup is not None
+                self.environment.setenv("ONCEOVER_POSTGRES", restore(self.backup))
+                self.decided = dict(self.backup_decided)
+            case Event.MARKED | Event.REGISTERED:
+                self._register()
+            case Event.PLANNED | Event.REFILL_PLANNED | Event.LOOKED_AHEAD:
+                self._start_driver()
+            case Event.READ:
+                end = next((each.did for each in rest if each.did in ENDS_BATCH), None)
+                self.by_hand = end is not Event.INCREMENTED
+                if not self.by_hand and self.driver:
+                    self.driver.advance(Step.APPENDED)
+            case Event.APPENDED | Event.TORN | Event.APPENDED_LATE:
+                if self.by_hand or action.did is Event.APPENDED_LATE:
+                    self._append(action.window, action.lines or ())
+                if action.did is Event.TORN:
+                    self._kill_driver()
+            case Event.INCREMENTED | Event.LANDED | Event.STORED:
+                if self.driver:
+                    step = {Event.INCREMENTED: Step.INCREMENTED, Event.LANDED: Step.LANDED}.get(action.did)
+                    self.driver.advance(step)
+            case Event.CRASHED | Event.TAKEN_OVER:
+                self._kill_driver()
+            case Event.CERTIFIED | Event.LISTED:
+                self._detect()
+            case Event.CLAIMED:
+                self._start_repair()
+            case Event.ACCEPTED:
+                accept_loss(self.lane, action.offset)
+            case Event.DECIDED:
+                self._decide((action.lines or (0,))[0])
+            case _:
+                if action.did in ENDS_IN_REPAIR:
+                    self._finish_repair()
+                # The product marks, rebuilds and takes a root when a process that needs it starts.
+
+    def settle(self) -> Held:
+        """Run on without faults until both windows are certified, as far as they hold anything. As in the model, a log
+        that was cut below what is known of it grows again; nothing else is produced."""
+        self._finish_repair()
+        if self.driver:
+            self.driver.advance()
+        for _ in range(ROUNDS):
+            for _ in range(3):
+                self._start_driver()
+                if self.driver:
+                    self.driver.advance()
+            self._start_repair()
+            self._finish_repair()
+            held = self._look()
+            if (
+                all(
+                    certified or not (held.files[window] or held.counted[window])
+                    for window, certified in enumerate(held.is_certified)
+                )
+                and held.frontier == self.log_end
+            ):
+                return held
+            self._call_persons(held)
+            if self.log_end < min(held.reach, self.records):
+                self._produce()
+        raise AssertionError(f"not all is certified after {ROUNDS} rounds: {held}")
+
+    def _produce(self) -> None:
+        line = self.log_end * 2 + self.content
+        value = event(minute_of(line), amount=BASE**line)
+        self.amounts[value], self.contents[line] = BASE**line, value
+        self.lane.produce([value], timestamp=NOON_MS)
+        self.log_end += 1
+
+    def _append(self, window: int, lines: Lines) -> None:
+        """Append as a driver does that has read before, and whose ledger never hears of it."""
+        with closing(Topic(address("kafka"), self.lane.topic, "read_committed", {})) as topic:
+            source = KafkaPartition(topic.facts().generation, 0)
+        records = {line: raw_line.Record(source, line >> 1, NOON_MS, None, (), self.contents[line]) for line in lines}
+        encoded = [
+            raw_line.encode(raw_line.Line(record, NOON_MS + minute_of(line) * 60_000))
+            for line, record in records.items()
+        ]
+        path = self.lane.layout.window_file(from_ms(NOON_MS + window * MINUTES * 60_000))
+        is_there = self.lane.hdfs().status(path, strict=False) is not None
+        self.lane.hdfs().write(path, raw_line.frame(encoded), append=is_there)
+
+    def _own_root(self) -> None:
+        """Follow the command that a refused root names."""
+        try:
+            with self.lane.open() as context:
+                context.require_own_root()
+        except RootRefusedError as refused:
+            if "ledger rebuild" in str(refused):
+                self.lane.rebuild()
+            else:
+                take_root(self.lane)
+
+    def _register(self) -> None:
+        """Register the Kafka partition where the log begins, and read nothing."""
+        if self.driver:
+            return
+        self._own_root()
+        self._set_born()
+        with self.lane.driver() as driver:
+            driver.turn(refills_only=True)
+
+    def _set_born(self) -> None:
+        if self.born is None:
+            self.born = self.log_start
+
+    def _start_driver(self) -> None:
+        if self.driver:
+            self.driver.advance()
+        self._own_root()
+        self._set_born()
+        self.by_hand = False
+        self.driver = Stepped(self._drive)
+
+    def _drive(self, point: FaultPoint) -> None:
+        with self.lane.driver(point) as driver:
+            driver.turn()
+
+    def _kill_driver(self) -> None:
+        if self.driver:
+            self.driver.kill()
+        self.driver = None
+
+    def _kill(self) -> None:
+        self._kill_driver()
+        if self.repair:
+            self.repair.kill()
+        self.repair = None
+
+    def _detect(self, window_range: WindowRange | None = None) -> int | None:
+        """Detect, as the schedule does without a range; a pipeline that is not registered yet has nothing to detect."""
+        try:
+            return self.lane.detect(window_range).request_id
+        except OnceoverError:
+            self._own_root()
+            return None
+
+    def _start_repair(self, window_range: WindowRange | None = None) -> None:
+        self._finish_repair()
+        if request_id := self._detect(window_range):
+
+            def body(point: FaultPoint) -> None:
+                with self.lane.open() as context:
+                    registered = context.read_registration()
+                    request = repair_requests.read_request(context.ledger, self.lane.name, request_id)
+                    run_rounds(self.lane.spark, context, registered, request, point)
+
+            self.repair = Stepped(body)
+            self.repair.advance(RepairStep.STAGED)
+
+    def _finish_repair(self) -> None:
+        if self.repair:
+            self.repair.advance()
+        self.repair = None
+
+    def _decide(self, line: Line) -> None:
+        self._own_root()
+        if decide(self.lane, line):
+            self.decided[line >> 1] = line
+
+    def _call_persons(self, held: Held) -> None:
+        for offset in range(self.born or 0, self.records):
+            lines = held.lines_at(offset)
+            if not lines:
+                accept_loss(self.lane, offset)
+            elif len(lines) == 2 and offset not in self.decided:
+                self._decide(lines[-1])
+        if is_blocked(self.lane):  # after three tries before the decision, only a person's command repairs it
+            self._start_repair(minutes(0, len(WINDOWS) * MINUTES))
+            self._finish_repair()
+
+    def _look(self) -> Held:
+        """Detect and sweep, which find what is wrong with a certified window; then see whether the others are right."""
+        self._detect()
+        self.lane.sweep()
+        held = read_held(self.lane, self.amounts)
+        assert self.born is not None
+        self.wrong += find_wrong(held, self.born, self.decided, self.records)
+        assert self.wrong == []
+        return held

@@ -1,0 +1,69 @@
+"""Traces of mutants and seeded walks of the model on real parts: what is certified at the end is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+
+import pytest
+from tests.integration.lane import Lane
+from tests.protocol.trust.explore import explore, walk
+from tests.protocol.trust.mutants import MUTANTS, Mutant
+from tests.protocol.trust.replay import Replay
+from tests.protocol.trust.scenarios import WALKED
+from tests.protocol.trust.state import Move, Scenario
+
+from onceover_local.stack import Stack
+
+pytestmark = pytest.mark.stack
+Lanes = Callable[..., Lane]
+MOST = 40  # actions of a walk
+
+
+def replay(lanes: Lanes, stack: Stack, environment: pytest.MonkeyPatch, scenario: Scenario, trace: list[Move]) -> None:
+    lane = lanes(offset_store="postgres" if scenario.stored_inside else "kafka")
+    replayed = Replay(lane, stack, environment, scenario.records)
+    try:
+        replayed.follow(trace)
+        replayed.settle()
+    except BaseException as error:
+        error.add_note("\n  ".join(["of the trace", *(str(action) for action, _ in trace)]))
+        raise
+
+
+MAIN = ("adopt loss_asks_raw in crash2-in",)
+WALKS = 8  # of 200, for `make test-faults`
+
+
+def marks_of(mutant: Mutant) -> tuple[pytest.MarkDecorator, ...]:
+    if mutant.name in MAIN:
+        return ()
+    return (pytest.mark.rare,) if mutant.is_soon_seen else (pytest.mark.rare, pytest.mark.largest)
+
+
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        pytest.param(mutant, id=mutant.name, marks=marks_of(mutant))
+        for mutant in MUTANTS
+        if mutant.outcome != "not missed"
+    ],
+)
+def test_trace_of_a_mutant_ends_right_on_real_parts(
+    lanes: Lanes, stack: Stack, monkeypatch: pytest.MonkeyPatch, mutant: Mutant
+) -> None:
+    found = explore(mutant.scenario)
+    shown = found.violation or found.no_way_out
+    assert shown is not None
+    replay(lanes, stack, monkeypatch, mutant.scenario, list(shown.trace))
+
+
+@pytest.mark.rare
+@pytest.mark.parametrize(
+    "seed", [*range(WALKS), *(pytest.param(seed, marks=pytest.mark.largest) for seed in range(WALKS, 200))]
+)
+def test_random_walk_ends_right_on_real_parts(
+    lanes: Lanes, stack: Stack, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    scenario = WALKED["inside" if seed % 2 else "outside"]
+    replay(lanes, stack, monkeypatch, scenario, list(islice(walk(scenario, seed), MOST)))
