@@ -60,12 +60,13 @@ test-faults: setup ## The rest, half an hour: kills and outages one by one, clus
 	@$(SAY_SECONDS)
 
 test-rare-pipelines:
-	@$(PYTEST) -q -m "rare and not airflow and not largest" tests/integration tests/protocol $(NAMED)
+	@$(PYTEST) -q -m "rare and not airflow and not largest" --ignore=tests/protocol/trust tests/integration tests/protocol $(NAMED)
 	@$(SAY_SECONDS)
 
 test-rare-parts:
 	@$(PYTEST) -q -m rare --ignore=tests/integration --ignore=tests/protocol $(NAMED)
 	@$(PYTEST) -q -m "rare and airflow" tests/integration $(NAMED)
+	@$(PYTEST) -q -m "rare and not largest" tests/protocol/trust $(NAMED)
 	@$(SAY_SECONDS)
 
 model: setup ## Explore the largest worlds of the protocol's model, and replay 192 walks: hours, and 10 GB of memory
