@@ -108,14 +108,6 @@ def count_certified(connection: Connection, pipeline: str, start: datetime | Non
     return int(row["windows"]) if row else 0
 
 
-def raise_versions(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> None:
-    """Give these windows a new version, so that the next detection judges them. The caller holds their row locks."""
-    connection.execute(
-        'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
-        [pipeline, sorted(starts)],
-    )
-
-
 _CERTIFIED = """
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
   LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id

@@ -145,9 +145,8 @@ def detect(
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
     failed |= find_open_suspects(context, plan.expired, window_range)
     free = {start: findings for start, findings in sorted(failed.items()) if start not in judged.claimed}
-    if (
-        window_range is None
-    ):  # the next scheduled detection requests the rest: no pipeline holds up the others for hours
+    if window_range is None:
+        # The next scheduled detection requests the rest: no pipeline holds up the others for hours.
         free = dict(islice(free.items(), MOST_REQUESTED))
     # A scheduled detection takes over refills that an earlier repair left; others skip refills already requested.
     requested = set() if window_range is None else set(refills.list_wanted(connection, registered.name))

@@ -16,7 +16,6 @@ from onceover.detection.certified import (
     CertifiedWindow,
     count_certified,
     list_certified,
-    raise_versions,
     read_certified,
     read_certified_versions,
 )
@@ -28,7 +27,7 @@ from onceover.ledger.certificates import revoke
 from onceover.ledger.database import Connection
 from onceover.ledger.expiries import list_quarantine_lengths
 from onceover.ledger.findings import note_finding
-from onceover.ledger.windows import lock_windows
+from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.finding import Finding, judge_window
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import WindowRange
@@ -183,7 +182,7 @@ def reopen(connection: Connection, pipeline: str, differing: Iterable[DifferingW
                 note_finding(connection, pipeline, each.window_start, finding)
             if each.rows_differ:
                 revoke(connection, pipeline, each.window.certificate_id, "the aggregates were changed under it")
-        raise_versions(connection, pipeline, [each.window_start for each in same if not each.rows_differ])
+        bump_versions(connection, pipeline, [each.window_start for each in same if not each.rows_differ])
     return [each.window_start for each in same]
 
 
