@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from onceover.config import endpoints
 from onceover.config.pipelines import find
+from onceover.errors import OnceoverError
+from onceover.kafka import Topic
+from onceover.kafka.held_log import read_held
 from onceover.ledger import catalog
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, connect, require_current
-from onceover.ledger.root import Root
+from onceover.ledger.root import Root, RootRefusedError
+from onceover.model.offsets import OffsetRange
 from onceover.model.pipeline import Pipeline
 from onceover.raw.layout import Layout
 
 if TYPE_CHECKING:
     from onceover.raw.marker import MarkerFiles
     from onceover.raw.window_files import WindowFiles
+
+log = logging.getLogger(__name__)
 
 
 class PipelineContext:
@@ -62,6 +69,27 @@ class PipelineContext:
         if kafka_cluster not in self._own_for:
             self.root.require_own(kafka_cluster)
             self._own_for |= {None, kafka_cluster}
+
+    @contextmanager
+    def open_own_topic(self, **limits: float) -> Iterator[Topic]:
+        """Open the topic in the Kafka cluster that raw was read from, until the end of the block; `limits` are those of
+        Topic. Raise RootRefusedError for another cluster: a mirror's log says nothing of the offsets in raw."""
+        contract, isolation = self.pipeline.contract, self.pipeline.ingest.isolation
+        with closing(Topic(self.address("kafka"), contract.topic, isolation, self.pipeline.kafka, **limits)) as topic:
+            self.require_own_root(topic.read_cluster_id())
+            yield topic
+
+    def read_held(self, wanted: str) -> tuple[OffsetRange, ...] | None:
+        """Return what Kafka's log holds now, nothing of a topic that does not exist. None if Kafka does not answer:
+        what was `wanted` of it then waits, as the log says. Raise RootRefusedError as `open_own_topic`."""
+        try:
+            with self.open_own_topic() as topic:
+                return read_held(topic)
+        except RootRefusedError:
+            raise
+        except OnceoverError as error:
+            log.error("Kafka does not say what it holds, so %s wait: %s", wanted, error)
+            return None
 
     @property
     def layout(self) -> Layout:

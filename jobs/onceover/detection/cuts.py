@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-from contextlib import closing
 
 from onceover.context import PipelineContext
 from onceover.errors import BusyError, OnceoverError
 from onceover.kafka.reader import KafkaSource
-from onceover.kafka.topic import Topic
 from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.root import RootRefusedError
 
@@ -19,19 +17,15 @@ _PATIENCE_SECONDS = 5.0
 def compare_log(context: PipelineContext) -> None:
     """Compare the pipeline's log with what landed, unless ingest runs, which does. A broker that does not answer is
     logged: what it holds is then compared by the next detection, or by ingest before it reads."""
-    pipeline, policy, bootstrap = context.pipeline, context.pipeline.ingest, context.address("kafka")
     try:
-        with closing(
-            Topic(bootstrap, pipeline.contract.topic, policy.isolation, pipeline.kafka, timeout=_PATIENCE_SECONDS)
-        ) as topic:
-            context.require_own_root(topic.read_cluster_id())  # a mirror's log says nothing of what landed
+        with context.open_own_topic(timeout=_PATIENCE_SECONDS) as topic:
             facts = topic.facts()
             source = KafkaSource(
-                bootstrap,
+                context.address("kafka"),
                 facts.topic,
                 facts.topic_id,
-                policy.isolation,
-                pipeline.kafka,
+                context.pipeline.ingest.isolation,
+                context.pipeline.kafka,
                 stall_seconds=_PATIENCE_SECONDS,
             )
             LogComparison(context.ledger, context.name).compare(facts, source)

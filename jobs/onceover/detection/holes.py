@@ -7,7 +7,7 @@ beyond it wait.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -17,7 +17,7 @@ from onceover.detection.raw_search import find_held_in_raw
 from onceover.errors import OnceoverError, UsageError
 from onceover.kafka.hole_probe import find_gaps, find_held
 from onceover.kafka.reader import KafkaSource
-from onceover.kafka.topic import Topic, TopicFacts
+from onceover.kafka.topic import TopicFacts
 from onceover.ledger import frontiers, losses
 from onceover.ledger.database import Connection
 from onceover.ledger.root import RootRefusedError
@@ -113,11 +113,11 @@ def build_hole_finding(connection: Connection, name: str, gaps: Sequence[Gap]) -
 
 @contextmanager
 def _open_log(context: PipelineContext) -> Iterator[_Log]:
-    bootstrap, pipeline, policy = context.address("kafka"), context.pipeline, context.pipeline.ingest
-    with closing(Topic(bootstrap, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
-        context.require_own_root(topic.read_cluster_id())  # a mirror's log says nothing of these offsets
+    pipeline = context.pipeline
+    with context.open_own_topic() as topic:
         facts, compacted = topic.facts(), topic.policy().compacted
-        source = KafkaSource(bootstrap, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
+        kafka, isolation = context.address("kafka"), pipeline.ingest.isolation
+        source = KafkaSource(kafka, facts.topic, facts.topic_id, isolation, pipeline.kafka)
         yield _Log(source, facts, compacted)
 
 
@@ -154,9 +154,8 @@ def accept_loss(
 def _reject_beyond_end(context: PipelineContext, lost: OffsetRange) -> None:
     """Raise UsageError where the log ends before the loss does: once a cut log has grown again it has other records
     there, which are in no certificate that states a loss."""
-    pipeline, source = context.pipeline, lost.source
-    address = context.address("kafka")
-    with closing(Topic(address, pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic:
+    source = lost.source
+    with context.open_own_topic() as topic:
         facts = topic.facts()
     end = facts.end.get(source.kafka_partition, lost.end) if source.generation == facts.generation else lost.end
     if end < lost.end:

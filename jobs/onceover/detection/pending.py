@@ -13,12 +13,8 @@ from datetime import datetime
 
 from onceover.context import PipelineContext
 from onceover.detection.look import Look
-from onceover.errors import OnceoverError
-from onceover.kafka.held_log import read_held
-from onceover.kafka.topic import read_cluster_id
 from onceover.ledger.certificates import list_pending, ranges_as_json, reopen_certified
 from onceover.ledger.frontiers import read_accounted
-from onceover.ledger.root import RootRefusedError
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange, intersect, subtract
@@ -34,15 +30,7 @@ def reopen_pending(context: PipelineContext) -> Mapping[datetime, Finding]:
     if not pending:
         return {}
     accounted = tuple(read_accounted(context.ledger, context.name))
-    held: Sequence[OffsetRange] | None = None
-    try:
-        kafka, pipeline = context.address("kafka"), context.pipeline
-        context.require_own_root(read_cluster_id(kafka, pipeline))  # a mirror's log says nothing of these
-        held = read_held(kafka, pipeline)
-    except RootRefusedError:
-        raise
-    except OnceoverError as error:
-        log.warning("whether Kafka still holds pending records of %d windows is unknown: %s", len(pending), error)
+    held = context.read_held(f"{len(pending)} windows whose certificates name pending records")
     found = {start: _judge(ranges, accounted, held) for start, ranges in pending.items()}
     findings = {start: finding for start, finding in found.items() if finding is not None}
     reopen_certified(context.ledger, context.name, findings)

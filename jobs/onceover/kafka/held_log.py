@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
 from onceover.errors import MissingTopicError
 from onceover.kafka.topic import Topic, TopicFacts
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.pipeline import Pipeline
 
 
-def read_held(bootstrap: str, pipeline: Pipeline) -> tuple[OffsetRange, ...]:
+def read_held(topic: Topic) -> tuple[OffsetRange, ...]:
     """Ask Kafka for the bounds of the topic's log. A topic that does not exist holds nothing; raise as `Topic.facts`
     for everything else that keeps Kafka from answering."""
-    with closing(Topic(bootstrap, pipeline.contract.topic, pipeline.ingest.isolation, pipeline.kafka)) as topic:
-        try:
-            return held_ranges(topic.facts())
-        except MissingTopicError:
-            return ()
+    try:
+        return held_ranges(topic.facts())
+    except MissingTopicError:
+        return ()
 
 
 def held_ranges(facts: TopicFacts) -> tuple[OffsetRange, ...]:

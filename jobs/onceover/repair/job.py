@@ -11,16 +11,13 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
-from onceover.errors import FencedError, OnceoverError
+from onceover.errors import FencedError
 from onceover.fault_points import FaultPoint, RepairStep
-from onceover.kafka.held_log import read_held
-from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import repair_requests
 from onceover.ledger.adoptions import Orphans, adopt
 from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.database import DatabaseError
-from onceover.ledger.root import RootRefusedError
 from onceover.model.claim import ClaimedWindow
 from onceover.model.offsets import OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
@@ -160,16 +157,8 @@ class RepairRun:
         suspects = [start for start, window in rebuilt.items() if window.unaccounted_lines]
         if not suspects:
             return {}
-        try:
-            kafka, pipeline = self._context.address("kafka"), self._context.pipeline
-            self._context.require_own_root(read_cluster_id(kafka, pipeline))  # a mirror's log says nothing of these
-            held = read_held(kafka, pipeline)
-        except RootRefusedError:
-            raise
-        except OnceoverError as error:
-            log.error("%s: %d windows hold lines that no landing accounts for, and wait", error, len(suspects))
-            return dict.fromkeys(suspects)
-        return rebuild.collect_unlanded(held)
+        held = self._context.read_held(f"{len(suspects)} windows with lines that no landing accounts for")
+        return dict.fromkeys(suspects) if held is None else rebuild.collect_unlanded(held)
 
     def _adopt(
         self,

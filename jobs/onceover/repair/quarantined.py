@@ -9,13 +9,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from onceover.context import PipelineContext
-from onceover.errors import OnceoverError
-from onceover.kafka.held_log import read_held
-from onceover.kafka.topic import read_cluster_id
 from onceover.ledger.adoptions import Orphans, adopt, list_searchable_days, record_search
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.frontiers import read_accounted
-from onceover.ledger.root import RootRefusedError
 from onceover.model.digest import HALVES
 from onceover.model.offsets import OffsetRange
 from onceover.model.unlanded import Unlanded
@@ -36,14 +32,8 @@ def adopt_quarantined(
     days = list_searchable_days(connection, registered.name, lengths)
     if not days:
         return 0
-    try:
-        kafka, pipeline = context.address("kafka"), context.pipeline
-        context.require_own_root(read_cluster_id(kafka, pipeline))  # a mirror's log says nothing of these
-        held = read_held(kafka, pipeline)
-    except RootRefusedError:
-        raise
-    except OnceoverError as error:
-        log.error("%s: %d days of quarantine hold lines that no landing accounts for, and wait", error, len(days))
+    held = context.read_held(f"{len(days)} days of quarantine with lines that no landing accounts for")
+    if held is None:
         return 0
     accounted = tuple(read_accounted(connection, registered.name))
     root = context.address("hdfs").rstrip("/")
