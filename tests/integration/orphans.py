@@ -36,6 +36,21 @@ def produce(lane: Lane, numbers: Iterable[int]) -> None:
     lane.produce([event(n % 10, amount=n) for n in numbers])
 
 
+def land(lanes: Callable[..., Lane], records: int) -> Lane:
+    """Return a pipeline that has landed so many records, and whose closed windows are certified."""
+    lane = lanes()
+    produce(lane, range(records))
+    lane.ingest()
+    repair(lane)
+    return lane
+
+
+def append_and_die(lane: Lane, numbers: Iterable[int]) -> None:
+    """Produce these records, and kill the driver between their append and their landing."""
+    produce(lane, numbers)
+    die_after(lane, Step.APPENDED)
+
+
 class Death(FaultPoint):
     """A step after which the driver fails, as if it was killed there."""
 

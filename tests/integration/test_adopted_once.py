@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.orphans import Meanwhile, die_after, produce, repair, repair_now, sum_up
+from tests.integration.orphans import Meanwhile, append_and_die, land, produce, repair, repair_now, sum_up
 from tests.integration.planted_failures import append, count_certified, expire, list_gaps, minutes
 
 from onceover.detection import holes
-from onceover.fault_points import Step
 from onceover.ledger import frontiers
 from onceover.model import line
 from onceover.model.finding_kinds import Kind
@@ -24,12 +23,8 @@ Lanes = Callable[..., Lane]
 
 @pytest.mark.rare
 def test_file_without_a_window_is_given_one_and_adopted(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(5))
-    lane.ingest()
-    repair(lane)
-    produce(lane, range(5, 10))
-    die_after(lane, Step.APPENDED)
+    lane = land(lanes, 5)
+    append_and_die(lane, range(5, 10))
     expire(lane, 10)
     with lane.driver() as driver:
         driver.turn()
@@ -41,10 +36,7 @@ def test_file_without_a_window_is_given_one_and_adopted(lanes: Lanes) -> None:
 
 @pytest.mark.rare
 def test_record_adopted_while_its_batch_lands_counts_once(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(50))
-    lane.ingest()
-    repair(lane)
+    lane = land(lanes, 50)
     produce(lane, range(50, 60))
 
     def expire_and_repair() -> None:
@@ -108,10 +100,7 @@ def test_open_window_without_orphans_is_searched_once(lanes: Lanes) -> None:
 
 @pytest.mark.rare
 def test_orphan_with_two_contents_waits_for_a_decision(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(10))
-    lane.ingest()
-    repair(lane)
+    lane = land(lanes, 10)
     (near,) = (x for _, x in lane.lines() if x.record.offset == 4)
     source = KafkaPartition("00000000", 0)  # of a topic that was deleted, under a ledger that was lost
     texts = [

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane
-from tests.integration.orphans import die_after, forget_below, produce, repair, sum_up
+from tests.integration.orphans import append_and_die, die_after, forget_below, land, produce, repair, sum_up
 from tests.integration.planted_failures import count_certified, expire, list_gaps, minutes
 
 from onceover.detection import holes
@@ -45,8 +45,7 @@ def test_appended_and_expired_records_are_adopted_not_lost(lanes: Lanes) -> None
     produce(lane, range(50))
     with lane.driver() as driver:
         driver.turn()
-    produce(lane, range(50, 100))
-    die_after(lane, Step.APPENDED)
+    append_and_die(lane, range(50, 100))
     expire(lane, 100)
     with lane.driver() as driver:
         for _ in range(3):
@@ -67,12 +66,8 @@ def test_appended_and_expired_records_are_adopted_not_lost(lanes: Lanes) -> None
 
 @pytest.mark.rare
 def test_pending_record_that_expires_is_adopted(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(50))
-    lane.ingest()
-    repair(lane)
-    produce(lane, range(50, 60))
-    die_after(lane, Step.APPENDED)
+    lane = land(lanes, 50)
+    append_and_die(lane, range(50, 60))
     for start in (0, 5):
         request = lane.detect(minutes(start, start + 5), force=True).request_id
         assert lane.repair(request or 0).failed == ()
@@ -88,12 +83,8 @@ def test_pending_record_that_expires_is_adopted(lanes: Lanes) -> None:
 
 @pytest.mark.rare
 def test_pending_record_that_lands_is_counted_once(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(50))
-    lane.ingest()
-    repair(lane)
-    produce(lane, range(50, 60))
-    die_after(lane, Step.APPENDED)
+    lane = land(lanes, 50)
+    append_and_die(lane, range(50, 60))
     request = lane.detect(minutes(0, 10), force=True).request_id
     assert lane.repair(request or 0).failed == ()
     assert lane.aggregates() == sum_up(range(50))
@@ -105,10 +96,7 @@ def test_pending_record_that_lands_is_counted_once(lanes: Lanes) -> None:
 
 @pytest.mark.rare
 def test_quarantined_orphans_are_adopted_as_quarantined(lanes: Lanes) -> None:
-    lane = lanes()
-    produce(lane, range(10))
-    lane.ingest()
-    repair(lane)
+    lane = land(lanes, 10)
     lane.produce([b"rubbish", b"more rubbish"])
     die_after(lane, Step.APPENDED)
     expire(lane, 12)
