@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.integration import orphans
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import append, encode_line, minutes
+from tests.integration.orphans import die_after, produce, sum_up
+from tests.integration.planted_failures import append, encode_line, expire, list_gaps, minutes
 from tests.integration.program import run
 
+from onceover.fault_points import Step
 from onceover.model.window import format_moment, from_ms
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
@@ -29,17 +32,47 @@ def test_line_of_an_id_that_landed_elsewhere_is_a_conflict(
     assert lane.detect().certified == 2
     append(lane, 5, encode_line(lane, 0, event(6, amount=60)))
     repair(lane)
-    explained = [lane.explain(at) for at in (0, 5)]
-    assert "certified" not in [x["state"] for x in explained], "of both windows, though only one file was changed"
-    contents = next(f for f in explained[0]["findings"] if f["kind"] == "conflict")["evidence"]["suspects"][0]
-    times = {c["event_time"][11:16]: c["hash"] for c in contents["contents"]}
-    hash_of = {0: times["12:00"], 60: times["12:06"]}
-    window = format_moment(from_ms(NOON_MS))
-    done = run("decide", lane.name, window, contents["id"], "--keep", hash_of[kept][:8], "--reason", "a test")
-    assert "Now repair 2 windows" in done.stdout, done.stderr
+    states = [lane.explain(at)["state"] for at in (0, 5)]
+    assert "certified" not in states, "of both windows, though only one file was changed"
+    assert "Now repair 2 windows" in decide(lane, "12:06" if kept else "12:00")
     repair(lane)
     assert lane.aggregates() == expected
     assert [lane.explain(at)["state"] for at in (0, 5)] == ["certified", "certified"]
+
+
+def test_orphans_with_two_contents_in_open_windows_are_decided(lanes: Lanes) -> None:
+    lane = lanes()
+    produce(lane, range(50))
+    with lane.driver() as driver:
+        driver.turn()
+    produce(lane, range(50, 60))
+    die_after(lane, Step.APPENDED)
+    append(lane, 5, encode_line(lane, 50, event(6, amount=7)))
+    expire(lane, 60)
+    with lane.driver() as driver:
+        driver.turn()
+    request = lane.detect().request_id
+    windows = [window for window, _ in lane.repair(request or 0).failed]
+    assert windows == ["2026-03-01T12:00Z", "2026-03-01T12:05Z"], "a repair that leaves a conflict is red"
+    assert list_gaps(lane) == [(50, 51, "expired")]
+    decide(lane, "12:00")
+    orphans.repair(lane)
+    assert list_gaps(lane) == []
+    lane.ingest()
+    orphans.repair(lane)
+    assert lane.aggregates() == sum_up(range(60))
+    assert [lane.explain(at)["state"] for at in (0, 5)] == ["certified", "certified"]
+
+
+def decide(lane: Lane, time: str) -> str:
+    """Decide the first window's first conflict for the content of that time, by the command; return what it says."""
+    findings = lane.explain(0)["findings"]
+    suspect = next(f for f in findings if f["kind"] == "conflict")["evidence"]["suspects"][0]
+    (kept,) = [c["hash"][:8] for c in suspect["contents"] if c["event_time"][11:16] == time]
+    window = format_moment(from_ms(NOON_MS))
+    done = run("decide", lane.name, window, suspect["id"], "--keep", kept, "--reason", "a test")
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def repair(lane: Lane) -> None:

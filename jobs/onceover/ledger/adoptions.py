@@ -37,8 +37,8 @@ class Orphans:
 
 def adopt(
     connection: Connection, pipeline: str, contract_version: int, orphans: Sequence[Orphans], who: str, why: str
-) -> list[datetime]:
-    """Land these lines, in one transaction; return the windows whose lines were adopted.
+) -> list[Orphans]:
+    """Land these lines, in one transaction; return those that were adopted.
 
     Leaves out a window that changed since its claim, or whose claim was lost, and a file of whose IDs one landed
     meanwhile.
@@ -66,7 +66,7 @@ def adopt(
         losses.reland(connection, pipeline, ids)
         bump_versions(connection, pipeline, sorted({*starts, *stating}))
         frontiers.extend(connection, pipeline, ids)
-    return starts
+    return adopted
 
 
 def _is_current(connection: Connection, pipeline: str, orphans: Orphans) -> bool:

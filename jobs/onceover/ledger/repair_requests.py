@@ -89,10 +89,15 @@ def create_request(
 
 
 def was_read_for_orphans(connection: Connection, pipeline: str, start: datetime, finding: Finding) -> bool:
-    """Return whether a repair for exactly this finding has read the open window, and left no orphan."""
+    """Return whether a repair for exactly this finding has read the open window, and left no orphan. A decision about
+    one of its records since makes that unknown."""
     row = connection.execute(
-        "SELECT 1 FROM onceover.repair WHERE pipeline = %s AND window_start = %s AND state = 'unneeded' "
-        "AND started_at IS NOT NULL AND findings @> %s LIMIT 1",
+        """
+        SELECT 1 FROM onceover.repair r WHERE r.pipeline = %s AND r.window_start = %s AND r.state = 'unneeded'
+          AND r.started_at IS NOT NULL AND r.findings @> %s AND NOT EXISTS (
+            SELECT FROM onceover.decision d WHERE d.pipeline = r.pipeline AND d.window_start = r.window_start
+              AND d.created_at >= r.started_at) LIMIT 1
+        """,
         [pipeline, start, Jsonb([finding])],
     ).fetchone()
     return row is not None

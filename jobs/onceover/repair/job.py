@@ -180,7 +180,7 @@ class RepairRun:
                 rest.append(claim)
         if not orphans:
             return RepairOutcome(), rest
-        starts = adopt(
+        adopted = adopt(
             self._connection,
             self._registered.name,
             self._registered.contract_version,
@@ -193,7 +193,7 @@ class RepairRun:
                 "window %s: %d records that only raw holds, and that no landing accounts for, %s",
                 format_moment(start),
                 sum(map(len, each.ids)),
-                "are adopted" if start in starts else "changed meanwhile",
+                "are adopted" if each in adopted else "changed meanwhile",
             )
         self._fault_point.stop_after(RepairStep.ADOPTED)
         return RepairOutcome(adopted=len(orphans)), rest
@@ -215,7 +215,7 @@ class RepairRun:
         if unlanded is None:
             publish.leave(self._connection, claim, "Kafka did not say which unlanded records it holds")
             return RepairOutcome(changed=1)
-        if claim.is_open:
+        if claim.is_open and not unlanded.conflicts:
             publish.reopen(self._connection, claim, "open: it holds no record that only raw has; it is judged later")
             return RepairOutcome()
         verdict = prove(claim, rebuilt, frozen, unlanded.conflicts)
