@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane
@@ -13,9 +14,11 @@ from onceover.detection import holes
 from onceover.errors import UsageError
 from onceover.fault_points import Step
 from onceover.ledger import frontiers
+from onceover.model import line
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import parse_range
 from onceover.model.window import from_ms
+from onceover.repair import quarantined
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -95,7 +98,7 @@ def test_pending_record_that_lands_is_counted_once(lanes: Lanes) -> None:
 
 
 @pytest.mark.rare
-def test_quarantined_orphans_are_adopted_as_quarantined(lanes: Lanes) -> None:
+def test_quarantined_orphans_are_adopted_as_quarantined(lanes: Lanes, monkeypatch: pytest.MonkeyPatch) -> None:
     lane = land(lanes, 10)
     lane.produce([b"rubbish", b"more rubbish"])
     die_after(lane, Step.APPENDED)
@@ -103,6 +106,10 @@ def test_quarantined_orphans_are_adopted_as_quarantined(lanes: Lanes) -> None:
     with lane.driver() as driver:
         driver.turn()
     assert list_gaps(lane) == [(10, 12, "expired")]
+    with monkeypatch.context() as patch:
+        patch.setattr(quarantined, "adopt", lambda *_: [])  # as if one of them landed meanwhile
+        repair_once(lane)
+    append_other_content(lane, 10)
     repair(lane)
     assert list_gaps(lane) == []
     with lane.ledger() as ledger:
@@ -111,3 +118,15 @@ def test_quarantined_orphans_are_adopted_as_quarantined(lanes: Lanes) -> None:
         ).fetchall()
     assert [row["records"] for row in rows] == [2]
     assert lane.detect().request_id is None
+
+
+def repair_once(lane: Lane) -> None:
+    lane.repair(lane.detect().request_id or 0)
+
+
+def append_other_content(lane: Lane, offset: int) -> None:
+    """Append a second content of a quarantined ID to its file, as a driver that died after a cut log."""
+    name, original = next((name, x) for name, x in lane.lines() if x.record.offset == offset)
+    other = replace(original, record=replace(original.record, value=b"other rubbish"))
+    path = f"{lane.layout.raw_root}/{lane.name}/{name}"
+    lane.hdfs().write(path, line.frame([line.encode(other)]), append=True)

@@ -26,7 +26,8 @@ def adopt_quarantined(
     spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, who: str, why: str
 ) -> int:
     """Search the quarantine files that have more bytes than landed, and adopt their orphans; return the number of
-    records. Files wait for the next repair if Kafka does not answer. Raises RootRefusedError for another cluster."""
+    records. Files wait for the next repair if Kafka does not answer, or if one of their orphans landed meanwhile.
+    Raises RootRefusedError for another cluster."""
     connection, files = context.ledger, context.files
     lengths = files.list_quarantine_days()
     days = list_searchable_days(connection, registered.name, lengths)
@@ -43,12 +44,13 @@ def adopt_quarantined(
         for number, day in enumerate(days)
         if (unlanded := found.get(number)) and unlanded.orphans
     ]
-    if orphans:
-        adopt(connection, registered.name, registered.contract_version, orphans, who, why)
+    adopted = adopt(connection, registered.name, registered.contract_version, orphans, who, why) if orphans else []
+    waiting = {each.quarantine_day for each in orphans if each not in adopted}
     for number, day in enumerate(days):
-        left = found.get(number, Unlanded())
-        record_search(connection, registered.name, day, lengths[day], sum(map(len, left.pending)))
-    return sum(len(piece) for each in orphans for piece in each.ids)
+        if day not in waiting:
+            pending = found.get(number, Unlanded()).pending
+            record_search(connection, registered.name, day, lengths[day], sum(map(len, pending)))
+    return sum(len(piece) for each in adopted for piece in each.ids)
 
 
 def _search(
@@ -63,4 +65,4 @@ def _search(
         .where("is_accounted IS NULL")
         .withColumns(halves)
     )
-    return collect_unlanded(unlanded, held, in_several=True)
+    return collect_unlanded(unlanded, held, in_quarantine=True)

@@ -19,23 +19,25 @@ _MOST_RUNS = 1_000_000
 
 
 def collect_unlanded(
-    unlanded: DataFrame, held: Sequence[OffsetRange], *, in_several: bool = False
+    unlanded: DataFrame, held: Sequence[OffsetRange], *, in_quarantine: bool = False
 ) -> dict[int, Unlanded]:
     """Return by `window_ms` what of these lines Kafka holds, in the offset ranges `held`, and what it does not.
 
-    Takes window_ms, generation, kafka_partition, offset and the digest's halves. An ID in several files is a conflict,
-    or with `in_several`, for quarantine, counts in the first one. Raise TerminalError for more than a million runs.
+    Takes window_ms, generation, kafka_partition, offset and the digest's halves. An ID with several contents or in
+    several files is a conflict. With `in_quarantine`, where it is in no window, it is an orphan of the first file.
+    Raise TerminalError for more than a million runs.
     """
-    halves = [F.min(half).alias(half) for half in HALVES]
-    windows = F.array(F.min("window_ms")) if in_several else F.collect_set("window_ms")
-    differs = F.greatest(
-        F.lit(0) if in_several else (F.min("window_ms") != F.max("window_ms")).cast("int"),
-        *((F.min(half) != F.max(half)).cast("int") for half in HALVES),
-    )
+    digest = F.struct(*HALVES)
+    windows = F.array(F.min("window_ms")) if in_quarantine else F.collect_set("window_ms")
+    differs = (F.min("window_ms") != F.max("window_ms")) | (F.min(digest) != F.max(digest))
     places = Window.partitionBy("window_ms", "is_held", "differs", *_SOURCE).orderBy("offset")
     rows = (
         unlanded.groupBy(*_SOURCE, "offset")
-        .agg(windows.alias("windows"), differs.alias("differs"), *halves)
+        .agg(
+            windows.alias("windows"),
+            (F.lit(False) if in_quarantine else differs).alias("differs"),
+            F.min(digest).alias("digest"),
+        )
         .transform(looked_up(((piece, 1) for piece in held), "is_held"))
         .withColumn("is_held", F.col("is_held").isNotNull())
         .withColumn("window_ms", F.explode("windows"))
@@ -45,7 +47,7 @@ def collect_unlanded(
             F.min("offset").alias("first"),
             F.max("offset").alias("last"),
             F.count(F.lit(1)).alias("records"),
-            *(F.sum(half).alias(half) for half in HALVES),
+            *(F.sum(f"digest.{half}").alias(half) for half in HALVES),
         )
         .limit(_MOST_RUNS + 1)
         .collect()  # one row a run
