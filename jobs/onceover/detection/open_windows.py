@@ -8,7 +8,7 @@ from datetime import datetime
 
 from onceover.context import PipelineContext
 from onceover.detection.look import judge_windows
-from onceover.ledger.certificates import ranges_as_json
+from onceover.ledger.gap_sets import ranges_as_json
 from onceover.ledger.repair_requests import was_read_for_orphans
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind

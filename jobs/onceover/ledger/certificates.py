@@ -19,11 +19,12 @@ from onceover.ledger.compactions import COMPACTED_COLUMNS, parse_compacted
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import read_decisions
 from onceover.ledger.digest_columns import digest_columns, read_count, read_digest
+from onceover.ledger.gap_sets import ranges_as_json, store_gaps
 from onceover.ledger.landings import read_landings
 from onceover.ledger.windows import lock_windows
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange, compute_frontier
+from onceover.model.offsets import KafkaPartition, OffsetRange, compute_frontier, subtract
 
 EXACT, BUT_FOR_LOSSES = "exact", "exact but for accepted losses"
 
@@ -80,10 +81,11 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
     The certificate also states the window's accepted losses and the decisions about its conflicts.
     """
     raw = stated.raw
+    spans, gap_set_id = store_gaps(connection, registered.name, stated.accounted)
     row = connection.execute(
         """
         WITH lost AS (
-          SELECT coalesce(array_agg(loss_id ORDER BY loss_id), '{}') AS ids FROM onceover.accepted_loss
+          SELECT coalesce(range_agg(int8range(loss_id, loss_id + 1)), '{}') AS ids FROM onceover.accepted_loss
           WHERE pipeline = %(pipeline)s AND first_window <= %(start)s AND %(start)s < end_window
             AND relanded_at IS NULL
         ), decided AS (
@@ -93,7 +95,7 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
           INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
             code_version, landing_set, accounted, frontiers, frozen_length, records, high1, low1, high2, low2,
             aggregate_records, aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, before, after, who,
-            why, losses, decisions, verdict, pending)
+            why, losses, decisions, verdict, pending, gap_set_id)
           SELECT %(pipeline)s, %(start)s, %(end)s, %(version)s, %(basis)s, %(contract_version)s,
             %(code_version)s, %(landing_set)s, %(accounted)s, %(frontiers)s, %(frozen_length)s, %(records)s, %(high1)s,
             %(low1)s, %(high2)s, %(low2)s, %(records)s, %(rows)s, %(hash)s, %(repair_id)s, %(lines_read)s,
@@ -101,7 +103,7 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END,
             coalesce(%(pending)s, (SELECT c.pending FROM onceover."window" w
               JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-              WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s), '[]')
+              WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s), '[]'), %(gap_set_id)s
           FROM lost, decided RETURNING certificate_id)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, tries = 0, blocked_at = NULL,
           blocked_why = NULL, overdue_told_at = NULL
@@ -117,7 +119,8 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             "contract_version": registered.contract_version,
             "code_version": __version__,
             "landing_set": list(stated.landing_set),
-            "accounted": Jsonb(ranges_as_json(stated.accounted)),
+            "accounted": Jsonb(ranges_as_json(spans)),
+            "gap_set_id": gap_set_id,
             "frontiers": Jsonb(_frontiers(stated.accounted)),
             "frozen_length": stated.frozen_length,
             **digest_columns(stated.digest),
@@ -138,9 +141,8 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
     return int(row["certificate_id"]) if row else 0
 
 
-def ranges_as_json(ranges: Iterable[OffsetRange]) -> list[list[str | int]]:
-    """Return offset ranges as a certificate keeps them: [generation, kafka_partition, start, end]."""
-    return [[r.source.generation, r.source.kafka_partition, r.start, r.end] for r in ranges]
+def _parse_ranges(ranges: Iterable[tuple[str, int, int, int]]) -> tuple[OffsetRange, ...]:
+    return tuple(OffsetRange(KafkaPartition(g, p), a, b) for g, p, a, b in ranges)
 
 
 def _frontiers(accounted: Sequence[OffsetRange]) -> list[list[str | int]]:
@@ -157,8 +159,9 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
     row = connection.execute(
         f"""
         SELECT w.window_end, w.expired_at, w.version AS window_version, c.*, w.records AS w_records, w.high1 AS w_high1,
-          w.low1 AS w_low1, w.high2 AS w_high2, w.low2 AS w_low2, {FROZEN} AS text_frozen, {COMPACTED_COLUMNS}
+          w.low1 AS w_low1, w.high2 AS w_high2, w.low2 AS w_low2, {FROZEN} AS text_frozen, g.gaps, {COMPACTED_COLUMNS}
         FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
+        LEFT JOIN onceover.gap_set g USING (gap_set_id)
         LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
         WHERE w.pipeline = %s AND w.window_start = %s
         """,
@@ -186,7 +189,7 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
             decisions=read_decisions(connection, row["decisions"]),
             compacted=parse_compacted(row),
         ),
-        accounted=tuple(OffsetRange(KafkaPartition(g, p), a, b) for g, p, a, b in row["accounted"]),
+        accounted=subtract(_parse_ranges(row["accounted"]), _parse_ranges(row["gaps"] or ())),
         digest=read_digest(row),
         frozen_length=row["text_frozen"],
         stands=row["version"] == row["window_version"],
@@ -206,10 +209,7 @@ def list_pending(connection: Connection, pipeline: str) -> dict[datetime, tuple[
         """,
         [pipeline],
     )
-    return {
-        row["window_start"]: tuple(OffsetRange(KafkaPartition(g, p), a, b) for g, p, a, b in row["pending"])
-        for row in rows
-    }
+    return {row["window_start"]: _parse_ranges(row["pending"]) for row in rows}
 
 
 def reopen_certified(connection: Connection, pipeline: str, starts: Iterable[datetime]) -> None:

@@ -11,7 +11,7 @@ from onceover.ledger.windows import list_windows
 _RESTS_ON = """
 SELECT c.basis, c.pending, cardinality(c.decisions) AS decisions,
   (SELECT coalesce(sum(a.end_offset - a.start_offset), 0)::bigint FROM onceover.accepted_loss a
-    WHERE a.loss_id = ANY(c.losses)) AS lost_offsets,
+    WHERE a.loss_id <@ c.losses) AS lost_offsets,
   ARRAY(SELECT DISTINCT b.contract_version FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
     WHERE l.landing_id = ANY(c.landing_set) ORDER BY 1) AS contract_versions,
   (SELECT coalesce(json_agg(json_build_object('records', l.records, 'at', b.landed_at, 'who', a.who, 'why', a.why)
@@ -71,7 +71,9 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
                 """
                 SELECT certificate_id, version, basis, contract_version, code_version, landing_set, accounted,
                   frozen_length, records, high1, low1, high2, low2, aggregate_rows, who, why, created_at, revoked_at,
-                  revoked_why, losses, decisions, verdict
+                  revoked_why, decisions, verdict, gap_set_id,
+                  (SELECT coalesce(jsonb_agg(jsonb_build_array(lower(r), upper(r) - 1)), '[]') FROM unnest(losses) r)
+                    AS losses
                 FROM onceover.certificate WHERE pipeline = %(pipeline)s AND window_start = %(start)s
                 ORDER BY certificate_id
                 """,

@@ -175,6 +175,30 @@ COMMENT ON COLUMN onceover.expiry.kept_at IS
 """
 
 
+SMALL = """
+CREATE TABLE onceover.gap_set (
+  gap_set_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  pipeline text NOT NULL REFERENCES onceover.pipeline,
+  fingerprint text NOT NULL,
+  gaps jsonb NOT NULL,
+  UNIQUE (pipeline, fingerprint)
+);
+COMMENT ON TABLE onceover.gap_set IS
+  'Offsets between the first and the last landed ones that had not landed, once for all certificates that say the '
+  'same: [generation, kafka_partition, start, end].';
+ALTER TABLE onceover.certificate ADD COLUMN gap_set_id bigint REFERENCES onceover.gap_set;
+COMMENT ON COLUMN onceover.certificate.accounted IS
+  'Offset ranges that were landed by then, but for the gaps of gap_set_id: [generation, kafka_partition, start, end].';
+
+ALTER TABLE onceover.certificate RENAME COLUMN losses TO listed_losses;
+ALTER TABLE onceover.certificate ADD COLUMN losses int8multirange NOT NULL DEFAULT '{}';
+UPDATE onceover.certificate SET losses = (SELECT range_agg(int8range(loss_id, loss_id + 1)) FROM unnest(listed_losses)
+  AS loss_id) WHERE listed_losses <> '{}';
+ALTER TABLE onceover.certificate DROP COLUMN listed_losses;
+COMMENT ON COLUMN onceover.certificate.losses IS 'The accepted losses that it states: ranges of loss_id.';
+"""
+
+
 def upgrade() -> None:
-    for part in (ROOT, ADOPT, CUT, RESTORED):
+    for part in (ROOT, ADOPT, CUT, RESTORED, SMALL):
         op.execute(part)

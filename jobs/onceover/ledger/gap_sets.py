@@ -1,0 +1,41 @@
+"""Gap sets: the offsets that had not landed when windows were certified, stored once for all that say the same.
+
+An accepted loss in a transactional topic has as many gaps as transactions, and every later certificate rests on them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from onceover.ledger.database import Connection
+from onceover.model.offsets import OffsetRange, subtract
+
+
+def ranges_as_json(ranges: Iterable[OffsetRange]) -> list[list[str | int]]:
+    """Return offset ranges as a certificate keeps them: [generation, kafka_partition, start, end]."""
+    return [[r.source.generation, r.source.kafka_partition, r.start, r.end] for r in ranges]
+
+
+def store_gaps(
+    connection: Connection, pipeline: str, accounted: Sequence[OffsetRange]
+) -> tuple[list[OffsetRange], int | None]:
+    """Return the span of each Kafka partition's ranges, and the ID of the gaps between them, None without gaps."""
+    by_source = [list(pieces) for _, pieces in groupby(sorted(accounted), key=lambda r: r.source)]
+    spans = [OffsetRange(p[0].source, p[0].start, max(r.end for r in p)) for p in by_source]
+    gaps = json.dumps(ranges_as_json(subtract(spans, accounted)))
+    if gaps == "[]":
+        return spans, None
+    key = {"pipeline": pipeline, "fingerprint": hashlib.sha256(gaps.encode()).hexdigest()}
+    known = "SELECT gap_set_id FROM onceover.gap_set WHERE pipeline = %(pipeline)s AND fingerprint = %(fingerprint)s"
+    row = connection.execute(known, key).fetchone()
+    if row is None:
+        connection.execute(
+            "INSERT INTO onceover.gap_set (pipeline, fingerprint, gaps) "
+            "VALUES (%(pipeline)s, %(fingerprint)s, %(gaps)s) ON CONFLICT DO NOTHING",
+            {**key, "gaps": gaps},
+        )
+        row = connection.execute(known, key).fetchone()
+    return spans, None if row is None else row["gap_set_id"]
