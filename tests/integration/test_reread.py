@@ -14,6 +14,7 @@ from tests.integration.program import as_json, run
 
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, UsageError
+from onceover.ledger import batches, repair_requests
 from onceover.ledger.drivers import Heartbeat
 from onceover.model.window import from_ms
 
@@ -111,6 +112,10 @@ def test_unreadable_file_is_kept_and_replaced(lanes: Lanes) -> None:
         lane.reread(5)
     plan, done = lane.reread(5)
     assert (plan.records, done and done.confirmed) == (5, ("2026-03-01T12:05Z",))
+    with lane.open() as context:
+        marker = context.markers.read_newest().marker
+    assert marker is not None
+    assert marker.why == "a damaged window file was replaced", "a copy of the ledger does not know this driver"
     kept = lane.hdfs().list(f"{lane.layout.raw_root}/{lane.name}/damaged/2026-03-01")
     assert [name.rpartition(".")[0] for name in kept] == ["1205.log"]
     assert lane.aggregates() == RIGHT
@@ -144,7 +149,12 @@ def test_lost_parquet_file_is_replaced_by_text_from_kafka(lanes: Lanes) -> None:
     expire_text(lane)
     start = from_ms(NOON_MS + 5 * 60_000)
     lane.hdfs().delete(lane.layout.parquet_file(start, made[start].digest))
-    lane.sweep()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(repair_requests, "create_request", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            lane.reread(5)
+    assert [each.window_start for each in lane.sweep().differing] == [start], "killed halfway, nothing is forgotten"
+    assert lane.detect().certified == 0
     plan, done = lane.reread(5)
     assert plan.parquet_is_lost
     assert (plan.gone, done and done.confirmed) == ((), ("2026-03-01T12:05Z",))
@@ -156,9 +166,11 @@ def test_running_driver_appends_what_a_reread_requests(lanes: Lanes) -> None:
     lane = make_certified(lanes)
     truncate(lane, 5, 10)
     with lane.driver() as driver, Heartbeat(address("postgres"), driver._epoch):
+        batches.begin(driver._connection, driver._epoch, 1, [], None)
         _, done = lane.reread(5)
         assert done is not None
         assert not done.confirmed, "it waits for the live driver and gives up"
+        assert [window for window, _ in done.failed] == ["2026-03-01T12:05Z"], "despite the batch in flight"
         driver.turn()
     assert len(lane.repair(lane.detect(minutes(5, 10)).request_id or 0).confirmed) == 1
     require_all_certified(lane)
@@ -169,6 +181,10 @@ def test_reread_of_an_unknown_window_is_refused(lanes: Lanes) -> None:
     lane = make_certified(lanes)
     with pytest.raises(UsageError, match="is unknown or has expired"):
         lane.reread(30)
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
 def spoil(lane: Lane, path: str) -> None:

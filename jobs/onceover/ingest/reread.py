@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import datetime
 
+from onceover.errors import TransientError
 from onceover.ingest.batch_steps import BatchWork
-from onceover.ingest.landing import AppendFailedError
 from onceover.kafka import TopicFacts
 from onceover.ledger import batches, rereads
 from onceover.ledger.catalog import RegisteredPipeline
@@ -30,7 +30,7 @@ def append_next(
     connection: Connection, epoch: Epoch, registered: RegisteredPipeline, facts: TopicFacts, make_work: MakeWork
 ) -> bool:
     """Append the lines of the first range that waits; return whether there was one. Refuses a range that the log has
-    lost since it was requested, and one whose file cannot be appended to."""
+    lost since it was requested, one that Kafka does not deliver, and one whose file cannot be appended to."""
     wanted = rereads.list_wanted(connection, epoch.pipeline)
     if not wanted:
         return False
@@ -41,14 +41,14 @@ def append_next(
         return True
     version = registered.select_version(first.contract_version)
     batch_id = batches.begin(connection, epoch, version.contract_version, [offsets], None)
-    with closing(make_work(version, [offsets], facts, first.window_start)) as work:
-        read, _ = work.read()
-        try:
+    try:
+        with closing(make_work(version, [offsets], facts, first.window_start)) as work:
+            read, _ = work.read()
             work.append()
-        except AppendFailedError as error:  # a damaged file must not stop the batches of other windows
-            log.warning("%s was not appended to its window file: %s", offsets, error)
-            rereads.finish(connection, epoch, first, batch_id, refused_why=str(error))
-            return True
+    except TransientError as error:  # a record or a file of one window must not stop the batches of others
+        log.warning("%s was not appended to its window file: %s", offsets, error)
+        rereads.finish(connection, epoch, first, batch_id, refused_why=str(error))
+        return True
     rereads.finish(connection, epoch, first, batch_id)
     records = sum(piece.digest.records for piece in read)
     log.info("read %s again: %d records of window %s", offsets, records, format_moment(first.window_start))

@@ -27,16 +27,19 @@ def list_certified_texts(
     connection: Connection, pipeline: str, start: datetime | None, end: datetime | None
 ) -> list[CompactionDue]:
     """Return the windows of the range (None: no bound) whose last certificate covers text, in order, with the bytes of
-    that text; also those that were reopened or are blocked since."""
+    that text and of all that landed since; also those that were reopened or are blocked since."""
     rows = connection.execute(
         f"""
-        SELECT * FROM ({_WITH_TEXT}) texts WHERE frozen > 0
+        SELECT *, frozen + (SELECT coalesce(sum(l.byte_end - l.byte_start), 0) FROM onceover.landing l
+            WHERE l.pipeline = %(pipeline)s AND l.window_start = texts.window_start
+              AND NOT l.landing_id = ANY(texts.landing_set))::bigint AS bytes
+        FROM ({_WITH_TEXT}) texts WHERE frozen > 0
           AND (%(start)s::timestamptz IS NULL OR window_start >= %(start)s)
           AND (%(end)s::timestamptz IS NULL OR window_start < %(end)s) ORDER BY window_start
         """,
         {"pipeline": pipeline, "start": start, "end": end},
     )
-    return [CompactionDue(row["window_start"], read_digest(row), row["frozen"]) for row in rows]
+    return [CompactionDue(row["window_start"], read_digest(row), row["bytes"]) for row in rows]
 
 
 def take_over(connection: Connection, pipeline: str, found: CompactionDue, length: int, who: str, why: str) -> bool:

@@ -95,6 +95,20 @@ def list_wanted(connection: Connection, pipeline: str, request_id: int | None = 
     )
 
 
+def list_refused(connection: Connection, pipeline: str, request_id: int) -> tuple[tuple[OffsetRange, str], ...]:
+    """Return the ranges of that request that were not read again, each with the reason."""
+    rows = connection.execute(
+        "SELECT generation, kafka_partition, start_offset, end_offset, reason FROM onceover.reread "
+        "WHERE pipeline = %s AND request_id = %s AND state = 'refused' ORDER BY reread_id",
+        [pipeline, request_id],
+    )
+    return tuple(
+        (OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"]),
+         r["reason"])
+        for r in rows
+    )  # fmt: skip
+
+
 def finish(
     connection: Connection, epoch: Epoch, reread: Reread, batch_id: int | None = None, refused_why: str | None = None
 ) -> None:

@@ -77,6 +77,14 @@ class Root:
         drivers.beat(self.connection, epoch)
         return OwnedRoot(self, epoch, self.markers.write_next(stored, marker))
 
+    def mark_driver(self, epoch: drivers.Epoch, who: str, why: str) -> None:
+        """Mark the root with the epoch of a driver that changes files without reading Kafka, under the cluster that the
+        marker names; an unused root has nothing to change. A copy of the ledger does not know that epoch, so only one
+        of both goes on. Raise as `claim`."""
+        stored = self.require_own()
+        if stored.marker is not None:
+            self.claim(epoch, stored.marker.kafka_cluster, who, why)
+
     def _make_marker(
         self, before: RootMarker | None, epoch: drivers.Epoch, kafka_cluster: str, who: str, why: str
     ) -> RootMarker:

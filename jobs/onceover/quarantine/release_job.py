@@ -75,7 +75,7 @@ class ReleaseRun:
     def carry_out(self, epoch: Epoch, ids: Sequence[OffsetRange], who: str, why: str, fault_point: FaultPoint) -> int:
         """Land these IDs of the plan in batches; return the number of batches. If killed, batches that have landed
         remain."""
-        self._context.require_own_root()
+        self._context.root.mark_driver(epoch, who, "quarantined records were released")
         chunks = list(_split_ids(ids, self._most))
         for chunk in chunks:
             batch_id = batches.begin(self._connection, epoch, self._registered.contract_version, (), None)

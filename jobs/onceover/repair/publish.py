@@ -8,6 +8,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from onceover.errors import FencedError
+from onceover.ledger import compactions
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import Certificate, RawProof, certify, revoke
 from onceover.ledger.database import Connection
@@ -15,6 +16,7 @@ from onceover.ledger.digest_columns import count_columns, digest_columns, read_c
 from onceover.ledger.findings import note_finding, resolve_findings
 from onceover.ledger.repair_requests import RepairRequest
 from onceover.model.claim import ClaimedWindow
+from onceover.model.digest import EMPTY
 from onceover.model.finding import Finding
 from onceover.model.offsets import OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
@@ -36,7 +38,8 @@ def publish(
 
     Returns False and publishes nothing if the window changed since the claim, which the next detection judges again; or
     if a rebuild of the ledger found other rows without raw, which stay, and expire again. Keeps replaced rows as a
-    revision; rows that already equal raw are only certified. Raises FencedError for a lost claim.
+    revision; rows that already equal raw are only certified. Text that proves the window without its Parquet file
+    takes that file's place. Raises FencedError for a lost claim.
     """
     table, start = registered.table, claimed.window_start
     with connection.transaction():
@@ -96,6 +99,8 @@ def publish(
             pending=pending,
         )
         certify(connection, registered, certificate)
+        if claimed.compacted is not None and rebuilt.compacted == EMPTY:  # the text alone has proved the window
+            compactions.forget_compaction(connection, registered.name, start)
         _finish(connection, claimed, "published", None, rebuilt, frozen_length, before, after)
         resolve_findings(connection, registered.name, start, f"repaired from raw by repair {claimed.repair_id}")
     return True

@@ -13,22 +13,26 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
+from onceover.detection.evidence import read_versions
 from onceover.detection.look import judge_windows
-from onceover.errors import SparkLostError, UsageError
+from onceover.errors import SparkLostError, UnreachableError, UsageError
 from onceover.ingest.reread import clip_to_held
 from onceover.kafka import Topic, TopicFacts
 from onceover.ledger import compactions, repair_requests, rereads
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.ledger.drivers import as_driver
+from onceover.ledger.drivers import as_driver, beat
 from onceover.ledger.rereads import Reread
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
+from onceover.model.digest import Digest
 from onceover.model.offsets import OffsetRange, coalesce, split
+from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import Window, WindowRange
 from onceover.raw.damaged_files import DamagedFiles
 from onceover.repair.proof import UnprovedPart, list_unproved_parts
@@ -52,6 +56,7 @@ class RereadPlan:
     gone: tuple[OffsetRange, ...]
     damage: str | None
     parquet_is_lost: bool = False
+    is_interrupted: bool = False  # a killed reread left a part of the file that is to be brought back
 
     @property
     def lacks_nothing(self) -> bool:
@@ -96,27 +101,40 @@ def plan_reread(
     ) as topic:
         facts = topic.facts()
     held, gone = _divide(context, registered, window.start, lacking, facts)
-    return RereadPlan(window, records, held, gone, damage, parquet_is_lost)
+    path = context.layout.window_file(window.start)
+    is_interrupted = bool(DamagedFiles(context.address("webhdfs"), context.layout).list_unfinished(path))
+    return RereadPlan(window, records, held, gone, damage, parquet_is_lost, is_interrupted)
 
 
 def request_reread(
     spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, plan: RereadPlan, who: str, why: str
 ) -> tuple[int | None, RereadPlan]:
     """Request the repair of the window, with the ranges to read again before; replace a damaged file first. Returns the
-    request's ID, None if Kafka holds nothing that raw lacks, and the plan as it is then."""
+    request's ID, None if Kafka holds nothing that raw lacks, and the plan as it is then.
+
+    The window is left out of the request while it is open: its repair follows once it has closed.
+    """
     context.require_own_root()
     ledger, name, start = context.ledger, registered.name, plan.window.start
-    if plan.damage is not None and plan.held:
-        _replace_damaged(spark, context, name, start)
+    if plan.is_interrupted or (plan.damage is not None and plan.held):
+        _replace_damaged(spark, context, name, start, who)
         plan = plan_reread(spark, context, registered, plan.window)
+        if plan.damage is not None:
+            raise UnreachableError(
+                f"the window file of {plan.window} cannot be read, though its blocks can: {plan.damage}; run the "
+                "command again"
+            )
     if not plan.held and not plan.lacks_nothing:
         return None, plan
     if plan.parquet_is_lost and not plan.gone:
-        compactions.forget_compaction(ledger, name, start)  # text replaces the Parquet file that replaced text
+        _set_parquet_aside(context, start)
     rereads.lift_expiry(ledger, name, start)
     only = WindowRange(plan.window.start, plan.window.end, plan.window.minutes)
     judged = judge_windows(ledger, name, context.files, only, every=True, patience=0.0)
-    windows = {each.evidence.window_start: each.findings for each in judged.judgements}
+    findings = {each.evidence.window_start: each.findings for each in judged.judgements}
+    # A batch in flight leaves a window out of the judgement, and must not leave it out of the repair.
+    closed = read_versions(ledger, name, only.start, only.end, every=True)
+    windows = {each: findings.get(each, ()) for each in closed}
     request_id = repair_requests.create_request(ledger, name, who, why, windows, unblock=True)
     rereads.record_rereads(ledger, name, request_id, plan.held)
     return request_id, plan
@@ -127,13 +145,13 @@ def _scan(
 ) -> tuple[list[UnprovedPart], bool, str | None]:
     """Return what raw does not hold, whether the Parquet file is lost, and why raw could not be read, None if it could.
 
-    If the Parquet file cannot be read, the text alone is.
+    If the Parquet file cannot be read, or is another than was recorded, the text alone is.
     """
     start, hdfs, files = claimed.window_start, context.address("hdfs").rstrip("/"), context.files
     texts = {at: hdfs + files.layout.window_file(at) for at, length in files.read_lengths([start]).items() if length}
     substitutes = {start: claimed.compacted} if claimed.compacted else {}
     parquet = {at: hdfs + path for at, path in files.find_parquet_files(substitutes).items()}
-    damage = None
+    damage, is_lost = None, claimed.compacted is not None and not parquet
     for read in (parquet, {}) if parquet else ({},):
         try:
             with closing(Rebuild(spark, registered.contracts, [claimed], (), texts, read)) as rebuild:
@@ -142,10 +160,21 @@ def _scan(
             raise SparkLostError("Spark's JVM has died; run the command again, nothing is half-done") from error
         except (PySparkException, Py4JError) as error:
             damage = summarize(error)
-        else:
-            is_lost = claimed.compacted is not None and rebuilt.compacted != claimed.compacted.digest
-            return list_unproved_parts(claimed, rebuilt), is_lost, None
-    return [], False, damage
+            is_lost = is_lost or bool(read)
+            continue
+        damage = None
+        if read and claimed.compacted is not None and _is_other(claimed, rebuilt, claimed.compacted.digest):
+            is_lost = True
+            continue
+        return list_unproved_parts(claimed, rebuilt), is_lost, None
+    return [], is_lost, damage
+
+
+def _is_other(claimed: ClaimedWindow, rebuilt: RebuiltWindow, recorded: Digest) -> bool:
+    """Return whether the Parquet file holds other records than recorded. Of an ID with two contents, no record or the
+    decided one counts, whatever the file holds."""
+    is_plain = not (rebuilt.conflicts or rebuilt.misdated or claimed.decisions)
+    return is_plain and rebuilt.compacted != recorded
 
 
 def _divide(
@@ -184,13 +213,28 @@ def _divide(
     return tuple(wanted), coalesce(gone)
 
 
-def _replace_damaged(spark: SparkSession, context: PipelineContext, name: str, window_start: datetime) -> None:
-    """Replace the window file by what is readable of it, as the pipeline's driver. Raises BusyError while ingest runs,
-    which may append to that file."""
+def _replace_damaged(
+    spark: SparkSession, context: PipelineContext, name: str, window_start: datetime, who: str
+) -> None:
+    """Replace the window file by what is readable of it, as the pipeline's driver, or finish a replacement that was
+    killed. Raises BusyError while ingest runs, which may append to that file."""
     path = context.layout.window_file(window_start)
-    with as_driver(context.ledger, name, f"{socket.gethostname()}:{os.getpid()} (reread)"):
+    with as_driver(context.ledger, name, f"{socket.gethostname()}:{os.getpid()} (reread)") as epoch:
+        context.root.mark_driver(epoch, who, "a damaged window file was replaced")
         leases = Leases(spark, context.address("hdfs"))
         if context.files.read_length(path) is not None and not leases.is_closed(path):
             leases.recover(path)
-        kept = DamagedFiles(context.address("webhdfs"), context.layout).replace(path)
-    log.warning("%s was damaged: its readable part replaces it, and the file itself is kept as %s", path, kept)
+        files = DamagedFiles(context.address("webhdfs"), context.layout, partial(beat, context.ledger, epoch))
+        kept = files.replace(path, leases.has_copy)
+    if kept is not None:
+        log.warning("%s was damaged: its readable part replaces it, and the file itself is kept as %s", path, kept)
+
+
+def _set_parquet_aside(context: PipelineContext, window_start: datetime) -> None:
+    """Move the file that should replace the window's text away from its place, where repairs and audits read it."""
+    compacted = compactions.list_substitutes(context.ledger, context.name, [window_start]).get(window_start)
+    if compacted is None:
+        return
+    path = context.layout.parquet_file(window_start, compacted.digest)
+    if kept := DamagedFiles(context.address("webhdfs"), context.layout).set_aside(path):
+        log.warning("%s was damaged: it is kept as %s, and text from Kafka replaces it", path, kept)

@@ -99,6 +99,7 @@ def _wait_for_driver(context: PipelineContext, who: str, say: Say) -> int:
     while True:
         try:
             with as_driver(connection, name, f"{who} (retention)") as epoch:
+                context.root.mark_driver(epoch, who, "expired raw was moved aside")
                 while carry_out(connection, epoch, context.files):
                     say(f"{expiries.count_files_to_move(connection, name):,} files left to move aside")
         except BusyError:

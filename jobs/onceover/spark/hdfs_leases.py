@@ -1,4 +1,4 @@
-"""Leases of HDFS files, through the Spark driver's Hadoop client: WebHDFS has no call for them."""
+"""Leases and blocks of HDFS files, through the Spark driver's Hadoop client: WebHDFS has no call for leases."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ class Leases:
                 return False
             time.sleep(0.2)
         return True
+
+    def has_copy(self, path: str, start: int) -> bool:
+        """Return whether the NameNode knows a copy, not corrupt, of the file's block at that offset."""
+        blocks = self._files.getFileBlockLocations(self._path(path), start, 1)
+        return any(len(block.getHosts()) and not block.isCorrupt() for block in blocks)
 
     def wait_until_closed(self, path: str, seconds: float) -> bool:
         """Give a live writer that long to finish its append; returns whether the file is closed now."""

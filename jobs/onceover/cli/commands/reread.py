@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +13,8 @@ from onceover.cli.output import print_json, print_progress, say
 from onceover.cli.ranges import resolve_window
 from onceover.cli.spark_entry import make_command, read_result, run_entry
 from onceover.context import open_pipeline
+from onceover.ledger import rereads
+from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window, format_moment
 from onceover.model.wording import format_records, pluralize
 from onceover.repair import service as repair_service
@@ -32,7 +34,7 @@ def add_to(app: typer.Typer) -> None:
             codes={
                 0: "raw holds every record that landed in the window, and the window is certified",
                 FAILED: "Kafka no longer holds some of what raw lacks, or the repair failed; the reason is shown",
-                TRY_LATER: "a service does not answer, or ingest holds the damaged file or the window; retry later",
+                TRY_LATER: "a service does not answer, ingest still has ranges to read, or the window is open or held",
             },
         )
     )(reread)
@@ -60,22 +62,28 @@ def reread(
             "reread.py", "--pipeline", context.name, "--window", str(chosen), f"--who={get_user()}", *why
         )
         plan: Mapping[str, Any] = read_result(command)
-        done, code = None, 0
+        done, code, is_waiting = None, 0, False
+        refused: Sequence[tuple[OffsetRange, str]] = ()
         if plan["request_id"] is not None:
             print_progress(f"{pluralize(len(plan['read_again']), 'range')} to read again from Kafka; starting Spark")
             request = str(plan["request_id"])
             code = run_entry(make_command("repair.py", "--pipeline", context.name, "--request", request))
             done = repair_service.confirm(context, plan["request_id"])
-    is_done = dry_run or (done is not None and not code and not (done.failed or done.revoked or done.left))
-    is_done = is_done and not (plan["gone_from_kafka"] and done is None and not dry_run)
+            refused = rereads.list_refused(context.ledger, context.name, plan["request_id"])
+            is_waiting = bool(rereads.list_wanted(context.ledger, context.name, plan["request_id"]))
     if json:
         print_json({**plan, "dry_run": dry_run, "confirmation": done, "spark_exit_code": code})
     else:
         _show(context.name, chosen, plan)
         if not dry_run:
+            for offsets, because in refused[:_MOST_SHOWN]:
+                say(f"{offsets} was not read again: {because}")
+            if is_waiting:
+                say("ingest is running and reads the ranges between its batches; it has not come to all of them yet")
             _show_outcome(context.name, chosen, plan, done)
-    if not is_done:
-        raise typer.Exit(TRY_LATER if code == TRY_LATER or (done is not None and done.left) else FAILED)
+    if not (dry_run or (done is not None and done.confirmed)):
+        has_failed = done is None or code not in (0, TRY_LATER) or bool(done.failed or done.revoked)
+        raise typer.Exit(FAILED if has_failed and not is_waiting and code != TRY_LATER else TRY_LATER)
 
 
 def _show(name: str, window: Window, plan: Mapping[str, Any]) -> None:
@@ -105,4 +113,4 @@ def _show_outcome(name: str, window: Window, plan: Mapping[str, Any], done: Conf
     if done.confirmed:
         say(f"window {window} is repaired and certified, {pluralize(done.duplicates, 'duplicate')} ignored")
     elif not (done.failed or done.revoked or done.left or done.unneeded):
-        say(f"window {window} is not closed, or a batch is landing in it; the next detection judges it")
+        say(f"window {window} is not closed yet, or a cut log is read again first; run the command again once it is")

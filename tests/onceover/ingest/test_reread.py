@@ -1,0 +1,64 @@
+"""A range to read again that Kafka does not deliver, on a real ledger: the driver goes on with other batches."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import pytest
+from bench.large_ledger import pipeline
+
+from onceover.errors import TransientError
+from onceover.ingest.reread import append_next
+from onceover.kafka import TopicFacts
+from onceover.ledger import drivers, frontiers, repair_requests, rereads
+from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
+from onceover.ledger.database import Connection
+from onceover.ledger.rereads import Reread
+from onceover.model.batch_plan import Start
+from onceover.model.contract import Column, Columns
+from onceover.model.offsets import KafkaPartition, OffsetRange
+
+pytestmark = pytest.mark.stack
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SOURCE = KafkaPartition("0a1b2c3d", 0)
+LACKING = OffsetRange(SOURCE, 5, 10)
+COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
+
+
+class Undeliverable:
+    """The work of a batch with a record that the broker cannot deliver."""
+
+    def read(self) -> NoReturn:
+        raise TransientError("Spark failed: the broker does not deliver offset 7")
+
+    append = rows = read
+
+    def close(self) -> None:
+        """Free nothing."""
+
+
+def test_range_that_kafka_does_not_deliver_is_refused(connection: Connection) -> None:
+    known = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS)
+    epoch = drivers.acquire(connection, known.name, "test")
+    frontiers.register_kafka_partitions(connection, epoch, "topic", {SOURCE: Start(0, 0)}, {SOURCE: 100})
+    request = repair_requests.create_request(connection, known.name, "me", "a test", {})
+    connection.execute(
+        'INSERT INTO onceover."window" (pipeline, window_start, window_end) VALUES (%s, %s, %s)',
+        [known.name, NOON, NOON.replace(hour=13)],
+    )
+    rereads.record_rereads(connection, known.name, request, [Reread(NOON, 1, LACKING)])
+    facts = TopicFacts("events", "topic", SOURCE.generation, {0: 0}, {0: 100})
+
+    def work(by: RegisteredPipeline, ranges: Sequence[OffsetRange], at: TopicFacts, only: datetime) -> Undeliverable:
+        return Undeliverable()
+
+    assert append_next(connection, epoch, known, facts, work)
+    assert rereads.list_refused(connection, known.name, request) == (
+        (LACKING, "Spark failed: the broker does not deliver offset 7"),
+    )
+    states = connection.execute("SELECT state FROM onceover.batch WHERE pipeline = %s", [known.name]).fetchall()
+    assert states == [{"state": "superseded"}], "nothing is left in flight"
+    assert not append_next(connection, epoch, known, facts, work), "the next batch is any other"
