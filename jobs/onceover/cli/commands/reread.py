@@ -79,7 +79,7 @@ def reread(
             for offsets, because in refused[:_MOST_SHOWN]:
                 say(f"{offsets} was not read again: {because}")
             if is_waiting:
-                say("ingest is running and reads the ranges between its batches; it has not come to all of them yet")
+                say("ingest is running and reads the ranges between its batches; some still wait")
             _show_outcome(context.name, chosen, plan, done)
     if not (dry_run or (done is not None and done.confirmed)):
         has_failed = done is None or code not in (0, TRY_LATER) or bool(done.failed or done.revoked)
