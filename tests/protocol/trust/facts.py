@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from types import MappingProxyType
 
+from tests.protocol.trust.rules import Rules
 from tests.protocol.trust.state import WINDOWS, Batch, Ledger, Line, Lines, Offsets, Scenario, State, window_of
 
 
@@ -102,8 +103,20 @@ def raw_holds(scenario: Scenario, state: State, offset: int) -> bool:
     """Whether a loss is refused: a line is looked for where bytes are unaccounted for or a certificate says pending."""
     for window in WINDOWS:
         certificate = state.ledger.certificates[window]
-        if not bytes_are_accounted(state, window) or (certificate and offset in certificate.pending):
+        is_pending = certificate is not None and offset in certificate.pending
+        if is_pending or (
+            _is_searched(scenario.rules, state.ledger, window) and not bytes_are_accounted(state, window)
+        ):
             has_line = any(line >> 1 == offset for line in state.files[window])
             if has_line or not scenario.rules.loss_reads_raw:
                 return True
     return False
+
+
+def _is_searched(rules: Rules, ledger: Ledger, window: int) -> bool:
+    certificate = ledger.certificates[window]
+    return (
+        (rules.loss_reads_unknown or ledger.listed[window])
+        and (rules.loss_reads_expired or not ledger.expired[window])
+        and (rules.loss_reads_certified or certificate is None or not certificate.valid or ledger.expired[window])
+    )

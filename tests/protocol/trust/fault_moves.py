@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.protocol.trust.facts import by_window
-from tests.protocol.trust.state import Action, Event, Ledger, Move, Scenario, State, put
+from tests.protocol.trust.facts import by_window, bytes_are_accounted
+from tests.protocol.trust.findings import is_certified
+from tests.protocol.trust.state import WINDOWS, Action, Event, Ledger, Move, Scenario, State, put
 
 
 def kafka_moves(scenario: Scenario, state: State) -> Iterator[Move]:
@@ -42,6 +43,19 @@ def ledger_moves(scenario: Scenario, state: State) -> Iterator[Move]:
         elif state.backup is not None and state.backup != ledger:
             spent = left._replace(restores=left.restores - 1)
             yield Action(Event.RESTORED), fenced._replace(ledger=state.backup, backup=None, left=spent)
+
+
+def retention_moves(state: State) -> Iterator[Move]:
+    """The driver takes away the raw of a certified window, between two batches. Its lines stay in `files`, so that
+    lengths count on: what is taken is what the certificate covers, and the certificate is the window's last."""
+    if not state.left.retentions or state.driver:
+        return
+    left = state.left._replace(retentions=state.left.retentions - 1)
+    for window in WINDOWS:
+        certificate = state.ledger.certificates[window]
+        if certificate and not certificate.pending and is_certified(state, window) and bytes_are_accounted(state, window):
+            ledger = state.ledger._replace(expired=put(state.ledger.expired, window, True))
+            yield Action(Event.RAW_EXPIRED, window), state._replace(ledger=ledger, left=left)
 
 
 def driver_faults(state: State) -> Iterator[Move]:

@@ -53,7 +53,7 @@ def is_clean(scenario: Scenario, state: State, window: int) -> bool:
 
 def is_certified(state: State, window: int) -> bool:
     certificate = state.ledger.certificates[window]
-    return certificate is not None and certificate.valid
+    return certificate is not None and certificate.valid and not state.ledger.expired[window]
 
 
 def _is_repeated(ledger: Ledger, window: int, at: int) -> bool:

@@ -25,7 +25,8 @@ class Held:
     files: tuple[Lines, ...]
     log: Lines
     counted: tuple[dict[Line, int], ...]
-    losses: tuple[Offsets | None, ...]  # that each window's certificate states; None: not certified
+    losses: tuple[Offsets | None, ...]  # that each window's certificate states; None: not certified, or expired
+    is_expired: tuple[bool, ...]  # retention took its raw, which counts as held
     frontier: int
     reach: int
 
@@ -54,7 +55,7 @@ def read_held(lane: Lane, amounts: dict[bytes, int]) -> Held:
         line_number = line_of(amounts[line.record.value or b""])
         files[window_of(line_number)].append(line_number)
     log = tuple(line_of(amounts[value]) for value in _read_log(lane))
-    return Held(tuple(map(tuple, files)), log, _read_counted(lane), tuple(_read_losses(lane)), *_read_progress(lane))
+    return Held(tuple(map(tuple, files)), log, _read_counted(lane), *_read_certified(lane), *_read_progress(lane))
 
 
 def _read_log(lane: Lane) -> list[bytes]:
@@ -83,18 +84,22 @@ def _read_counted(lane: Lane) -> tuple[dict[Line, int], ...]:
     return tuple(counted)
 
 
-def _read_losses(lane: Lane) -> list[Offsets | None]:
+def _read_certified(lane: Lane) -> tuple[tuple[Offsets | None, ...], tuple[bool, ...]]:
     found: list[Offsets | None] = []
+    expired: list[bool] = []
     with lane.ledger() as ledger:
         for window in WINDOWS:
+            start = from_ms(NOON_MS + window * MINUTES * 60_000)
+            gone = 'SELECT FROM onceover."window" WHERE pipeline = %s AND window_start = %s AND expired_at IS NOT NULL'
+            expired.append(ledger.execute(gone, [lane.name, start]).fetchone() is not None)
             row = ledger.execute(
                 """
                 SELECT c.losses FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
                 WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s AND c.version = w.version
-                  AND NOT EXISTS (SELECT FROM onceover.finding f WHERE f.pipeline = w.pipeline
+                  AND w.expired_at IS NULL AND NOT EXISTS (SELECT FROM onceover.finding f WHERE f.pipeline = w.pipeline
                     AND f.resolved_at IS NULL AND (f.window_start = w.window_start OR f.kind = 'truncated log'))
                 """,
-                {"pipeline": lane.name, "start": from_ms(NOON_MS + window * MINUTES * 60_000)},
+                {"pipeline": lane.name, "start": start},
             ).fetchone()
             if row is None:
                 found.append(None)
@@ -103,7 +108,7 @@ def _read_losses(lane: Lane) -> list[Offsets | None]:
                 "SELECT start_offset, end_offset FROM onceover.accepted_loss WHERE loss_id = ANY(%s)", [row["losses"]]
             ).fetchall()
             found.append(tuple(at for r in ranges for at in range(r["start_offset"], r["end_offset"])))
-    return found
+    return tuple(found), tuple(expired)
 
 
 def _read_progress(lane: Lane) -> tuple[int, int]:

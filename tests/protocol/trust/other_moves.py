@@ -30,7 +30,10 @@ def detection_moves(scenario: Scenario, state: State) -> Iterator[Move]:
                 listed = ledger._replace(listed=put(ledger.listed, window, True))
                 yield Action(Event.LISTED, window), state._replace(ledger=listed)
         elif (
-            is_closed(scenario, state, window) and not is_certified(state, window) and is_clean(scenario, state, window)
+            is_closed(scenario, state, window)
+            and not ledger.expired[window]
+            and not is_certified(state, window)
+            and is_clean(scenario, state, window)
         ):
             yield _certified(state, window)
 

@@ -12,8 +12,10 @@ from tests.protocol.trust.state import WINDOWS, Line, window_of
 
 from onceover.detection import holes
 from onceover.errors import UsageError
+from onceover.ledger import drivers, expiries
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import format_moment, from_ms
+from onceover.retention.expire import carry_out
 
 _WHY = ("--reason", "a replay")
 
@@ -23,6 +25,17 @@ def take_root(lane: Lane) -> None:
     wait_for_lease_end(lane)
     done = run("ledger", "take-root", lane.name, *_WHY)
     assert done.returncode == 0, done.stderr
+
+
+def expire_raw(lane: Lane, window: int) -> None:
+    """Take the window's raw away as retention and then the driver do."""
+    start = from_ms(NOON_MS + window * MINUTES * 60_000)
+    with lane.ledger() as ledger:
+        due = [file for file in expiries.list_expirable(ledger, lane.name, 0) if file.window_start == start]
+        expiries.mark_expired(ledger, lane.name, due, "test", "a replay")
+        epoch = drivers.acquire(ledger, lane.name, "test")
+        carry_out(ledger, epoch, lane.files())
+        drivers.end_epoch(ledger, epoch)
 
 
 def accept_loss(lane: Lane, offset: int) -> None:

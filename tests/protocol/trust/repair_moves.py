@@ -30,14 +30,19 @@ def repair_moves(scenario: Scenario, state: State) -> Iterator[Move]:
         if (
             known
             and state.files[window]
-            and (is_closed(scenario, state, window) or _is_read_open(scenario, state, window))
+            and (_is_to_publish(scenario, state, window) or _is_read_open(scenario, state, window))
         ):
             yield from _claimed(scenario, state, window)
 
 
+def _is_to_publish(scenario: Scenario, state: State, window: int) -> bool:
+    return is_closed(scenario, state, window) and not state.ledger.expired[window]
+
+
 def _is_read_open(scenario: Scenario, state: State, window: int) -> bool:
+    """Whether the file of a window that cannot be published, open or expired, is read for lines to adopt."""
     rules = scenario.rules
-    if not rules.adopt or not rules.adopt_apart:
+    if not rules.adopt or not rules.adopt_apart or (state.ledger.expired[window] and not rules.adopt_expired):
         return False
     missing = hole(state.ledger)
     if missing and rules.open_any:
@@ -91,7 +96,7 @@ def _finished(scenario: Scenario, state: State, repair: Repair) -> Move:
         known = landed(state.ledger.batches)
         orphans = tuple(line for line in repair.orphans if line >> 1 not in known)
         return Action(Event.ADOPTED, window, lines=orphans), adopted(scenario, after, window, orphans)
-    if not is_closed(scenario, state, window):
+    if not _is_to_publish(scenario, state, window):
         return Action(Event.LEFT_OPEN, window), after
     return _published(scenario, after, repair)
 

@@ -18,7 +18,7 @@ from tests.integration.other_ledger import make_ledger
 from tests.integration.planted_failures import expire, minutes
 from tests.protocol.trust.backup import back_up, restore
 from tests.protocol.trust.held import BASE, MINUTES, Held, find_wrong, minute_of, read_held
-from tests.protocol.trust.persons import accept_loss, decide, is_blocked, take_root
+from tests.protocol.trust.persons import accept_loss, decide, expire_raw, is_blocked, take_root
 from tests.protocol.trust.state import WINDOWS, Action, Event, Line, Lines, Move
 from tests.protocol.trust.stepped import Stepped
 
@@ -112,6 +112,9 @@ class Replay:
                     self.driver.advance(step)
             case Event.CRASHED | Event.TAKEN_OVER:
                 self._kill_driver()
+            case Event.RAW_EXPIRED:
+                self._finish_repair()
+                expire_raw(self.lane, action.window)
             case Event.CERTIFIED | Event.LISTED:
                 self._detect()
             case Event.CLAIMED:
@@ -141,7 +144,7 @@ class Replay:
             held = self._look()
             if (
                 all(
-                    certified or not (held.files[window] or held.counted[window])
+                    certified or held.is_expired[window] or not (held.files[window] or held.counted[window])
                     for window, certified in enumerate(held.is_certified)
                 )
                 and held.frontier == self.log_end

@@ -12,6 +12,8 @@ each offset from `born` on:
    at least one of their windows is not certified or has a finding. (Only a file shows a content that never landed:
    until that file's bytes are read, the other window cannot know.)
 
+A window whose raw has expired is not certified any more; what retention took still counts as held by raw.
+
 Where a superseded driver may append, 3 excuses a stated loss for as long as the window of that line is not certified or
 has a finding, for the same reason as 4: only its file shows it.
 """
@@ -89,4 +91,8 @@ def is_goal(scenario: Scenario, state: State) -> bool:
         return False
     if state.driver or state.repair or state.rebuilding or frontier(ledger) < len(state.log):
         return False
-    return all(is_trusted(scenario, state, window) for window in WINDOWS if state.files[window] or ledger.rows[window])
+    return all(
+        is_trusted(scenario, state, window) or ledger.expired[window]
+        for window in WINDOWS
+        if state.files[window] or ledger.rows[window]
+    )

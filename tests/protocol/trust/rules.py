@@ -23,6 +23,10 @@ class Rules:
     ask_kafka: bool = True  # what will be read again is what Kafka holds now, not what is beyond the reach
     loss_asks_raw: bool = True  # a loss is refused where raw holds the record
     loss_reads_raw: bool = True  # ... where a line of it is found, not wherever unaccounted bytes are
+    loss_reads_certified: bool = True  # ... in files of windows that are certified, too
+    loss_reads_expired: bool = True  # ... of windows whose raw has expired
+    loss_reads_unknown: bool = True  # ... and files that the ledger has no window for
+    adopt_expired: bool = True  # an expired window's file is read for adoption, though nothing is published
     loss_waits: bool = True  # a loss is refused while a begun batch covers it
     loss_below_end: bool = True  # a loss is refused at or beyond the log's end, where a cut log may grow again
     found_again: bool = True  # what lands or is adopted is no loss, and certificates that state it lose their version

@@ -32,6 +32,7 @@ QUICK = {
     "both-in": _inside(20_250, expiries=1, losses=1, restores=1),
     "cut0-in": _inside(40_800, cuts=1),
     "hung-in": _inside(4_655, expiries=1, takeovers=1),
+    "expired-in": _inside(48_893, 3, crashes=1, expiries=1, retentions=1),
     "hung2-in": _inside(31_728, crashes=1, expiries=1, takeovers=1),
 }
 RARE = {

@@ -40,6 +40,7 @@ class Event(StrEnum):
     TAKEN_OVER = "driver hangs and is superseded"
     APPENDED_LATE = "superseded driver appends"
     REBUILD_KILLED = "rebuild killed"
+    RAW_EXPIRED = "retention takes the raw of"
 
     MARKED = "marker written, origin"
     REGISTERED = "registered, origin"
@@ -114,7 +115,7 @@ class Certificate(NamedTuple):
 
 
 class Ledger(NamedTuple):
-    """The ledger and the aggregates, one database. The last six but two have one entry a window."""
+    """The ledger and the aggregates, one database. `rows` to `certificates`, and `expired`, have one entry a window."""
 
     ledger_id: int
     known: bool = False  # it knows the pipeline
@@ -129,6 +130,7 @@ class Ledger(NamedTuple):
     losses: Offsets = ()
     conflicts: tuple[tuple[int, int], ...] = ()  # offset and window
     decisions: tuple[Decision, ...] = ()
+    expired: tuple[bool, ...] = (False, False)  # retention took the window's raw
 
 
 class Driver(NamedTuple):
@@ -168,6 +170,7 @@ class Left(NamedTuple):
     losses: int = 0
     restores: int = 0
     takeovers: int = 0
+    retentions: int = 0
 
 
 class State(NamedTuple):
