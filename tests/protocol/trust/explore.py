@@ -30,18 +30,23 @@ class Wrong:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """`stuck` counts the states without a way out, and `no_way_out` is one of the nearest."""
+    """`stuck` counts the states without a way out, and `no_way_out` is one of the nearest. `endless` is one of the last
+    states, if there were more than allowed."""
 
     states: int
     goals: int
-    violation: Wrong | None
-    stuck: int
-    no_way_out: Wrong | None
+    violation: Wrong | None = None
+    stuck: int = 0
+    no_way_out: Wrong | None = None
+    endless: Wrong | None = None
+
+    @property
+    def shown(self) -> Wrong | None:
+        """What is wrong, and the way there."""
+        return self.violation or self.no_way_out or self.endless
 
     def __str__(self) -> str:
-        return (
-            f"{self.states} states, {self.goals} goals, {self.stuck} stuck; {self.violation or self.no_way_out or ''}"
-        )
+        return f"{self.states} states, {self.goals} goals, {self.stuck} stuck; {self.shown or ''}"
 
 
 @dataclass(slots=True)
@@ -54,8 +59,9 @@ class _Graph:
     targets: array[int] = field(default_factory=lambda: array("i"))
 
 
-def explore(scenario: Scenario) -> Exploration:
-    """Visit every state until a certificate is false; then ask which of them cannot reach a goal."""
+def explore(scenario: Scenario, most: int | None = None) -> Exploration:
+    """Visit every state until a certificate is false, or there are more than `most`; then ask which of them cannot
+    reach a goal."""
     graph = _Graph([scenario.start()])
     goals: list[int] = []
     gc.disable()  # it would walk through all states again and again, and there are no cycles to be found
@@ -63,14 +69,17 @@ def explore(scenario: Scenario) -> Exploration:
         for at, state in enumerate(_visited(scenario, graph)):
             if message := wrong(scenario, state):
                 violation = Wrong(message, _trace(scenario, graph, at))
-                return Exploration(len(graph.states), len(goals), violation, 0, None)
+                return Exploration(len(graph.states), len(goals), violation)
+            if most is not None and len(graph.states) > most:
+                endless = Wrong(f"more than {most} states", _trace(scenario, graph, at))
+                return Exploration(len(graph.states), len(goals), endless=endless)
             if is_goal(scenario, state):
                 goals.append(at)
         lost = _unable(graph, goals)
     finally:
         gc.enable()
     no_way_out = Wrong("no goal can be reached", _trace(scenario, graph, lost[0])) if lost else None
-    return Exploration(len(graph.states), len(goals), None, len(lost), no_way_out)
+    return Exploration(len(graph.states), len(goals), stuck=len(lost), no_way_out=no_way_out)
 
 
 def _visited(scenario: Scenario, graph: _Graph) -> Iterator[State]:

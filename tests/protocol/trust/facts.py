@@ -65,15 +65,26 @@ def is_closed(scenario: Scenario, state: State, window: int) -> bool:
 
 
 def diverged(scenario: Scenario, state: State) -> list[int]:
-    """Offsets that landed with another content than Kafka holds now, as leader epochs show."""
-    if not scenario.rules.epochs:
+    """Offsets that landed with another content than Kafka holds now: by leader epochs, by content where they are not
+    known. What was landed last counts."""
+    rules = scenario.rules
+    if not rules.epochs:
         return []
-    decided = {offset for offset, _ in state.ledger.decisions}
-    return [
-        offset
-        for offset, lines in landed(state.ledger.batches).items()
-        if state.in_log(offset) and state.line_at(offset) not in lines and offset not in decided
-    ]
+    known = _landed_last(state.ledger.batches, rules.unknown_epochs, rules.last_landed)
+    return [offset for offset, lines in known.items() if state.in_log(offset) and state.line_at(offset) not in lines]
+
+
+@lru_cache(None)
+def _landed_last(
+    batches: tuple[Batch, ...], with_unknown: bool, is_last: bool
+) -> MappingProxyType[int, frozenset[Line]]:
+    found: dict[int, frozenset[Line]] = {}
+    for batch in batches:
+        compared = frozenset(line for landing in batch if landing.epochs or with_unknown for line in landing.lines)
+        for offset in {line >> 1 for line in compared}:
+            lines = frozenset(line for line in compared if line >> 1 == offset)
+            found[offset] = lines if is_last else frozenset({max(lines | found.get(offset, frozenset()))})
+    return MappingProxyType(found)
 
 
 def expected_length(ledger: Ledger, window: int) -> int:

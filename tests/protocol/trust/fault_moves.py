@@ -22,8 +22,14 @@ def kafka_moves(scenario: Scenario, state: State) -> Iterator[Move]:
             yield Action(Event.EXPIRED, offset=at), state._replace(log_start=at, log=log, left=spent)
     if left.cuts:
         spent = left._replace(cuts=left.cuts - 1)
+        kept = state.log if left.returns else None
         for at in range(start, end):
-            yield Action(Event.CUT, offset=at), state._replace(log=state.log[:at], leader_epoch=1, left=spent)
+            cut = state._replace(log=state.log[:at], leader_epoch=1, left=spent, before_cut=kept)
+            yield Action(Event.CUT, offset=at), cut
+    if left.returns and state.before_cut is not None:
+        spent = left._replace(returns=left.returns - 1)
+        back = state._replace(log=state.before_cut, leader_epoch=0, left=spent, before_cut=None)
+        yield Action(Event.BACK), back
 
 
 def ledger_moves(scenario: Scenario, state: State) -> Iterator[Move]:
@@ -53,9 +59,29 @@ def retention_moves(state: State) -> Iterator[Move]:
     left = state.left._replace(retentions=state.left.retentions - 1)
     for window in WINDOWS:
         certificate = state.ledger.certificates[window]
-        if certificate and not certificate.pending and is_certified(state, window) and bytes_are_accounted(state, window):
+        if (
+            certificate
+            and not certificate.pending
+            and is_certified(state, window)
+            and bytes_are_accounted(state, window)
+        ):
             ledger = state.ledger._replace(expired=put(state.ledger.expired, window, True))
             yield Action(Event.RAW_EXPIRED, window), state._replace(ledger=ledger, left=left)
+
+
+def file_moves(state: State) -> Iterator[Move]:
+    """Somebody moves a file away by mistake, and a person puts it back, in front of what was appended since. Nobody
+    can see that of a file whose lines never landed."""
+    if state.left.moves and not state.driver and not state.repair:
+        left = state.left._replace(moves=state.left.moves - 1)
+        for window in WINDOWS:
+            if (lines := state.files[window]) and bytes_are_accounted(state, window):
+                moved = state._replace(files=put(state.files, window, ()), away=(window, lines), left=left)
+                yield Action(Event.MOVED, window), moved
+    if state.away:
+        window, lines = state.away
+        files = put(state.files, window, lines + state.files[window])
+        yield Action(Event.PUT_BACK, window), state._replace(files=files, away=None)
 
 
 def driver_faults(state: State) -> Iterator[Move]:

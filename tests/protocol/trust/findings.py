@@ -28,6 +28,8 @@ def findings(scenario: Scenario, state: State, window: int) -> Iterator[str]:
         yield "missing bytes"
     if ledger.unproved[window] or tuple(sorted(lines)) != ledger.rows[window]:
         yield "aggregate mismatch"
+    if any(line >> 1 in ledger.suspicions for line in ledger.rows[window]):
+        yield "suspected"
     if any(_is_repeated(ledger, window, at) for at in since):
         yield "duplicated"
     if rules.pending:

@@ -14,7 +14,7 @@ from tests.protocol.trust.state import WINDOWS, Line, Lines, Offsets, window_of
 from onceover.config.endpoints import address
 from onceover.model.window import from_ms
 
-MINUTES = 5
+MINUTES = 30  # between the two windows, so that the second one's records close the first
 BASE = 8  # a record's amount is this to the power of its line, so that a sum shows how often each is counted
 
 

@@ -87,7 +87,7 @@ def _incremented(state: State, driver: Driver, read: tuple[int, ...]) -> Move:
 def _landed(scenario: Scenario, state: State, driver: Driver) -> Move:
     """Landings and, in the same transaction, the offset of a store inside; a refill moves no offset."""
     rules = scenario.rules
-    after = accounted(rules, state, driver.appended, compares=rules.landing_compares)
+    after = accounted(scenario, state, driver.appended, compares=rules.landing_compares)
     rest: Driver | None = None
     if scenario.stored_inside and not driver.refill:
         after = after._replace(ledger=after.ledger._replace(stored=driver.end))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.protocol.trust.facts import owns_root
-from tests.protocol.trust.fault_moves import driver_faults, kafka_moves, ledger_moves, retention_moves
+from tests.protocol.trust.fault_moves import driver_faults, file_moves, kafka_moves, ledger_moves, retention_moves
 from tests.protocol.trust.ingest_moves import ingest_moves
 from tests.protocol.trust.other_moves import detection_moves, person_moves
 from tests.protocol.trust.repair_moves import repair_moves
@@ -26,6 +26,8 @@ FAULTS = frozenset(
         Event.APPENDED_LATE,
         Event.REBUILD_KILLED,
         Event.RAW_EXPIRED,
+        Event.BACK,
+        Event.MOVED,
     }
 )
 
@@ -35,6 +37,7 @@ def moves(scenario: Scenario, state: State) -> Iterator[Move]:
     yield from ledger_moves(scenario, state)
     yield from driver_faults(state)
     yield from retention_moves(state)
+    yield from file_moves(state)
     yield from root_moves(scenario, state)
     yield from ingest_moves(scenario, state)
     if state.ledger.known and owns_root(scenario, state) and not state.rebuilding:

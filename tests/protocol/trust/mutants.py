@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from tests.protocol.trust.explore import Exploration, explore
 from tests.protocol.trust.scenarios import ALL, QUICK
 from tests.protocol.trust.state import Scenario
 
-Outcome = Literal["wrong", "stuck", "not missed"]
+Outcome = Literal["wrong", "stuck", "endless", "not missed"]
 
 
 class Mutant(NamedTuple):
@@ -34,6 +35,10 @@ class Mutant(NamedTuple):
     @property
     def scenario(self) -> Scenario:
         return ALL[self.world].scenario.without(*self.without)
+
+    def explore(self) -> Exploration:
+        """`endless`: there are many times more states than with the rules."""
+        return explore(self.scenario, 4 * ALL[self.world].states)
 
     @property
     def is_soon_seen(self) -> bool:
@@ -72,6 +77,9 @@ MUTANTS = (
     _mutant("wrong", "crash-in", "length"),
     _mutant("stuck", "crash2-in", "listing"),
     _mutant("wrong", "cut0-in", "epochs"),
+    _mutant("wrong", "cut-loss-in", "unknown_epochs"),
+    _mutant("endless", "returned-in", "last_landed"),
+    _mutant("wrong", "moved-in", "settle_whole"),
     _mutant("not missed", "cut0-in", "cut_is_hole"),
     _mutant("wrong", "cut0-in", "landing_compares"),
     _mutant("stuck", "cut-in", "stray_is_conflict"),

@@ -26,6 +26,7 @@ def repair_moves(scenario: Scenario, state: State) -> Iterator[Move]:
     if state.repair:
         yield _finished(scenario, state, state.repair)
         return
+    yield from _settled(scenario, state)
     for window, known in enumerate(state.ledger.listed):
         if (
             known
@@ -33,6 +34,22 @@ def repair_moves(scenario: Scenario, state: State) -> Iterator[Move]:
             and (_is_to_publish(scenario, state, window) or _is_read_open(scenario, state, window))
         ):
             yield from _claimed(scenario, state, window)
+
+
+def _settled(scenario: Scenario, state: State) -> Iterator[Move]:
+    """Compare what the files hold of a suspected offset: two contents are a conflict of both windows."""
+    ledger = state.ledger
+    for offset in ledger.suspicions:
+        lines = landed(ledger.batches)[offset]
+        held = tuple(line for line in sorted(lines) if line in state.files[window_of(line)])
+        if len(held) < len(lines) and scenario.rules.settle_whole:
+            continue
+        windows = {window_of(line) for line in held} if len(held) > 1 else set()
+        conflicts = {*ledger.conflicts, *((offset, window) for window in windows)}
+        after = reopened(state, windows)
+        rest = tuple(other for other in ledger.suspicions if other != offset)
+        settled = after.ledger._replace(conflicts=tuple(sorted(conflicts)), suspicions=rest)
+        yield Action(Event.SETTLED, offset=offset, lines=held), after._replace(ledger=settled)
 
 
 def _is_to_publish(scenario: Scenario, state: State, window: int) -> bool:
@@ -57,6 +74,8 @@ def _claimed(scenario: Scenario, state: State, window: int) -> Iterator[Move]:
     rules, ledger = scenario.rules, state.ledger
     known, decided, held = landed(ledger.batches), dict(ledger.decisions), set(state.files[window])
     own = {line for batch in ledger.batches for landing in batch if landing.window == window for line in landing.lines}
+    if own - held:
+        return  # blocked: the file has lost lines
     counted: list[int] = []
     pending: list[int] = []
     orphans: list[int] = []
@@ -103,7 +122,7 @@ def _finished(scenario: Scenario, state: State, repair: Repair) -> Move:
 
 def adopted(scenario: Scenario, state: State, window: int, lines: Lines) -> State:
     """A batch of exact offsets lands without bytes of its own."""
-    return accounted(scenario.rules, state, (Landing(window, 0, 0, lines),), compares=False) if lines else state
+    return accounted(scenario, state, (Landing(window, 0, 0, lines, epochs=False),), compares=False) if lines else state
 
 
 def _conflicted(state: State, repair: Repair) -> Move:

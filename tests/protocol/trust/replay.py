@@ -114,6 +114,7 @@ class Replay:
                 self._kill_driver()
             case Event.RAW_EXPIRED:
                 self._finish_repair()
+                self._finish_driver()
                 expire_raw(self.lane, action.window)
             case Event.CERTIFIED | Event.LISTED:
                 self._detect()
@@ -132,8 +133,7 @@ class Replay:
         """Run on without faults until both windows are certified, as far as they hold anything. As in the model, a log
         that was cut below what is known of it grows again; nothing else is produced."""
         self._finish_repair()
-        if self.driver:
-            self.driver.advance()
+        self._finish_driver()
         for _ in range(ROUNDS):
             for _ in range(3):
                 self._start_driver()
@@ -199,9 +199,13 @@ class Replay:
         if self.born is None:
             self.born = self.log_start
 
-    def _start_driver(self) -> None:
+    def _finish_driver(self) -> None:
         if self.driver:
             self.driver.advance()
+        self.driver = None
+
+    def _start_driver(self) -> None:
+        self._finish_driver()
         self._own_root()
         self._set_born()
         self.by_hand = False

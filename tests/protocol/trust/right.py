@@ -12,6 +12,7 @@ each offset from `born` on:
    at least one of their windows is not certified or has a finding. (Only a file shows a content that never landed:
    until that file's bytes are read, the other window cannot know.)
 
+A file that was moved away still counts as raw: a person puts it back.
 A window whose raw has expired is not certified any more; what retention took still counts as held by raw.
 
 Where a superseded driver may append, 3 excuses a stated loss for as long as the window of that line is not certified or
@@ -47,6 +48,8 @@ def _wrong(scenario: Scenario, state: State, window: int, certificate: Certifica
     ledger, first = state.ledger, frontier(state.ledger)
     rows, decided = ledger.rows[window], dict(ledger.decisions)
     raw = {line for file in state.files for line in file}
+    if state.away:
+        raw.update(state.away[1])
     assert state.born is not None
     for offset in range(state.born, scenario.records):
         counts = (rows.count(offset * 2), rows.count(offset * 2 + 1))

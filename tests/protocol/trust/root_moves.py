@@ -68,9 +68,11 @@ def _rebuilt(scenario: Scenario, state: State) -> Move:
     after = state._replace(ledger=known)
     if held:
         batch = tuple(
-            Landing(window, 0, len(file), tuple(sorted(set(file)))) for window, file in enumerate(state.files) if file
+            Landing(window, 0, len(file), tuple(sorted(set(file))), epochs=False)
+            for window, file in enumerate(state.files)
+            if file
         )
-        after = accounted(rules, after, batch, compares=False)
+        after = accounted(scenario, after, batch, compares=False)
         conflicts = {(line >> 1, window_of(line)) for line in held if line ^ 1 in held}
         after = after._replace(ledger=after.ledger._replace(conflicts=tuple(sorted(conflicts))))
     after = after._replace(rebuilding=False, born=_born(state, after.ledger.origin))

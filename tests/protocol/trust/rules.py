@@ -36,8 +36,11 @@ class Rules:
     listing: bool = True  # a file without a window is given one
     # R3: what landed is compared with the log by leader epochs.
     epochs: bool = True
+    unknown_epochs: bool = True  # ... and by content where it landed without, in a rebuild or an adoption
+    last_landed: bool = True  # of what landed under one offset the last is compared, not the newest epoch
     cut_is_hole: bool = True  # nothing is certified until what has diverged is read again
     landing_compares: bool = True  # a landing under an offset that landed with another content is a conflict
+    settle_whole: bool = True  # a suspicion is settled only once every file concerned holds what landed
     stray_is_conflict: bool = True  # a line whose offset landed elsewhere with another content is a conflict
     decide_all: bool = True  # a decision reopens each window of the conflict, and adopts what was chosen
     decided_late: bool = True  # a landing of a decided offset since the certificate is a finding

@@ -23,7 +23,11 @@ DriverStep = Literal["append", "increment", "land", "commit"]
 
 WINDOWS = (0, 1)
 _WINDOW_OF = ((0, 1, 0), (0, 0, 1))  # by content, then by offset
-_CLOSES = {2: (1, 2), 3: (2, 3)}  # by number of records: each window closes once the frontier has reached this
+_CLOSES = {
+    1: (1, 1),
+    2: (1, 2),
+    3: (2, 3),
+}  # by number of records: the frontier at which each closes
 
 
 class Event(StrEnum):
@@ -40,6 +44,8 @@ class Event(StrEnum):
     TAKEN_OVER = "driver hangs and is superseded"
     APPENDED_LATE = "superseded driver appends"
     REBUILD_KILLED = "rebuild killed"
+    MOVED = "somebody moves away the file of"
+    BACK = "log is back as before the cut"
     RAW_EXPIRED = "retention takes the raw of"
 
     MARKED = "marker written, origin"
@@ -56,10 +62,12 @@ class Event(StrEnum):
     INCREMENTED = "increments"
     LANDED = "lands"
     STORED = "stores offset"
+    PUT_BACK = "PERSON puts back the file of"
     LISTED = "detection: a file without a window"
     CERTIFIED = "detection certifies"
     ACCEPTED = "PERSON accepts the loss of"
     DECIDED = "PERSON decides for"
+    SETTLED = "repair settles the suspicion of"
     CLAIMED = "repair claims and reads"
     CONFLICTED = "repair finds a conflict"
     ADOPTED = "repair adopts"
@@ -91,12 +99,14 @@ class Action(NamedTuple):
 
 
 class Landing(NamedTuple):
-    """One append of a batch. An adoption has no bytes of its own."""
+    """One append of a batch. An adoption has no bytes of its own. `epochs`: the leader epochs of its lines are known,
+    which those of an adoption and of a rebuild are not."""
 
     window: int
     byte_start: int
     length: int
     lines: Lines
+    epochs: bool = True
 
 
 Batch = tuple[Landing, ...]
@@ -131,6 +141,7 @@ class Ledger(NamedTuple):
     conflicts: tuple[tuple[int, int], ...] = ()  # offset and window
     decisions: tuple[Decision, ...] = ()
     expired: tuple[bool, ...] = (False, False)  # retention took the window's raw
+    suspicions: Offsets = ()
 
 
 class Driver(NamedTuple):
@@ -171,6 +182,8 @@ class Left(NamedTuple):
     restores: int = 0
     takeovers: int = 0
     retentions: int = 0
+    returns: int = 0
+    moves: int = 0
 
 
 class State(NamedTuple):
@@ -190,6 +203,8 @@ class State(NamedTuple):
     born: int | None
     hung: tuple[tuple[int, Lines], ...]  # appends that a superseded driver may still do
     left: Left
+    before_cut: tuple[int | None, ...] | None = None  # the log of a replica that may lead again
+    away: tuple[int, Lines] | None = None  # a window whose file was moved away, and what it held
 
     @property
     def log_end(self) -> int:
@@ -206,12 +221,14 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """A small world. `stored_inside`: the offset store is a table of the ledger's database."""
+    """A small world. `stored_inside`: the offset store is a table of the ledger's database. `suspects`: what landed
+    under one offset twice is suspected, and compared later in the files; else a landing compares at once."""
 
     records: int
     left: Left
     stored_inside: bool
     rows_survive: bool = False  # the aggregates survive the loss of the ledger
+    suspects: bool = False
     rules: Rules = ALL_RULES
 
     @property

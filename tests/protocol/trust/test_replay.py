@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 from tests.integration.lane import Lane
-from tests.protocol.trust.explore import explore, walk
+from tests.protocol.trust.explore import walk
 from tests.protocol.trust.mutants import MUTANTS, Mutant
 from tests.protocol.trust.replay import Replay
 from tests.protocol.trust.scenarios import WALKED
@@ -52,8 +52,7 @@ def marks_of(mutant: Mutant) -> tuple[pytest.MarkDecorator, ...]:
 def test_trace_of_a_mutant_ends_right_on_real_parts(
     lanes: Lanes, stack: Stack, monkeypatch: pytest.MonkeyPatch, mutant: Mutant
 ) -> None:
-    found = explore(mutant.scenario)
-    shown = found.violation or found.no_way_out
+    shown = mutant.explore().shown
     assert shown is not None
     replay(lanes, stack, monkeypatch, mutant.scenario, list(shown.trace))
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tests.protocol.trust.facts import landed, lines_of, offsets_of, windows_of
-from tests.protocol.trust.rules import Rules
-from tests.protocol.trust.state import WINDOWS, Batch, State, put, window_of
+from tests.protocol.trust.state import WINDOWS, Batch, Scenario, State, put, window_of
 
 
 def reopened(state: State, windows: Iterable[int]) -> State:
@@ -21,8 +20,9 @@ def reopened(state: State, windows: Iterable[int]) -> State:
     return state._replace(ledger=state.ledger._replace(certificates=certificates), repair=repair)
 
 
-def accounted(rules: Rules, state: State, batch: Batch, *, compares: bool) -> State:
+def accounted(scenario: Scenario, state: State, batch: Batch, *, compares: bool) -> State:
     """A batch lands or is adopted: reach, origin, losses and conflicts follow, and its windows are reopened."""
+    rules, suspicions = scenario.rules, set(state.ledger.suspicions)
     ledger, windows, offsets = state.ledger, set(windows_of(batch)), offsets_of(batch)
     conflicts, losses = set(ledger.conflicts), ledger.losses
     if compares:
@@ -31,8 +31,11 @@ def accounted(rules: Rules, state: State, batch: Batch, *, compares: bool) -> St
             for other in before.get(line >> 1, ()):
                 if other != line:
                     concerned = {window_of(line), window_of(other)}
-                    conflicts |= {(line >> 1, window) for window in concerned}
                     windows |= concerned
+                    if scenario.suspects:
+                        suspicions.add(line >> 1)
+                    else:
+                        conflicts |= {(line >> 1, window) for window in concerned}
     if rules.found_again and offsets & set(losses):
         losses = tuple(offset for offset in losses if offset not in offsets)
         windows = set(WINDOWS)
@@ -42,6 +45,7 @@ def accounted(rules: Rules, state: State, batch: Batch, *, compares: bool) -> St
         reach=max(ledger.reach, max(offsets) + 1),
         losses=losses,
         conflicts=tuple(sorted(conflicts)),
+        suspicions=tuple(sorted(suspicions)),
         listed=tuple(known or window in windows_of(batch) for window, known in enumerate(ledger.listed)),
     )
     return reopened(state._replace(ledger=after), windows)
