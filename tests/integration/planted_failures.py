@@ -95,7 +95,7 @@ def wait_for_lease_end(lane: Lane) -> None:
     """Wait until the lease of a killed driver has expired."""
     alive = "SELECT expires_at >= clock_timestamp() AS alive FROM onceover.driver WHERE pipeline = %s"
     with lane.ledger() as ledger:
-        wait_for(lambda: not (ledger.execute(alive, [lane.name]).fetchone() or {})["alive"], 30, "a lease to end")
+        wait_for(lambda: not (ledger.execute(alive, [lane.name]).fetchone() or {}).get("alive"), 30, "a lease to end")
 
 
 def count_certified(lane: Lane) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.integration.lane import NOON_MS, Lane
-from tests.integration.planted_failures import minutes, wait_for_lease_end
+from tests.integration.planted_failures import minutes
 from tests.integration.program import run
 from tests.protocol.trust.held import MINUTES
 from tests.protocol.trust.state import WINDOWS, Line, window_of
@@ -21,8 +21,6 @@ _WHY = ("--reason", "a replay")
 
 
 def take_root(lane: Lane) -> None:
-    """Take the root once the driver is dead that ran when the ledger was backed up."""
-    wait_for_lease_end(lane)
     done = run("ledger", "take-root", lane.name, *_WHY)
     assert done.returncode == 0, done.stderr
 
@@ -36,6 +34,31 @@ def expire_raw(lane: Lane, window: int) -> None:
         epoch = drivers.acquire(ledger, lane.name, "test")
         carry_out(ledger, epoch, lane.files())
         drivers.end_epoch(ledger, epoch)
+
+
+def move_away(lane: Lane, window: int) -> None:
+    """Move the window's file to where the product does not look and `held` does."""
+    path, away = _find_places(lane, window)
+    lane.hdfs().makedirs(away.rpartition("/")[0])
+    lane.hdfs().rename(path, away)
+
+
+def put_back(lane: Lane, window: int) -> None:
+    """Put the file back, in front of what was appended since."""
+    path, away = _find_places(lane, window)
+    files = lane.hdfs()
+    with files.read(away) as reader:
+        content = reader.read()
+    if files.status(path, strict=False) is not None:
+        with files.read(path) as reader:
+            content += reader.read()
+    files.write(path, content, overwrite=True)
+    files.delete(away)
+
+
+def _find_places(lane: Lane, window: int) -> tuple[str, str]:
+    path = lane.layout.window_file(from_ms(NOON_MS + window * MINUTES * 60_000))
+    return path, f"{lane.layout.raw_root}/{lane.name}/away/{window}.log"
 
 
 def accept_loss(lane: Lane, offset: int) -> None:

@@ -12,13 +12,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 import pytest
-from tests.integration.cut_logs import cut_log
+from tests.integration.cut_logs import bring_back_log, cut_log
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.other_ledger import make_ledger
-from tests.integration.planted_failures import expire, minutes
+from tests.integration.planted_failures import expire, minutes, wait_for_lease_end
 from tests.protocol.trust.backup import back_up, restore
 from tests.protocol.trust.held import BASE, MINUTES, Held, find_wrong, minute_of, read_held
-from tests.protocol.trust.persons import accept_loss, decide, expire_raw, is_blocked, take_root
+from tests.protocol.trust.persons import accept_loss, decide, expire_raw, is_blocked, move_away, put_back, take_root
 from tests.protocol.trust.state import WINDOWS, Action, Event, Line, Lines, Move
 from tests.protocol.trust.stepped import Stepped
 
@@ -58,6 +58,8 @@ class Replay:
     born: int | None = None
     decided: dict[int, Line] = field(default_factory=dict)
     driver: Stepped | None = None
+    before_cut: tuple[dict[str, bytes], int] = field(default_factory=lambda: ({}, 0))
+    away: int | None = None  # the window whose file was moved away
     by_hand: bool = False  # the batch under way is appended by the replay
     repair: Stepped | None = None
     backup: bytes | None = None
@@ -79,8 +81,20 @@ class Replay:
                 expire(self.lane, action.offset)
                 self.log_start = action.offset
             case Event.CUT:
-                cut_log(self.stack, self.lane.topic, action.offset)
+                self.before_cut = cut_log(self.stack, self.lane.topic, action.offset), self.log_end
                 self.log_end, self.content = action.offset, 1
+            case Event.BACK:
+                files, self.log_end = self.before_cut
+                bring_back_log(self.stack, self.lane.topic, files)
+                self.content = 0
+            case Event.MOVED:
+                move_away(self.lane, action.window)
+                self.away = action.window
+            case Event.PUT_BACK:
+                self._put_back()
+            case Event.SETTLED:
+                self._start_repair()
+                self._finish_repair()
             case Event.LEDGER_LOST:
                 self._kill()
                 self.environment.setenv("ONCEOVER_POSTGRES", make_ledger())
@@ -92,6 +106,7 @@ class Replay:
                 assert self.backup is not None
                 self.environment.setenv("ONCEOVER_POSTGRES", restore(self.backup))
                 self.decided = dict(self.backup_decided)
+                wait_for_lease_end(self.lane)  # of the driver that ran when the ledger was backed up
             case Event.MARKED | Event.REGISTERED:
                 self._register()
             case Event.PLANNED | Event.REFILL_PLANNED | Event.LOOKED_AHEAD:
@@ -134,6 +149,7 @@ class Replay:
         that was cut below what is known of it grows again; nothing else is produced."""
         self._finish_repair()
         self._finish_driver()
+        self._put_back()
         for _ in range(ROUNDS):
             for _ in range(3):
                 self._start_driver()
@@ -154,6 +170,11 @@ class Replay:
             if self.log_end < min(held.reach, self.records):
                 self._produce()
         raise AssertionError(f"not all is certified after {ROUNDS} rounds: {held}")
+
+    def _put_back(self) -> None:
+        if self.away is not None:
+            put_back(self.lane, self.away)
+        self.away = None
 
     def _produce(self) -> None:
         line = self.log_end * 2 + self.content

@@ -35,7 +35,6 @@ QUICK = {
     "expired-in": _inside(48_893, 3, crashes=1, expiries=1, retentions=1),
     "cut-loss-in": _inside(461, 1, cuts=1, losses=1),
     "returned-in": _inside(635, 1, cuts=1, returns=1),
-    "moved-in": Explored(Scenario(2, Left(cuts=1, moves=1), True, suspects=True), 1),
     "hung2-in": _inside(31_728, crashes=1, expiries=1, takeovers=1),
 }
 RARE = {
@@ -53,6 +52,7 @@ RARE = {
     "hung-out": _outside(5_077, expiries=1, takeovers=1),
 }
 LARGEST = {
+    "moved-in": Explored(Scenario(2, Left(cuts=1, moves=1), True, suspects=True), 568_507),
     "cut3-in": _inside(7_309_046, 3, cuts=1, losses=1),
     "cut-out": _outside(1_100_784, crashes=1, cuts=1),
     "cut-restore": _outside(6_272_848, cuts=1, restores=1),
