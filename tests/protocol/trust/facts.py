@@ -66,21 +66,24 @@ def is_closed(scenario: Scenario, state: State, window: int) -> bool:
 
 def diverged(scenario: Scenario, state: State) -> list[int]:
     """Offsets that landed with another content than Kafka holds now: by leader epochs, by content where they are not
-    known. What was landed last counts."""
-    rules = scenario.rules
+    known. What landed last counts."""
+    rules, ledger = scenario.rules, state.ledger
     if not rules.epochs:
         return []
-    known = _landed_last(state.ledger.batches, rules.unknown_epochs, rules.last_landed)
-    return [offset for offset, lines in known.items() if state.in_log(offset) and state.line_at(offset) not in lines]
+    decided = {offset for offset, _ in ledger.decisions}
+    return [
+        offset
+        for offset, lines in _landed_last(ledger.batches, is_last=rules.last_landed).items()
+        if state.in_log(offset) and state.line_at(offset) not in lines and offset not in decided
+    ]
 
 
 @lru_cache(None)
-def _landed_last(
-    batches: tuple[Batch, ...], with_unknown: bool, is_last: bool
-) -> MappingProxyType[int, frozenset[Line]]:
+def _landed_last(batches: tuple[Batch, ...], *, is_last: bool) -> MappingProxyType[int, frozenset[Line]]:
+    """Map each landed offset to what its last batch landed under it, or to the content of the newest epoch."""
     found: dict[int, frozenset[Line]] = {}
     for batch in batches:
-        compared = frozenset(line for landing in batch if landing.epochs or with_unknown for line in landing.lines)
+        compared = {line for landing in batch if landing.compared for line in landing.lines}
         for offset in {line >> 1 for line in compared}:
             lines = frozenset(line for line in compared if line >> 1 == offset)
             found[offset] = lines if is_last else frozenset({max(lines | found.get(offset, frozenset()))})

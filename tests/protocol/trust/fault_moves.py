@@ -70,8 +70,8 @@ def retention_moves(state: State) -> Iterator[Move]:
 
 
 def file_moves(state: State) -> Iterator[Move]:
-    """Somebody moves a file away by mistake, and a person puts it back, in front of what was appended since. Nobody
-    can see that of a file whose lines never landed."""
+    """A person moves a file away by mistake, and puts it back, in front of what was appended since. The audit
+    cannot see that of a file whose lines never landed."""
     if state.left.moves and not state.driver and not state.repair:
         left = state.left._replace(moves=state.left.moves - 1)
         for window in WINDOWS:

@@ -122,7 +122,8 @@ def _finished(scenario: Scenario, state: State, repair: Repair) -> Move:
 
 def adopted(scenario: Scenario, state: State, window: int, lines: Lines) -> State:
     """A batch of exact offsets lands without bytes of its own."""
-    return accounted(scenario, state, (Landing(window, 0, 0, lines, epochs=False),), compares=False) if lines else state
+    landing = Landing(window, 0, 0, lines, compared=scenario.rules.unknown_epochs)
+    return accounted(scenario, state, (landing,), compares=False) if lines else state
 
 
 def _conflicted(state: State, repair: Repair) -> Move:

@@ -68,7 +68,7 @@ def _rebuilt(scenario: Scenario, state: State) -> Move:
     after = state._replace(ledger=known)
     if held:
         batch = tuple(
-            Landing(window, 0, len(file), tuple(sorted(set(file))), epochs=False)
+            Landing(window, 0, len(file), tuple(sorted(set(file))), compared=rules.unknown_epochs)
             for window, file in enumerate(state.files)
             if file
         )

@@ -36,7 +36,7 @@ class Rules:
     listing: bool = True  # a file without a window is given one
     # R3: what landed is compared with the log by leader epochs.
     epochs: bool = True
-    unknown_epochs: bool = True  # ... and by content where it landed without, in a rebuild or an adoption
+    unknown_epochs: bool = True  # ... and by content where these are unknown, after a rebuild or an adoption
     last_landed: bool = True  # of what landed under one offset the last is compared, not the newest epoch
     cut_is_hole: bool = True  # nothing is certified until what has diverged is read again
     landing_compares: bool = True  # a landing under an offset that landed with another content is a conflict

@@ -33,8 +33,8 @@ QUICK = {
     "cut0-in": _inside(40_800, cuts=1),
     "hung-in": _inside(4_655, expiries=1, takeovers=1),
     "expired-in": _inside(48_893, 3, crashes=1, expiries=1, retentions=1),
-    "cut-loss-in": _inside(461, 1, cuts=1, losses=1),
-    "returned-in": _inside(635, 1, cuts=1, returns=1),
+    "cut-loss-in": _inside(391, 1, cuts=1, losses=1),
+    "returned-in": _inside(525, 1, cuts=1, returns=1),
     "hung2-in": _inside(31_728, crashes=1, expiries=1, takeovers=1),
 }
 RARE = {

@@ -44,7 +44,7 @@ class Event(StrEnum):
     TAKEN_OVER = "driver hangs and is superseded"
     APPENDED_LATE = "superseded driver appends"
     REBUILD_KILLED = "rebuild killed"
-    MOVED = "somebody moves away the file of"
+    MOVED = "a person moves away the file of"
     BACK = "log is back as before the cut"
     RAW_EXPIRED = "retention takes the raw of"
 
@@ -99,14 +99,13 @@ class Action(NamedTuple):
 
 
 class Landing(NamedTuple):
-    """One append of a batch. An adoption has no bytes of its own. `epochs`: the leader epochs of its lines are known,
-    which those of an adoption and of a rebuild are not."""
+    """One append of a batch. An adoption has no bytes of its own. `compared`: with what the log holds now."""
 
     window: int
     byte_start: int
     length: int
     lines: Lines
-    epochs: bool = True
+    compared: bool = True
 
 
 Batch = tuple[Landing, ...]
