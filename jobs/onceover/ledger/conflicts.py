@@ -158,10 +158,13 @@ def _group_contents(contents: Iterable[Content]) -> tuple[Suspect, ...]:
     by_id: dict[tuple[KafkaPartition, int], list[Content]] = {}
     for content in contents:
         by_id.setdefault((content.source, content.offset), []).append(content)
-    return tuple(
-        Suspect(source, offset, tuple((c.hash, None if c.event_time is None else to_ms(c.event_time)) for c in several))
-        for (source, offset), several in list(by_id.items())[:MOST_SHOWN]
-    )
+    return tuple(map(build_suspect, list(by_id.values())[:MOST_SHOWN]))
+
+
+def build_suspect(contents: Sequence[Content]) -> Suspect:
+    """Return one ID with these contents."""
+    times = tuple((c.hash, None if c.event_time is None else to_ms(c.event_time)) for c in contents)
+    return Suspect(contents[0].source, contents[0].offset, times)
 
 
 def _build_content(row: Mapping[str, object]) -> Content:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 
 from onceover.errors import UsageError
 from onceover.ledger import conflicts
 from onceover.ledger.database import Connection
-from onceover.model.conflict import NEWEST, Content, Decision
+from onceover.model.conflict import NEWEST, Content, Decision, Suspect
 from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition
 
@@ -70,22 +71,34 @@ def record_decision(
     return [window_start]
 
 
+@dataclass(frozen=True, slots=True)
+class DecidedConflicts:
+    """How many IDs were decided, the windows that their contents belong to, and the contents of each ID that is left
+    because which of them is the newest is not known."""
+
+    ids: int
+    windows: tuple[datetime, ...]
+    left: tuple[Suspect, ...] = ()
+
+
 def decide_all(
     connection: Connection, pipeline: str, window_start: datetime, keep: str, who: str, why: str
-) -> tuple[int, list[datetime]]:
-    """Decide every open conflict of the window, in one transaction: for the content that Kafka's log held when the
+) -> DecidedConflicts:
+    """Decide the open conflicts of the window, in one transaction: for the content that Kafka's log held when the
     contents were compared (`newest`), or for the one other content (`oldest`).
 
-    Returns the number of IDs and the windows that their contents belong to. Raises UsageError without an open conflict,
-    or if one has no such content.
+    IDs for which that is not known are left. Raises UsageError without an open conflict.
     """
     with connection.transaction():
         ordered = conflicts.list_undecided(connection, pipeline, window_start)
         by_id = [list(group) for _, group in groupby(ordered, key=lambda c: (c.source, c.offset))]
         if not by_id:
             raise UsageError("no conflict of that window is open; see `onceover explain`")
-        chosen = [(_choose_by_age(contents, keep), contents) for contents in by_id]
-        return len(chosen), _record(connection, pipeline, chosen, who, why)
+        kept = [(_choose_by_age(contents, keep), contents) for contents in by_id]
+        chosen = [(content, contents) for content, contents in kept if content is not None]
+        windows = _record(connection, pipeline, chosen, who, why)
+    left = [contents for content, contents in kept if content is None]
+    return DecidedConflicts(len(chosen), tuple(windows), tuple(map(conflicts.build_suspect, left)))
 
 
 def _choose(record_id: str, hashes: Sequence[str], kept: str) -> str:
@@ -95,16 +108,11 @@ def _choose(record_id: str, hashes: Sequence[str], kept: str) -> str:
     return matching[0]
 
 
-def _choose_by_age(contents: Sequence[Content], keep: str) -> str:
+def _choose_by_age(contents: Sequence[Content], keep: str) -> str | None:
+    """Return the newest content's hash, or the one other's; None if that is not known."""
     newest = max((c.leader_epoch for c in contents if c.leader_epoch is not None), default=None)
     matching = [c.hash for c in contents if newest is not None and (c.leader_epoch == newest) == (keep == NEWEST)]
-    if len(matching) != 1:
-        shown = encode_id(contents[0].source, contents[0].offset).decode()
-        raise UsageError(
-            f"of {shown} it is not known which content is the {keep}: decide it by the hash of one of "
-            f"{', '.join(c.hash for c in contents)}; nothing was decided"
-        )
-    return matching[0]
+    return matching[0] if len(matching) == 1 else None
 
 
 def _record(

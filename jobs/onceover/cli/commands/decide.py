@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 
 from onceover.cli.arguments import PipelineName, Reason, WindowStart, get_user, require_reason
-from onceover.cli.exit_codes import format_epilog
+from onceover.cli.exit_codes import FAILED, format_epilog
 from onceover.cli.output import say
 from onceover.cli.ranges import resolve_window
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger import decisions
-from onceover.model.conflict import NEWEST, OLDEST, Decision
-from onceover.model.line import parse_id
+from onceover.model.conflict import MOST_SHOWN, NEWEST, OLDEST, Decision
+from onceover.model.line import encode_id, parse_id
 from onceover.model.window import Window, format_moment
 from onceover.model.wording import pluralize
 
@@ -40,6 +40,7 @@ def add_to(app: typer.Typer) -> None:
             "onceover decide flights 2013-01-05T14:00Z 1f2e3d4c-00000-0000000000000001200 "
             '--keep 00112233445566778899aabbccddeeff --reason "the leader that lost its log had the test data"',
             'onceover decide flights 2013-01-05T14:00Z all --keep newest --reason "producers sent them again"',
+            codes={FAILED: "of some IDs it is not known which content is the newest; they are listed, and left"},
         )
     )(decide)
 
@@ -71,8 +72,20 @@ def _decide_all(context: PipelineContext, window: Window, keep: str, why: str) -
         raise UsageError(f"--keep takes {NEWEST} or {OLDEST} for all conflicts of a window")
     context.require_own_root()
     context.read_registration()
-    ids, windows = decisions.decide_all(context.ledger, context.name, window.start, keep, get_user(), why)
-    say(f"the {keep} content of {pluralize(ids, 'ID')} counts. {_advise(context.name, window, windows)}")
+    done = decisions.decide_all(context.ledger, context.name, window.start, keep, get_user(), why)
+    if done.ids:
+        say(f"the {keep} content of {pluralize(done.ids, 'ID')} counts. {_advise(context.name, window, done.windows)}")
+    if done.left:
+        say(
+            f"{pluralize(len(done.left), 'ID')} left: which content is the {keep} is not known. Decide each by "
+            f'`onceover decide {context.name} {window} ID --keep HASH --reason "..."`:'
+        )
+        for each in done.left[:MOST_SHOWN]:
+            where = encode_id(each.source, each.offset).decode()
+            say(f"  {where}: {' or '.join(content for content, _ in each.contents)}")
+        if len(done.left) > MOST_SHOWN:
+            say(f"  and {len(done.left) - MOST_SHOWN:,} more, which `all` lists once these are decided")
+        raise typer.Exit(FAILED)
 
 
 def _advise(pipeline: str, window: Window, windows: Sequence[datetime]) -> str:

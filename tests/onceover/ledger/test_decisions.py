@@ -1,0 +1,42 @@
+"""Decisions about all conflicts of a window at once."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+
+import pytest
+from bench.large_ledger import pipeline
+
+from onceover.ledger import conflicts
+from onceover.ledger.catalog import register_pipeline
+from onceover.ledger.database import Connection
+from onceover.ledger.decisions import decide_all
+from onceover.model.conflict import NEWEST, Content
+from onceover.model.contract import Column, Columns
+from onceover.model.offsets import KafkaPartition
+
+pytestmark = pytest.mark.stack
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SOURCE = KafkaPartition("0a1b2c3d", 0)
+COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
+
+
+def test_ids_without_a_known_newest_content_are_left(connection: Connection) -> None:
+    name = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS).name
+    held: dict[int, dict[str, int | None]] = {
+        7: {"aaaa": 3, "bbbb": None},
+        8: {"cccc": None, "dddd": None},
+    }  # leader epochs by offset and content
+    contents = [
+        Content(SOURCE, offset, each, NOON, NOON, epoch)
+        for offset, of_id in held.items()
+        for each, epoch in of_id.items()
+    ]
+    conflicts.record_contents(connection, name, contents)
+    done = decide_all(connection, name, NOON, NEWEST, "test", "a test")
+    assert (done.ids, done.windows) == (1, (NOON,))
+    assert [(each.offset, [content for content, _ in each.contents]) for each in done.left] == [(8, ["cccc", "dddd"])]
+    assert {content.offset for content in conflicts.list_undecided(connection, name, NOON)} == {8}
+    again = decide_all(connection, name, NOON, NEWEST, "test", "a test")
+    assert (again.ids, len(again.left)) == (0, 1)
