@@ -52,6 +52,11 @@ def test_sweep_reports_quarantine_that_lost_records(lanes: Callable[..., Lane]) 
     lane.hdfs().delete(path)
     done = run("sweep", lane.name)
     assert (done.returncode, f"quarantine of {day} has 0 of {length} bytes" in done.stdout) == (1, True)
+    declare = ("retention", lane.name, "--adopt-missing", "--json")
+    assert len(as_json(*declare, "--dry-run")["missing_quarantine"]) == 1
+    assert f"onceover retention {lane.name} --adopt-missing" in done.stdout
+    assert as_json(*declare, "--reason", "there is no backup")["expired_days"] == 1
+    assert lane.sweep().quarantine == ()
 
 
 @pytest.mark.parametrize(

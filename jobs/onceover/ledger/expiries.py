@@ -56,9 +56,10 @@ _OF_WINDOWS = f"""
   WHERE {FREE}
   GROUP BY w.pipeline, w.window_start, c.certificate_id"""
 
-_OF_DAYS = """
-  SELECT NULL::timestamptz, l.quarantine_day, NULL::bigint, max(l.landing_id), max(l.byte_end), sum(l.records)::bigint,
-    max(b.landed_at), false
+OF_DAYS = """
+  SELECT NULL::timestamptz AS window_start, l.quarantine_day, NULL::bigint AS version,
+    max(l.landing_id) AS last_landing, max(l.byte_end) AS bytes, sum(l.records)::bigint AS records,
+    max(b.landed_at) AS landed_at, false AS compacted
   FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
   WHERE l.pipeline = %(pipeline)s AND l.quarantine_day IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM onceover.expiry e WHERE e.pipeline = l.pipeline AND e.quarantine_day = l.quarantine_day
@@ -70,7 +71,7 @@ def list_expirable(connection: Connection, pipeline: str, older_than_ms: int) ->
     """Return the files without a landing for `older_than_ms`, oldest first; of windows, only certified ones."""
     rows = connection.execute(
         f"""
-        SELECT * FROM ({_OF_WINDOWS} UNION ALL {_OF_DAYS}) files
+        SELECT * FROM ({_OF_WINDOWS} UNION ALL {OF_DAYS}) files
         WHERE landed_at < clock_timestamp() - make_interval(secs => %(seconds)s)
         ORDER BY landed_at, window_start, quarantine_day
         """,

@@ -1,7 +1,8 @@
-"""Windows whose text is gone without an expiry in this ledger, because it was restored from a backup.
+"""Raw that is gone without an expiry in this ledger, because the file was lost, or the ledger restored from a backup
+and retention moved the text away after it.
 
-Retention moved the text away after the backup. The last certificate and the rows that it states are still here, so a
-person can declare such a window expired.
+A window's last certificate and the rows that it states are still here, and no aggregate counts a quarantined record, so
+a person can declare such a window or day expired.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.certificates import FROZEN
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_digest
+from onceover.ledger.expiries import OF_DAYS, ExpiringFile
 from onceover.ledger.findings import resolve_findings
 from onceover.ledger.windows import lock_windows
 from onceover.model.digest import Digest
@@ -74,6 +76,25 @@ def mark_expired(
         for start in same:
             resolve_findings(connection, pipeline, start, "declared expired")
     return same
+
+
+def list_quarantine_files(connection: Connection, pipeline: str) -> list[ExpiringFile]:
+    """Return each day's quarantine file as its landings have it, in order; without expired days."""
+    rows = connection.execute(f"{OF_DAYS} ORDER BY l.quarantine_day", {"pipeline": pipeline})
+    return [ExpiringFile(**row) for row in rows]
+
+
+def mark_days_expired(connection: Connection, pipeline: str, files: Sequence[ExpiringFile], who: str, why: str) -> int:
+    """Mark these days of quarantine expired, with nothing left to move away. Returns their number."""
+    cursor = connection.cursor()
+    cursor.executemany(
+        """
+        INSERT INTO onceover.expiry (pipeline, quarantine_day, last_landing, bytes, records, landed_at, who, why, state,
+          finished_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, 'deleted', clock_timestamp()) ON CONFLICT DO NOTHING
+        """,
+        [(pipeline, x.quarantine_day, x.last_landing, x.bytes, x.records, x.landed_at, who, why) for x in files],
+    )
+    return cursor.rowcount
 
 
 def _parse(row: Mapping[str, Any]) -> CertifiedText:

@@ -1,7 +1,7 @@
 """Raw that is gone without an expiry in this ledger, declared expired by a person's word.
 
 A ledger restored from a backup does not know what retention moved away after it. Only windows whose rows are as
-certified are declared: an expired window is never judged again.
+certified are declared: an expired window is never judged again. A day of quarantine counts in no aggregate.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ from onceover.context import PipelineContext
 from onceover.ledger import missing_text
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.expiries import ExpiringFile
 from onceover.ledger.missing_text import CertifiedText
 
 
 @dataclass(frozen=True, slots=True)
 class MissingText:
     """Windows without a window file, in order: those that can be declared expired, and those that cannot, each with
-    the reason."""
+    the reason; and the days whose quarantine file is gone or has lost records, which can be."""
 
     pipeline: str
     declarable: tuple[CertifiedText, ...]
     others: tuple[tuple[CertifiedText, str], ...]
+    days: tuple[ExpiringFile, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -34,11 +36,15 @@ class MissingText:
                     [*((text, None) for text in self.declarable), *self.others], key=lambda pair: pair[0].window_start
                 )
             ],
+            "missing_quarantine": [
+                {"day": file.quarantine_day, "records": file.records, "bytes": file.bytes} for file in self.days
+            ],
         }
 
 
 def list_missing(context: PipelineContext) -> MissingText:
-    """Return the certified windows whose window file is gone and that no Parquet file replaces. Writes nothing."""
+    """Return the certified windows whose window file is gone and that no Parquet file replaces, and days of quarantine
+    that have lost records. Writes nothing."""
     registered = context.require_same_contract()
     texts = {text.window_start: text for text in missing_text.list_certified_texts(context.ledger, context.name)}
     present = context.files.read_lengths(texts)
@@ -56,13 +62,17 @@ def list_missing(context: PipelineContext) -> MissingText:
             others.append((text, "its rows are no longer those that were certified"))
         else:
             declarable.append(text)
-    return MissingText(context.name, tuple(declarable), tuple(others))
+    quarantined = missing_text.list_quarantine_files(context.ledger, context.name)  # before the files, which only grow
+    lengths = context.files.list_quarantine_days() if quarantined else {}
+    days = (file for file in quarantined if file.quarantine_day and lengths.get(file.quarantine_day, 0) < file.bytes)
+    return MissingText(context.name, tuple(declarable), tuple(others), tuple(days))
 
 
-def declare_expired(context: PipelineContext, listed: MissingText, who: str, why: str) -> int:
-    """Mark the listed windows expired, each only if it has not changed since. Returns their number."""
+def declare_expired(context: PipelineContext, listed: MissingText, who: str, why: str) -> tuple[int, int]:
+    """Mark the listed windows and days expired, a window only if it has not changed since. Returns their numbers."""
     context.require_own_root()
-    return len(missing_text.mark_expired(context.ledger, context.name, listed.declarable, who, why))
+    windows = missing_text.mark_expired(context.ledger, context.name, listed.declarable, who, why)
+    return len(windows), missing_text.mark_days_expired(context.ledger, context.name, listed.days, who, why)
 
 
 def _read_rows(

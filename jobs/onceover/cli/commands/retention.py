@@ -20,7 +20,9 @@ _BY_THE_POLICY = "by the policy"
 DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list what would expire; write nothing.")]
 AdoptMissing = Annotated[
     bool,
-    typer.Option("--adopt-missing", metavar="", help="Declare windows expired whose file is gone; needs --reason."),
+    typer.Option(
+        "--adopt-missing", metavar="", help="Declare windows and days expired whose file is gone; needs --reason."
+    ),
 ]
 Reason = Annotated[
     str, typer.Option("--reason", metavar="TEXT", help="Why you do this; kept in the ledger with your name.")
@@ -58,7 +60,8 @@ def retention(
     repeated, or run by two at once.
 
     After a restore of the ledger from a backup, --adopt-missing declares windows expired whose file is gone: certified
-    ones whose rows are as certified. Where Kafka still holds the records, `onceover reread` brings the file back.
+    ones whose rows are as certified. Where Kafka still holds the records, `onceover reread` brings the file back. It
+    also declares days of quarantine expired whose file is gone or has lost records: no aggregate counts those.
     """
     with open_pipeline(pipeline, "retention") as context:
         if adopt_missing:
@@ -88,26 +91,27 @@ def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str, json: b
         given = None if reason == _BY_THE_POLICY else reason
         why = require_reason(given, "declaring windows expired", ", or --dry-run")
     listed = list_missing(context)
-    declared = 0 if dry_run else declare_expired(context, listed, get_user(), why)
+    declared, days = (0, 0) if dry_run else declare_expired(context, listed, get_user(), why)
     if json:
-        print_json({**listed.as_dict(), "dry_run": dry_run, "expired": declared})
+        print_json({**listed.as_dict(), "dry_run": dry_run, "expired": declared, "expired_days": days})
     else:
-        _show_missing(listed, dry_run, declared)
+        _show_missing(listed, dry_run, declared, days)
     if listed.others:
         raise typer.Exit(FAILED)
 
 
-def _show_missing(listed: MissingText, dry_run: bool, declared: int) -> None:
+def _show_missing(listed: MissingText, dry_run: bool, declared: int, days: int) -> None:
     rows = [*((text, "") for text in listed.declarable), *listed.others]
-    if rows:
-        cells = [(text.window_start, text.digest.records, text.bytes, why) for text, why in rows]
-        say(draw_table(["window without a file", ">records", ">bytes", "not declared, because"], cells[:_MOST_SHOWN]))
-    if len(rows) > _MOST_SHOWN:
-        say(f"and {len(rows) - _MOST_SHOWN:,} more; --json lists all")
+    cells: list[tuple[object, ...]] = [(text.window_start, text.digest.records, text.bytes, why) for text, why in rows]
+    cells += [(f"quarantine {file.quarantine_day}", file.records, file.bytes, "") for file in listed.days]
+    if cells:
+        say(draw_table(["raw without a file", ">records", ">bytes", "not declared, because"], cells[:_MOST_SHOWN]))
+    if len(cells) > _MOST_SHOWN:
+        say(f"and {len(cells) - _MOST_SHOWN:,} more; --json lists all")
     if dry_run:
-        say(f"{pluralize(len(listed.declarable), 'window')} would be declared expired")
-    else:
-        say(f"{pluralize(declared, 'window')} declared expired")
+        declared, days = len(listed.declarable), len(listed.days)
+    of_days = f" and {pluralize(days, 'day')} of quarantine" if days else ""
+    say(f"{pluralize(declared, 'window')}{of_days} {'would be ' if dry_run else ''}declared expired")
 
 
 def _show(due: ExpiryDue, dry_run: bool, result: ExpiryResult) -> None:

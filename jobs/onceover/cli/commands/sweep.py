@@ -82,7 +82,8 @@ def show(swept: SweepResult, dry_run: bool) -> None:
     for each in swept.quarantine:
         say(
             f"quarantine of {each.day} has {each.file_length or 0:,} of {each.expected_length:,} bytes: bring "
-            f"{each.path} back from a backup, or see what Kafka still holds with `onceover audit {swept.pipeline}`"
+            f"{each.path} back from a backup; if there is none, declare the day expired, for no aggregate counts its "
+            f'records: `onceover retention {swept.pipeline} --adopt-missing --reason "..."`'
         )
     if swept.waiting:
         say(f"{pluralize(swept.waiting, 'window')} skipped: a batch in flight may explain them; sweep again afterwards")
