@@ -36,6 +36,8 @@ class Fingerprint:
 
 
 NOTHING = Fingerprint(0, "0:0")
+WITHOUT_RAW = -1
+"""The revision of rows that were there without raw when a lost ledger was rebuilt: a later loss does not forget it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,16 @@ class AggregateTable:
             {"start": start, "end": end},
         )
         return [row["window_start"] for row in rows]
+
+    def list_without_raw(self, connection: Connection) -> list[datetime]:
+        """Return the windows with rows that an earlier rebuild of the ledger found without raw."""
+        query = sql.SQL("SELECT DISTINCT window_start FROM {} WHERE revision = %s").format(self.table)
+        return [row["window_start"] for row in connection.execute(query, [WITHOUT_RAW])]
+
+    def set_revision(self, connection: Connection, starts: Sequence[datetime], revision: int) -> None:
+        """Give the rows of these windows that revision."""
+        query = sql.SQL("UPDATE {} SET revision = %s WHERE window_start = ANY(%s)").format(self.table)
+        connection.execute(query, [revision, list(starts)])
 
     def fingerprint(self, connection: Connection, window_start: datetime, stage: str | None = None) -> Fingerprint:
         """Return the fingerprint of one window's rows in the table, or in that stage."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from onceover.ledger import batches
+from onceover.ledger.aggregates import WITHOUT_RAW
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
@@ -43,11 +44,14 @@ def insert_windows(connection: Connection, registered: RegisteredPipeline, start
 def expire_rows_without_raw(
     connection: Connection, registered: RegisteredPipeline, with_files: Iterable[datetime]
 ) -> list[datetime]:
-    """Record the windows that have aggregates but no file as expired, with the fingerprint of their rows, which no
-    repair replaces by others. Returns these windows."""
-    expired = sorted(set(registered.table.list_filled(connection)) - set(with_files))
+    """Record the windows that have aggregates but no file, now or at an earlier rebuild, as expired, with the
+    fingerprint of their rows, which no repair replaces by others. Returns these windows."""
+    table = registered.table
+    without_files = set(table.list_filled(connection)) - set(with_files)
+    expired = sorted(without_files.union(table.list_without_raw(connection)))
+    table.set_revision(connection, expired, WITHOUT_RAW)
     insert_windows(connection, registered, expired)
-    found = registered.table.fingerprints(connection, expired)
+    found = table.fingerprints(connection, expired)
     connection.cursor().executemany(
         'UPDATE onceover."window" SET expired_at = clock_timestamp(), expired_why = %s, kept_rows = %s, kept_hash = %s '
         "WHERE pipeline = %s AND window_start = %s",

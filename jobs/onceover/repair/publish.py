@@ -65,6 +65,8 @@ def publish(
             _expire_again(connection, registered.name, claimed, rebuilt, frozen_length)
             return False
         revision = int(row["revision"])
+        if row["kept_hash"] is not None:
+            table.set_revision(connection, [start], revision)  # raw has them again
         before = {"control": count_columns(read_count(row)), "revision": revision}
         if table.fingerprint(connection, start) != staged:
             connection.execute(

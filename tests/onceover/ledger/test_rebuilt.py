@@ -1,0 +1,38 @@
+"""Rows that a rebuild of a lost ledger finds without raw."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+
+import pytest
+from bench.large_ledger import pipeline
+
+from onceover.ledger.catalog import register_pipeline
+from onceover.ledger.database import Connection
+from onceover.ledger.rebuilt import expire_rows_without_raw, insert_windows
+from onceover.model.contract import Column, Columns
+
+pytestmark = pytest.mark.stack
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
+
+
+def test_second_rebuild_keeps_rows_that_had_no_raw(connection: Connection) -> None:
+    registered = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS)
+    connection.execute(
+        f"INSERT INTO aggregates.{registered.name} (window_start, window_end, kind, events) "
+        "VALUES (%(noon)s, %(noon)s, 'a', 7), (%(noon)s, %(noon)s, 'b', 9)", {"noon": NOON},
+    )  # fmt: skip
+    without_file: list[datetime] = []
+    for files in (without_file, [NOON]):  # a part was read again from Kafka before the ledger was lost once more
+        connection.execute('DELETE FROM onceover."window" WHERE pipeline = %s', [registered.name])
+        insert_windows(connection, registered, files)
+        assert expire_rows_without_raw(connection, registered, files) == [NOON]
+        (window,) = connection.execute(
+            'SELECT expired_at IS NOT NULL AS expired, kept_rows FROM onceover."window" WHERE pipeline = %s',
+            [registered.name],
+        ).fetchall()
+        assert window == {"expired": True, "kept_rows": 2}
+    registered.table.set_revision(connection, [NOON], 0)
+    assert expire_rows_without_raw(connection, registered, [NOON]) == [], "raw gave these rows since"
