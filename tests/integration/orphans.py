@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import fail
+from tests.integration.planted_failures import fail, minutes
 
+from onceover.detection import holes
 from onceover.errors import TransientError
 from onceover.fault_points import AnyStep, FaultPoint, Step
-from onceover.ledger import repair_requests
+from onceover.ledger import frontiers, repair_requests
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms
 
 
@@ -49,6 +51,14 @@ def append_and_die(lane: Lane, numbers: Iterable[int]) -> None:
     """Produce these records, and kill the driver between their append and their landing."""
     produce(lane, numbers)
     die_after(lane, Step.APPENDED)
+
+
+def accept_loss(lane: Lane, start: int, end: int) -> None:
+    """Do as `onceover accept-loss` does with these offsets, for the windows from noon on."""
+    with lane.open() as context:
+        (generation,) = frontiers.list_generations(context.ledger, lane.name)
+        lost = OffsetRange(KafkaPartition(generation, 0), start, end)
+        holes.accept_loss(context, lost, minutes(0, 15), "test", "gone")
 
 
 class Death(FaultPoint):

@@ -7,16 +7,22 @@ from dataclasses import replace
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane
-from tests.integration.orphans import append_and_die, die_after, forget_below, land, produce, repair, sum_up
+from tests.integration.orphans import (
+    accept_loss,
+    append_and_die,
+    die_after,
+    forget_below,
+    land,
+    produce,
+    repair,
+    sum_up,
+)
 from tests.integration.planted_failures import count_certified, expire, list_gaps, minutes
 
-from onceover.detection import holes
 from onceover.errors import UsageError
 from onceover.fault_points import Step
-from onceover.ledger import frontiers
 from onceover.model import line
 from onceover.model.finding_kinds import Kind
-from onceover.model.offsets import parse_range
 from onceover.model.window import from_ms
 from onceover.repair import quarantined
 
@@ -54,12 +60,15 @@ def test_appended_and_expired_records_are_adopted_not_lost(lanes: Lanes) -> None
         for _ in range(3):
             driver.turn()
     assert list_gaps(lane) == [(50, 100, "expired")]
-    with lane.open() as context:
-        (generation,) = frontiers.list_generations(context.ledger, lane.name)
-        lost = parse_range(f"{generation}-0:50-100")
-        with pytest.raises(UsageError, match="raw holds its record, in the file of window 2026-03-01T12:00Z"):
-            holes.accept_loss(context, lost, minutes(0, 10), "test", "gone")
-    repair(lane)
+    with pytest.raises(UsageError, match="raw holds its record, in the file of window 2026-03-01T12:00Z"):
+        accept_loss(lane, 50, 100)
+    with lane.ledger() as ledger:
+        ledger.execute(
+            'UPDATE onceover."window" SET tries = 3, blocked_at = now(), blocked_why = %s WHERE pipeline = %s',
+            ["reading raw failed", lane.name],
+        )
+    assert lane.detect().request_id is None
+    assert lane.repair(lane.detect(minutes(0, 10)).request_id or 0).failed == ()
     assert list_gaps(lane) == []
     lane.ingest()
     repair(lane)

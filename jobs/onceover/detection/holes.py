@@ -176,7 +176,7 @@ def _reject_held_in_raw(context: PipelineContext, lost: Sequence[OffsetRange]) -
         command = f'onceover repair {context.name} --from {window} --to {format_moment(window.end)} --reason "..."'
         raise UsageError(
             f"{offset} is not lost: raw holds its record, in the file of window {window}. The next scheduled repair "
-            f"adopts it; to do it now: `{command}`"
+            f"adopts it, or finds that it does not belong there; to do it now: `{command}`"
         )
     raise UsageError(
         f"{offset} is not lost: raw holds its record, in {context.layout.quarantine_file(where)}. The next scheduled "

@@ -1,13 +1,15 @@
-"""Open windows whose files may hold records of an expired hole: the hole keeps them open, and only raw can close it."""
+"""Open and expired windows whose files may hold records of an expired hole: only raw can close it, and detection judges
+neither."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from onceover.context import PipelineContext
 from onceover.detection.look import judge_windows
+from onceover.detection.unexplained_files import UnexplainedFile
 from onceover.ledger.gap_sets import ranges_as_json
 from onceover.ledger.repair_requests import was_read_for_orphans
 from onceover.model.finding import Finding
@@ -18,25 +20,32 @@ from onceover.model.window import WindowRange
 _MOST_NAMED = 20
 
 
-def find_open_suspects(
-    context: PipelineContext, expired: Sequence[OffsetRange], window_range: WindowRange | None
+def find_suspects(
+    context: PipelineContext,
+    expired: Sequence[OffsetRange],
+    window_range: WindowRange | None,
+    expired_files: Iterable[UnexplainedFile],
 ) -> Mapping[datetime, tuple[Finding, ...]]:
-    """Return the open windows of the range (None: all) that a repair has to search for orphans, each with the finding.
+    """Return the open windows of the range (None: all), and those of `expired_files`, that a repair has to search for
+    orphans, each with the finding.
 
     Those are none without `expired` offsets in a hole. A window that was searched already is left out until its file
-    grows or the hole changes.
+    grows or the hole changes; a blocked one is left out unless the range names it.
     """
     if not expired:
         return {}
     seen = judge_windows(context.ledger, context.name, context.files, window_range, every=True, open_ones=True)
-    suspects: dict[datetime, tuple[Finding, ...]] = {}
-    for judgement in seen.judgements:
-        start = judgement.evidence.window_start
-        unaccounted = [f for f in judgement.findings if f.kind is Kind.UNACCOUNTED_BYTES]
-        if not unaccounted or start in seen.blocked:
-            continue
-        hole = {"open_for": ranges_as_json(expired[:_MOST_NAMED]), "expired": sum(map(len, expired))}
-        finding = replace(unaccounted[0], evidence={**unaccounted[0].evidence, **hole})
-        if not was_read_for_orphans(context.ledger, context.name, start, finding):
-            suspects[start] = (finding,)
-    return suspects
+    blocked = seen.blocked if window_range is None else frozenset[datetime]()
+    found = {file.window_start: file.finding for file in expired_files} | {
+        judgement.evidence.window_start: finding
+        for judgement in seen.judgements
+        for finding in judgement.findings
+        if finding.kind is Kind.UNACCOUNTED_BYTES
+    }
+    hole = {"open_for": ranges_as_json(expired[:_MOST_NAMED]), "expired": sum(map(len, expired))}
+    suspects = {start: replace(f, evidence={**f.evidence, **hole}) for start, f in sorted(found.items())}
+    return {
+        start: (finding,)
+        for start, finding in suspects.items()
+        if start not in blocked and not was_read_for_orphans(context.ledger, context.name, start, finding)
+    }

@@ -12,14 +12,16 @@ from onceover.detection import holes
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.cuts import compare_log
 from onceover.detection.look import Look, judge_windows
-from onceover.detection.open_windows import find_open_suspects
+from onceover.detection.open_windows import find_suspects
 from onceover.detection.pending import add_findings, reopen_pending
+from onceover.detection.unexplained_files import list_unexplained_files, reopen_unexplained
 from onceover.detection.unknown_files import register_unknown_files
 from onceover.errors import UsageError
 from onceover.ledger import findings as ledger_findings
 from onceover.ledger import refills, repair_requests
 from onceover.ledger.adoptions import list_searchable_days
 from onceover.ledger.catalog import require_in_force
+from onceover.ledger.frontiers import read_holes
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
 from onceover.model.finding import Finding
 from onceover.model.offsets import OffsetRange, split
@@ -126,10 +128,15 @@ def detect(
         # A schedule runs for every pipeline; one that has not run yet is not a failure.
         return Detection(context.name, 0, 0, (), 0, 0, 0, (), None)
     registered, connection = context.require_same_contract(), context.ledger
-    refuse_expired(connection, registered.name, window_range)
     compare_log(context)
     if window_range is None:
         register_unknown_files(context, registered)
+    # A person who names windows, or a hole, may concern records that only the length of a certified file shows.
+    is_searched = window_range is not None or read_holes(connection, registered.name)
+    unexplained = reopen_unexplained(context, window_range) if is_searched else ()
+    expired_files = [file for file in unexplained if file.expected.is_expired]
+    if not expired_files:
+        refuse_expired(connection, registered.name, window_range)
     pending = reopen_pending(context)
     judged = add_findings(judge_windows(connection, registered.name, context.files, window_range, force), pending)
     keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]
@@ -143,7 +150,7 @@ def detect(
     )
     plan = holes.plan_refills(context, judged.findings)
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
-    failed |= find_open_suspects(context, plan.expired, window_range)
+    failed |= find_suspects(context, plan.expired, window_range, expired_files)
     free = {start: findings for start, findings in sorted(failed.items()) if start not in judged.claimed}
     if window_range is None:
         # The next scheduled detection requests the rest: no pipeline holds up the others for hours.
@@ -187,8 +194,13 @@ def plan_repair(
 ) -> tuple[PlannedRepair, ...]:
     """Return the windows whose repair `detect` with the same range would request. Writes nothing."""
     registered, connection = context.require_same_contract(), context.ledger
-    refuse_expired(connection, registered.name, window_range)
-    judged = judge_windows(connection, registered.name, context.files, window_range, force)
+    unexplained = [
+        file.expected for file in list_unexplained_files(connection, registered.name, context.files, window_range)
+    ]
+    if not any(file.is_expired for file in unexplained):
+        refuse_expired(connection, registered.name, window_range)
+    every = force or any(file.is_certified for file in unexplained)  # `detect` reopens these
+    judged = judge_windows(connection, registered.name, context.files, window_range, every)
     failed = [j for j in judged.judgements if not j.is_right or force]
     starts = [j.evidence.window_start for j in failed]
     lines, distinct = (

@@ -41,13 +41,16 @@ def _list_window_steps(state: str, kinds: Collection[str], changing: bool, block
         return [
             Remedy("A repair holds it now. Look again in a minute; the hold of a repair that died expires by then.")
         ]
+    first = dict.fromkeys(step for kind in Kind if kind in kinds for step in kind.meaning.first)
+    if state == "expired" and failures(kinds):
+        searched = "Its raw has expired. A repair only searches its file for records that nothing else holds:"
+        return [*first, Remedy(searched, REPAIR.command)]
     if state == "expired":
         return [Remedy("Nothing: its raw has expired, so it can be neither judged nor repaired.")]
     if state == "open":
         return [Remedy("Nothing: detection judges it once it has closed. If it never closes:", "onceover doctor")]
     if changing:
         return [Remedy("A batch is landing in it right now. Try again in a few seconds.")]
-    first = dict.fromkeys(step for kind in Kind if kind in kinds for step in kind.meaning.first)
     if state == "blocked":
         if lacks_lines(blocked_why):
             first = dict.fromkeys((*first, RESTORE, REREAD))

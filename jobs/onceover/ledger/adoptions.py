@@ -12,19 +12,23 @@ from datetime import date, datetime
 from uuid import UUID
 
 from onceover.ledger import frontiers, losses
+from onceover.ledger.aggregates import AggregateTable
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.exact_ranges import insert_exact_ranges
+from onceover.ledger.file_lengths import read_expected_count
+from onceover.ledger.increments import add_count
 from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.batch import LandingPart
 from onceover.model.digest import sum_digests
-from onceover.model.offsets import OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect
 
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
     """Lines to adopt of one window, or of one day of quarantine: their IDs, and their counts and digests by Kafka
-    partition. They were read in a file of `length` bytes, a window's under the claim of that `token` and `version`."""
+    partition. They were read in a file of `length` bytes, a window's under the claim of that `token` and `version`. The
+    `stage` holds their rows if the window has expired, so that no repair can rebuild its aggregates."""
 
     window_start: datetime | None
     quarantine_day: date | None
@@ -33,15 +37,23 @@ class Orphans:
     length: int
     token: UUID | None = None
     version: int | None = None
+    stage: str | None = None
 
 
 def adopt(
-    connection: Connection, pipeline: str, contract_version: int, orphans: Sequence[Orphans], who: str, why: str
+    connection: Connection,
+    pipeline: str,
+    contract_version: int,
+    orphans: Sequence[Orphans],
+    who: str,
+    why: str,
+    table: AggregateTable | None = None,
 ) -> list[Orphans]:
     """Land these lines, in one transaction; return those that were adopted.
 
     Leaves out a window that changed since its claim, or whose claim was lost, and a file of whose IDs one landed
-    meanwhile.
+    meanwhile; of an expired window also one that a batch may still land, for no repair would notice that it counts
+    twice. Adds rows in a stage to `table`.
     Bumps the versions of the windows, and of all that state one of these IDs as an accepted loss.
     """
     ids = [piece for each in orphans for piece in each.ids]
@@ -58,6 +70,8 @@ def adopt(
         adopted: list[Orphans] = []
         for each in orphans:
             if _is_current(connection, pipeline, each) and not _find_overlap(each.ids, accounted):
+                if table is not None and each.stage is not None and not _count(connection, table, each):
+                    continue
                 _insert(connection, pipeline, contract_version, each, who, why)
                 adopted.append(each)
         ids = [piece for each in adopted for piece in each.ids]
@@ -77,6 +91,35 @@ def _is_current(connection: Connection, pipeline: str, orphans: Orphans) -> bool
         [pipeline, orphans.window_start],
     ).fetchone()
     return row is not None and (row["token"], row["version"]) == (orphans.token, orphans.version)
+
+
+def _count(connection: Connection, table: AggregateTable, orphans: Orphans) -> bool:
+    """Add an expired window's orphans to its rows, unless the batch that appended them has. Returns whether they count
+    now, and not once more: False while a batch may still land them."""
+    pipeline, start = table.name, orphans.window_start
+    if start is None or orphans.stage is None:
+        raise ValueError("only the orphans of a window have rows")
+    if intersect(orphans.ids, _list_begun(connection, pipeline)):
+        return False
+    added = sum_digests(part.digest for part in orphans.parts)
+    counted, expected = read_expected_count(connection, pipeline, start)
+    if counted != expected + added:
+        table.increment(connection, orphans.stage)
+        add_count(connection, pipeline, start, added)
+    return True
+
+
+def _list_begun(connection: Connection, pipeline: str) -> tuple[OffsetRange, ...]:
+    """Return the offsets of batches that may still land."""
+    rows = connection.execute(
+        "SELECT r.generation, r.kafka_partition, r.start_offset, r.end_offset FROM onceover.batch b "
+        "JOIN onceover.batch_range r USING (batch_id) WHERE b.pipeline = %s AND b.state = 'begun'",
+        [pipeline],
+    )
+    return coalesce(
+        OffsetRange(KafkaPartition(row["generation"], row["kafka_partition"]), row["start_offset"], row["end_offset"])
+        for row in rows
+    )
 
 
 def _find_overlap(ids: Sequence[OffsetRange], accounted: Sequence[OffsetRange]) -> OffsetRange | None:

@@ -12,6 +12,7 @@ from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import Increment
+from onceover.model.digest import Digest
 
 
 def stage_name(batch_id: int) -> str:
@@ -52,14 +53,21 @@ def increment(
                 "PostgreSQL restarted, or another server answers; the batch is read again"
             )
         connection.cursor().executemany(
-            """
-            UPDATE onceover."window" SET version = version + 1, records = records + %(records)s,
-              high1 = high1 + %(high1)s, low1 = low1 + %(low1)s, high2 = high2 + %(high2)s, low2 = low2 + %(low2)s
-            WHERE pipeline = %(pipeline)s AND window_start = %(window_start)s
-            """,
-            [{"pipeline": epoch.pipeline, "window_start": i.window_start, **digest_columns(i.digest)} for i in ordered],
+            f"{_ADD}, version = version + 1 {_OF_WINDOW}",
+            [{"pipeline": epoch.pipeline, "start": i.window_start, **digest_columns(i.digest)} for i in ordered],
         )
         table.unstage(connection, stage_name(batch_id))
+
+
+_ADD = """
+  UPDATE onceover."window" SET records = records + %(records)s, high1 = high1 + %(high1)s, low1 = low1 + %(low1)s,
+    high2 = high2 + %(high2)s, low2 = low2 + %(low2)s"""
+_OF_WINDOW = "WHERE pipeline = %(pipeline)s AND window_start = %(start)s"
+
+
+def add_count(connection: Connection, pipeline: str, start: datetime, added: Digest) -> None:
+    """Add to the count of a window whose rows were added to. The caller bumps its version."""
+    connection.execute(f"{_ADD} {_OF_WINDOW}", {"pipeline": pipeline, "start": start, **digest_columns(added)})
 
 
 def insert_windows(

@@ -27,6 +27,9 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange
 
 _CHUNK = 200
+# Of repair r and its window w: whether it is only searched for orphans, and whether it has expired and is not.
+_IS_SEARCHED = "jsonb_path_exists(r.findings, '$[*].open_for')"
+_IS_GONE = f"(w.expired_at IS NOT NULL AND NOT {_IS_SEARCHED})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,17 @@ def was_read_for_orphans(connection: Connection, pipeline: str, start: datetime,
     return row is not None
 
 
+def was_searched(connection: Connection, pipeline: str, start: datetime, length: int) -> bool:
+    """Return whether a repair has searched the window's file at this length, and every intact line in it has landed or
+    belongs elsewhere."""
+    row = connection.execute(
+        "SELECT 1 FROM onceover.repair WHERE pipeline = %s AND window_start = %s AND state = 'unneeded' "
+        "AND bytes_read = %s LIMIT 1",
+        [pipeline, start, length],
+    ).fetchone()
+    return row is not None
+
+
 def add_refilled(connection: Connection, pipeline: str, request_id: int, starts: Sequence[datetime]) -> None:
     """Add windows to a request, because its refills landed in them."""
     connection.cursor().executemany(
@@ -134,17 +148,17 @@ def claim(connection: Connection, request: RepairRequest) -> tuple[list[ClaimedW
     whose records leave Kafka's log first come first.
 
     Windows that another repair holds are left to it; windows that were certified, blocked or expired since the request
-    are marked unneeded.
+    are marked unneeded, unless an expired one is to be searched for orphans.
     """
     with connection.transaction():
         lock_windows(connection, request.pipeline, request.window_starts)
         connection.execute(
-            """
+            f"""
             UPDATE onceover.repair r SET finished_at = clock_timestamp(),
-              state = CASE WHEN c.certificate_id IS NULL AND w.blocked_at IS NULL AND w.expired_at IS NULL THEN 'left'
+              state = CASE WHEN c.certificate_id IS NULL AND w.blocked_at IS NULL AND NOT {_IS_GONE} THEN 'left'
                 ELSE 'unneeded' END,
               reason = CASE WHEN c.certificate_id IS NOT NULL THEN 'certified meanwhile'
-                WHEN w.expired_at IS NOT NULL THEN 'expired: its raw is gone'
+                WHEN {_IS_GONE} THEN 'expired: its raw is gone'
                 WHEN w.blocked_at IS NOT NULL THEN 'blocked meanwhile: ' || w.blocked_why
                 ELSE 'being repaired by ' || w.claimed_by END
             FROM onceover."window" w JOIN onceover.repair_request q ON q.request_id = %(request)s
@@ -152,7 +166,7 @@ def claim(connection: Connection, request: RepairRequest) -> tuple[list[ClaimedW
               ON c.certificate_id = w.certificate_id AND c.version = w.version AND c.created_at > q.created_at
             WHERE r.request_id = %(request)s AND r.state IN ('planned', 'claimed')
               AND w.pipeline = r.pipeline AND w.window_start = r.window_start
-              AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL OR w.expired_at IS NOT NULL
+              AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL OR {_IS_GONE}
                 OR (w.claimed_until >= clock_timestamp() AND w.claimed_by <> %(owner)s))
             """,
             {"request": request.request_id, "owner": request.owner},
@@ -208,7 +222,7 @@ def _read_claimed(connection: Connection, pipeline: str, request_id: int) -> lis
     rows = connection.execute(
         f"""
         SELECT r.repair_id, r.window_start, w.window_end, w.token, w.version,
-          jsonb_path_exists(r.findings, '$[*].open_for') AS is_open, c.certificate_id, c.records, c.high1,
+          {_IS_SEARCHED} AS is_open, w.expired_at IS NOT NULL AS is_expired, c.certificate_id, c.records, c.high1,
           c.low1, c.high2, c.low2, {COMPACTED_COLUMNS}
         FROM onceover.repair r JOIN onceover."window" w ON w.pipeline = r.pipeline AND w.window_start = r.window_start
         JOIN onceover.pipeline p ON p.name = r.pipeline
@@ -243,6 +257,7 @@ def _read_claimed(connection: Connection, pipeline: str, request_id: int) -> lis
             decisions=decisions.get(row["window_start"], ()),
             compacted=parse_compacted(row),
             is_open=row["is_open"],
+            is_expired=row["is_expired"],
             contested=contested.get(row["window_start"], UNCONTESTED),
         )
         for row in rows

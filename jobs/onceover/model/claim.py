@@ -43,7 +43,8 @@ class ClaimedWindow:
     certified: Digest | None
     decisions: tuple[Decision, ...] = ()
     compacted: CompactedFile | None = None  # replaced the expired text; later landings are text
-    is_open: bool = False  # its file is only searched for orphans
+    is_open: bool = False  # its file is only searched for orphans; so is an expired window's
+    is_expired: bool = False  # nothing can rebuild its rows: orphans are added to them
     contested: Contested = UNCONTESTED
 
     @property

@@ -209,6 +209,28 @@ def decode_file(chunks: Iterable[bytes], longest: int = LONGEST_LINE) -> Iterato
     yield from _placed(position, size, pieces, longest)
 
 
+def split_at_lines(chunks: Iterable[bytes], longest: int = LONGEST_LINE) -> Iterator[bytes]:
+    """Yield the same bytes in blocks of whole lines, each block and line with its newline; add one to a last line that
+    has none.
+
+    Memory holds one line and one chunk. Skips the beginning of a line of more than `longest` bytes, and marks its end
+    as corrupt.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        cut = chunk.rfind(b"\n") + 1
+        if cut:
+            yield b"".join((*pieces, memoryview(chunk)[:cut]))
+            pieces, size = [], 0
+        pieces.append(chunk[cut:])
+        size += len(chunk) - cut
+        if size > longest:
+            pieces, size = [b"?"], 1
+    if size:
+        yield b"".join((*pieces, b"\n"))
+
+
 def _placed(position: int, size: int, pieces: list[bytes], longest: int) -> Iterator[PlacedLine | CorruptLine]:
     if size > longest:
         yield CorruptLine(position, size, f"there is no newline in {size} bytes")

@@ -24,6 +24,7 @@ from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import format_moment
 from onceover.repair import publish
+from onceover.repair.expired_windows import end_search, stage_orphans
 from onceover.repair.groups import group_windows
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.rebuild import Rebuild
@@ -122,7 +123,7 @@ class RepairRun:
                 staged = table.stage(self._connection, stage, rows)
             self._fault_point.stop_after(RepairStep.STAGED)
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
-            outcome, rest = self._adopt(claimed, rebuilt, frozen, unlanded)
+            outcome, rest = self._adopt(claimed, rebuilt, frozen, unlanded, paths)
             for claim in rest:
                 start = claim.window_start
                 outcome += self._judge(claim, rebuilt[start], frozen[start], accounted, unlanded.get(start, Unlanded()))
@@ -166,20 +167,31 @@ class RepairRun:
         rebuilt: Mapping[datetime, RebuiltWindow],
         frozen: Mapping[datetime, int],
         unlanded: Mapping[datetime, Unlanded | None],
+        paths: Mapping[datetime, str],
     ) -> tuple[RepairOutcome, list[ClaimedWindow]]:
         """Adopt the orphans of these windows, and return the windows without orphans, to be judged."""
         orphans: dict[datetime, Orphans] = {}
         rest: list[ClaimedWindow] = []
         for claim in claimed:
             found, start = unlanded.get(claim.window_start), claim.window_start
-            if found is not None and found.orphans and rebuilt[start].planned_length <= frozen[start]:
-                orphans[start] = Orphans(
-                    start, None, found.orphans, found.parts, frozen[start], claim.token, claim.version
+            stage = f"{self._request.stage}:{start:%Y%m%d%H%M}" if claim.is_expired else None
+            if (
+                found is None
+                or not found.orphans
+                or rebuilt[start].planned_length > frozen[start]
+                or not (
+                    stage is None
+                    or stage_orphans(self._spark, self._connection, self._registered, claim, found, paths, stage)
                 )
-            else:
+            ):
                 rest.append(claim)
+                continue
+            orphans[start] = Orphans(
+                start, None, found.orphans, found.parts, frozen[start], claim.token, claim.version, stage
+            )
         if not orphans:
             return RepairOutcome(), rest
+        table = self._registered.table
         adopted = adopt(
             self._connection,
             self._registered.name,
@@ -187,7 +199,10 @@ class RepairRun:
             list(orphans.values()),
             self._request.who,
             self._request.why,
+            table,
         )
+        for stage in filter(None, (each.stage for each in orphans.values())):
+            table.unstage(self._connection, stage)
         for start, each in orphans.items():
             log.warning(
                 "window %s: %d records that only raw holds, and that no landing accounts for, %s",
@@ -216,7 +231,9 @@ class RepairRun:
             publish.leave(self._connection, claim, "Kafka did not say which unlanded records it holds")
             return RepairOutcome(changed=1)
         if claim.is_open and not unlanded.conflicts:
-            publish.reopen(self._connection, claim, "open: it holds no record that only raw has; it is judged later")
+            end_search(
+                self._connection, self._registered.name, claim, None if unlanded.pending else rebuilt.planned_length
+            )
             return RepairOutcome()
         verdict = prove(claim, rebuilt, frozen, unlanded.conflicts)
         if not verdict.is_proved:

@@ -150,9 +150,10 @@ def leave(connection: Connection, claimed: ClaimedWindow, reason: str) -> None:
     _finish(connection, claimed, "left", reason)
 
 
-def reopen(connection: Connection, claimed: ClaimedWindow, reason: str) -> None:
-    """Record that the window changed or its claim was lost, so that it is judged again; no try is counted."""
-    _finish(connection, claimed, "unneeded", reason)
+def reopen(connection: Connection, claimed: ClaimedWindow, reason: str, searched: int | None = None) -> None:
+    """Record that the window changed or its claim was lost, so that it is judged again; no try is counted. `searched`
+    is the length of its file if every intact line in it has landed or belongs elsewhere."""
+    _finish(connection, claimed, "unneeded", reason, frozen_length=searched)
 
 
 def reread_published(connection: Connection, registered: RegisteredPipeline, request_id: int) -> list[dict[str, Any]]:

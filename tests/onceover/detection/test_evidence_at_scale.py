@@ -16,6 +16,7 @@ from bench.large_ledger import LargeLedger, Planted
 from onceover.config.endpoints import address
 from onceover.detection import evidence
 from onceover.detection.look import Look, judge_windows
+from onceover.detection.unexplained_files import list_unexplained_files
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.windows import WindowState
@@ -94,6 +95,15 @@ def test_detection_skips_landings_and_lengths_once_certified(connection: Connect
     assert scanned == 0, "a large table was read from end to end"
     a_window = 2 * large_ledger.MINUTES * (1 + 3 * large_ledger.PARTITIONS)  # landings, and for each its parts' ranges
     assert 0 < looked_up < 2 * FAILURES * a_window < ledger.landings
+
+
+def test_expected_lengths_read_landings_of_uncertified_windows(connection: Connection, ledger: LargeLedger) -> None:
+    before = rows_read(connection)
+    list_unexplained_files(connection, ledger.known.name, ledger.files)
+    scanned, looked_up = (now - then for now, then in zip(rows_read(connection), before, strict=True))
+
+    assert scanned == 0, "a large table was read from end to end"
+    assert 0 < looked_up < 2 * FAILURES * 2 * large_ledger.MINUTES < ledger.landings
 
 
 def test_scrape_reads_landings_of_no_certified_window(connection: Connection, ledger: LargeLedger) -> None:
