@@ -6,6 +6,7 @@ beyond it wait.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ from itertools import chain
 
 from onceover.context import PipelineContext
 from onceover.detection.raw_search import find_held_in_raw
-from onceover.errors import OnceoverError, UsageError
+from onceover.errors import OffsetRangeError, OnceoverError, UsageError
 from onceover.kafka.hole_probe import find_gaps, find_held
-from onceover.kafka.reader import KafkaSource
+from onceover.kafka.reader import KafkaSource, read_range
 from onceover.kafka.topic import TopicFacts
 from onceover.ledger import frontiers, losses
 from onceover.ledger.database import Connection
@@ -27,6 +28,7 @@ from onceover.model.gap import Gap, Reason, merge_losses
 from onceover.model.offsets import OffsetRange, coalesce, intersect, subtract
 from onceover.model.window import Window, WindowRange, format_moment
 
+log = logging.getLogger(__name__)
 MOST_LIKELY = 20  # windows named beside one gap
 MOST_EXPLAINED = 20
 """Losses of which the likely windows are named."""
@@ -127,6 +129,8 @@ def accept_loss(
     windows: WindowRange,
     who: str,
     why: str,
+    *,
+    unreadable: bool = False,
 ) -> tuple[tuple[OffsetRange, ...], list[datetime]]:
     """Record a person's decision that what expired within `span` is lost and that `windows` may lack its records, which
     their certificates state from then on. What raw or the log holds in between stays as it is.
@@ -134,8 +138,55 @@ def accept_loss(
     Returns the lost offsets, and the windows among `windows` that the ledger has; detection judges these again. Raises
     UsageError for a span that does not begin and end in a hole that expired, and for offsets that raw still holds, that
     a batch may still land, or that a log which was cut has yet to reach again.
+
+    With `unreadable`, the span is one that Kafka's log holds and that no reader gets: it is lost as well.
     """
     context.require_own_root()
+    if unreadable:
+        _require_unreadable(context, span)
+        lost: tuple[OffsetRange, ...] = (span,)
+    else:
+        lost = _list_expired(context, span)
+        _reject_beyond_end(context, span)
+    _reject_held_in_raw(context, lost)
+    reopened = losses.record_loss(
+        context.ledger, context.name, lost, windows.start, windows.end, who, why, unreadable=unreadable
+    )
+    return lost, reopened
+
+
+def _require_unreadable(context: PipelineContext, span: OffsetRange) -> None:
+    """Raise UsageError unless the span lies in a hole, Kafka's log holds it, and reads of its first and last offset
+    fail while Kafka answers."""
+    if subtract([span], frontiers.read_holes(context.ledger, context.name)):
+        raise UsageError(
+            f"{span} is not all in a hole; have ingest skip it first: `onceover offsets {context.name} set "
+            f'{span.source.kafka_partition}={span.end} --reason "..."`'
+        )
+    with _open_log(context) as now:
+        if find_held(now.facts, span) != (span,):
+            raise UsageError(f"Kafka's log does not hold all of {span}: accept it as lost, without --unreadable")
+        for offset in sorted({span.start, span.end - 1}):
+            if _is_readable(now.source, OffsetRange(span.source, offset, offset + 1)):
+                raise UsageError(f"offset {offset} of {span} can be read, or has no record: the next repair reads it")
+    with _open_log(context):  # else it failed because Kafka does not answer
+        pass
+
+
+def _is_readable(source: KafkaSource, offset: OffsetRange) -> bool:
+    try:
+        for _ in read_range(source, offset.source.kafka_partition, offset.start, offset.end):
+            pass
+    except OffsetRangeError:
+        raise
+    except OnceoverError as error:
+        log.warning("%s cannot be read: %s", offset, error)
+        return False
+    return True
+
+
+def _list_expired(context: PipelineContext, span: OffsetRange) -> tuple[OffsetRange, ...]:
+    """Return what has expired within the span. Raises UsageError unless it begins and ends with that."""
     expired = coalesce(gap.offsets for gap in probe_holes(context) if gap.reason is Reason.EXPIRED)
     lost = intersect(expired, [span])
     if not lost or (lost[0].start, lost[-1].end) != (span.start, span.end):
@@ -146,9 +197,7 @@ def accept_loss(
             f"{acceptable}{more}), and a range of several has to begin and end with such offsets; the next repair "
             "reads again what the log still holds"
         )
-    _reject_beyond_end(context, span)
-    _reject_held_in_raw(context, lost)
-    return lost, losses.record_loss(context.ledger, context.name, lost, windows.start, windows.end, who, why)
+    return lost
 
 
 def _reject_beyond_end(context: PipelineContext, lost: OffsetRange) -> None:

@@ -43,8 +43,9 @@ def describe_verdict(facts: WindowFacts) -> str:
 def describe_loss(row: Mapping[str, Any]) -> str:
     """Describe an accepted loss that may have held records of the window."""
     (lost,) = parse_offset_ranges([(row["generation"], row["kafka_partition"], row["start_offset"], row["end_offset"])])
+    cause = "that Kafka holds and no reader gets" if row["kind"] == "unreadable" else "that Kafka no longer holds"
     return (
-        f"{lost}, {pluralize(row['end_offset'] - row['start_offset'], 'offset')} that Kafka no longer holds; "
+        f"{lost}, {pluralize(row['end_offset'] - row['start_offset'], 'offset')} {cause}; "
         f"their records may have belonged here. Accepted by {row['who']} at "
         f'{format_second(row["created_at"])} ("{row["why"]}").'
     )

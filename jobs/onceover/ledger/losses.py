@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from onceover.errors import UsageError
+from onceover.ledger import refills
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import advance_over_all, read_holes
 from onceover.model.offsets import OffsetRange, subtract
@@ -19,10 +20,15 @@ def record_loss(
     end: datetime,
     who: str,
     why: str,
+    *,
+    unreadable: bool = False,
 ) -> list[datetime]:
     """Record the loss of these ranges of one Kafka partition, in order, advance the frontier over them, and reopen the
     windows in `[start, end)`, in one transaction. Returns those windows. Raises UsageError if some offsets landed
-    meanwhile, or a batch may still land them."""
+    meanwhile, or a batch may still land them.
+
+    Kafka still holds records that are `unreadable`: refuses to read them again, too.
+    """
     source = lost[0].source
     with connection.transaction():
         # In the order in which a landing locks them.
@@ -40,11 +46,19 @@ def record_loss(
         connection.cursor().executemany(
             """
             INSERT INTO onceover.accepted_loss
-              (pipeline, generation, kafka_partition, start_offset, end_offset, first_window, end_window, who, why)
-            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+              (pipeline, generation, kafka_partition, start_offset, end_offset, first_window, end_window, who, why,
+               kind)
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
             """,
-            [(pipeline, source.generation, source.kafka_partition, r.start, r.end, start, end, who, why) for r in lost],
-        )
+            [
+                (pipeline, source.generation, source.kafka_partition, r.start, r.end, start, end, who, why,
+                 "unreadable" if unreadable else "lost")
+                for r in lost
+            ],
+        )  # fmt: skip
+        if unreadable:
+            overlapping = [r for r in refills.list_wanted(connection, pipeline) if any(map(r.overlaps, lost))]
+            refills.refuse_refills(connection, pipeline, overlapping, "accepted as unreadable")
         rows = connection.execute(
             """
             WITH locked AS (

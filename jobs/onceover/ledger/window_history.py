@@ -84,7 +84,7 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
         "losses": list(
             connection.execute(
                 """
-                SELECT generation, kafka_partition, start_offset, end_offset, who, why, created_at
+                SELECT generation, kafka_partition, start_offset, end_offset, kind, who, why, created_at
                 FROM onceover.accepted_loss WHERE pipeline = %(pipeline)s AND relanded_at IS NULL
                   AND first_window <= %(start)s AND end_window > %(start)s ORDER BY loss_id
                 """,

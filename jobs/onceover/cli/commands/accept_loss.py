@@ -25,6 +25,12 @@ Range = Annotated[
 ]
 
 
+Unreadable = Annotated[
+    bool,
+    typer.Option("--unreadable", metavar="", help="Kafka's log holds these offsets, but every read of them fails."),
+]
+
+
 def add_to(app: typer.Typer) -> None:
     app.command(
         "accept-loss",
@@ -35,7 +41,14 @@ def add_to(app: typer.Typer) -> None:
     )(accept_loss)
 
 
-def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, reason: Reason = None) -> None:
+def accept_loss(
+    pipeline: PipelineName,
+    offsets: Range,
+    start: From,
+    end: To,
+    reason: Reason = None,
+    unreadable: Unreadable = False,
+) -> None:
     """Declare offsets lost that have expired in Kafka, and name the windows that may lack their records.
 
     Ingest's frontier moves past these offsets, so that later windows can close again. The windows of the range are
@@ -47,7 +60,7 @@ def accept_loss(pipeline: PipelineName, offsets: Range, start: From, end: To, re
         windows = resolve_range(context, start, end)
         why = require_reason(reason, "accepting a loss")
         context.require_same_contract()
-        lost, reopened = holes.accept_loss(context, span, windows, get_user(), why)
+        lost, reopened = holes.accept_loss(context, span, windows, get_user(), why, unreadable=unreadable)
     say(
         f"{pluralize(sum(map(len, lost)), 'offset')} of {span.source} accepted as lost"
         f"{f', in {len(lost):,} ranges' if len(lost) > 1 else ''}; "
