@@ -19,6 +19,7 @@ RECORDED = {
     "onceover/detection/evidence.py": "judges batches and Kafka partitions",
     "onceover/detection/holes.py": "asks Kafka why offsets are missing",
     "onceover/detection/pending.py": "compares certificates with what has landed since, and with Kafka's log",
+    "onceover/detection/unexplained_files.py": "compares the lengths of files with the ledger's",
     "onceover/detection/sweep.py": "compares rows with their certificate",
     "onceover/repair/proof.py": "judges what a scan of raw showed",
     "onceover/ledger/repair_requests.py": "requests a repair of the windows that a refill landed in",
