@@ -1,15 +1,18 @@
-"""Replays after Kafka's compaction, on a real broker: less is read again than landed, and every window is certified."""
+"""Kafka's compaction on a real broker: less is read again than landed or was appended; every window is certified."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
-from tests.integration.lane import Lane, event
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.orphans import die_after, repair
 from tests.integration.planted_failures import count_certified, fail
 
 from onceover.errors import TransientError
+from onceover.fault_points import Step
+from onceover.model.window import from_ms
 from onceover_local.stack.process import wait_for
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
@@ -17,12 +20,12 @@ COMPACTED = {"cleanup.policy": "compact", "segment.ms": "50", "min.cleanable.dir
 KEYS = 4
 
 
-def produce_all_keys(lane: Lane, first: int) -> None:
+def produce_all_keys(lane: Lane, first: int, minutes: Sequence[float] = (0,) * KEYS) -> None:
     """Produce a record of each key, each in a segment of its own: the broker then drops earlier ones of these keys."""
     now_ms = int(time.time() * 1000)
-    for n in range(KEYS):
+    for n, minute in enumerate(minutes):
         at = first + n
-        lane.produce([event(at / 10, amount=at)], key=b"k%d" % n, timestamp=now_ms + at * 1000)
+        lane.produce([event(minute, amount=at)], key=b"k%d" % n, timestamp=now_ms + at * 1000)
 
 
 def wait_for_compaction(lane: Lane) -> None:
@@ -82,3 +85,23 @@ def test_replay_across_adjacent_landings_is_proved_by_both(lanes: Callable[..., 
     lane.ingest()
     assert list_landed(lane)[2][:2] == (0, 2 * KEYS), "one range across both"
     require_each_record_once(lane)
+
+
+def test_records_kafka_drops_before_landing_are_adopted(lanes: Callable[..., Lane]) -> None:
+    lane = lanes(topic_config=COMPACTED)
+    produce_all_keys(lane, 0, minutes=(5, 0, 5, 0))
+    die_after(lane, Step.APPENDED)
+    produce_all_keys(lane, KEYS)
+    wait_for_compaction(lane)
+    lane.ingest()
+    assert list_landed(lane) == [(0, 2 * KEYS, len(lane.log()))]
+    assert not {0, 2} & {offset for _, offset in lane.log()}, "no batch has landed in window 5"
+    repair(lane)
+    first, second = {1, 3, *range(KEYS, 2 * KEYS)}, {0, 2}
+    assert lane.aggregates() == {
+        (0.0, "a"): (len(first), sum(first), max(first)),
+        (5.0, "a"): (len(second), sum(second), max(second)),
+    }
+    assert (lane.detect().failed, count_certified(lane)) == ((), 2)
+    assert all(lane.verify(from_ms(NOON_MS + minute * 60_000))["equal"] for minute in (0, 5))
+    assert lane.audit()["equal"]

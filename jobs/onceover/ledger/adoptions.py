@@ -18,6 +18,7 @@ from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.exact_ranges import insert_exact_ranges
 from onceover.ledger.file_lengths import read_expected_count
 from onceover.ledger.increments import add_count
+from onceover.ledger.landed_bytes import list_covering
 from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.batch import LandingPart
 from onceover.model.digest import sum_digests
@@ -38,6 +39,8 @@ class Orphans:
     token: UUID | None = None
     version: int | None = None
     stage: str | None = None
+    # Landings whose ranges cover these IDs, and whose bytes do not hold them; None: no landing's range covers them.
+    covering: frozenset[int] | None = None
 
 
 def adopt(
@@ -69,7 +72,7 @@ def adopt(
         accounted = list(frontiers.read_accounted(connection, pipeline))
         adopted: list[Orphans] = []
         for each in orphans:
-            if _is_current(connection, pipeline, each) and not _find_overlap(each.ids, accounted):
+            if _is_current(connection, pipeline, each) and not _has_landed(connection, pipeline, each, accounted):
                 if table is not None and each.stage is not None and not _count(connection, table, each):
                     continue
                 _insert(connection, pipeline, contract_version, each, who, why)
@@ -120,6 +123,13 @@ def _list_begun(connection: Connection, pipeline: str) -> tuple[OffsetRange, ...
         OffsetRange(KafkaPartition(row["generation"], row["kafka_partition"]), row["start_offset"], row["end_offset"])
         for row in rows
     )
+
+
+def _has_landed(connection: Connection, pipeline: str, orphans: Orphans, accounted: Sequence[OffsetRange]) -> bool:
+    """Return whether a landing may hold one of these IDs that was not there when they were found."""
+    if orphans.covering is None:
+        return _find_overlap(orphans.ids, accounted) is not None
+    return not list_covering(connection, pipeline, orphans.ids).landing_ids <= orphans.covering
 
 
 def _find_overlap(ids: Sequence[OffsetRange], accounted: Sequence[OffsetRange]) -> OffsetRange | None:

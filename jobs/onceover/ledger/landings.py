@@ -44,7 +44,7 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
             landing_id,
             tuple((_span(ranges), digest) for ranges, digest in of_source.values()),
             release := released.get(batch[landing_id]),
-            () if release else _list_exact(ranges for ranges, _ in of_source.values()),
+            () if release else _list_exact((r for r, _ in of_source.values()), batch[landing_id] in rangeless),
         )
         for landing_id, of_source in parts.items()
     }
@@ -54,10 +54,12 @@ def _span(ranges: Sequence[OffsetRange]) -> OffsetRange:
     return OffsetRange(ranges[0].source, min(r.start for r in ranges), max(r.end for r in ranges))
 
 
-def _list_exact(several: Iterable[Sequence[OffsetRange]]) -> tuple[OffsetRange, ...]:
-    """Return a landing's ranges if they are several of some Kafka partition, else none: its parts have them."""
+def _list_exact(several: Iterable[Sequence[OffsetRange]], is_rangeless: bool) -> tuple[OffsetRange, ...]:
+    """Return a landing's ranges if its batch read none, or several of some Kafka partition, else none: its parts have
+    them."""
     listed = list(several)
-    return tuple(sorted(r for ranges in listed for r in ranges)) if any(len(ranges) > 1 for ranges in listed) else ()
+    is_exact = is_rangeless or any(len(ranges) > 1 for ranges in listed)
+    return tuple(sorted(r for ranges in listed for r in ranges)) if is_exact else ()
 
 
 def count_landed_lines(connection: Connection, pipeline: str, starts: Sequence[datetime]) -> dict[datetime, int]:

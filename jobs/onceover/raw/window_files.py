@@ -200,6 +200,15 @@ class WindowFiles:
             with wrap_errors(self._address), self._client.read(path, chunk_size=_CHUNK) as chunks:
                 yield from chunks
 
+    def read_bytes(self, path: str, start: int, end: int) -> Iterator[bytes]:
+        """Yield the bytes `[start, end)` of a file in chunks; nothing if it is missing or shorter."""
+        if (self.read_length(path) or 0) >= end > start:
+            with (
+                wrap_errors(self._address),
+                self._client.read(path, offset=start, length=end - start, chunk_size=_CHUNK) as chunks,
+            ):
+                yield from chunks
+
     def read_quarantine(self, day: date) -> Iterator[bytes]:
         """Yield the day's quarantine file in chunks."""
         path = self.layout.quarantine_file(day)

@@ -29,6 +29,7 @@ from onceover.repair.groups import group_windows
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.rebuild import Rebuild
 from onceover.repair.suspects import record_conflicts, settle_suspicions
+from onceover.repair.unread import Unread, find_unread, list_doubtful
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
 from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
@@ -121,9 +122,10 @@ class RepairRun:
                 aggregated = rebuild.aggregate()
                 rows = iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names)
                 staged = table.stage(self._connection, stage, rows)
+                unread = find_unread(self._context, rebuild, list_doubtful(claimed, rebuilt, frozen, unlanded))
             self._fault_point.stop_after(RepairStep.STAGED)
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
-            outcome, rest = self._adopt(claimed, rebuilt, frozen, unlanded, paths)
+            outcome, rest = self._adopt(claimed, rebuilt, frozen, {**unlanded, **unread.windows}, paths, unread)
             for claim in rest:
                 start = claim.window_start
                 outcome += self._judge(claim, rebuilt[start], frozen[start], accounted, unlanded.get(start, Unlanded()))
@@ -168,6 +170,7 @@ class RepairRun:
         frozen: Mapping[datetime, int],
         unlanded: Mapping[datetime, Unlanded | None],
         paths: Mapping[datetime, str],
+        unread: Unread,
     ) -> tuple[RepairOutcome, list[ClaimedWindow]]:
         """Adopt the orphans of these windows, and return the windows without orphans, to be judged."""
         orphans: dict[datetime, Orphans] = {}
@@ -186,8 +189,9 @@ class RepairRun:
             ):
                 rest.append(claim)
                 continue
+            covering = unread.landing_ids if start in unread.windows else None
             orphans[start] = Orphans(
-                start, None, found.orphans, found.parts, frozen[start], claim.token, claim.version, stage
+                start, None, found.orphans, found.parts, frozen[start], claim.token, claim.version, stage, covering
             )
         if not orphans:
             return RepairOutcome(), rest
@@ -205,7 +209,7 @@ class RepairRun:
             table.unstage(self._connection, stage)
         for start, each in orphans.items():
             log.warning(
-                "window %s: %d records that only raw holds, and that no landing accounts for, %s",
+                "window %s: %d records that only raw holds, and that never landed, %s",
                 format_moment(start),
                 sum(map(len, each.ids)),
                 "are adopted" if each in adopted else "changed meanwhile",

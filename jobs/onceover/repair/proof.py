@@ -96,7 +96,9 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, un
     reasons += map(str, unproved)
     is_other = not (rebuilt.conflicts or rebuilt.misdated)  # the window's own contents explain no difference
     more = [u.offsets for u in unproved if is_other and not u.landing.release and (u.lacks_nothing or u.is_as_many)]
-    stray = rebuilt.stray_lines + sum(pieces.count_left() for pieces in held.values())
+    left = {key: pieces.list_left() for key, pieces in held.items()}
+    more += [piece.offsets for (_, release, _), pieces in left.items() if is_other and not release for piece in pieces]
+    stray = rebuilt.stray_lines + sum(piece.digest.records for pieces in left.values() for piece in pieces)
     if stray:
         reasons.append(f"{stray} records were accounted for, but by no landing of this window")
     # A decision may reject records that were certified.
@@ -131,10 +133,9 @@ class _DigestIndex:
     """One source's rebuilt ranges with running sums: any landing's digest is one subtraction."""
 
     def __init__(self, ranges: Iterable[RebuiltRange]) -> None:
-        ordered = sorted(ranges, key=lambda piece: piece.offsets.start)
+        self._pieces = ordered = sorted(ranges, key=lambda piece: piece.offsets.start)
         self._starts = [piece.offsets.start for piece in ordered]
         self._ends = [piece.offsets.end for piece in ordered]
-        self._records = [piece.digest.records for piece in ordered]
         self._sums = list(accumulate((piece.digest for piece in ordered), initial=EMPTY))
         self._taken = [0] * (len(ordered) + 1)  # by piece, how many more takes hold it than the piece before
 
@@ -152,9 +153,9 @@ class _DigestIndex:
         first, last = bisect_left(self._starts, whole.start), bisect_right(self._ends, whole.end)
         return self._sums[last] - self._sums[first] if first < last else EMPTY
 
-    def count_left(self) -> int:
-        """Return the number of records in pieces that were never taken."""
-        return sum(n for n, taken in zip(self._records, accumulate(self._taken), strict=False) if not taken)
+    def list_left(self) -> list[RebuiltRange]:
+        """Return the pieces that were never taken."""
+        return [piece for piece, taken in zip(self._pieces, accumulate(self._taken), strict=False) if not taken]
 
 
 class _Cover:
@@ -178,6 +179,7 @@ def _list_unproved(
     """Return the parts of landings that raw does not hold, and mark in `held` the pieces of all landings as taken."""
     proved: list[OffsetRange] = []
     unproved: list[UnprovedPart] = []
+    adopted = _ExactIds(claimed.landings)
     for landing in claimed.landings:
         for offsets, expected in landing.parts:
             own = landing.exact and [r for r in landing.exact if r.source == offsets.source]
@@ -190,6 +192,9 @@ def _list_unproved(
             if actual != expected and not landing.release:
                 released = [index for (source, batch, _), index in held.items() if batch and source == offsets.source]
                 actual = _add_released(actual, expected, released, own or (offsets,))
+            # What Kafka dropped before the range was read was adopted within it.
+            if actual != expected and index and not landing.release and not own:
+                actual = _subtract_adopted(actual, expected, index, adopted.list_within(offsets))
             if actual == expected or (not landing.release and decided.explain(offsets, actual, expected)):
                 proved += [] if landing.release else own or [offsets]
             else:
@@ -201,6 +206,26 @@ def _list_unproved(
         # A replay after Kafka's compaction lands less than the first readings did, whose landings prove the records.
         if not (not part.landing.release and part.lacks_nothing and covered.contains(part.offsets))
     ]
+
+
+class _ExactIds:
+    """The exact IDs of a window's landings that read no offset range."""
+
+    def __init__(self, landings: Iterable[ClaimedLanding]) -> None:
+        self._ids: dict[KafkaPartition, list[OffsetRange]] = {}
+        for piece in coalesce(r for landing in landings for r in landing.exact):
+            self._ids.setdefault(piece.source, []).append(piece)
+
+    def list_within(self, whole: OffsetRange) -> Sequence[OffsetRange]:
+        ids = self._ids.get(whole.source, [])
+        first = bisect_left(ids, whole.start, key=lambda piece: piece.start)
+        return ids[first : bisect_right(ids, whole.end, key=lambda piece: piece.end)]
+
+
+def _subtract_adopted(actual: Digest, expected: Digest, index: _DigestIndex, adopted: Iterable[OffsetRange]) -> Digest:
+    """Return the expected digest if the actual one without these IDs is equal to it, else the actual one."""
+    beside = sum_digests(map(index.read, adopted))
+    return expected if expected + beside == actual else actual
 
 
 def _add_released(

@@ -107,6 +107,15 @@ class Rebuild:
         found = collect_unlanded(self._distinct.where("state = 'unaccounted'"), held)
         return {from_ms(window_ms): unlanded for window_ms, unlanded in found.items()}
 
+    def collect_beside(self, offsets: Sequence[OffsetRange]) -> dict[datetime, Unlanded]:
+        """Return by window, as orphans, the lines with these accounted IDs, whichever landing's range holds them."""
+        if self._distinct is None or not offsets:
+            return {}
+        add = looked_up(((piece, 1) for piece in offsets), "is_wanted")
+        landed = self._distinct.where("state IN ('counts', 'stray')").transform(add)
+        found = collect_unlanded(landed.where("is_wanted IS NOT NULL"), ())
+        return {from_ms(window_ms): unlanded for window_ms, unlanded in found.items()}
+
     def add_suspects(self, rebuilt: Mapping[datetime, RebuiltWindow]) -> dict[datetime, RebuiltWindow]:
         """Return the windows with all suspects, also those among the lines that no landing accounts for."""
         found = {} if self._distinct is None else list_suspects(self._distinct)

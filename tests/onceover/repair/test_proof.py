@@ -118,6 +118,21 @@ def test_replay_across_adjacent_proved_landings_is_proved() -> None:
     assert [str(p.offsets) for p in list_unproved_parts(beyond, rebuilt)] == ["00000001-0[5, 15)"]
 
 
+def test_records_adopted_within_a_range_are_not_the_landings() -> None:
+    # A batch appended 0..9 and died; of these, Kafka's compaction left all but 1, 3 and 4 for the next batch to read.
+    thinner = ClaimedLanding(1, ((of(0, 10), digest(0, 10) - Digest(3, 8)),))
+    adopted = ClaimedLanding(2, ((of(1, 5), Digest(3, 8)),), exact=(of(1, 2), of(3, 5)))
+    pieces = split_ranges((thinner, adopted)).ranges
+    rebuilt = replace(RIGHT, ranges=tuple(RebuiltRange(p, digest(p.start, p.end)) for p in pieces))
+    assert prove(replace(CLAIMED, landings=(thinner, adopted)), rebuilt, 900).is_proved
+    before = prove(replace(CLAIMED, landings=(thinner,)), rebuilt, 900)
+    assert (before.reasons, before.doubtful) == ((f"landing 1: raw holds 10 of 7 of {of(0, 10)}",), (of(0, 10),))
+    lost = replace(rebuilt, ranges=tuple(piece for piece in rebuilt.ranges if piece.offsets != of(0, 1)))
+    assert not prove(replace(CLAIMED, landings=(thinner, adopted)), lost, 900).is_proved
+    other = prove(replace(CLAIMED, landings=()), rebuilt, 900)
+    assert other.doubtful == (of(0, 10),), "a window in which the batch landed nothing"
+
+
 def test_equal_count_with_another_digest_refuses_the_window() -> None:
     other = replace(RIGHT, ranges=(RIGHT.ranges[0], RebuiltRange(of(10, 15), Digest(5, 1))))
     assert prove(CLAIMED, other, 900).reasons == (

@@ -1,0 +1,93 @@
+"""Lines within landed ranges whose records no batch read: a dead batch appended them, and Kafka's compaction removed
+their records before their offsets were read again.
+
+Each append is one stretch of a file, so a landing's bytes show which IDs of its range it landed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from onceover.context import PipelineContext
+from onceover.ledger.landed_bytes import LandedBytes, list_covering
+from onceover.model.claim import ClaimedWindow
+from onceover.model.line import PlacedLine, decode_file
+from onceover.model.offsets import OffsetRange, coalesce, subtract
+from onceover.model.rebuilt_window import RebuiltWindow
+from onceover.model.unlanded import Unlanded
+from onceover.raw.window_files import WindowFiles
+from onceover.repair.proof import prove
+from onceover.repair.rebuild import Rebuild
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """The orphans within landed ranges, by window, and the IDs of the landings whose bytes were searched for them."""
+
+    windows: Mapping[datetime, Unlanded]
+    landing_ids: frozenset[int]
+
+
+def list_doubtful(
+    claimed: Iterable[ClaimedWindow],
+    rebuilt: Mapping[datetime, RebuiltWindow],
+    frozen: Mapping[datetime, int],
+    unlanded: Mapping[datetime, Unlanded | None],
+) -> dict[datetime, Sequence[OffsetRange]]:
+    """Return by window the offsets of which raw holds other records than landed in it. Leaves out the windows that this
+    repair does not judge: open ones, and those with other orphans."""
+    doubtful: dict[datetime, Sequence[OffsetRange]] = {}
+    for claim in claimed:
+        start = claim.window_start
+        found = unlanded.get(start, Unlanded())
+        if not claim.is_open and found is not None and not found.orphans:
+            doubtful[start] = prove(claim, rebuilt[start], frozen[start], found.conflicts).doubtful
+    return {start: ranges for start, ranges in doubtful.items() if ranges}
+
+
+def find_unread(
+    context: PipelineContext, rebuild: Rebuild, doubtful: Mapping[datetime, Sequence[OffsetRange]]
+) -> Unread:
+    """Search the lines of the `doubtful` offsets of each window for those that landed nowhere.
+
+    Leaves out offsets in ranges of landings whose bytes are gone or damaged: those landings may hold them.
+    """
+    if not doubtful:
+        return Unread({}, frozenset())
+    ranges = coalesce(piece for pieces in doubtful.values() for piece in pieces)
+    covering = list_covering(context.ledger, context.name, ranges)
+    landed = [*covering.exact, *read_landed(context.files, covering.landed)]
+    found = rebuild.collect_beside(subtract(ranges, landed))
+    windows = {start: unlanded for start, unlanded in found.items() if start in doubtful and unlanded.orphans}
+    return Unread(windows, covering.landing_ids)
+
+
+def read_landed(files: WindowFiles, landings: Iterable[LandedBytes]) -> Iterable[OffsetRange]:
+    """Yield the IDs that these landings hold, or the whole range of one whose bytes do not show it."""
+    of_landing: dict[int, list[LandedBytes]] = {}
+    for part in landings:
+        of_landing.setdefault(part.landing_id, []).append(part)
+    for parts in of_landing.values():
+        ids = _read_ids(files, parts[0]) if parts[0].is_there else Counter()
+        for part in parts:
+            own = [each for each in ids if each.source == part.offsets.source]
+            is_whole = sum(ids[each] for each in own) == part.records
+            yield from own if is_whole and all(each.overlaps(part.offsets) for each in own) else [part.offsets]
+
+
+def _read_ids(files: WindowFiles, part: LandedBytes) -> Counter[OffsetRange]:
+    if part.window_start is not None:
+        path = files.layout.window_file(part.window_start)
+    elif part.quarantine_day is not None:
+        path = files.layout.quarantine_file(part.quarantine_day)
+    else:
+        return Counter()
+    ids: Counter[OffsetRange] = Counter()
+    for placed in decode_file(files.read_bytes(path, part.start, part.end)):
+        if isinstance(placed, PlacedLine):
+            record = placed.line.record
+            ids[OffsetRange(record.source, record.offset, record.offset + 1)] += 1
+    return ids

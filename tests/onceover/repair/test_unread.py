@@ -1,0 +1,72 @@
+"""What a landing's bytes show of its range: the IDs that it landed, or nothing if they are not whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from onceover.ledger.landed_bytes import LandedBytes
+from onceover.model.line import Line, Record, encode, frame
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.raw.layout import Layout
+from onceover.repair.unread import read_landed
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+P0, P1 = KafkaPartition("0badcafe", 0), KafkaPartition("0badcafe", 1)
+
+
+def make_lines(source: KafkaPartition, *offsets: int) -> list[bytes]:
+    return [encode(Line(Record(source, n, 0, None, (), b"%d" % n), 0)) for n in offsets]
+
+
+DEAD = frame(make_lines(P0, *range(10)))
+OWN = frame([*make_lines(P0, 3, 7, 8), *make_lines(P1, 40)])
+
+
+class File:
+    """The file of one window, in memory."""
+
+    layout = Layout("/raw", "p")
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def read_bytes(self, path: str, start: int, end: int) -> Iterator[bytes]:
+        assert path == self.layout.window_file(START)
+        yield from [self.content[start:end]] if end <= len(self.content) else []
+
+
+LANDED = LandedBytes(1, OffsetRange(P0, 0, 10), 3, START, None, len(DEAD), len(DEAD) + len(OWN), is_there=True)
+OTHER = replace(LANDED, offsets=OffsetRange(P1, 30, 50), records=1)
+
+
+def read(content: bytes, *landings: LandedBytes) -> tuple[OffsetRange, ...]:
+    file: Any = File(content)
+    return coalesce(read_landed(file, landings))
+
+
+def test_landings_bytes_show_its_ids_beside_a_dead_batchs() -> None:
+    landed = (OffsetRange(P0, 3, 4), OffsetRange(P0, 7, 9), OffsetRange(P1, 40, 41))
+    assert read(DEAD + OWN, LANDED, OTHER) == landed
+    assert read(DEAD + OWN + DEAD, LANDED) == landed[:2]
+
+
+@pytest.mark.parametrize(
+    ("content", "landing"),
+    [
+        (DEAD + OWN[:-9], LANDED),
+        (DEAD + OWN.replace(b"\t8\n", b"\t9\n"), LANDED),
+        (OWN + DEAD, LANDED),
+        (DEAD + OWN, replace(LANDED, offsets=OffsetRange(P0, 4, 10))),
+        (DEAD + OWN, replace(LANDED, records=4)),
+        (DEAD + OWN, replace(LANDED, is_there=False)),
+        (DEAD + OWN, replace(LANDED, window_start=None)),
+    ],
+    ids=["torn", "damaged", "moved", "others", "fewer", "expired", "nowhere"],
+)
+def test_bytes_that_are_not_whole_leave_the_range_to_the_landing(content: bytes, landing: LandedBytes) -> None:
+    assert read(content, landing) == (landing.offsets,)
