@@ -11,14 +11,15 @@ from datetime import datetime
 import pytest
 from tests.integration.cutover import MINUTE_MS, assert_proved
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import minutes, replay
+from tests.integration.orphans import Death, repair
+from tests.integration.planted_failures import count_certified, minutes, replay
 from tests.integration.program import as_json, run
 from tests.integration.test_ledger_rebuild import certify
 
 from onceover.config.endpoints import address
 from onceover.context import open_pipeline
-from onceover.errors import BusyError, FencedError
-from onceover.fault_points import FaultPoint
+from onceover.errors import BusyError, FencedError, TransientError
+from onceover.fault_points import FaultPoint, Step
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.drivers import as_driver
 from onceover.model.line import encode, frame
@@ -133,6 +134,26 @@ def test_release_lands_once_and_is_certified_without_repair(lanes: Lanes) -> Non
     assert (again.windows, again.ids, sum(again.left.values())) == ({}, (), 8)
     explanation = lane.explain_text(0)
     assert 'released from quarantine by me ("a test")' in explanation
+
+
+@pytest.mark.rare
+def test_release_that_dies_after_its_append_blocks_no_window(lanes: Lanes) -> None:
+    lane = lanes()
+    lane.produce([make_nameless(n, n) for n in range(3)])
+    lane.ingest()
+    accept_nameless(lane)
+    with open_release(lane) as (ledger, run), as_driver(ledger, lane.name, "test") as epoch:
+        found = run.plan(lane.files().list_quarantine_days(), None)
+        with pytest.raises(TransientError):
+            run.carry_out(epoch, found.ids, "me", "a test", Death(Step.APPENDED))
+    assert len([name for name, _ in lane.lines() if "quarantine" not in name]) == 3, "lines of no landing"
+    repair(lane)
+    assert (lane.aggregates(), count_certified(lane)) == ({}, 1)
+    assert "release" in lane.explain_text(0)
+    release(lane)
+    repair(lane)
+    assert lane.aggregates() == compute_expected(lane) != {}
+    assert count_certified(lane) == 1
 
 
 @pytest.mark.rare

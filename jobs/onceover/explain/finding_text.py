@@ -84,8 +84,9 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
         case Kind.MISPLACED_LINE:
             what = _agree_in_number(what, evidence["lines"], "line")
             how = (
-                f"{_SCAN} They are not counted: they are lines of another window, or of a release that was killed "
-                "before it landed."
+                f"{_SCAN} They are not counted: they are lines of another window, or of a release from quarantine that "
+                "never landed. If it was killed, or the ledger was restored from before it: `onceover quarantine "
+                "PIPELINE release`."
             )
         case Kind.CORRUPT_LINE:
             what, how = _agree_in_number(what, evidence["lines"], "line"), _SCAN

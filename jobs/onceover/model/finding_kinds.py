@@ -52,6 +52,11 @@ REREAD: Final = Remedy(
     "If you cannot, read them again from Kafka, which repairs the window too:",
     'onceover reread {pipeline} {window} --reason "..."',
 )
+RELEASE: Final = Remedy(
+    "If a release from quarantine died, or the ledger was restored from before it, its records count once released "
+    "again; see which, and repeat it without --dry-run:",
+    "onceover quarantine {pipeline} release --dry-run",
+)
 COMPARE: Final = Remedy(
     "Once its records have been read again from Kafka, compare what raw gives with the rows that were there; if they "
     "are equal, the window is certified, without records counted twice:",
@@ -194,7 +199,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         what="{} in the window file [belongs|belong] to another window, or to none.",
         cause="a line in another window's file, or of a release that was killed before it landed",
         repair="notes it; refuses if a landing lacks a record",
-        first=(RESTORE, REREAD),
+        first=(RELEASE, RESTORE, REREAD),
         by_scan=True,
     ),
     Kind.CORRUPT_LINE: Meaning(

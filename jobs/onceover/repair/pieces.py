@@ -6,9 +6,10 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 
 from onceover.model.claim import ClaimedLanding
+from onceover.model.contract import Cutovers
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.release import Release
 
@@ -24,6 +25,11 @@ class Pieces:
 
     ranges: tuple[OffsetRange, ...]
     exact: Mapping[tuple[int, KafkaPartition], tuple[OffsetRange, ...]]
+
+    def list_versions(self, cutovers: Cutovers, released: Iterable[ReleasePiece]) -> list[int]:
+        """Return the contract versions of these IDs and of the released ones, in ascending order."""
+        versions = cutovers.cut_by_version((*self.ranges, *chain.from_iterable(self.exact.values()))).keys()
+        return sorted({*versions, *(piece.release.version for piece in released)})
 
 
 def split_ranges(landings: Iterable[ClaimedLanding], decided: Iterable[OffsetRange] = ()) -> Pieces:

@@ -71,12 +71,20 @@ class Rebuild:
         self._files = {to_ms(start): path for start, path in files.items()}
         self._compacted = {to_ms(start): path for start, path in compacted.items()}
         self._carried = _RECORD if whole else ()
-        has_files = bool(files or compacted)
-        self._distinct = self._deduplicate(spark).persist(StorageLevel.MEMORY_AND_DISK) if has_files else None
+        self._present = pieces.list_versions(contracts.cutovers, self._released) or [len(contracts.versions)]
+        self._spark, has_files = spark, bool(files or compacted)
+        self._distinct = self._deduplicate().persist(StorageLevel.MEMORY_AND_DISK) if has_files else None
 
     def collect(self) -> dict[datetime, RebuiltWindow]:
         """Return what raw holds of each window; a window without a file has no lines."""
         rows = [] if self._distinct is None else self._sum(self._distinct).collect()  # one row a window and range
+        versions = list(range(1, len(self._contracts.versions) + 1))
+        if self._present != versions and any(row.state in ("stray", "unaccounted") for row in rows):
+            # By its own version, which no landing has, such a line may belong elsewhere: one of a release that died.
+            self.close()
+            self._present = versions
+            self._distinct = self._deduplicate().persist(StorageLevel.MEMORY_AND_DISK)
+            rows = self._sum(self._distinct).collect()
         by_window: dict[int, list[Row]] = {ms: [] for ms in self._claimed}
         conflicts: Counter[int] = Counter()  # an ID in two windows counts for both
         misdated: Counter[int] = Counter()
@@ -140,20 +148,16 @@ class Rebuild:
             with suppress(Py4JError, OSError):  # a JVM that died keeps nothing
                 self._distinct.unpersist()
 
-    def _deduplicate(self, spark: SparkSession) -> DataFrame:
+    def _deduplicate(self) -> DataFrame:
         """Return a row for each ID and content, landed or not, with its number of lines; other lines share a row a
         state."""
         length = self._contracts.newest.window_minutes * 60_000
-        present = {
-            *self._contracts.cutovers.cut_by_version((*self._ranges, *chain.from_iterable(r for _, r in self._exact))),
-            *(piece.release.version for piece in self._released),
-        }
-        read = self._read(spark).withColumnRenamed("event_ms", "line_event_ms").transform(self._add_releases())
-        records = read.transform(interpret_each(self._contracts, sorted(present) or [len(self._contracts.versions)]))
+        read = self._read().withColumnRenamed("event_ms", "line_event_ms").transform(self._add_releases())
+        records = read.transform(interpret_each(self._contracts, self._present))
         belongs = F.col("line_event_ms") - F.pmod("line_event_ms", F.lit(length)) == F.col("window_ms")
         as_dated = F.col("line_event_ms").eqNullSafe(F.col("event_ms"))
         if "version" in records.columns:  # a record of no landing does not count, and only its line dates it
-            as_dated = as_dated | ~F.col("version").isin(present)
+            as_dated = as_dated | ~F.col("version").isin(self._present)
         inputs = [name for name in records.columns if name.startswith(("k_", "m_"))]
         # A content that a person kept is adopted first if no landing accounts for its ID.
         is_orphan = F.col("kept").isNotNull() & ~F.col("is_accounted") & F.lit(bool(self._accounted))
@@ -165,15 +169,14 @@ class Rebuild:
             .otherwise(F.when(F.col("is_accounted"), "stray").otherwise("unaccounted"))
         )
         halves = dict(zip(HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
-        of_id = ("generation", "kafka_partition", "offset", "piece", *halves)
-        of_id = (*of_id, "line_event_ms")
+        of_id = ("generation", "kafka_partition", "offset", "piece", *halves, "line_event_ms")
         content = (*inputs, *self._carried)
         counts = F.col("state") == "counts"
         named = F.col("state").isin("counts", "unaccounted", "rejected", "stray")
         return (
             records.withColumns(halves)
             .transform(self._place())
-            .transform(self._add_decisions(spark))
+            .transform(self._add_decisions())
             .withColumn("state", state)
             .withColumn("apart", F.when(~counts, F.col("window_ms")))
             .select("apart", "window_ms", "state", *_OF_FILE, *(F.when(named, F.col(c)).alias(c) for c in of_id),
@@ -183,18 +186,18 @@ class Rebuild:
             .agg(F.count(F.lit(1)).alias("lines"), *(F.max(c).alias(c) for c in _OF_FILE))
         )  # fmt: skip
 
-    def _read(self, spark: SparkSession) -> DataFrame:
+    def _read(self) -> DataFrame:
         """Return the parsed lines of all text files, and the records of all Parquet files as if they were lines."""
         frames: list[DataFrame] = []
         if self._files:
-            text = text_files.read_text(spark, self._files.items()).transform(lines.as_records)
+            text = text_files.read_text(self._spark, self._files.items()).transform(lines.as_records)
             frames.append(text.withColumn("is_compacted", F.lit(False)))
         if self._compacted:
             nothing_planned = {"planned_length": F.lit(0).cast("bigint"), "is_compacted": F.lit(True)}
-            frames.append(parquet.read_parquet(spark, self._compacted).withColumns(nothing_planned))
+            frames.append(parquet.read_parquet(self._spark, self._compacted).withColumns(nothing_planned))
         return reduce(DataFrame.unionByName, frames)
 
-    def _add_decisions(self, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:
+    def _add_decisions(self) -> Callable[[DataFrame], DataFrame]:
         """Add `kept`, the hash of the content that a decision kept, null for nearly every record."""
         rows = [
             (d.source.generation, d.source.kafka_partition, d.offset, d.kept)
@@ -203,7 +206,7 @@ class Rebuild:
         ]
         if not rows:
             return lambda records: records.withColumn("kept", F.lit(None).cast("string"))
-        decided = F.broadcast(spark.createDataFrame(rows, _DECIDED))
+        decided = F.broadcast(self._spark.createDataFrame(rows, _DECIDED))
         return lambda records: records.join(decided, ["generation", "kafka_partition", "offset"], "left")
 
     def _add_releases(self) -> Callable[[DataFrame], DataFrame]:

@@ -121,6 +121,12 @@ def test_line_of_the_other_contract_is_misplaced_or_a_stray(spark: SparkSession,
     assert (found.misplaced_lines, found.stray_lines, found.digest.records) == (1, 1, 9)
 
 
+def test_line_of_a_release_that_never_landed_is_misplaced(spark: SparkSession, tmp_path: Path) -> None:
+    times = {**{n: n + 1000 for n in range(10, 20)}, 3: 1003, 4: 4}  # 3 and 4 have the first contract
+    found, _ = rebuild_under(spark, tmp_path, (FIRST, SECOND), times, OffsetRange(SOURCE, 10, 20))
+    assert (found.misplaced_lines, found.stray_lines, found.digest.records) == (1, 1, 10)
+
+
 def test_option_set_by_spark_submit_stays() -> None:
     session = Mock()
     session.sparkContext.getConf.return_value.contains = {"spark.sql.codegen.wholeStage"}.__contains__
