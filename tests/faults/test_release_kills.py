@@ -9,7 +9,7 @@ from tests.faults.conftest import Jobs
 from tests.integration.cutover import assert_proved
 from tests.integration.lane import Lane
 from tests.integration.planted_failures import wait_for_lease_end
-from tests.integration.test_release import accept_nameless, compute_expected, count_quarantined, produce_mixed
+from tests.integration.releases import accept_nameless, compute_expected, count_quarantined, produce_mixed
 
 from onceover.fault_points import Step
 

@@ -56,7 +56,7 @@ def _windows(replay: Replay, state: State) -> None:
     for window, certificate in enumerate(state.certificates):
         if row := found.get(window_start(window)):
             assert read_digest(row) == digest(state.control[window])
-            assert row["token"] == replay.tokens.get((window, state.token[window]))
+            assert row["token"] == replay.repairs.tokens.get((window, state.token[window]))
             assert row["tries"] == state.tries[window]
             assert (row["blocked_at"] is not None) == state.blocked[window]
             assert (row["c_version"] == row["version"]) == facts.is_certified(state, window)

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 from typing import assert_never
-from uuid import UUID
 
 import pytest
 from tests.protocol import facts
 from tests.protocol.facts import GENERATION, as_range, as_span, digest, digest_of, source, window_start
 from tests.protocol.ingest_moves import delivered
+from tests.protocol.repair_replay import RepairReplay
 from tests.protocol.state import Action, Counts, Event, Scenario, State
 from tests.protocol.state import Landing as ModelLanding
 
@@ -29,14 +29,10 @@ from onceover.ledger.increments import increment, stage_name
 from onceover.ledger.watermarks import advance_watermark
 from onceover.model.batch import Increment, Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
-from onceover.model.claim import ClaimedWindow
 from onceover.model.contract import Column, Columns, Contract, Measure
 from onceover.model.finding import Evidence, is_right, judge_window
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.pipeline import IngestPolicy, Pipeline, RepairPolicy, StoragePolicy
-from onceover.model.rebuilt_window import RebuiltWindow
-from onceover.repair import publish
-from onceover.repair.proof import Verdict, prove
 
 QUARANTINED_ON = date(2013, 1, 1)
 COLUMNS = Columns((), (Column("records", "bigint", "count"), Column("code", "numeric", "sum")))
@@ -51,17 +47,6 @@ def pipeline_named(name: str) -> Pipeline:
 
 
 @dataclass(slots=True)
-class Held:
-    """One claim, with what its repairer holds."""
-
-    request: repair_requests.RepairRequest
-    claimed: ClaimedWindow
-    accounted: tuple[OffsetRange, ...]
-    rebuilt: RebuiltWindow | None = None
-    verdict: Verdict | None = None
-
-
-@dataclass(slots=True)
 class Replay:
     """One pipeline of its own on the ledger, in step with the model."""
 
@@ -69,16 +54,16 @@ class Replay:
     scenario: Scenario
     name: str
     known: RegisteredPipeline = field(init=False)
+    repairs: RepairReplay = field(init=False)
     batch_ids: list[int] = field(default_factory=list)
     landing_ids: list[int] = field(default_factory=list)
     late: set[int] = field(default_factory=set)  # landings, by the model's number, into windows that had closed
-    repairs: list[Held] = field(default_factory=list)
     epochs: dict[int, drivers.Epoch] = field(default_factory=dict)
-    tokens: dict[tuple[int, int], UUID] = field(default_factory=dict)  # by window and the model's counter
     looks: list[tuple[Evidence, tuple[OffsetRange, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.known = catalog.register_pipeline(self.connection, pipeline_named(self.name), COLUMNS)
+        self.repairs = RepairReplay(self.connection, self.scenario, self.known, self.landing_ids)
         self._take_over("epoch 1")
         self.register(self.scenario.start())
 
@@ -112,7 +97,7 @@ class Replay:
             case Step():
                 self._step(action.did, action.at, before, after)
             case RepairStep():
-                self._repair(action, before, after)
+                self.repairs.follow(action, before, after)
             case Event.TAKEN_OVER:
                 drivers.end_epoch(self.connection, self.epoch(before.epoch))  # its lease has run out
                 assert self._take_over("another") == self.epoch(after.epoch)
@@ -135,7 +120,7 @@ class Replay:
                 request_id = repair_requests.create_request(self.connection, self.name, "model", "a hole", {})
                 refills.record_refills(self.connection, self.name, request_id, missing)
             case Event.TRY_FAILED | Event.PUBLISH_REFUSED:
-                self._not_published(action, before, after)
+                self.repairs.fail(action, before, after)
             case (
                 Event.CRASHED
                 | Event.ATTEMPT_FAILED
@@ -244,72 +229,6 @@ class Replay:
 
     def _certified(self, evidence: Evidence, accounted: tuple[OffsetRange, ...]) -> list[object]:
         return list(certify_from_ledger(self.connection, self.known, [(evidence, ())], accounted, "model", "a look"))
-
-    def _repair(self, action: Action, before: State, after: State) -> None:
-        match action.did:
-            case RepairStep.CLAIMED:
-                self._claim(action, after)
-            case RepairStep.STAGED:
-                held, repair = self.repairs[action.at], after.repairs[action.at]
-                lines = after.raw[repair.window][: repair.frozen]
-                held.rebuilt = facts.rebuilt_of(self.scenario, held.claimed, repair.accounted, lines)
-                held.verdict = prove(held.claimed, held.rebuilt, len(lines))
-                found = held.rebuilt.digest
-                rows = [f"{held.claimed.window_start.isoformat()}\t{found.records}\t{found.high1}"]
-                self.known.table.stage(self.connection, held.request.stage, rows if found.records else [])
-            case _:
-                assert self._publish(action.at, before)
-
-    def _claim(self, action: Action, after: State) -> None:
-        start = window_start(action.at)
-        # A claim that is out was not renewed, and has run out.
-        self.connection.execute(
-            "UPDATE onceover.\"window\" SET claimed_until = '-infinity' "
-            "WHERE pipeline = %s AND window_start = %s AND claimed_until IS NOT NULL",
-            [self.name, start],
-        )
-        request_id = repair_requests.create_request(
-            self.connection, self.name, "model", "a claim", {start: ()}, unblock=bool(action.note)
-        )
-        request = repair_requests.read_request(self.connection, self.name, request_id)
-        (claimed,), accounted = repair_requests.claim(self.connection, request)
-        modelled = after.repairs[-1]
-        expected = facts.claimed_of(self.scenario, after, modelled)
-        assert claimed.token not in self.tokens.values()  # never used twice
-        self.tokens[modelled.window, modelled.token] = claimed.token
-        assert claimed.landing_set == tuple(self.landing_ids[n] for n in modelled.landing_set)
-        assert [sorted(x.parts) for x in claimed.landings] == [sorted(x.parts) for x in expected.landings]
-        assert claimed.certified == expected.certified
-        assert accounted == coalesce(map(as_range, facts.landed(after.batches)))
-        self.repairs.append(Held(request, claimed, accounted))
-
-    def _publish(self, at: int, before: State) -> bool:
-        held, repair = self.repairs.pop(at), before.repairs[at]
-        assert held.rebuilt is not None
-        assert held.verdict is not None
-        assert held.verdict.is_proved
-        frozen = repair.frozen or 0
-        try:
-            return publish.publish(
-                self.connection, self.known, held.request, held.claimed, held.rebuilt, (), held.accounted, frozen
-            )
-        finally:
-            self.known.table.unstage(self.connection, held.request.stage)
-
-    def _not_published(self, action: Action, before: State, after: State) -> None:
-        repair = before.repairs[action.at]
-        is_held = repair.token == before.token[repair.window]
-        if action.did is Event.TRY_FAILED:
-            held = self.repairs.pop(action.at)
-            blocked = publish.record_failed_try(
-                self.connection, self.known, held.claimed, action.note, self.scenario.max_tries
-            )
-            assert blocked == (is_held and after.blocked[repair.window])
-        elif is_held:
-            assert not self._publish(action.at, before)
-        else:
-            with pytest.raises(FencedError):
-                self._publish(action.at, before)
 
 
 def counted(counts: Counts) -> tuple[int, int]:
