@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -24,7 +22,6 @@ from tests.integration.compaction import (
 from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import append, backdate, copy_line, minutes, replay
 
-from onceover.config.endpoints import home
 from onceover.ledger import drivers, expiries
 from onceover.model.finding_kinds import Kind
 from onceover.observability.lineage import read_lineage
@@ -122,15 +119,6 @@ def test_moved_text_is_not_deleted_while_its_parquet_is_missing(lane: Lane) -> N
     assert [name.rpartition(".")[0] for name in lane.raw() if name.startswith("expired/")] == [
         "expired/2026-03-01/1200.log"
     ]
-
-
-@pytest.mark.rare
-def test_ledger_of_compacted_windows_is_not_rebuilt_from_text(lane: Lane) -> None:
-    lane.compact()
-    command = [sys.executable, str(home() / "jobs" / "rebuild_ledger.py"), "--pipeline", lane.name]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.startswith("rebuild: 2 windows")) == (1, True)
-    assert "the first 2026-03-01T12:00Z" in done.stderr
 
 
 @pytest.mark.rare

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import gc
-import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tests.protocol.canonical import canonical
 from tests.protocol.invariants import ALL, Invariant
 from tests.protocol.model import moves
+from tests.protocol.random_walk import walk_at_random
 from tests.protocol.settlement import Settled
 from tests.protocol.state import Action, Event, Scenario, State
 
@@ -108,7 +109,7 @@ def _to(scenario: Scenario, now: State, following: State) -> list[tuple[Action, 
     raise LookupError("no action leads on")
 
 
-FAIRNESS = 0.8  # how often a walk takes what is no misfortune: else they are all used up before anything has landed
+FAIRNESS = 0.8
 MISFORTUNES = frozenset(
     {
         Event.CRASHED,
@@ -124,19 +125,8 @@ MISFORTUNES = frozenset(
 
 
 def walk(scenario: Scenario, seed: int, most: int = 200) -> Iterator[tuple[Action, State]]:
-    """Walk at random: yield each action with the state after it, until nothing can happen or `most` is reached."""
-    chance = random.Random(seed)
-    state = scenario.start()
-    for _ in range(most):
-        choices = list(moves(scenario, state))
-        if not choices:
-            return
-        # By kind first: of the many ways to tear an append each would else be as likely as all of repair.
-        kinds = sorted({str(action.did) for action, _ in choices})
-        fair = [kind for kind in kinds if kind not in MISFORTUNES]
-        did = chance.choice(fair if fair and chance.random() < FAIRNESS else kinds)
-        action, state = chance.choice([choice for choice in choices if str(choice[0].did) == did])
-        yield action, state
+    """Walk at random until nothing can happen or `most` is reached."""
+    return walk_at_random(scenario.start(), partial(moves, scenario), MISFORTUNES, FAIRNESS, seed, most)
 
 
 def walked(scenario: Scenario, seeds: Sequence[int], invariants: Sequence[Invariant] = ALL) -> Violation | None:

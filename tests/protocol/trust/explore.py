@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import gc
-import random
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
+from tests.protocol.random_walk import walk_at_random
 from tests.protocol.trust.model import FAULTS, is_own_move, moves
 from tests.protocol.trust.right import is_goal, wrong
 from tests.protocol.trust.state import Action, Move, Scenario, State
 
 Trace = tuple[Move, ...]
-FAIRNESS = 0.7  # how often a walk takes what is no fault: else faults are used up before anything has landed
+FAIRNESS = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +135,8 @@ def _trace(scenario: Scenario, graph: _Graph, at: int) -> Trace:
 
 
 def walk(scenario: Scenario, seed: int, most: int = 80) -> Iterator[tuple[Action, State]]:
-    """Walk at random: yield each action with the state after it, until nothing can happen or `most` is reached."""
-    chance, state = random.Random(seed), scenario.start()
-    for _ in range(most):
-        choices = list(moves(scenario, state))
-        if not choices:
-            return
-        kinds = sorted({str(action.did) for action, _ in choices})
-        fair = [kind for kind in kinds if kind not in FAULTS]
-        kind = chance.choice(fair if fair and chance.random() < FAIRNESS else kinds)
-        action, state = chance.choice([move for move in choices if str(move[0].did) == kind])
-        yield action, state
+    """Walk at random until nothing can happen or `most` is reached."""
+    return walk_at_random(scenario.start(), partial(moves, scenario), FAULTS, FAIRNESS, seed, most)
 
 
 def walked(scenario: Scenario, seeds: range) -> Wrong | None:
