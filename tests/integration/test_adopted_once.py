@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.orphans import Meanwhile, append_and_die, land, produce, repair, repair_now, sum_up
-from tests.integration.planted_failures import append, count_certified, expire, list_gaps, minutes
+from tests.integration.orphans import Meanwhile, accept_loss, append_and_die, land, produce, repair, repair_now, sum_up
+from tests.integration.planted_failures import append, count_certified, expire, list_gaps
 
-from onceover.detection import holes
-from onceover.ledger import frontiers
+from onceover.errors import UsageError
 from onceover.model import line
 from onceover.model.finding_kinds import Kind
-from onceover.model.offsets import KafkaPartition, parse_range
+from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
@@ -63,9 +62,7 @@ def test_late_line_of_an_accepted_loss_counts_and_is_not_lost(lanes: Lanes) -> N
     with lane.driver() as driver:
         for _ in range(3):
             driver.turn()
-    with lane.open() as context:
-        (generation,) = frontiers.list_generations(context.ledger, lane.name)
-        holes.accept_loss(context, parse_range(f"{generation}-0:5-10"), minutes(0, 10), "test", "gone")
+    accept_loss(lane, 5, 10)
     lane.ingest()
     repair(lane)
     (near,) = (x for _, x in lane.lines() if x.record.offset == 12)
@@ -85,17 +82,23 @@ def test_open_window_without_orphans_is_searched_once(lanes: Lanes) -> None:
     produce(lane, range(5))
     with lane.driver() as driver:
         driver.turn()
-    append(lane, 0, b"\na torn tail\n")
+    (near,) = (x for _, x in lane.lines() if x.record.offset == 4)
+    elsewhere = line.Line(replace(near.record, offset=7, value=event(7, amount=7)), NOON_MS + 7 * 60_000)
+    append(lane, 0, b"\na torn tail\n" + line.frame([line.encode(elsewhere)]))
     produce(lane, range(5, 15))
     expire(lane, 10)
     with lane.driver() as driver:
         for _ in range(3):
             driver.turn()
+    with pytest.raises(UsageError, match="in the file of window 2026-03-01T12:00Z"):
+        accept_loss(lane, 5, 10)
     searched = lane.detect()
     assert [f.window.start for f in searched.failed] == [from_ms(NOON_MS)]
     assert lane.repair(searched.request_id or 0).failed == ()
     again = lane.detect()
     assert (again.request_id, again.failed, list_gaps(lane)) == (None, (), [(5, 10, "expired")])
+    accept_loss(lane, 5, 10)
+    assert list_gaps(lane) == [], "the line belongs to another window's file, and is none of its records"
 
 
 @pytest.mark.rare

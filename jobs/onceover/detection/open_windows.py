@@ -24,10 +24,10 @@ def find_suspects(
     context: PipelineContext,
     expired: Sequence[OffsetRange],
     window_range: WindowRange | None,
-    expired_files: Iterable[UnexplainedFile],
+    unexplained: Iterable[UnexplainedFile],
 ) -> Mapping[datetime, tuple[Finding, ...]]:
-    """Return the open windows of the range (None: all), and those of `expired_files`, that a repair has to search for
-    orphans, each with the finding.
+    """Return the open windows of the range (None: all), and the expired ones among the `unexplained`, that a repair
+    has to search for orphans, each with the finding.
 
     Those are none without `expired` offsets in a hole. A window that was searched already is left out until its file
     grows or the hole changes; a blocked one is left out unless the range names it.
@@ -36,7 +36,7 @@ def find_suspects(
         return {}
     seen = judge_windows(context.ledger, context.name, context.files, window_range, every=True, open_ones=True)
     blocked = seen.blocked if window_range is None else frozenset[datetime]()
-    found = {file.window_start: file.finding for file in expired_files} | {
+    found = {file.window_start: file.finding for file in unexplained if file.expected.is_expired} | {
         judgement.evidence.window_start: finding
         for judgement in seen.judgements
         for finding in judgement.findings

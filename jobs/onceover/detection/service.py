@@ -134,9 +134,6 @@ def detect(
     # A person who names windows, or a hole, may concern records that only the length of a certified file shows.
     is_searched = window_range is not None or read_holes(connection, registered.name)
     unexplained = reopen_unexplained(context, window_range) if is_searched else ()
-    expired_files = [file for file in unexplained if file.expected.is_expired]
-    if not expired_files:
-        refuse_expired(connection, registered.name, window_range)
     pending = reopen_pending(context)
     judged = add_findings(judge_windows(connection, registered.name, context.files, window_range, force), pending)
     keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]
@@ -150,7 +147,10 @@ def detect(
     )
     plan = holes.plan_refills(context, judged.findings)
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
-    failed |= find_suspects(context, plan.expired, window_range, expired_files)
+    suspects = find_suspects(context, plan.expired, window_range, unexplained)
+    if not suspects:
+        refuse_expired(connection, registered.name, window_range)
+    failed |= suspects
     free = {start: findings for start, findings in sorted(failed.items()) if start not in judged.claimed}
     if window_range is None:
         # The next scheduled detection requests the rest: no pipeline holds up the others for hours.
@@ -194,22 +194,23 @@ def plan_repair(
 ) -> tuple[PlannedRepair, ...]:
     """Return the windows whose repair `detect` with the same range would request. Writes nothing."""
     registered, connection = context.require_same_contract(), context.ledger
-    unexplained = [
-        file.expected for file in list_unexplained_files(connection, registered.name, context.files, window_range)
-    ]
-    if not any(file.is_expired for file in unexplained):
-        refuse_expired(connection, registered.name, window_range)
-    every = force or any(file.is_certified for file in unexplained)  # `detect` reopens these
+    unexplained = list_unexplained_files(connection, registered.name, context.files, window_range)
+    every = force or any(file.expected.is_certified for file in unexplained)  # `detect` reopens these
     judged = judge_windows(connection, registered.name, context.files, window_range, every)
     failed = [j for j in judged.judgements if not j.is_right or force]
-    starts = [j.evidence.window_start for j in failed]
+    expired = holes.plan_refills(context, judged.findings).expired
+    suspects = find_suspects(context, expired, window_range, unexplained)
+    if not suspects:
+        refuse_expired(connection, registered.name, window_range)
+    starts = [*(j.evidence.window_start for j in failed), *suspects]
     lines, distinct = (
         count_landed_lines(connection, registered.name, starts),
         count_distinct_records(connection, registered.name, starts),
     )
-    return tuple(
+    minutes = registered.contract.window_minutes
+    rebuilt = (
         PlannedRepair(
-            window=Window.at(j.evidence.window_start, registered.contract.window_minutes),
+            window=Window.at(j.evidence.window_start, minutes),
             findings=j.findings,
             lines=lines.get(j.evidence.window_start, 0),
             bytes=j.file_length or 0,
@@ -218,6 +219,22 @@ def plan_repair(
         )
         for j in failed
     )
+    searched = (
+        PlannedRepair(
+            Window.at(start, minutes),
+            findings,
+            lines.get(start, 0),
+            _read_length(findings),
+            counted=None,
+            distinct=None,
+        )
+        for start, findings in suspects.items()
+    )
+    return (*rebuilt, *searched)
+
+
+def _read_length(findings: Sequence[Finding]) -> int:
+    return max((int(str(finding.evidence["file_length"])) for finding in findings), default=0)
 
 
 def _list_searchable_days(
