@@ -35,8 +35,9 @@ def find_suspects(
     if not expired:
         return {}
     seen = judge_windows(context.ledger, context.name, context.files, window_range, every=True, open_ones=True)
-    blocked = seen.blocked if window_range is None else frozenset[datetime]()
-    found = {file.window_start: file.finding for file in unexplained if file.expected.is_expired} | {
+    expired_files = [file for file in unexplained if file.expected.is_expired]
+    blocked = seen.blocked | {file.window_start for file in expired_files if file.expected.is_blocked}
+    found = {file.window_start: file.finding for file in expired_files} | {
         judgement.evidence.window_start: finding
         for judgement in seen.judgements
         for finding in judgement.findings
@@ -47,5 +48,6 @@ def find_suspects(
     return {
         start: (finding,)
         for start, finding in suspects.items()
-        if start not in blocked and not was_read_for_orphans(context.ledger, context.name, start, finding)
+        if (window_range is not None or start not in blocked)
+        and not was_read_for_orphans(context.ledger, context.name, start, finding)
     }

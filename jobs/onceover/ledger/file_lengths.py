@@ -20,6 +20,7 @@ class ExpectedFile:
     has_unproved: bool
     is_certified: bool
     is_expired: bool
+    is_blocked: bool = False
 
 
 def list_expected_files(
@@ -33,7 +34,7 @@ def list_expected_files(
         f"""
         SELECT w.window_start, (coalesce({FROZEN}, 0) + coalesce(since.bytes, 0))::bigint AS expected_length,
           coalesce(since.has_unproved, false) AS has_unproved, coalesce(c.version = w.version, false) AS is_certified,
-          w.expired_at IS NOT NULL AS is_expired
+          w.expired_at IS NOT NULL AS is_expired, w.blocked_at IS NOT NULL AS is_blocked
         FROM onceover."window" w LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
         LEFT JOIN LATERAL (
           SELECT bool_or(NOT l.proved) AS has_unproved, sum(l.byte_end - l.byte_start) FILTER (
