@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import Any, cast
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import (
     count_certified,
@@ -81,6 +82,13 @@ def test_offsets_that_a_cut_log_reaches_again_are_no_loss(lanes: Lanes) -> None:
         accept(lane, parse_range(beyond))
     lane.produce([event(n) for n in range(5, 8)])
     lane.ingest()
+    assert list_gaps(lane) == []
+    with lane.ledger() as ledger:
+        ledger.execute("UPDATE onceover.kafka_partition SET reach = 12 WHERE pipeline = %s", [lane.name])
+    admin = AdminClient({"bootstrap.servers": address("kafka")})  # kept, because its futures end with it
+    admin.delete_topics([lane.topic])[lane.topic].result(30)
+    assert list_gaps(lane) == [(8, 12, "expired")], "a deleted topic holds nothing"
+    accept(lane, parse_range(beyond.replace("5-8", "8-12")))
     assert list_gaps(lane) == []
 
 

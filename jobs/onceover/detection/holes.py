@@ -15,7 +15,7 @@ from itertools import chain
 
 from onceover.context import PipelineContext
 from onceover.detection.raw_search import find_held_in_raw
-from onceover.errors import OffsetRangeError, OnceoverError, UsageError
+from onceover.errors import MissingTopicError, OffsetRangeError, OnceoverError, UsageError
 from onceover.kafka.hole_probe import find_gaps, find_held
 from onceover.kafka.reader import KafkaSource, read_range
 from onceover.kafka.topic import TopicFacts
@@ -38,7 +38,7 @@ MOST_READ = 100_000
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """The topic's log, as it is now."""
+    """The topic's log, as it is now; without Kafka partitions if the topic was deleted."""
 
     source: KafkaSource
     facts: TopicFacts
@@ -117,7 +117,10 @@ def build_hole_finding(connection: Connection, name: str, gaps: Sequence[Gap]) -
 def _open_log(context: PipelineContext) -> Iterator[_Log]:
     pipeline = context.pipeline
     with context.open_own_topic() as topic:
-        facts, compacted = topic.facts(), topic.policy().compacted
+        try:
+            facts, compacted = topic.facts(), topic.policy().compacted
+        except MissingTopicError:
+            facts, compacted = TopicFacts(topic.topic, "", "", {}, {}), False  # without a log, all offsets are gone
         kafka, isolation = context.address("kafka"), pipeline.ingest.isolation
         source = KafkaSource(kafka, facts.topic, facts.topic_id, isolation, pipeline.kafka)
         yield _Log(source, facts, compacted)
@@ -204,14 +207,14 @@ def _reject_beyond_end(context: PipelineContext, lost: OffsetRange) -> None:
     """Raise UsageError where the log ends before the loss does: once a cut log has grown again it has other records
     there, which are in no certificate that states a loss."""
     source = lost.source
-    with context.open_own_topic() as topic:
-        facts = topic.facts()
+    with _open_log(context) as log:
+        facts = log.facts
     end = facts.end.get(source.kafka_partition, lost.end) if source.generation == facts.generation else lost.end
     if end < lost.end:
         raise UsageError(
             f"{lost} is not lost: Kafka's log was cut and ends at {end:,}, and ingest reads what is written there once "
-            f"it has grown again. If {facts.topic} is never written again, delete and create it, run "
-            f"`onceover ingest {context.name}`, then this command again"
+            f"it has grown again. If {facts.topic} is never written again, delete it, then run this "
+            "command again"
         )
 
 
