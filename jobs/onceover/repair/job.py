@@ -152,7 +152,8 @@ class RepairRun:
     def _find_unlanded(
         self, rebuild: Rebuild, rebuilt: Mapping[datetime, RebuiltWindow]
     ) -> Mapping[datetime, Unlanded | None]:
-        """Return the windows with intact lines that no landing accounts for, None for each if Kafka does not answer.
+        """Return the windows with intact lines that no landing accounts for, None for each if Kafka does not answer, or
+        while there are too many such lines to collect.
 
         Kafka is asked after the files were frozen: what it holds from then on, ingest or a refill lands. Raises
         RootRefusedError if it is another cluster than raw was read from.
@@ -161,7 +162,10 @@ class RepairRun:
         if not suspects:
             return {}
         held = self._context.read_held(f"{len(suspects)} windows with lines that no landing accounts for")
-        return dict.fromkeys(suspects) if held is None else rebuild.collect_unlanded(held)
+        if held is None:
+            return dict.fromkeys(suspects)
+        found, is_whole = rebuild.collect_unlanded(held)
+        return found if is_whole else dict.fromkeys(suspects) | found
 
     def _adopt(
         self,
@@ -232,7 +236,7 @@ class RepairRun:
             publish.reopen(self._connection, claim, "the window changed during the repair; it is judged again")
             return RepairOutcome(changed=1)
         if unlanded is None:
-            publish.leave(self._connection, claim, "Kafka did not say which unlanded records it holds")
+            publish.leave(self._connection, claim, "which of its unlanded records Kafka holds is not known yet")
             return RepairOutcome(changed=1)
         if claim.is_open and not unlanded.conflicts:
             end_search(

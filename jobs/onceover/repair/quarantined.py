@@ -26,8 +26,8 @@ def adopt_quarantined(
     spark: SparkSession, context: PipelineContext, registered: RegisteredPipeline, who: str, why: str
 ) -> int:
     """Search the quarantine files that have more bytes than landed, and adopt their orphans; return the number of
-    records. Files wait for the next repair if Kafka does not answer, or if one of their orphans landed meanwhile.
-    Raises RootRefusedError for another cluster."""
+    records. Files wait for the next repair if Kafka does not answer, if one of their orphans landed meanwhile, or if
+    they hold too many to collect. Raises RootRefusedError for another cluster."""
     connection, files = context.ledger, context.files
     lengths = files.list_quarantine_days()
     days = list_searchable_days(connection, registered.name, lengths)
@@ -38,7 +38,7 @@ def adopt_quarantined(
         return 0
     accounted = tuple(read_accounted(connection, registered.name))
     root = context.address("hdfs").rstrip("/")
-    found = _search(spark, [root + context.layout.quarantine_file(day) for day in days], accounted, held)
+    found, is_whole = _search(spark, [root + context.layout.quarantine_file(day) for day in days], accounted, held)
     orphans = [
         Orphans(None, day, unlanded.orphans, unlanded.parts, lengths[day])
         for number, day in enumerate(days)
@@ -47,7 +47,7 @@ def adopt_quarantined(
     adopted = adopt(connection, registered.name, registered.contract_version, orphans, who, why) if orphans else []
     waiting = {each.quarantine_day for each in orphans if each not in adopted}
     for number, day in enumerate(days):
-        if day not in waiting:
+        if is_whole and day not in waiting:
             pending = found.get(number, Unlanded()).pending
             record_search(connection, registered.name, day, lengths[day], sum(map(len, pending)))
     return sum(len(piece) for each in adopted for piece in each.ids)
@@ -55,8 +55,8 @@ def adopt_quarantined(
 
 def _search(
     spark: SparkSession, paths: Sequence[str], accounted: Sequence[OffsetRange], held: Sequence[OffsetRange]
-) -> dict[int, Unlanded]:
-    """Return the unlanded records by the number of their file."""
+) -> tuple[dict[int, Unlanded], bool]:
+    """Return the unlanded records by the number of their file, and whether these are all."""
     halves = dict(zip(HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
     unlanded = (
         text_files.read_text(spark, list(enumerate(paths)))

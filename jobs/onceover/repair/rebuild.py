@@ -108,8 +108,9 @@ class Rebuild:
             for ms, window_rows in by_window.items()
         }
 
-    def collect_unlanded(self, held: Sequence[OffsetRange]) -> dict[datetime, Unlanded]:
-        """Return the windows with intact lines that no landing accounts for; Kafka's log holds the offsets `held`."""
+    def collect_unlanded(self, held: Sequence[OffsetRange]) -> tuple[dict[datetime, Unlanded], bool]:
+        """Return the windows with intact lines that no landing accounts for, and whether these are all; Kafka's log
+        holds the offsets `held`."""
         if self._distinct is None:
             return {}
         found = collect_unlanded(self._distinct.where("state = 'unaccounted'"), held)
@@ -121,7 +122,7 @@ class Rebuild:
             return {}
         add = looked_up(((piece, 1) for piece in offsets), "is_wanted")
         landed = self._distinct.where("state IN ('counts', 'stray')").transform(add)
-        found = collect_unlanded(landed.where("is_wanted IS NOT NULL"), ())
+        found, _ = collect_unlanded(landed.where("is_wanted IS NOT NULL"), ())
         return {from_ms(window_ms): unlanded for window_ms, unlanded in found.items()}
 
     def add_suspects(self, rebuilt: Mapping[datetime, RebuiltWindow]) -> dict[datetime, RebuiltWindow]:

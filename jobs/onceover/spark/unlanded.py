@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
-from onceover.errors import TerminalError
 from onceover.model.batch import LandingPart
 from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
@@ -20,12 +19,12 @@ _MOST_RUNS = 1_000_000
 
 def collect_unlanded(
     unlanded: DataFrame, held: Sequence[OffsetRange], *, in_quarantine: bool = False
-) -> dict[int, Unlanded]:
-    """Return by `window_ms` what of these lines Kafka holds, in the offset ranges `held`, and what it does not.
+) -> tuple[dict[int, Unlanded], bool]:
+    """Return by `window_ms` what of these lines Kafka holds, in the offset ranges `held`, and what it does not; and
+    whether that is all. Of more than a million runs it is only orphans; the rest is found once those are adopted.
 
     Takes window_ms, generation, kafka_partition, offset and the digest's halves. An ID with several contents or in
     several files is a conflict. With `in_quarantine`, where it is in no window, it is an orphan of the first file.
-    Raise TerminalError for more than a million runs.
     """
     digest = F.struct(*HALVES)
     windows = F.array(F.min("window_ms")) if in_quarantine else F.collect_set("window_ms")
@@ -49,18 +48,16 @@ def collect_unlanded(
             F.count(F.lit(1)).alias("records"),
             *(F.sum(f"digest.{half}").alias(half) for half in HALVES),
         )
+        .orderBy("is_held", "differs")
         .limit(_MOST_RUNS + 1)
-        .collect()  # one row a run
+        .collect()  # one row a run, orphans first
     )
-    if len(rows) > _MOST_RUNS:
-        raise TerminalError(
-            f"the windows hold more than {_MOST_RUNS:,} runs of records that no landing accounts for; repair fewer "
-            "windows at a time, by `onceover repair PIPELINE --from TIME --to TIME`"
-        )
+    is_whole = len(rows) <= _MOST_RUNS
     by_window: dict[int, list[Row]] = {}
-    for row in rows:
-        by_window.setdefault(row.window_ms, []).append(row)
-    return {window_ms: _sum_up(of_window) for window_ms, of_window in by_window.items()}
+    for row in rows[:_MOST_RUNS]:
+        if is_whole or not (row.is_held or row.differs):
+            by_window.setdefault(row.window_ms, []).append(row)
+    return {window_ms: _sum_up(of_window) for window_ms, of_window in by_window.items()}, is_whole
 
 
 def _sum_up(rows: Sequence[Row]) -> Unlanded:
