@@ -93,6 +93,9 @@ class Rebuild:
             for window_ms in {row.window_ms, row.last_window_ms}:
                 conflicts[window_ms] += row.conflicts
                 misdated[window_ms] += row.misdated
+        planned = {ms: max((row.planned_length for row in of), default=0) for ms, of in by_window.items()}
+        if not all(planned[ms] for ms in self._files):
+            planned |= self._read_planned_lengths()
         kept, decided = self._distinct, self._decided
         suspects = (
             list_suspects(kept) if kept is not None and any(row.conflicts or row.misdated for row in rows) else {}
@@ -101,7 +104,7 @@ class Rebuild:
         strays = list_strays(kept) if kept is not None and any(row.state == "stray" for row in rows) else {}
         return {
             from_ms(ms): replace(
-                self._summarize(window_rows, conflicts[ms], misdated[ms], tuple(suspects.get(ms, ()))),
+                self._summarize(window_rows, planned[ms], conflicts[ms], misdated[ms], tuple(suspects.get(ms, ()))),
                 decided=tuple(contents.get(ms, ())),
                 strays=coalesce(strays.get(ms, ())),
             )
@@ -112,9 +115,9 @@ class Rebuild:
         """Return the windows with intact lines that no landing accounts for, and whether these are all; Kafka's log
         holds the offsets `held`."""
         if self._distinct is None:
-            return {}
-        found = collect_unlanded(self._distinct.where("state = 'unaccounted'"), held)
-        return {from_ms(window_ms): unlanded for window_ms, unlanded in found.items()}
+            return {}, True
+        found, is_whole = collect_unlanded(self._distinct.where("state = 'unaccounted'"), held)
+        return {from_ms(window_ms): unlanded for window_ms, unlanded in found.items()}, is_whole
 
     def collect_beside(self, offsets: Sequence[OffsetRange]) -> dict[datetime, Unlanded]:
         """Return by window, as orphans, the lines with these accounted IDs, whichever landing's range holds them."""
@@ -264,14 +267,13 @@ class Rebuild:
         )
 
     def _summarize(
-        self, rows: Sequence[Row], conflicts: int, misdated: int, suspects: tuple[Suspect, ...]
+        self, rows: Sequence[Row], planned: int, conflicts: int, misdated: int, suspects: tuple[Suspect, ...]
     ) -> RebuiltWindow:
         lines_by: dict[str, int] = {}
         ranges: list[RebuiltRange] = []
-        planned, compacted = 0, EMPTY
+        compacted = EMPTY
         for row in rows:
             lines_by[row.state] = lines_by.get(row.state, 0) + row.lines
-            planned = max(planned, row.planned_length)
             if row.state == "counts":
                 digest = Digest(row.records, *(getattr(row, h) for h in HALVES))
                 ranges.append(self._find_range(row.piece, digest))
@@ -290,6 +292,14 @@ class Rebuild:
             suspects=suspects,
             compacted=compacted,
         )
+
+    def _read_planned_lengths(self) -> dict[int, int]:
+        """Return the bytes that Spark planned to read of each file; `collect` has no row of a window whose records all
+        are in an earlier window too."""
+        if self._distinct is None:
+            return {}
+        rows = self._distinct.groupBy("window_ms").agg(F.max("planned_length").alias("planned_length")).collect()
+        return {row.window_ms: row.planned_length for row in rows}
 
     def _find_range(self, piece: int, digest: Digest) -> RebuiltRange:
         if piece < len(self._ranges):

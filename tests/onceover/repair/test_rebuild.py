@@ -127,6 +127,23 @@ def test_line_of_a_release_that_never_landed_is_misplaced(spark: SparkSession, t
     assert (found.misplaced_lines, found.stray_lines, found.digest.records) == (1, 1, 10)
 
 
+def test_planned_length_is_known_of_a_window_of_conflicts_only(spark: SparkSession, tmp_path: Path) -> None:
+    files, claims, lengths = {}, [], {}
+    for number in (0, 1):
+        start, at = START + timedelta(hours=number), NOON + number * 3_600_000
+        window_file = tmp_path / f"{number}.log"
+        window_file.write_bytes(encode(Line(Record(SOURCE, 7, NOON, None, (), b'{"at":%d}' % at), at)) + b"\n")
+        shown = spark.read.text(str(window_file)).select("_metadata.file_path").first()
+        assert shown
+        files[start], lengths[start] = shown.file_path, window_file.stat().st_size
+        landing = ClaimedLanding(number, ((WHOLE, Digest()),))
+        claims.append(ClaimedWindow(1, start, start + timedelta(hours=1), UUID(int=1), 1, (landing,), None))
+    with closing(Rebuild(spark, Contracts((FIRST,)), claims, [WHOLE], files)) as rebuild:
+        rebuilt = rebuild.collect()
+    assert {start: window.planned_length for start, window in rebuilt.items()} == lengths
+    assert [window.conflicts for window in rebuilt.values()] == [1, 1]
+
+
 def test_option_set_by_spark_submit_stays() -> None:
     session = Mock()
     session.sparkContext.getConf.return_value.contains = {"spark.sql.codegen.wholeStage"}.__contains__
