@@ -72,7 +72,8 @@ def reread(
             refused = rereads.list_refused(context.ledger, context.name, plan["request_id"])
             is_waiting = bool(rereads.list_wanted(context.ledger, context.name, plan["request_id"]))
     if json:
-        print_json({**plan, "dry_run": dry_run, "confirmation": done, "spark_exit_code": code})
+        shown = [{"offsets": str(offsets), "why": because} for offsets, because in refused]
+        print_json({**plan, "dry_run": dry_run, "confirmation": done, "spark_exit_code": code, "refused": shown})
     else:
         _show(context.name, chosen, plan)
         if not dry_run:
@@ -81,9 +82,18 @@ def reread(
             if is_waiting:
                 say("ingest is running and reads the ranges between its batches; some still wait")
             _show_outcome(context.name, chosen, plan, done)
-    if not (dry_run or (done is not None and done.confirmed)):
-        has_failed = done is None or code not in (0, TRY_LATER) or bool(done.failed or done.revoked)
-        raise typer.Exit(FAILED if has_failed and not is_waiting and code != TRY_LATER else TRY_LATER)
+    if not dry_run and (exit_code := choose_exit_code(done, code, is_waiting=is_waiting)):
+        raise typer.Exit(exit_code)
+
+
+def choose_exit_code(done: Confirmation | None, spark_code: int, *, is_waiting: bool) -> int:
+    """Return 0 only for a window that is certified; `is_waiting` while ingest still has ranges to read for it. Takes no
+    confirmation if nothing was requested."""
+    if done is not None and done.confirmed:
+        return 0
+    if spark_code == TRY_LATER or is_waiting:
+        return TRY_LATER
+    return FAILED if done is None or spark_code or done.failed or done.revoked else TRY_LATER
 
 
 def _show(name: str, window: Window, plan: Mapping[str, Any]) -> None:
