@@ -73,17 +73,20 @@ def test_damaged_parquet_is_not_taken_over(lanes: Lanes) -> None:
 @pytest.mark.rare
 def test_late_text_beside_a_found_parquet_file_counts_too(lanes: Lanes) -> None:
     lane = make_certified_lane(lanes)
+    lengths = lane.files().read_lengths([NOON])
     with backed_up() as restore:
         lane.compact()
         expire_text(lane)
         restore(lane)
-        lane.compact()
-        assert list_states(lane) == ["certified", "certified"], "no sweep has looked"
-        lane.produce([event(1, "late")])
+        lane.produce([event(1, "late")] * 1_500)
         lane.ingest()
-        assert lane.detect().certified == 1
-        assert lane.verify(NOON)["equal"]
-        assert lane.aggregates()[(0.0, "late")][0] == 1
+        assert lane.files().read_lengths([NOON])[NOON] > lengths[NOON], "longer than the text that is gone"
+        assert [one.found for one in lane.compact()] == [True, True]
+        lane.produce([event(6, "late")])
+        lane.ingest()
+        assert lane.detect().certified == 2
+        assert all(lane.verify(start)["equal"] for start in (NOON, FIVE_PAST))
+        assert [lane.aggregates()[(minute, "late")][0] for minute in (0.0, 5.0)] == [1_500, 1]
 
 
 @pytest.mark.rare

@@ -4,8 +4,8 @@ says otherwise; ordinary starts are not."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -32,6 +32,7 @@ from onceover.model.root_ownership import RootProblem
 from onceover.model.window import from_ms
 from onceover.repair import rounds
 from onceover.repair.quarantined import adopt_quarantined
+from onceover.retention.service import ExpiryDue, expire
 
 pytestmark = pytest.mark.stack
 
@@ -104,14 +105,14 @@ def test_copied_ledger_is_refused_until_it_takes_the_root(lane: Lane, monkeypatc
     assert find_problem(lane) is RootProblem.COPIED_LEDGER, "now the original is the one that must not write"
 
 
-@pytest.mark.rare
-def test_ledger_restored_behind_the_last_driver_is_refused(lane: Lane) -> None:
+@contextmanager
+def cloned(lane: Lane) -> Iterator[None]:
+    """Clone the ledger, as a copied file system does, and leave the clone as the ledger after the block."""
     with lane.ledger() as ledger:
         before = ledger.execute("SELECT epoch, holder FROM onceover.driver WHERE pipeline = %s", [lane.name]).fetchone()
         assert before
-    lane.produce([event(20)])
-    lane.ingest()
-    with lane.ledger() as ledger:  # as a restored file system or a restored dump into the same database leaves it
+    yield
+    with lane.ledger() as ledger:
         ledger.execute(
             "DELETE FROM onceover.driver_epoch WHERE pipeline = %s AND epoch > %s", [lane.name, before["epoch"]]
         )
@@ -119,9 +120,19 @@ def test_ledger_restored_behind_the_last_driver_is_refused(lane: Lane) -> None:
             "UPDATE onceover.driver SET epoch = %s, holder = %s WHERE pipeline = %s",
             [before["epoch"], before["holder"], lane.name],
         )
+
+
+@pytest.mark.rare
+def test_ledger_restored_behind_the_last_driver_is_refused(lane: Lane) -> None:
+    with cloned(lane):
+        lane.produce([event(20)])
+        lane.ingest()
     assert find_problem(lane) is RootProblem.RESTORED_LEDGER
     assert take_root(lane)[0] == 0
     assert find_problem(lane) is None
+    with cloned(lane), lane.open() as context:
+        expire(context, ExpiryDue(lane.name, 0, (), 0), "me", "a test")
+    assert find_problem(lane) is RootProblem.RESTORED_LEDGER, "retention of the original moves files for it alone"
 
 
 @pytest.mark.rare
