@@ -19,7 +19,8 @@ from onceover.ledger.exact_ranges import insert_exact_ranges
 from onceover.ledger.file_lengths import read_expected_count
 from onceover.ledger.increments import add_count
 from onceover.ledger.landed_bytes import list_covering
-from onceover.ledger.windows import bump_versions, lock_windows
+from onceover.ledger.locks import lock_rows, require_locked
+from onceover.ledger.windows import bump_versions
 from onceover.model.batch import LandingPart
 from onceover.model.digest import sum_digests
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect
@@ -57,18 +58,13 @@ def adopt(
     Leaves out a window that changed since its claim, or whose claim was lost, and a file of whose IDs one landed
     meanwhile; of an expired window also one that a batch may still land, for no repair would notice that it counts
     twice. Adds rows in a stage to `table`.
-    Bumps the versions of the windows, and of all that state one of these IDs as an accepted loss.
+    Bumps the versions of the windows, and of all that state one of these IDs as an accepted loss. Raises BusyError if
+    another such loss was accepted meanwhile.
     """
     ids = [piece for each in orphans for piece in each.ids]
     with connection.transaction():
-        stating = losses.list_stating(connection, pipeline, ids)
-        lock_windows(connection, pipeline, [*stating, *(each.window_start for each in orphans if each.window_start)])
-        # Landings and accepted losses advance the frontier, so they wait here, or are seen below.
-        connection.execute(
-            "SELECT 1 FROM onceover.kafka_partition WHERE pipeline = %s ORDER BY generation, kafka_partition "
-            "FOR UPDATE",
-            [pipeline],
-        )
+        own = {each.window_start for each in orphans if each.window_start}
+        locked = lock_rows(connection, pipeline, own.union(losses.list_stating(connection, pipeline, ids)))
         accounted = list(frontiers.read_accounted(connection, pipeline))
         adopted: list[Orphans] = []
         for each in orphans:
@@ -80,6 +76,7 @@ def adopt(
         ids = [piece for each in adopted for piece in each.ids]
         starts = [each.window_start for each in adopted if each.window_start]
         stating = losses.list_stating(connection, pipeline, ids)
+        require_locked(pipeline, locked, stating)
         losses.reland(connection, pipeline, ids)
         bump_versions(connection, pipeline, sorted({*starts, *stating}))
         frontiers.extend(connection, pipeline, ids)

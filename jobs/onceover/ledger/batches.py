@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import chain
 
 from psycopg.types.json import Jsonb
@@ -14,8 +15,9 @@ from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.frontiers import advance
+from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.refills import mark_landed
-from onceover.ledger.suspicions import find_suspicions, record_suspicions
+from onceover.ledger.suspicions import Suspicion, find_suspicions, record_suspicions
 from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.batch import Landing, RangeRead, require_all_landed
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -69,17 +71,19 @@ def land_batch(
     """Make the landings count, for ever (step 5).
 
     Raises LandingMismatchError unless the landings hold exactly what the reader delivered, FencedError if the batch was
-    superseded meanwhile. Locks the windows in ascending order and bumps their versions. Offsets that landed before
-    under another leader epoch become suspicions, and reopen the windows of both.
+    superseded meanwhile, BusyError if an adoption or an accepted loss concerns more windows meanwhile. Bumps the
+    windows' versions. Offsets that landed before under another leader epoch become suspicions, and reopen the windows
+    of both.
     """
     ids = [piece.offsets for piece in read]
     with connection.transaction():
         require_epoch(connection, epoch)
-        stating = losses.list_stating(connection, epoch.pipeline, ids)
-        found = find_suspicions(connection, epoch.pipeline, read, landings)
-        suspected = chain.from_iterable(each.windows for each in found)
-        own = (landing.window_start for landing in landings if landing.window_start)
-        lock_windows(connection, epoch.pipeline, [*stating, *suspected, *own])
+        own = [landing.window_start for landing in landings if landing.window_start]
+        stating, found = _find_concerned(connection, epoch.pipeline, read, landings)
+        windows = chain(own, stating, *(each.windows for each in found))
+        locked = lock_rows(connection, epoch.pipeline, windows, {piece.source for piece in ids})
+        stating, found = _find_concerned(connection, epoch.pipeline, read, landings)
+        require_locked(epoch.pipeline, locked, chain(stating, *(each.windows for each in found)))
         count_landings(connection, epoch, batch_id, read, landings)
         if stating:  # a loss was accepted, and its records landed after all
             losses.reland(connection, epoch.pipeline, ids)
@@ -89,6 +93,14 @@ def land_batch(
             advance(connection, epoch.pipeline, piece.offsets)
         mark_landed(connection, epoch.pipeline, batch_id)
         record_suspicions(connection, epoch.pipeline, found)
+
+
+def _find_concerned(
+    connection: Connection, pipeline: str, read: Sequence[RangeRead], landings: Sequence[Landing]
+) -> tuple[list[datetime], list[Suspicion]]:
+    """Return the windows that state these offsets as lost, and the offsets that landed before."""
+    stating = losses.list_stating(connection, pipeline, [piece.offsets for piece in read])
+    return stating, find_suspicions(connection, pipeline, read, landings)
 
 
 def count_landings(

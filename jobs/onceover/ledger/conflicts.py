@@ -9,28 +9,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from onceover.ledger.database import Connection
+from onceover.ledger.locks import lock_rows
 from onceover.ledger.windows import lock_windows
 from onceover.model.conflict import MOST_SHOWN, Content, Contested, Suspect
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import to_ms
 
-# Conflict c has no decision that is younger than each of its contents.
+# Conflict c has no decision between all of its contents.
 _UNDECIDED = """
   NOT EXISTS (
     SELECT FROM onceover.decision d
     WHERE d.pipeline = c.pipeline AND d.generation = c.generation AND d.kafka_partition = c.kafka_partition
-      AND d.record_offset = c.record_offset AND d.created_at >= (
-        SELECT max(o.first_seen_at) FROM onceover.conflict o
+      AND d.record_offset = c.record_offset AND NOT EXISTS (
+        SELECT FROM onceover.conflict o
         WHERE o.pipeline = c.pipeline AND o.generation = c.generation AND o.kafka_partition = c.kafka_partition
-          AND o.record_offset = c.record_offset))"""
+          AND o.record_offset = c.record_offset AND o.content <> ALL(d.contents)))"""
 
 
 def record_contents(connection: Connection, pipeline: str, contents: Iterable[Content]) -> set[datetime]:
-    """Record contents of IDs in conflict. A known content only gains its leader epoch.
-
-    Return the windows of the IDs that have a new content.
+    """Lock the windows of these contents of IDs in conflict, and record them. A known content only gains its leader
+    epoch. Return the windows of the IDs that have a new content.
     """
-    rows = list(contents)
+    rows = sorted(contents, key=lambda c: (c.source, c.offset, c.hash))
+    lock_rows(connection, pipeline, (c.window_start for c in rows if c.window_start), ())
     known = _list_known(connection, pipeline, rows)
     connection.cursor().executemany(
         """

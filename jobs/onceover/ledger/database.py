@@ -42,6 +42,11 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
     with connection:
         try:
             yield connection
+        except psycopg.errors.DeadlockDetected as error:
+            raise BusyError(
+                "this process and another waited for each other's rows of the ledger, and PostgreSQL ended this one's "
+                "transaction; nothing of it was changed, try again"
+            ) from error
         except psycopg.errors.LockNotAvailable as error:
             raise BusyError(
                 "another process has held rows of the ledger for more than a minute; try again, or look for it with "

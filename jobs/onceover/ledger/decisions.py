@@ -46,12 +46,13 @@ def record_decision(
         ).fetchone()
         if suspect is None:
             raise UsageError(f"no open conflict of that window names {record_id}; see `onceover explain`")
-        kept = _choose(record_id, [content["hash"] for content in suspect["contents"]], decision.kept)
+        hashes = [content["hash"] for content in suspect["contents"]]
+        kept = _choose(record_id, hashes, decision.kept)
         connection.execute(
             """
             INSERT INTO onceover.decision
-              (pipeline, window_start, generation, kafka_partition, record_offset, kept, who, why)
-            VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+              (pipeline, window_start, generation, kafka_partition, record_offset, kept, contents, who, why)
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
             """,
             [
                 pipeline,
@@ -60,6 +61,7 @@ def record_decision(
                 source.kafka_partition,
                 decision.offset,
                 kept,
+                hashes,
                 who,
                 why,
             ],
@@ -120,7 +122,7 @@ def _record(
 ) -> list[datetime]:
     rows = [
         (pipeline, start, contents[0].source.generation, contents[0].source.kafka_partition, contents[0].offset, kept,
-         who, why)
+         [c.hash for c in contents], who, why)
         for kept, contents in chosen
         for start in sorted({c.window_start for c in contents if c.window_start is not None})
     ]  # fmt: skip
@@ -129,8 +131,8 @@ def _record(
     connection.cursor().executemany(
         """
         INSERT INTO onceover.decision
-          (pipeline, window_start, generation, kafka_partition, record_offset, kept, who, why, created_at)
-        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, clock_timestamp())
+          (pipeline, window_start, generation, kafka_partition, record_offset, kept, contents, who, why, created_at)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, clock_timestamp())
         """,
         rows,
     )
@@ -172,3 +174,22 @@ def read_decisions(connection: Connection, decision_ids: Sequence[int]) -> tuple
         )
         for row in rows
     )
+
+
+def list_contested(
+    connection: Connection, pipeline: str, starts: Sequence[datetime]
+) -> dict[datetime, tuple[Decision, ...]]:
+    """Return by window its IDs in conflict, decided or not, as decisions that keep no content."""
+    rows = connection.execute(
+        f"""
+        SELECT DISTINCT window_start, generation, kafka_partition, record_offset, {NEWEST_CONTENT} AS newest
+        FROM onceover.conflict d WHERE d.pipeline = %s AND d.window_start = ANY(%s)
+        """,
+        [pipeline, list(starts)],
+    )
+    contested: dict[datetime, tuple[Decision, ...]] = {}
+    for row in rows:
+        source = KafkaPartition(row["generation"], row["kafka_partition"])
+        each = Decision(source, row["record_offset"], "", row["newest"])
+        contested[row["window_start"]] = (*contested.get(row["window_start"], ()), each)
+    return contested

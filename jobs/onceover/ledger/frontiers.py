@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.exact_ranges import ACCOUNTING
+from onceover.ledger.locks import lock_rows
 from onceover.model.batch_plan import Start
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
@@ -76,6 +77,7 @@ def retire_generations(connection: Connection, epoch: Epoch, living: str) -> Non
     for ever, and their truncations no longer matter."""
     with connection.transaction():
         require_epoch(connection, epoch)
+        lock_rows(connection, epoch.pipeline, ())
         connection.execute(
             "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset), truncated_from = NULL, "
             "diverged_from = NULL WHERE pipeline = %s AND generation <> %s "

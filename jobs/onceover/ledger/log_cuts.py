@@ -9,7 +9,8 @@ from datetime import datetime
 from onceover.errors import BusyError
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
-from onceover.ledger.windows import lock_windows
+from onceover.ledger.locks import lock_rows, require_locked
+from onceover.ledger.windows import bump_versions
 from onceover.model.log_history import EpochSpan
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
@@ -82,14 +83,18 @@ def record_comparison(
     with connection.transaction():
         if driver is not None:
             require_epoch(connection, driver)
-        elif connection.execute(
-            "SELECT 1 FROM onceover.driver WHERE pipeline = %s AND expires_at >= clock_timestamp() FOR UPDATE",
-            [pipeline],
-        ).fetchone():
+        elif (
+            row := connection.execute(  # locked whether or not it has expired: a driver that starts waits here
+                "SELECT expires_at >= clock_timestamp() AS lives FROM onceover.driver WHERE pipeline = %s FOR UPDATE",
+                [pipeline],
+            ).fetchone()
+        ) and row["lives"]:
             raise BusyError(f"ingest of {pipeline} runs: it compares the log itself")
+        windows = [] if diverged_from is None else _list_windows(connection, pipeline, source, diverged_from)
+        locked = lock_rows(connection, pipeline, windows, [source])
         before = connection.execute(
             "SELECT diverged_from FROM onceover.kafka_partition "
-            "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s FOR UPDATE",
+            "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
             key,
         ).fetchone()
         known = before["diverged_from"] if before else None
@@ -100,10 +105,13 @@ def record_comparison(
         )
         if diverged_from is None or known == diverged_from:
             return []
-        return _reopen_windows(connection, pipeline, source, diverged_from)
+        windows = _list_windows(connection, pipeline, source, diverged_from)
+        require_locked(pipeline, locked, windows)
+        bump_versions(connection, pipeline, windows)
+        return windows
 
 
-def _reopen_windows(connection: Connection, pipeline: str, source: KafkaPartition, start: int) -> list[datetime]:
+def _list_windows(connection: Connection, pipeline: str, source: KafkaPartition, start: int) -> list[datetime]:
     rows = connection.execute(
         """
         SELECT DISTINCT l.window_start FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
@@ -123,10 +131,4 @@ def _reopen_windows(connection: Connection, pipeline: str, source: KafkaPartitio
             "start": start,
         },
     ).fetchall()
-    windows = [row["window_start"] for row in rows]
-    lock_windows(connection, pipeline, windows)
-    connection.execute(
-        'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
-        [pipeline, windows],
-    )
-    return windows
+    return [row["window_start"] for row in rows]

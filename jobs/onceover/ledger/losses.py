@@ -9,6 +9,8 @@ from onceover.errors import UsageError
 from onceover.ledger import refills
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import advance_over_all, read_holes
+from onceover.ledger.locks import lock_rows
+from onceover.ledger.windows import bump_versions
 from onceover.model.offsets import OffsetRange, subtract
 
 
@@ -31,17 +33,12 @@ def record_loss(
     """
     source = lost[0].source
     with connection.transaction():
-        # In the order in which a landing locks them.
-        connection.execute(
-            'SELECT 1 FROM onceover."window" WHERE pipeline = %s AND window_start >= %s AND window_start < %s '
-            "ORDER BY window_start FOR UPDATE",
+        rows = connection.execute(
+            'SELECT window_start FROM onceover."window" '
+            "WHERE pipeline = %s AND window_start >= %s AND window_start < %s",
             [pipeline, start, end],
         )
-        connection.execute(
-            "SELECT 1 FROM onceover.kafka_partition WHERE pipeline = %s AND generation = %s AND kafka_partition = %s "
-            "FOR UPDATE",
-            [pipeline, source.generation, source.kafka_partition],
-        )
+        windows = sorted(lock_rows(connection, pipeline, (row["window_start"] for row in rows), [source]))
         _require_lost(connection, pipeline, lost)
         connection.cursor().executemany(
             """
@@ -59,18 +56,9 @@ def record_loss(
         if unreadable:
             overlapping = [r for r in refills.list_wanted(connection, pipeline) if any(map(r.overlaps, lost))]
             refills.refuse_refills(connection, pipeline, overlapping, "accepted as unreadable")
-        rows = connection.execute(
-            """
-            WITH locked AS (
-              SELECT window_start FROM onceover."window"
-              WHERE pipeline = %s AND window_start >= %s AND window_start < %s ORDER BY window_start FOR UPDATE)
-            UPDATE onceover."window" w SET version = version + 1 FROM locked
-            WHERE w.pipeline = %s AND w.window_start = locked.window_start RETURNING w.window_start
-            """,
-            [pipeline, start, end, pipeline],
-        ).fetchall()
+        bump_versions(connection, pipeline, windows)
         advance_over_all(connection, pipeline, source)
-    return sorted(row["window_start"] for row in rows)
+    return windows
 
 
 def _require_lost(connection: Connection, pipeline: str, lost: Sequence[OffsetRange]) -> None:

@@ -10,7 +10,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.log_history import EpochSpan, cut_at_epochs, find_overlaps, split_by_epoch
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Suspicion:
     offsets: OffsetRange
     windows: tuple[datetime, ...]
     suspicion_id: int | None = None
+    times: int = 1  # that the offsets were suspected
 
 
 def find_suspicions(
@@ -56,29 +57,35 @@ def suspect_everywhere(
 
 
 def record_suspicions(connection: Connection, pipeline: str, found: Iterable[Suspicion]) -> None:
-    """Record these suspicions, and reopen their windows, in one transaction. Known ones are not recorded again."""
+    """Record these suspicions, and reopen their windows, in one transaction. Known ones are counted once more."""
     for each in found:
         with connection.transaction():
             lock_windows(connection, pipeline, each.windows)
-            connection.execute(
+            values = {
+                "pipeline": pipeline,
+                "generation": each.offsets.source.generation,
+                "partition": each.offsets.source.kafka_partition,
+                "start": each.offsets.start,
+                "end": each.offsets.end,
+                "windows": list(each.windows),
+            }
+            known = connection.execute(
                 """
-                INSERT INTO onceover.suspicion
-                  (pipeline, generation, kafka_partition, start_offset, end_offset, windows)
-                SELECT %(pipeline)s, %(generation)s, %(partition)s, %(start)s, %(end)s, %(windows)s
-                WHERE NOT EXISTS (
-                  SELECT FROM onceover.suspicion WHERE pipeline = %(pipeline)s AND settled_at IS NULL
-                    AND generation = %(generation)s AND kafka_partition = %(partition)s AND start_offset <= %(start)s
-                    AND end_offset >= %(end)s AND windows @> %(windows)s)
+                UPDATE onceover.suspicion SET times = times + 1 WHERE pipeline = %(pipeline)s AND settled_at IS NULL
+                  AND generation = %(generation)s AND kafka_partition = %(partition)s AND start_offset <= %(start)s
+                  AND end_offset >= %(end)s AND windows @> %(windows)s
                 """,
-                {
-                    "pipeline": pipeline,
-                    "generation": each.offsets.source.generation,
-                    "partition": each.offsets.source.kafka_partition,
-                    "start": each.offsets.start,
-                    "end": each.offsets.end,
-                    "windows": list(each.windows),
-                },
+                values,
             )
+            if not known.rowcount:
+                connection.execute(
+                    """
+                    INSERT INTO onceover.suspicion
+                      (pipeline, generation, kafka_partition, start_offset, end_offset, windows)
+                    VALUES (%(pipeline)s, %(generation)s, %(partition)s, %(start)s, %(end)s, %(windows)s)
+                    """,
+                    values,
+                )
             connection.execute(
                 'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
                 [pipeline, list(each.windows)],
@@ -95,6 +102,7 @@ def list_suspicions(connection: Connection, pipeline: str) -> list[Suspicion]:
             OffsetRange(KafkaPartition(r["generation"], r["kafka_partition"]), r["start_offset"], r["end_offset"]),
             tuple(r["windows"]),
             r["suspicion_id"],
+            r["times"],
         )
         for r in rows
     ]
@@ -110,11 +118,28 @@ def list_quarantine_days(connection: Connection, pipeline: str, ranges: Iterable
     return sorted(row["quarantine_day"] for row in rows)
 
 
+def list_read_twice(connection: Connection, pipeline: str, offsets: OffsetRange) -> tuple[OffsetRange, ...]:
+    """Return those of these offsets that several batches landed, under different leader epochs or unknown ones."""
+    spans = sorted(
+        ((span, batch) for batch, spans in _list_landed(connection, pipeline, offsets) for span in spans),
+        key=lambda item: item[0].offsets,
+    )
+    twice: list[OffsetRange] = []
+    earlier: list[tuple[EpochSpan, int]] = []
+    for span, batch in spans:
+        earlier = [(other, of) for other, of in earlier if other.offsets.end > span.offsets.start]
+        twice += find_overlaps([span], [other for other, of in earlier if of != batch])
+        earlier.append((span, batch))
+    return intersect(twice, [offsets])
+
+
 def settle(connection: Connection, found: Iterable[Suspicion]) -> None:
-    """Mark these suspicions as settled: their contents were compared."""
+    """Mark these suspicions as settled, for their contents were compared; not those suspected again since."""
+    settled = list(found)
     connection.execute(
-        "UPDATE onceover.suspicion SET settled_at = clock_timestamp() WHERE suspicion_id = ANY(%s)",
-        [[each.suspicion_id for each in found]],
+        "UPDATE onceover.suspicion SET settled_at = clock_timestamp() WHERE (suspicion_id, times) IN ("
+        "SELECT * FROM unnest(%s::bigint[], %s::integer[]))",
+        [[each.suspicion_id for each in settled], [each.times for each in settled]],
     )
 
 

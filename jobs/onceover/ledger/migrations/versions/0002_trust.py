@@ -111,10 +111,13 @@ CREATE TABLE onceover.suspicion (
   start_offset bigint NOT NULL,
   end_offset bigint NOT NULL,
   windows timestamptz[] NOT NULL,
+  times integer NOT NULL DEFAULT 1,
   created_at timestamptz NOT NULL DEFAULT now(),
   settled_at timestamptz,
   CHECK (start_offset < end_offset)
 );
+COMMENT ON COLUMN onceover.suspicion.times IS
+  'How often the offsets were suspected: a comparison settles only what was suspected before it.';
 CREATE INDEX ON onceover.suspicion (pipeline) WHERE settled_at IS NULL;
 COMMENT ON TABLE onceover.suspicion IS
   'IDs that landed more than once, perhaps with different contents: the windows'' lines have to be compared.';
@@ -136,6 +139,10 @@ COMMENT ON TABLE onceover.conflict IS
   'IDs with two contents: a row for each content, with its window (NULL: quarantine). A person decides which counts.';
 COMMENT ON COLUMN onceover.conflict.leader_epoch IS
   'Leader epoch of the content that Kafka''s log held when the contents were compared; NULL: any other.';
+
+ALTER TABLE onceover.decision ADD COLUMN contents text[] NOT NULL DEFAULT '{}';
+COMMENT ON COLUMN onceover.decision.contents IS
+  'The contents that the person decided between: with a further one the ID is undecided again.';
 """
 
 RESTORED = """

@@ -1,0 +1,196 @@
+"""Transactions that write to the same windows and Kafka partitions at once, each on a connection of its own."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from threading import Barrier
+
+import pytest
+from bench.large_ledger import pipeline
+
+from onceover.config.endpoints import address
+from onceover.errors import BusyError, OnceoverError
+from onceover.ledger import batches, conflicts, decisions, drivers, frontiers, log_cuts, losses, suspicions
+from onceover.ledger.adoptions import Orphans, adopt
+from onceover.ledger.catalog import register_pipeline
+from onceover.ledger.database import Connection, connect
+from onceover.ledger.drivers import Epoch
+from onceover.model.batch import Landing, LandingPart, RangeRead
+from onceover.model.batch_plan import Start
+from onceover.model.conflict import Content, Decision
+from onceover.model.contract import Column, Columns
+from onceover.model.digest import EMPTY, Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover_local.stack.process import wait_for
+
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
+NOON, ONE = (datetime(2026, 3, 1, hour, tzinfo=UTC) for hour in (12, 13))
+END = datetime(2026, 3, 1, 14, tzinfo=UTC)
+FIRST, SECOND = KafkaPartition("0a1b2c3d", 0), KafkaPartition("0a1b2c3d", 1)
+RECORD = Digest(1, 1, 2, 3, 4)
+
+
+class Writers:
+    """A pipeline of two windows and two Kafka partitions, a connection of the test's, and another in a thread."""
+
+    def __init__(self, own: Connection, other: Connection, pool: ThreadPoolExecutor) -> None:
+        self.own, self._other, self._pool = own, other, pool
+        columns = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
+        self.name = register_pipeline(own, pipeline(f"s{uuid.uuid4().hex[:10]}"), columns).name
+        self.epoch: Epoch = drivers.acquire(own, self.name, "test")
+        both = {FIRST: Start(0, 0), SECOND: Start(0, 0)}
+        frontiers.register_kafka_partitions(own, self.epoch, "topic", both, dict.fromkeys(both, 100))
+        for start, end in ((NOON, ONE), (ONE, END)):
+            own.execute(
+                'INSERT INTO onceover."window" (pipeline, window_start, window_end) VALUES (%s, %s, %s)',
+                [self.name, start, end],
+            )
+
+    def lock_window(self, start: datetime) -> None:
+        self.own.execute(
+            'SELECT 1 FROM onceover."window" WHERE pipeline = %s AND window_start = %s FOR UPDATE NOWAIT',
+            [self.name, start],
+        )
+
+    def lock_partition(self, number: int) -> None:
+        self.own.execute(
+            "SELECT 1 FROM onceover.kafka_partition WHERE pipeline = %s AND kafka_partition = %s FOR UPDATE NOWAIT",
+            [self.name, number],
+        )
+
+    def start(self, write: Callable[[Connection], object]) -> Future[object]:
+        """Run this on the other connection, and wait until it waits for a lock of the test's."""
+        running = self._pool.submit(write, self._other)
+        other, own = self._other.info.backend_pid, self.own.info.backend_pid
+
+        def is_waiting() -> bool:
+            row = self.own.execute("SELECT %s = ANY(pg_blocking_pids(%s)) AS waits", [own, other]).fetchone()
+            return running.done() or bool(row and row["waits"])
+
+        wait_for(is_waiting, 20, "the other connection to wait")
+        return running
+
+    def land(self, start: datetime, *read: RangeRead) -> Callable[[Connection], object]:
+        """Begin a batch of these ranges; return what lands the records of the first range in that window."""
+        batch_id = batches.begin(self.own, self.epoch, 1, [piece.offsets for piece in read])
+        parts = (LandingPart(read[0].offsets.source, read[0].digest),)
+        landings = [Landing(start, None, 0, 10, True, parts)]
+        return lambda connection: batches.land_batch(connection, self.epoch, batch_id, read, landings)
+
+    def adopt(self, connection: Connection, start: datetime, ids: OffsetRange) -> int:
+        row = connection.execute(
+            'SELECT token, version FROM onceover."window" WHERE pipeline = %s AND window_start = %s', [self.name, start]
+        ).fetchone()
+        assert row
+        orphans = Orphans(start, None, [ids], [LandingPart(ids.source, RECORD)], 10, row["token"], row["version"])
+        return len(adopt(connection, self.name, 1, [orphans], "me", "a test"))
+
+
+@pytest.fixture
+def writers(connection: Connection) -> Iterator[Writers]:
+    with connect(address("postgres"), "test") as other, ThreadPoolExecutor(1) as pool:
+        yield Writers(connection, other, pool)
+
+
+def read(source: KafkaPartition, start: int, records: int = 1) -> RangeRead:
+    return RangeRead(OffsetRange(source, start, start + 1), RECORD if records else EMPTY, None, None, ((0, start),))
+
+
+def compare(writers: Writers) -> Callable[[Connection], object]:
+    return lambda connection: log_cuts.record_comparison(connection, writers.name, FIRST, 0, None, writers.epoch)
+
+
+def lose(writers: Writers) -> Callable[[Connection], object]:
+    def accept(connection: Connection) -> object:
+        return losses.record_loss(connection, writers.name, [OffsetRange(FIRST, 1, 2)], NOON, ONE, "me", "a test")
+
+    return accept
+
+
+@pytest.mark.parametrize("prepare", [compare, lose])
+def test_windows_are_locked_before_kafka_partitions(
+    writers: Writers, prepare: Callable[[Writers], Callable[[Connection], object]]
+) -> None:
+    writers.land(NOON, read(FIRST, 0))(writers.own)
+    writers.land(NOON, read(FIRST, 2))(writers.own)
+    write = prepare(writers)
+    with writers.own.transaction():
+        writers.lock_window(NOON)
+        running = writers.start(write)
+        writers.lock_partition(0)
+    assert running.result(20) == [NOON]
+
+
+def test_landing_locks_kafka_partitions_in_order(writers: Writers) -> None:
+    land = writers.land(NOON, read(SECOND, 0), read(FIRST, 0, records=0))
+    with writers.own.transaction():
+        writers.lock_partition(0)
+        running = writers.start(land)
+        writers.lock_partition(1)
+    running.result(20)
+
+
+def test_landing_sees_what_was_adopted_while_it_waited(writers: Writers) -> None:
+    land = writers.land(ONE, read(FIRST, 5))
+    with writers.own.transaction():
+        assert writers.adopt(writers.own, NOON, OffsetRange(FIRST, 5, 6)) == 1
+        running = writers.start(land)
+    with pytest.raises(BusyError, match="1 more windows are concerned"):
+        running.result(20)
+    land(writers.own)
+    (suspicion,) = suspicions.list_suspicions(writers.own, writers.name)
+    assert suspicion.windows == (NOON, ONE), "offset 5 has another content in each, perhaps"
+
+
+def test_suspicion_during_a_comparison_is_compared_too(writers: Writers) -> None:
+    suspicion = suspicions.Suspicion(OffsetRange(FIRST, 5, 6), (NOON, ONE))
+    suspicions.record_suspicions(writers.own, writers.name, [suspicion])
+    compared = suspicions.list_suspicions(writers.own, writers.name)
+    suspicions.record_suspicions(writers.own, writers.name, [suspicion])
+    suspicions.settle(writers.own, compared)
+    again = suspicions.list_suspicions(writers.own, writers.name)
+    assert len(again) == 1, "the log was cut once more while the contents were compared"
+    suspicions.settle(writers.own, again)
+    assert suspicions.list_suspicions(writers.own, writers.name) == []
+
+
+def test_decision_does_not_hold_for_a_content_found_meanwhile(writers: Writers) -> None:
+    old, new, third = (Content(FIRST, 5, each * 32, NOON, NOON) for each in "abc")
+    conflicts.record_contents(writers.own, writers.name, [old, new])
+    with writers.own.transaction():
+        conflicts.record_contents(writers.own, writers.name, [third])
+        running = writers.start(
+            lambda other: decisions.record_decision(other, writers.name, NOON, Decision(FIRST, 5, "aa"), "me", "a test")
+        )
+    assert running.result(20) == [NOON]
+    assert conflicts.read_contested(writers.own, writers.name, [NOON])[NOON].undecided == 1
+    decisions.record_decision(writers.own, writers.name, NOON, Decision(FIRST, 5, "aa"), "me", "a test")
+    assert conflicts.read_contested(writers.own, writers.name, [NOON])[NOON].undecided == 0
+
+
+def test_deadlock_is_reported_without_a_traceback(writers: Writers) -> None:
+    name, met = writers.name, Barrier(2)
+    errors: list[OnceoverError] = []
+
+    def lock_both(first: int, second: int) -> None:
+        try:
+            with connect(address("postgres"), "test") as connection, connection.transaction():
+                for number in (first, second):
+                    connection.execute(
+                        "UPDATE onceover.kafka_partition SET end_offset = 1 "
+                        "WHERE pipeline = %s AND kafka_partition = %s",
+                        [name, number],
+                    )
+                    if number == first:
+                        met.wait(20)
+        except OnceoverError as error:
+            errors.append(error)
+
+    with ThreadPoolExecutor(2) as pool:
+        running = [pool.submit(lock_both, *order) for order in ((0, 1), (1, 0))]
+    for each in running:
+        each.result()
+    assert [(type(error), "try again" in str(error)) for error in errors] == [(BusyError, True)]
