@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,3 +107,17 @@ def count_certified(lane: Lane) -> int:
             "WHERE w.pipeline = %s AND c.version = w.version", [lane.name],
         ).fetchone()  # fmt: skip
     return int(row["n"]) if row else 0
+
+
+def spoil(lane: Lane, path: str) -> None:
+    """Overwrite the file's block on every DataNode's disk, behind HDFS's back."""
+    with lane.hdfs().read(path) as reader:
+        content = reader.read()
+    blocks = [
+        block
+        for block in (Path(os.environ["ONCEOVER_LOCAL"]) / "hdfs").rglob("blk_*")
+        if block.suffix != ".meta" and block.read_bytes() == content
+    ]
+    assert blocks, f"no block of {path} was found"
+    for block in blocks:
+        block.write_bytes(b"?" * len(content))

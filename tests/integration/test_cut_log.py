@@ -7,11 +7,12 @@ from collections.abc import Callable
 import pytest
 from tests.integration.cut_logs import cut_log
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import minutes
+from tests.integration.planted_failures import append, copy_line, minutes, spoil
 from tests.integration.program import run
 
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import format_moment, from_ms
+from onceover.repair import suspects
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
@@ -29,9 +30,9 @@ def land_and_cut(lane: Lane, stack: Stack) -> None:
     lane.produce([event(n, amount=70 + n) for n in (3, 11, 12, 13)])
 
 
-def repair(lane: Lane) -> None:
-    """Repair what detection finds, three times: a repair that finds a conflict leaves its windows to the next one."""
-    for _ in range(3):
+def repair(lane: Lane, times: int = 3) -> None:
+    """Repair what detection finds, several times: a repair that finds a conflict leaves its windows to the next one."""
+    for _ in range(times):
         if request := lane.detect(minutes(0, 15)).request_id:
             lane.repair(request)
 
@@ -103,3 +104,44 @@ def test_cut_log_that_is_still_short_is_compared_when_it_grows(lanes: Lanes, sta
     assert lane.detect().failed, "the same records under a new epoch are compared, but for Kafka's timestamps"
     repair(lane)
     assert "conflict" in {f["kind"] for f in lane.explain(0)["findings"]}, "a timestamp is part of a record's content"
+
+
+def test_contents_are_compared_only_if_all_raw_is_there(
+    lanes: Lanes, stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suspects, "_AT_ONCE", 2)
+    lane = lanes()
+    land_and_cut(lane, stack)
+    lane.ingest()
+    file = lane.layout.window_file(from_ms(NOON_MS + 300_000))
+    lane.hdfs().rename(file, f"{file}.away")
+    repair(lane, 1)
+    assert lane.explain(10)["state"] != "certified", "offsets 4 and 5 may have another content in the file that is away"
+    lane.hdfs().rename(f"{file}.away", file)
+    repair(lane, 1)
+    held = {text.record.offset: text for name, text in lane.lines() if name.endswith(file.rpartition("/")[2])}
+    assert sorted(held) == [4, 5], "raw has both again"
+    states = [lane.explain(at)["state"] for at in (0, 5, 10)]
+    assert "certified" not in states, "each of these windows has an ID with two contents"
+    for at in (0, 5):
+        window = format_moment(from_ms(NOON_MS + at * 60_000))
+        assert run("decide", lane.name, window, "all", "--keep", "newest", "--reason", "x").returncode == 0
+    repair(lane, 2)
+    assert lane.aggregates() == {(0.0, "a"): (4, 76, 73), (10.0, "a"): (3, 246, 83)}, "what the log holds now"
+    assert [lane.explain(at)["state"] for at in (0, 5, 10)] == ["certified"] * 3
+
+
+def test_unreadable_file_holds_up_only_its_own_ids(lanes: Lanes, stack: Stack) -> None:
+    lane = lanes()
+    land_and_cut(lane, stack)
+    lane.produce([event(20)])
+    lane.ingest()
+    append(lane, 20, copy_line(lane, 7))
+    spoil(lane, lane.layout.window_file(from_ms(NOON_MS + 300_000)))
+    request = lane.detect(minutes(0, 25)).request_id
+    assert request
+    done = lane.repair(request)
+    assert done.confirmed == ("2026-03-01T12:20Z",), "its file can be read, and no ID of it landed twice"
+    (left,) = (why for window, why in done.left if window == "2026-03-01T12:10Z")
+    assert "2026-03-01T12:05Z does not hold them as they landed" in left
+    assert "certified" not in {lane.explain(at)["state"] for at in (0, 5, 10)}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from tests.integration.compaction import expire_text
 from tests.integration.lane import NOON_MS, Lane, event
-from tests.integration.planted_failures import backdate, count_certified, expire, minutes
+from tests.integration.planted_failures import backdate, count_certified, expire, minutes, spoil
 from tests.integration.program import as_json, run
 
 from onceover.config.endpoints import address
@@ -187,17 +185,3 @@ def test_reread_of_an_unknown_window_is_refused(lanes: Lanes) -> None:
 
 def interrupt(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
-
-
-def spoil(lane: Lane, path: str) -> None:
-    """Overwrite the file's block on every DataNode's disk, behind HDFS's back."""
-    with lane.hdfs().read(path) as reader:
-        content = reader.read()
-    blocks = [
-        block
-        for block in (Path(os.environ["ONCEOVER_LOCAL"]) / "hdfs").rglob("blk_*")
-        if block.suffix != ".meta" and block.read_bytes() == content
-    ]
-    assert blocks, f"no block of {path} was found"
-    for block in blocks:
-        block.write_bytes(b"?" * len(content))

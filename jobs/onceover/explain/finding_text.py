@@ -92,7 +92,8 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             what, how = _agree_in_number(what, evidence["lines"], "line"), _SCAN
         case Kind.CONFLICT if evidence.get("suspected") and not evidence["ids"]:
             what = "Offsets landed more than once, perhaps with different contents: Kafka's log was cut."
-            how = f"{pluralize(evidence['suspected'], 'offset')} to compare; the next repair does."
+            suspected = pluralize(evidence["suspected"], "offset")
+            how = f"{suspected} to compare; the next repair does, if raw of all their windows holds them."
         case Kind.MISDATED | Kind.CONFLICT:
             what, how = _agree_in_number(what, evidence["ids"], "ID"), _list_suspects(evidence)
         case Kind.DECIDED:

@@ -28,7 +28,7 @@ from onceover.repair.expired_windows import end_search, stage_orphans
 from onceover.repair.groups import group_windows
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.rebuild import Rebuild
-from onceover.repair.suspects import record_conflicts, settle_suspicions
+from onceover.repair.suspects import WAITS, record_conflicts, settle_suspicions
 from onceover.repair.unread import Unread, find_unread, list_doubtful
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
@@ -72,6 +72,7 @@ class RepairRun:
         self._spark, self._connection, self._registered, self._request = spark, context.ledger, registered, request
         self._context, self._files, self._hdfs = context, context.files, context.address("hdfs").rstrip("/")
         self._max_tries = context.pipeline.repair.max_tries
+        self._waits: Mapping[datetime, str] = {}
         self._leases, self._fault_point = Leases(spark, context.address("hdfs")), fault_point
 
     def run(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
@@ -85,7 +86,7 @@ class RepairRun:
             return RepairOutcome()
         require_in_force(self._connection, self._registered)
         self._context.require_own_root()
-        settle_suspicions(self._spark, self._context)
+        claimed, self._waits = settle_suspicions(self._spark, self._context, claimed)
 
         def repair_windows(some: Sequence[ClaimedWindow]) -> RepairOutcome:
             return self._repair_windows(some, accounted)
@@ -244,6 +245,9 @@ class RepairRun:
             )
             return RepairOutcome()
         verdict = prove(claim, rebuilt, frozen, unlanded.conflicts)
+        if verdict.waits:
+            publish.leave(self._connection, claim, self._waits.get(claim.window_start, WAITS))
+            return RepairOutcome(changed=1)
         if not verdict.is_proved:
             record_conflicts(self._connection, self._registered, claim, rebuilt, verdict.doubtful)
             more = len(verdict.reasons) - 3

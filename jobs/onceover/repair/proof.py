@@ -23,15 +23,22 @@ class Verdict:
     """The result of a proof: `reasons` against publishing, if any, and `findings` that raw showed besides.
 
     Of the `doubtful` offsets raw holds other records than landed in this window; those may be another window's.
+    `suspected` offsets of the window landed more than once, and their contents were not compared.
     """
 
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...] = field(default=())
     doubtful: tuple[OffsetRange, ...] = ()
+    suspected: int = 0
 
     @property
     def is_proved(self) -> bool:
-        return not self.reasons
+        return not (self.reasons or self.suspected)
+
+    @property
+    def waits(self) -> bool:
+        """Return whether nothing but suspicions keeps the window from being published."""
+        return not self.reasons and self.suspected > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,7 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, un
             f"the Parquet file that replaced the window's text is missing or damaged: {rebuilt.compacted} of "
             f"{parquet.digest} count; put it back where `onceover explain` says",
         )
-    return Verdict(tuple(reasons), tuple(findings), coalesce((*more, *rebuilt.strays)))
+    return Verdict(tuple(reasons), tuple(findings), coalesce((*more, *rebuilt.strays)), contested.suspected)
 
 
 def list_unproved_parts(claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> list[UnprovedPart]:

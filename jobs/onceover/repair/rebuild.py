@@ -46,7 +46,7 @@ class Rebuild:
     """The rebuild of some windows. `collect` runs the query and keeps its rows until `close`.
 
     `files` are the paths of text, `compacted` those of Parquet; a window may have both. `whole` keeps all of each
-    record, for `select_records`.
+    record, for `select_records`. With `alone`, an ID in two windows is no conflict: each window is summed by itself.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class Rebuild:
         compacted: Mapping[datetime, str] = MappingProxyType({}),
         *,
         whole: bool = False,
+        alone: bool = False,
     ) -> None:
         self._contracts = contracts
         self._claimed = {to_ms(c.window_start): c for c in claimed}
@@ -70,7 +71,7 @@ class Rebuild:
         self._accounted = accounted
         self._files = {to_ms(start): path for start, path in files.items()}
         self._compacted = {to_ms(start): path for start, path in compacted.items()}
-        self._carried = _RECORD if whole else ()
+        self._carried, self._alone = _RECORD if whole else (), alone
         self._present = pieces.list_versions(contracts.cutovers, self._released) or [len(contracts.versions)]
         self._spark, has_files = spark, bool(files or compacted)
         self._distinct = self._deduplicate().persist(StorageLevel.MEMORY_AND_DISK) if has_files else None
@@ -182,7 +183,7 @@ class Rebuild:
             .transform(self._place())
             .transform(self._add_decisions())
             .withColumn("state", state)
-            .withColumn("apart", F.when(~counts, F.col("window_ms")))
+            .withColumn("apart", F.when(~counts | F.lit(self._alone), F.col("window_ms")))
             .select("apart", "window_ms", "state", *_OF_FILE, *(F.when(named, F.col(c)).alias(c) for c in of_id),
                     *(F.when(counts, F.col(c)).alias(c) for c in content))
             .repartition("apart", "generation", "kafka_partition", "offset")
@@ -203,14 +204,14 @@ class Rebuild:
 
     def _add_decisions(self) -> Callable[[DataFrame], DataFrame]:
         """Add `kept`, the hash of the content that a decision kept, null for nearly every record."""
-        rows = [
+        rows = {
             (d.source.generation, d.source.kafka_partition, d.offset, d.kept)
             for claim in self._claimed.values()
-            for d in claim.decisions
-        ]
+            for d in claim.decisions  # of one ID in several windows the same
+        }
         if not rows:
             return lambda records: records.withColumn("kept", F.lit(None).cast("string"))
-        decided = F.broadcast(self._spark.createDataFrame(rows, _DECIDED))
+        decided = F.broadcast(self._spark.createDataFrame(sorted(rows), _DECIDED))
         return lambda records: records.join(decided, ["generation", "kafka_partition", "offset"], "left")
 
     def _add_releases(self) -> Callable[[DataFrame], DataFrame]:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import date, datetime
 from functools import reduce
+from itertools import chain
 
+from py4j.protocol import Py4JError
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -14,7 +19,7 @@ from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
 from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import Topic
-from onceover.ledger import compactions, conflicts, suspicions
+from onceover.ledger import conflicts, suspicions
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.suspicions import Suspicion
@@ -23,41 +28,96 @@ from onceover.model.conflict import Content
 from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltWindow
-from onceover.model.window import Window, from_ms, to_ms
+from onceover.model.window import Window, format_moment, from_ms, to_ms
 from onceover.repair.contents import hash_content
+from onceover.repair.held_sides import SidePaths, find_unheld, list_paths
 from onceover.spark import lines, parquet, text_files
+from onceover.spark.failure import isolate_failures
 from onceover.spark.range_join import looked_up
 from onceover.spark.source import read_ranges
 
 log = logging.getLogger(__name__)
-_AT_ONCE = 10_000
-_ID = ("generation", "kafka_partition", "offset")
+WAITS = "some of its offsets landed more than once, and their contents are compared first"
+_AT_ONCE, _MOST_NAMED = 10_000, 5
+_ID, _NAMED = ("generation", "kafka_partition", "offset"), ("id", "content")
 
 
-def settle_suspicions(spark: SparkSession, context: PipelineContext) -> int:
+def settle_suspicions(
+    spark: SparkSession, context: PipelineContext, claimed: Sequence[ClaimedWindow]
+) -> tuple[Sequence[ClaimedWindow], Mapping[datetime, str]]:
     """Compare the contents of all suspected IDs; record those that have several as conflicts, and reopen their windows.
 
-    Returns the number of contents in conflict. Costs one query of the ledger where nothing is suspected.
+    A suspicion stays open while a window that landed its offsets does not hold them, or cannot be read. Return the
+    claims with the suspicions that are left, and by window why it has to wait.
     """
+    waits = _settle(spark, context)
+    left = conflicts.read_contested(context.ledger, context.name, [claim.window_start for claim in claimed])
+    suspected = {start: contested.suspected for start, contested in left.items()}
+    return [
+        replace(claim, contested=replace(claim.contested, suspected=suspected.get(claim.window_start, 0)))
+        for claim in claimed
+    ], waits
+
+
+def _settle(spark: SparkSession, context: PipelineContext) -> Mapping[datetime, str]:
+    """Settle what can be settled, and return by window why it waits."""
     connection, pipeline = context.ledger, context.name
     found = suspicions.list_suspicions(connection, pipeline)
     if not found:
-        return 0
-    ranges = coalesce(each.offsets for each in found)
-    records = _read_windows(spark, context, found, ranges)
-    rows: list[Row] = []
-    if records is not None:  # a row for each content in conflict
-        rows = _compare(records, ranges, context).transform(_mark_newest(spark, context, ranges)).collect()
-    with connection.transaction():
-        for at in range(0, len(rows), _AT_ONCE):
-            contents = map(_build_content, rows[at : at + _AT_ONCE])
-            windows = conflicts.record_contents(connection, pipeline, contents)
-            conflicts.reopen(connection, pipeline, windows)
-        suspicions.settle(connection, found)
-    log.info(
-        "compared %d offsets that landed more than once: %d contents in conflict", sum(map(len, ranges)), len(rows)
+        return {}
+    twice = {each: suspicions.list_read_twice(connection, pipeline, each.offsets) for each in found}
+    days = {each: suspicions.list_quarantine_days(connection, pipeline, [each.offsets]) for each in found}
+    windows = sorted({start for each in found for start in each.windows})
+    paths = list_paths(context, windows, chain.from_iterable(days.values()))
+    sides = sorted({start for each in found if twice[each] for start in each.windows})
+    unheld, unreadable = find_unheld(spark, context, context.read_registration(), sides, paths)
+    readable = paths.leave_out(unreadable)
+
+    def compare(some: Sequence[Suspicion]) -> Mapping[datetime, str]:
+        ranges = coalesce(each.offsets for each in some)
+        contents = _record_contents(spark, context, readable, windows, ranges)
+        waiting = {
+            each: names
+            for each in some
+            if (names := _list_unheld(each, twice[each], unheld, paths.short_days.intersection(days[each])))
+        }
+        suspicions.settle(connection, [each for each in some if each not in waiting])
+        log.info(
+            "compared %d offsets that landed more than once: %d contents in conflict; %d of %d suspicions wait",
+            sum(map(len, ranges)), contents, len(waiting), len(some),
+        )  # fmt: skip
+        return {start: _explain_wait(each, names) for each, names in waiting.items() for start in each.windows}
+
+    def leave(each: Suspicion, reason: str) -> Mapping[datetime, str]:
+        log.error("%s landed more than once, and its contents were not compared: %s", each.offsets, reason)
+        return dict.fromkeys(each.windows, f"{each.offsets} landed more than once, and cannot be compared: {reason}")
+
+    return dict(chain.from_iterable(waits.items() for waits in isolate_failures(found, compare, leave)))
+
+
+def _list_unheld(
+    suspicion: Suspicion,
+    twice: Sequence[OffsetRange],
+    unheld: Mapping[datetime, Sequence[OffsetRange]],
+    short_days: Iterable[date],
+) -> list[str]:
+    """Return the names of the windows and days of quarantine that do not hold what they landed of these offsets."""
+    if not twice:  # raw alone has another content, so the proof of its window refuses it
+        return []
+    windows = [
+        format_moment(start)
+        for start in suspicion.windows
+        if any(part.overlaps(piece) for part in unheld.get(start, ()) for piece in twice)
+    ]
+    return [*windows, *(f"the quarantine of {day}" for day in sorted(short_days))]
+
+
+def _explain_wait(suspicion: Suspicion, names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")
+    return (
+        f"{suspicion.offsets} landed more than once, perhaps with different contents, and raw of {shown} does not hold "
+        "them as they landed; see `onceover explain` there, and repair again"
     )
-    return len(rows)
 
 
 def record_conflicts(
@@ -83,28 +143,50 @@ def record_conflicts(
     suspicions.record_suspicions(connection, registered.name, found)
 
 
-def _read_windows(
-    spark: SparkSession, context: PipelineContext, found: Sequence[Suspicion], ranges: Sequence[OffsetRange]
-) -> DataFrame | None:
+def _record_contents(
+    spark: SparkSession,
+    context: PipelineContext,
+    paths: SidePaths,
+    windows: Sequence[datetime],
+    ranges: Sequence[OffsetRange],
+) -> int:
+    """Record the contents of these IDs that have several, chunk by chunk, and return their number."""
+    records = _read_records(spark, paths, windows)
+    if records is None:
+        return 0
+    key, count = F.struct(*_ID, "hash"), 0
+    found = _compare(records, ranges, context).transform(_mark_newest(spark, context, ranges))
+    found = found.withColumn("key", key).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        rows = found.orderBy("key").limit(_AT_ONCE).collect()
+        while rows:
+            with context.ledger.transaction():
+                reopened = conflicts.record_contents(context.ledger, context.name, map(_build_content, rows))
+                conflicts.reopen(context.ledger, context.name, reopened)
+            count += len(rows)
+            last = F.struct(*map(F.lit, rows[-1].key)).cast(found.schema["key"].dataType)
+            rows = (
+                found.where(F.col("key") > last).orderBy("key").limit(_AT_ONCE).collect()
+                if len(rows) == _AT_ONCE
+                else []
+            )
+    finally:
+        with suppress(Py4JError, OSError):  # a JVM that died keeps nothing
+            found.unpersist()
+    return count
+
+
+def _read_records(spark: SparkSession, paths: SidePaths, windows: Sequence[datetime]) -> DataFrame | None:
     """Return the records of all files that may hold the suspected IDs; None without any file."""
-    files, hdfs = context.files, context.address("hdfs").rstrip("/")
-    windows = sorted({start for each in found for start in each.windows})
-    days = suspicions.list_quarantine_days(context.ledger, context.name, ranges)
-    text = [(to_ms(start), hdfs + files.layout.window_file(start)) for start in files.read_lengths(windows)]
-    existing = set(files.list_quarantine_days()) if days else set()
-    text += [(text_files.QUARANTINE, hdfs + files.layout.quarantine_file(day)) for day in days if day in existing]
-    substitutes = compactions.list_substitutes(context.ledger, context.name, windows)
-    compacted = {start: file for start, file in substitutes.items() if file is not None}
-    found_parquet = {to_ms(start): hdfs + path for start, path in files.find_parquet_files(compacted).items()}
+    text = [(to_ms(start), paths.text[start]) for start in windows if start in paths.text]
+    text += [(text_files.QUARANTINE, path) for path in paths.quarantine.values()]
     frames: list[DataFrame] = []
     if text:
         frames.append(text_files.read_text(spark, text).where("intact").select("window_ms", *_ID, "event_ms", *_NAMED))
-    if found_parquet:
-        frames.append(parquet.read_parquet(spark, found_parquet).select("window_ms", *_ID, "event_ms", *_NAMED))
+    if paths.parquet:
+        compacted = {to_ms(start): path for start, path in paths.parquet.items()}
+        frames.append(parquet.read_parquet(spark, compacted).select("window_ms", *_ID, "event_ms", *_NAMED))
     return reduce(DataFrame.unionByName, frames) if frames else None
-
-
-_NAMED = ("id", "content")
 
 
 def _compare(records: DataFrame, ranges: Sequence[OffsetRange], context: PipelineContext) -> DataFrame:

@@ -108,3 +108,5 @@ def test_undecided_conflict_of_the_ledger_refuses_the_window() -> None:
     assert prove(claimed, rebuilt, 900).is_proved
     verdict = prove(replace(claimed, contested=Contested(undecided=2)), rebuilt, 900)
     assert (len(verdict.reasons), [f.kind for f in verdict.findings]) == (1, [Kind.CONFLICT])
+    verdict = prove(replace(claimed, contested=Contested(suspected=2)), rebuilt, 900)
+    assert (verdict.is_proved, verdict.waits) == (False, True), "other contents of its IDs may be in other windows"

@@ -1,0 +1,102 @@
+"""Which windows hold what landed in them: only then a comparison with other windows has seen all contents."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+
+from pyspark.sql import SparkSession
+
+from onceover.context import PipelineContext
+from onceover.ledger import compactions, decisions, rereads
+from onceover.ledger.catalog import RegisteredPipeline
+from onceover.ledger.expiries import list_quarantine_lengths
+from onceover.model.claim import ClaimedWindow
+from onceover.model.offsets import OffsetRange
+from onceover.model.window import format_moment
+from onceover.repair.groups import group_windows
+from onceover.repair.proof import list_unproved_parts
+from onceover.repair.rebuild import Rebuild
+from onceover.spark.failure import isolate_failures
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SidePaths:
+    """The existing files of some windows and days of quarantine, as they were listed once."""
+
+    text: Mapping[datetime, str]
+    parquet: Mapping[datetime, str]
+    quarantine: Mapping[date, str]
+    short_days: frozenset[date]  # whose files are missing, or shorter than what landed
+
+    def leave_out(self, windows: Iterable[datetime]) -> SidePaths:
+        """Return the paths without those of these windows."""
+        out = frozenset(windows)
+        text = {start: path for start, path in self.text.items() if start not in out}
+        return replace(self, text=text, parquet={s: path for s, path in self.parquet.items() if s not in out})
+
+
+def list_paths(context: PipelineContext, windows: Sequence[datetime], days: Iterable[date]) -> SidePaths:
+    """List the existing files of these windows and days."""
+    files, hdfs = context.files, context.address("hdfs").rstrip("/")
+    wanted = frozenset(days)
+    expected = list_quarantine_lengths(context.ledger, context.name) if wanted else {}
+    lengths = files.list_quarantine_days() if wanted else {}
+    substitutes = compactions.list_substitutes(context.ledger, context.name, windows)
+    compacted = {start: file for start, file in substitutes.items() if file is not None}
+    return SidePaths(
+        {start: hdfs + files.layout.window_file(start) for start, n in files.read_lengths(windows).items() if n},
+        {start: hdfs + path for start, path in files.find_parquet_files(compacted).items()},
+        {day: hdfs + files.layout.quarantine_file(day) for day in sorted(wanted) if day in lengths},
+        frozenset(day for day in wanted if lengths.get(day, 0) < expected.get(day, 0)),
+    )
+
+
+def find_unheld(
+    spark: SparkSession,
+    context: PipelineContext,
+    registered: RegisteredPipeline,
+    windows: Sequence[datetime],
+    paths: SidePaths,
+) -> tuple[Mapping[datetime, tuple[OffsetRange, ...]], frozenset[datetime]]:
+    """Return by window the offsets of landings whose records its files do not hold, and the windows whose files cannot
+    be read. Expired windows hold nothing any more, and miss nothing."""
+    sides = [
+        side
+        for start in windows
+        if (side := rereads.read_unclaimed(context.ledger, registered.name, start)) is not None
+    ]
+    # A landing holds one of an ID's contents, whichever a person keeps.
+    decided = {decision.offsets: decision for side in sides for decision in side.decisions}
+    contested = decisions.list_contested(context.ledger, registered.name, windows)
+    for n, side in enumerate(sides):
+        own = {each.offsets for each in side.decisions}
+        more = (each for each in contested.get(side.window_start, ()) if each.offsets not in own)
+        sides[n] = replace(side, decisions=(*side.decisions, *(decided.get(each.offsets, each) for each in more)))
+    unheld: dict[datetime, tuple[OffsetRange, ...]] = {}
+    unreadable: set[datetime] = set()
+
+    def compare(some: Sequence[ClaimedWindow]) -> None:
+        starts = {side.window_start for side in some}
+        text = {start: path for start, path in paths.text.items() if start in starts}
+        parquet = {start: path for start, path in paths.parquet.items() if start in starts}
+        with closing(Rebuild(spark, registered.contracts, some, (), text, parquet, alone=True)) as rebuild:
+            rebuilt = rebuild.collect()
+        for side in some:
+            parts = list_unproved_parts(side, rebuilt[side.window_start])
+            unheld[side.window_start] = tuple(part.offsets for part in parts)
+
+    def note_unreadable(side: ClaimedWindow, reason: str) -> None:
+        log.error("window %s: reading raw failed: %s", format_moment(side.window_start), reason)
+        unheld[side.window_start] = tuple(offsets for landing in side.landings for offsets, _ in landing.parts)
+        unreadable.add(side.window_start)
+
+    for group in group_windows(sides):
+        for _ in isolate_failures(group, compare, note_unreadable):
+            pass
+    return unheld, frozenset(unreadable)
