@@ -16,7 +16,7 @@ from onceover.raw.damaged_files import DamagedFiles
 from onceover.raw.layout import Layout
 from onceover_local.stack import Stack
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 FIRST, SECOND = b"a" * 1024**2, b"b" * 100
 
 
