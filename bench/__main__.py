@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 
-from bench import bursts, compact, detect, ingest, offset_stores, partitioner, sharding
+from bench import bursts, compact, detect, durability, ingest, offset_stores, partitioner, sharding
 from bench.table import Row, results, show
 from onceover.config.endpoints import address
 from onceover.ledger.migrate import upgrade_schema
@@ -15,6 +15,7 @@ from onceover_local.stack import Stack, surroundings
 
 BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
     "ingest": ingest.run,
+    "durability": durability.run,
     "detect": detect.run,
     "offset_stores": offset_stores.run,
     "partitioner": partitioner.run,

@@ -16,7 +16,6 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from pyspark.sql import functions as F
 
-from bench import durability
 from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address
 from onceover.context import open_pipeline
@@ -115,8 +114,7 @@ def run() -> tuple[list[Row], list[str]]:
         f"append (with the shuffle by window) {appending:.1f}; {RECORDS:,} records of 200 bytes, {PARTITIONS} Kafka "
         f"partitions, {WINDOWS} windows, {os.cpu_count()} cores",
     ]
-    durable_rows, durable_notes = durability.measure()
-    return rows + durable_rows, notes + durable_notes
+    return rows, notes
 
 
 def _produce() -> None:

@@ -96,13 +96,13 @@ class Replay:
                 self._start_repair()
                 self._finish_repair()
             case Event.LEDGER_LOST:
-                self._kill()
+                self.kill()
                 self.environment.setenv("ONCEOVER_POSTGRES", make_ledger())
                 self.decided = {}
             case Event.BACKED_UP:
                 self.backup, self.backup_decided = back_up(), dict(self.decided)
             case Event.RESTORED:
-                self._kill()
+                self.kill()
                 assert self.backup is not None
                 self.environment.setenv("ONCEOVER_POSTGRES", restore(self.backup))
                 self.decided = dict(self.backup_decided)
@@ -241,7 +241,7 @@ class Replay:
             self.driver.kill()
         self.driver = None
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
         self._kill_driver()
         if self.repair:
             self.repair.kill()

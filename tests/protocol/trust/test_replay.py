@@ -29,6 +29,8 @@ def replay(lanes: Lanes, stack: Stack, environment: pytest.MonkeyPatch, scenario
     except BaseException as error:
         error.add_note("\n  ".join(["of the trace", *(str(action) for action, _ in trace)]))
         raise
+    finally:
+        replayed.kill()
 
 
 MAIN = ("adopt loss_asks_raw in crash2-in",)
