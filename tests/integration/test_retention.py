@@ -66,6 +66,11 @@ def make_hour() -> WindowRange:
 
 def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
     before = lane.aggregates()
+    wait = "UPDATE onceover.certificate SET pending = %s::jsonb WHERE pipeline = %s AND window_start = %s"
+    with lane.ledger() as ledger:
+        ledger.execute(wait, ['[["g", 0, 9, 10]]', lane.name, NOON])
+        assert as_json("retention", lane.name, "--dry-run")["kept_back"] == 2, "raw may hold the only copy"
+        ledger.execute(wait, ["[]", lane.name, NOON])
     planned = as_json("retention", lane.name, "--dry-run")
     assert (planned["windows"], planned["quarantine_days"], planned["kept_back"]) == (2, 1, 1)
     assert list_files(lane) == {"2026-03-01/1200.log", "2026-03-01/1205.log", "2026-03-01/1210.log"}, "a dry run"

@@ -37,12 +37,13 @@ _CHUNK = 2_000
 _COLUMNS = (
     "expiry_id, window_start, quarantine_day, version, last_landing, bytes, records, landed_at"  # those of ExpiringFile
 )
-# CERTIFIED and FREE: certified windows with all of their text, neither claimed nor blocked.
+# CERTIFIED and FREE: certified windows with all of their text, neither claimed nor blocked, that wait for no record.
+# A pending record has not landed: if Kafka's log expires before it is read again, the text is the only copy.
 CERTIFIED = """
   onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version"""
 FREE = """
   w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND w.blocked_at IS NULL
-    AND coalesce(w.claimed_until < clock_timestamp(), true)"""
+    AND coalesce(w.claimed_until < clock_timestamp(), true) AND c.pending = '[]'"""
 # Whether a Parquet file holds the records that window w was certified with.
 IS_COMPACTED = f"""
   EXISTS (SELECT 1 FROM onceover.compaction k
@@ -81,7 +82,8 @@ def list_expirable(connection: Connection, pipeline: str, older_than_ms: int) ->
 
 
 def count_kept_windows(connection: Connection, pipeline: str, older_than_ms: int) -> int:
-    """Count the windows as old that stay, because they are not certified, are held by a repair, or are blocked."""
+    """Count the windows as old that stay, because they are not certified, wait for pending records, are held by a
+    repair, or are blocked."""
     row = connection.execute(
         f"""
         SELECT count(*) AS n FROM (
