@@ -48,7 +48,7 @@ def _list_window_steps(state: str, kinds: Collection[str], changing: bool, block
     if state == "expired":
         return [Remedy("Nothing: its raw has expired, so it can be neither judged nor repaired.")]
     if state == "open":
-        return [Remedy("Nothing: detection judges it once it has closed. If it never closes:", "onceover doctor")]
+        return [Remedy("Detection judges it once it has closed. If it never closes:", "onceover doctor")]
     if changing:
         return [Remedy("A batch is landing in it right now. Try again in a few seconds.")]
     if state == "blocked":

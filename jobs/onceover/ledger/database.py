@@ -116,8 +116,15 @@ def require_current(connection: Connection) -> None:
     version = read_version(connection)
     if version != HEAD:
         require_migration(connection, version)
+        if version is None:
+            host, port, database = locate_server(connection)
+            raise TerminalError(
+                f"{host}:{port}/{database} has no ledger: the database is new, or another one than ingest writes to, "
+                "or its ledger was lost. Correct ONCEOVER_POSTGRES, or run `onceover ledger migrate`, which makes an "
+                "empty ledger"
+            )
         raise TerminalError(
-            f"the ledger is at version {version or 'none'}, this code needs {HEAD}; run `onceover ledger migrate`"
+            f"the ledger is at version {version}, this code needs {HEAD}; run `onceover ledger migrate`"
         )
 
 

@@ -13,6 +13,7 @@ from onceover.ledger.database import Connection
 from onceover.model.conflict import NEWEST, Content, Decision, Suspect
 from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition
+from onceover.model.window import format_moment
 
 # The content that Kafka's log held when those of the ID of decision d were compared; NULL if unknown.
 NEWEST_CONTENT = """(
@@ -95,7 +96,8 @@ def decide_all(
         ordered = conflicts.list_undecided(connection, pipeline, window_start)
         by_id = [list(group) for _, group in groupby(ordered, key=lambda c: (c.source, c.offset))]
         if not by_id:
-            raise UsageError("no conflict of that window is open; see `onceover explain`")
+            moment = format_moment(window_start)
+            raise UsageError(f"window {moment} has no open conflict; see `onceover explain {pipeline} {moment}`")
         kept = [(_choose_by_age(contents, keep), contents) for contents in by_id]
         chosen = [(content, contents) for content, contents in kept if content is not None]
         windows = _record(connection, pipeline, chosen, who, why)

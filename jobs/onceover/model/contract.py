@@ -170,9 +170,10 @@ class Contracts:
 
 
 def list_changed_parts(old: Contract, new: Contract) -> list[str]:
-    """Return the names of the parts that differ."""
+    """Return the parts that differ, as a TOML names them."""
     before, after = old.definition(), new.definition()
-    return sorted(part for part in before.keys() | after.keys() if before.get(part) != after.get(part))
+    changed = (part for part in before.keys() | after.keys() if before.get(part) != after.get(part))
+    return sorted({"horizon_ms": "bounds.horizon", "skew_ms": "bounds.skew"}.get(part, part) for part in changed)
 
 
 def list_added_measures(old: Contract, new: Contract) -> list[str]:

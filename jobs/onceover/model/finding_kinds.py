@@ -250,7 +250,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
                 "onceover holes {pipeline}",
             ),
             Remedy(
-                "Offsets that Kafka no longer has need a person's decision:",
+                "The next repair adopts what raw holds of the others. What neither has needs a person's decision:",
                 'onceover accept-loss {pipeline} RANGE --from TIME --to TIME --reason "..."',
             ),
         ),

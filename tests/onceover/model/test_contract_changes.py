@@ -39,7 +39,7 @@ def test_reading_may_change_and_measures_may_be_added() -> None:
         measures=(Measure("more", "sum", "value.more"), LAST, Measure("events", "count", "value.kind")),
     )
     assert list_refused_changes(OLD, new) == []
-    assert list_changed_parts(OLD, new) == ["event_time", "horizon_ms", "keys", "measures", "schema"]
+    assert list_changed_parts(OLD, new) == ["bounds.horizon", "event_time", "keys", "measures", "schema"]
     assert list_added_measures(OLD, new) == ["more"]
 
 

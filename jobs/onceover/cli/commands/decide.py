@@ -59,7 +59,10 @@ def decide(pipeline: PipelineName, window: WindowStart, record: RecordId, keep: 
             return
         source, offset = parse_id(record.strip().encode("ascii", "replace"))
         if not 4 <= len(keep) <= 32 or set(keep) - set("0123456789abcdef"):
-            raise UsageError("--keep takes the 32 hex digits of a content's hash; `onceover explain` shows them")
+            raise UsageError(
+                f"--keep takes the hash of a content of that ID, at least its first 4 hex digits; {NEWEST} and "
+                f"{OLDEST} go with `all`. `onceover explain {context.name} {chosen}` shows the hashes"
+            )
         context.require_own_root()
         context.read_registration()
         decision = Decision(source, offset, keep)

@@ -12,8 +12,10 @@ from onceover.detection.holes import probe_holes
 from onceover.model.gap import Reason
 
 _NEXT = {
-    Reason.LOST: "Kafka still has them; the next repair of any range reads them again: `onceover repair {name}`",
-    Reason.EXPIRED: "Kafka no longer has them; later windows stay open until you run `onceover accept-loss {name}`",
+    Reason.LOST: "Kafka still has them; the next repair of any range reads them again: "
+    '`onceover repair {name} --from TIME --to TIME --reason "..."`',
+    Reason.EXPIRED: "Kafka no longer has them; the next repair adopts what raw holds of them. Later windows stay open "
+    'until the rest is accepted as lost: `onceover accept-loss {name} RANGE --from TIME --to TIME --reason "..."`',
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from onceover.cli.repair_report import Result, show_plan, show_result
 from onceover.cli.spark_entry import make_command, run_entry
 from onceover.context import open_pipeline
 from onceover.detection import service as detection_service
+from onceover.detection.holes import explain_holes
 from onceover.repair import service as repair_service
 
 DryRun = Annotated[
@@ -76,7 +78,10 @@ def repair(
                 make_command("repair.py", "--pipeline", context.name, "--request", str(detection.request_id))
             )
             # Even after a failed job, published rows are read back, so that no window stays unconfirmed.
-            result = Result(detection, repair_service.confirm(context, detection.request_id), code)
+            confirmation = repair_service.confirm(context, detection.request_id)
+            # Refills and adoptions have closed holes since.
+            detection = replace(detection, findings=explain_holes(context, detection.findings))
+            result = Result(detection, confirmation, code)
     if json:
         print_json(result)
     else:
