@@ -17,8 +17,33 @@ from onceover.model.rebuilt_window import DecidedContent
 from onceover.spark.range_join import looked_up
 
 _OFFSET = ("generation", "kafka_partition", "offset")
+_RECORD = ("apart", "state", *_OFFSET)  # of records that count, in any file
 _MOST_SUSPECTS = 10_000
 _MOST_STRAYS = 10_000
+
+
+def sum_by_piece(distinct: DataFrame) -> DataFrame:
+    """Return counts and digests by window, state and piece. Rows of an ID lie together: no second shuffle."""
+    counts = F.col("state") == "counts"
+    by_id = distinct.groupBy(*_RECORD).agg(
+        F.min(F.struct("window_ms", "planned_length")).alias("first"),
+        F.max("window_ms").alias("last_window_ms"),
+        F.max("piece").alias("piece"),
+        F.sum("lines").alias("lines"),
+        *(F.min(h).alias(h) for h in HALVES),
+        F.when(counts, F.greatest(*((F.min(h) != F.max(h)).cast("int") for h in HALVES))).alias("conflict"),
+        F.when(counts, (F.min("line_event_ms") != F.max("line_event_ms")).cast("int")).alias("misdated"),
+        F.max("is_compacted").alias("is_compacted"),
+    )
+    place = (F.col("first.window_ms").alias("window_ms"), "last_window_ms", "state", "piece", "is_compacted")
+    return by_id.groupBy(*place).agg(
+        F.max("first.planned_length").alias("planned_length"),
+        F.sum("lines").alias("lines"),
+        F.count(F.lit(1)).alias("records"),
+        *(F.coalesce(F.sum(h), F.lit(0)).alias(h) for h in HALVES),
+        F.coalesce(F.sum("conflict"), F.lit(0)).alias("conflicts"),
+        F.coalesce(F.sum("misdated"), F.lit(0)).alias("misdated"),
+    )
 
 
 def list_suspects(distinct: DataFrame) -> dict[int, list[Suspect]]:

@@ -28,7 +28,7 @@ from onceover.model.offsets import OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import from_ms, to_ms
-from onceover.repair.contents import hash_content, list_decided, list_strays, list_suspects
+from onceover.repair.contents import hash_content, list_decided, list_strays, list_suspects, sum_by_piece
 from onceover.repair.pieces import list_releases, split_ranges
 from onceover.spark import lines, parquet, text_files
 from onceover.spark.aggregate import aggregate
@@ -36,7 +36,6 @@ from onceover.spark.contract_versions import interpret_each
 from onceover.spark.range_join import looked_up
 from onceover.spark.unlanded import collect_unlanded
 
-_ID = ("apart", "state", "generation", "kafka_partition", "offset")  # of records that count, in any file
 _OF_FILE = ("planned_length", "is_compacted")
 _RECORD = ("kafka_timestamp", "key", "headers", "value")
 _DECIDED = "generation string, kafka_partition int, offset bigint, kept string"
@@ -78,14 +77,14 @@ class Rebuild:
 
     def collect(self) -> dict[datetime, RebuiltWindow]:
         """Return what raw holds of each window; a window without a file has no lines."""
-        rows = [] if self._distinct is None else self._sum(self._distinct).collect()  # one row a window and range
+        rows = [] if self._distinct is None else sum_by_piece(self._distinct).collect()  # one row a window and range
         versions = list(range(1, len(self._contracts.versions) + 1))
         if self._present != versions and any(row.state in ("stray", "unaccounted") for row in rows):
             # By its own version, which no landing has, such a line may belong elsewhere: one of a release that died.
             self.close()
             self._present = versions
             self._distinct = self._deduplicate().persist(StorageLevel.MEMORY_AND_DISK)
-            rows = self._sum(self._distinct).collect()
+            rows = sum_by_piece(self._distinct).collect()
         by_window: dict[int, list[Row]] = {ms: [] for ms in self._claimed}
         conflicts: Counter[int] = Counter()  # an ID in two windows counts for both
         misdated: Counter[int] = Counter()
@@ -243,29 +242,6 @@ class Rebuild:
             return placed.withColumns({"piece": piece, "is_accounted": F.col("is_accounted").isNotNull()})
 
         return place
-
-    def _sum(self, distinct: DataFrame) -> DataFrame:
-        """Return counts and digests by window, state and piece. Rows of an ID lie together: no second shuffle."""
-        counts = F.col("state") == "counts"
-        by_id = distinct.groupBy(*_ID).agg(
-            F.min(F.struct("window_ms", "planned_length")).alias("first"),
-            F.max("window_ms").alias("last_window_ms"),
-            F.max("piece").alias("piece"),
-            F.sum("lines").alias("lines"),
-            *(F.min(h).alias(h) for h in HALVES),
-            F.when(counts, F.greatest(*((F.min(h) != F.max(h)).cast("int") for h in HALVES))).alias("conflict"),
-            F.when(counts, (F.min("line_event_ms") != F.max("line_event_ms")).cast("int")).alias("misdated"),
-            F.max("is_compacted").alias("is_compacted"),
-        )
-        place = (F.col("first.window_ms").alias("window_ms"), "last_window_ms", "state", "piece", "is_compacted")
-        return by_id.groupBy(*place).agg(
-            F.max("first.planned_length").alias("planned_length"),
-            F.sum("lines").alias("lines"),
-            F.count(F.lit(1)).alias("records"),
-            *(F.coalesce(F.sum(h), F.lit(0)).alias(h) for h in HALVES),
-            F.coalesce(F.sum("conflict"), F.lit(0)).alias("conflicts"),
-            F.coalesce(F.sum("misdated"), F.lit(0)).alias("misdated"),
-        )
 
     def _summarize(
         self, rows: Sequence[Row], planned: int, conflicts: int, misdated: int, suspects: tuple[Suspect, ...]
