@@ -9,6 +9,7 @@ from tests.integration.cut_logs import cut_log
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import append, copy_line, minutes, spoil
 from tests.integration.program import run
+from tests.integration.test_rebuilt_windows import lose_ledger
 
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import format_moment, from_ms
@@ -145,3 +146,26 @@ def test_unreadable_file_holds_up_only_its_own_ids(lanes: Lanes, stack: Stack) -
     (left,) = (why for window, why in done.left if window == "2026-03-01T12:10Z")
     assert "2026-03-01T12:05Z does not hold them as they landed" in left
     assert "certified" not in {lane.explain(at)["state"] for at in (0, 5, 10)}
+
+
+def test_log_cut_while_the_ledger_was_lost_is_read_again(lanes: Lanes, stack: Stack) -> None:
+    lane = lanes()
+    land_and_cut(lane, stack)
+    lose_ledger()
+    assert lane.rebuild().written.records == 6, "raw does not know that offsets 3, 4 and 5 have other records now"
+    (finding,) = lane.detect().findings
+    assert [x[2] for x in finding.evidence["unknown_from"]] == [0], "the run that differs somewhere"  # type: ignore[attr-defined]
+    assert "certified" not in [lane.explain(at)["state"] for at in (0, 5)]
+    lane.ingest()
+    held = {(x.record.offset, x.record.value) for _, x in lane.lines()}
+    assert {(at, value) for (_, at), (_, value) in lane.log().items()} <= held, "all that the log holds is in raw"
+    repair(lane)
+    assert "certified" not in {lane.explain(at)["state"] for at in (0, 5, 10)}, "a person has to decide"
+    for minute in (0, 300_000):
+        decided = run(
+            "decide", lane.name, format_moment(from_ms(NOON_MS + minute)), "all", "--keep", "newest", "--reason", "x"
+        )
+        assert decided.returncode == 0, decided.stderr
+    repair(lane)
+    assert lane.aggregates() == {(0.0, "a"): (4, 76, 73), (10.0, "a"): (3, 246, 83)}, "what the log holds now"
+    assert {lane.explain(at)["state"] for at in (0, 5, 10)} == {"certified"}

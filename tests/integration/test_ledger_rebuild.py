@@ -51,7 +51,7 @@ def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Callable[
         lane.produce([event(n, amount=n) for n in range(60)], kafka_partition)
         lane.produce([b"rubbish", event(3, kind="late")], kafka_partition)
     replay(lane)  # a batch landed twice: raw holds every line of it twice
-    before, aggregates = certify(lane), lane.aggregates()
+    before, aggregates, raw = certify(lane), lane.aggregates(), lane.raw()
     assert len(before) == 12
     assert rebuild(lane).returncode == 2, "a ledger that knows the pipeline is left alone"
     with connect(address("postgres"), "test") as ledger:
@@ -64,6 +64,7 @@ def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Callable[
     assert (found["files"], found["landings"]) == (13, 13), "a window's file is one landing, quarantine another"
     assert certify(lane) == before
     assert lane.aggregates() == aggregates
+    assert lane.raw() == raw, "what the log holds too is not read again"
     assert rebuild(lane).returncode == 2, "twice is refused"
     assert lane.audit()["equal"]
 

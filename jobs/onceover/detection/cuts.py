@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 
 from onceover.context import PipelineContext
-from onceover.errors import BusyError, OnceoverError
+from onceover.errors import BusyError, MissingTopicError, OnceoverError
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger.log_comparison import LogComparison
+from onceover.ledger.log_cuts import forget_comparisons
 from onceover.ledger.root import RootRefusedError
 
 log = logging.getLogger(__name__)
@@ -16,7 +17,8 @@ _PATIENCE_SECONDS = 5.0
 
 def compare_log(context: PipelineContext) -> None:
     """Compare the pipeline's log with what landed, unless ingest runs, which does. A broker that does not answer is
-    logged: what it holds is then compared by the next detection, or by ingest before it reads."""
+    logged: what it holds is then compared by the next detection, or by ingest before it reads. A topic that was deleted
+    has no record to read again."""
     try:
         with context.open_own_topic(timeout=_PATIENCE_SECONDS) as topic:
             facts = topic.facts()
@@ -31,6 +33,9 @@ def compare_log(context: PipelineContext) -> None:
             LogComparison(context.ledger, context.name).compare(facts, source)
     except BusyError:
         return
+    except MissingTopicError as error:
+        if forget_comparisons(context.ledger, context.name):
+            log.warning("%s; its records under landed offsets are not read again: they are gone", error)
     except RootRefusedError:
         raise
     except OnceoverError as error:

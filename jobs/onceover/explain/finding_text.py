@@ -70,17 +70,9 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
         case Kind.HOLE:
             return _describe_hole(evidence)
         case Kind.TRUNCATED:
-            cut = "; ".join(
-                f"{g}-{p}: it ends at {end:,}, {at:,} was stored" for g, p, end, at in evidence["end_and_stored"]
-            )
-            how = f"{cut}. Reading goes on at the log's end; this ends once the log reaches the stored offset again."
-            if other := evidence.get("diverged_from"):
-                since = "; ".join(f"{g}-{p}: from offset {at:,} on" for g, p, at in other)
-                again = (
-                    f"The log was cut and has grown again, with other records than landed: {since}. Ingest reads "
-                    "them; until then no window is certified."
-                )
-                how = f"{how} {again}" if cut else again
+            if not evidence["end_and_stored"] and "diverged_from" not in evidence:
+                what = "Records that were found in raw have not been compared with Kafka's log."
+            how = _describe_cut(evidence)
         case Kind.MISPLACED_LINE:
             what = _agree_in_number(what, evidence["lines"], "line")
             how = (
@@ -104,6 +96,29 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
         case _:
             assert_never(kind)
     return FindingText(what, how)
+
+
+def _describe_cut(evidence: Mapping[str, Any]) -> str:
+    def list_starts(starts: Sequence[tuple[str, int, int]]) -> str:
+        return "; ".join(f"{g}-{p}: from offset {at:,} on" for g, p, at in starts)
+
+    sentences: list[str] = []
+    if cut := evidence["end_and_stored"]:
+        ends = "; ".join(f"{g}-{p}: it ends at {end:,}, {at:,} was stored" for g, p, end, at in cut)
+        sentences.append(
+            f"{ends}. Reading goes on at the log's end; this ends once the log reaches the stored offset again."
+        )
+    if other := evidence.get("diverged_from"):
+        sentences.append(
+            f"The log was cut and has grown again, with other records than landed: {list_starts(other)}. Ingest reads "
+            "them; until then no window is certified."
+        )
+    if unknown := evidence.get("unknown_from"):
+        sentences.append(
+            "Raw was read without the log, as by `onceover ledger rebuild`, and the log may hold other records: "
+            f"{list_starts(unknown)}. Ingest reads them once more; until then no window is certified."
+        )
+    return " ".join(sentences)
 
 
 _SCAN = "A repair read every line of the window file and counted them."

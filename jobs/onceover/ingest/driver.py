@@ -36,7 +36,7 @@ from onceover.ledger.watermarks import advance_watermark
 from onceover.ledger.windows import count_open_windows
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.batch_plan import Start, compute_starts
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange, split
 from onceover.model.pipeline import IngestPolicy
 from onceover.offset_stores.tracker import OffsetTracker
 from onceover.retention import expire
@@ -151,7 +151,10 @@ class Ingest:
             log.warning("cannot delete expired raw, retrying with the next batch: %s", error)
 
     def _choose_refills(self, facts: TopicFacts) -> tuple[OffsetRange, ...]:
-        """Return the ranges to read again: one a Kafka partition, of one contract. Refuses those that the log lost."""
+        """Return the ranges to read again: one a Kafka partition, of one contract. Refuses those that the log lost.
+
+        Offsets that landed without leader epochs follow: their landing suspects two contents, and a repair compares.
+        """
         chosen: dict[int, OffsetRange] = {}
         for piece in refills.list_wanted(self._connection, self._epoch.pipeline):
             kafka_partition = piece.source.kafka_partition
@@ -161,6 +164,10 @@ class Ingest:
                 refills.refuse_refills(self._connection, self._epoch.pipeline, [piece], "the log no longer holds it")
             else:
                 chosen.setdefault(kafka_partition, piece)
+        unknown = self._comparison.list_unknown(facts.generation)
+        most = max(1, self._policy.max_records_per_batch // max(1, len(unknown)))
+        for piece in split(unknown, most):
+            chosen.setdefault(piece.source.kafka_partition, piece)
         return next(iter(self._registered.cutovers.cut_by_version(chosen.values()).values()), ())
 
     def _read_bounds(self, facts: TopicFacts, at: Mapping[int, int]) -> Mapping[int, Sequence[int]]:

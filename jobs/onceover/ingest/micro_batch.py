@@ -19,6 +19,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.model import line
 from onceover.model.batch import Increment, Landing, RangeRead
 from onceover.model.digest import EMPTY, Digest
+from onceover.model.log_history import NO_EPOCH, order_epochs
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window, from_ms, to_ms
 from onceover.spark import lines
@@ -72,6 +73,7 @@ class MicroBatch:
                     F.max("event_ms").alias("max_event_ms"),
                     F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
                     F.min("offset").alias("first_offset"),
+                    F.max("offset").alias("last_offset"),
                 )
                 .collect()  # one row a window, Kafka partition and leader epoch
             )
@@ -79,15 +81,16 @@ class MicroBatch:
         newest: dict[int, int] = {}
         oldest: dict[int, int] = {}
         added: dict[int, Digest] = {}
-        epochs: dict[int, dict[int, int]] = {}
+        epochs: dict[int, dict[int, tuple[int, int]]] = {}
         for row in sums:
             digest = Digest(row.records, row.high1, row.low1, row.high2, row.low2)
             delivered[row.kafka_partition] = delivered.get(row.kafka_partition, EMPTY) + digest
             if row.oldest_ms is not None:
                 oldest[row.kafka_partition] = min(row.oldest_ms, oldest.get(row.kafka_partition, row.oldest_ms))
-            if row.leader_epoch is not None and row.leader_epoch >= 0:
-                firsts = epochs.setdefault(row.kafka_partition, {})
-                firsts[row.leader_epoch] = min(row.first_offset, firsts.get(row.leader_epoch, row.first_offset))
+            of_source = epochs.setdefault(row.kafka_partition, {})
+            epoch = NO_EPOCH if row.leader_epoch is None else row.leader_epoch
+            low, high = of_source.get(epoch, (row.first_offset, row.last_offset))
+            of_source[epoch] = min(low, row.first_offset), max(high, row.last_offset)
             if row.window_ms is not None:
                 added[row.window_ms] = added.get(row.window_ms, EMPTY) + digest
                 newest[row.kafka_partition] = max(row.max_event_ms, newest.get(row.kafka_partition, 0))
@@ -101,7 +104,7 @@ class MicroBatch:
                     delivered.get(r.source.kafka_partition, EMPTY),
                     _to_moment(newest.get(r.source.kafka_partition)),
                     _to_moment(oldest.get(r.source.kafka_partition)),
-                    tuple(sorted(epochs.get(r.source.kafka_partition, {}).items())),
+                    order_epochs(epochs.get(r.source.kafka_partition, {})),
                 )
                 for r in self._ranges
             ],

@@ -7,7 +7,7 @@ from time import monotonic
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from onceover.config.kafka_properties import build_client_properties
-from onceover.errors import OffsetRangeError, TransientError, UnreachableError
+from onceover.errors import TransientError, UnreachableError
 from onceover.kafka.client import LastComplaint, translate_refusal
 from onceover.kafka.reader import KafkaSource
 
@@ -44,8 +44,8 @@ class LogProbe:
     def find_epoch(self, offset: int) -> tuple[int, int] | None:
         """Return offset and leader epoch of the first record at this offset or beyond it.
 
-        None if the log has no such record, or its records carry no epochs. Raises OffsetRangeError if the log does not
-        hold the offset, UnreachableError if nothing arrives for the source's `stall_seconds`.
+        None if the log has no such record, or its records carry no epochs. Raises TransientError if the log no
+        longer holds the offset, UnreachableError if nothing arrives for the source's `stall_seconds`.
         """
         if offset not in self._seen:
             self._seen[offset] = self._read(offset)
@@ -68,7 +68,7 @@ class LogProbe:
                 if error.code() == KafkaError._PARTITION_EOF:
                     return None
                 if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-                    raise OffsetRangeError(f"{where}: the log does not hold it: expired or truncated; plan again")
+                    raise TransientError(f"{where}: the log does not hold it: expired or truncated; plan again")
                 if error.code() not in (
                     KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT
                 ):  # fmt: skip

@@ -28,7 +28,7 @@ _UNDECIDED = """
 
 def record_contents(connection: Connection, pipeline: str, contents: Iterable[Content]) -> set[datetime]:
     """Lock the windows of these contents of IDs in conflict, and record them. A known content only gains its leader
-    epoch. Return the windows of the IDs that have a new content.
+    epoch, or loses it to the content that Kafka's log holds now. Return the windows of the IDs that have a new content.
     """
     rows = sorted(contents, key=lambda c: (c.source, c.offset, c.hash))
     lock_rows(connection, pipeline, (c.window_start for c in rows if c.window_start), ())
@@ -47,6 +47,23 @@ def record_contents(connection: Connection, pipeline: str, contents: Iterable[Co
             for c in rows
         ],
     )  # fmt: skip
+    held = [c for c in rows if c.leader_epoch is not None]
+    connection.execute(
+        """
+        UPDATE onceover.conflict c SET leader_epoch = NULL
+        FROM unnest(%s::text[], %s::integer[], %s::bigint[], %s::text[])
+          AS held (generation, kafka_partition, record_offset, content)
+        WHERE c.pipeline = %s AND c.generation = held.generation AND c.kafka_partition = held.kafka_partition
+          AND c.record_offset = held.record_offset AND c.content <> held.content AND c.leader_epoch IS NOT NULL
+        """,
+        [
+            [c.source.generation for c in held],
+            [c.source.kafka_partition for c in held],
+            [c.offset for c in held],
+            [c.hash for c in held],
+            pipeline,
+        ],
+    )
     changed = {(c.source, c.offset) for c in rows if (c.source, c.offset, c.hash) not in known}
     return {c.window_start for c in rows if c.window_start is not None and (c.source, c.offset) in changed}
 

@@ -80,8 +80,8 @@ def retire_generations(connection: Connection, epoch: Epoch, living: str) -> Non
         lock_rows(connection, epoch.pipeline, ())
         connection.execute(
             "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset), truncated_from = NULL, "
-            "diverged_from = NULL WHERE pipeline = %s AND generation <> %s "
-            "AND (reach < end_offset OR truncated_from IS NOT NULL OR diverged_from IS NOT NULL)",
+            "diverged_from = NULL, unknown_from = NULL WHERE pipeline = %s AND generation <> %s AND "
+            "(reach < end_offset OR coalesce(truncated_from, diverged_from, unknown_from) IS NOT NULL)",
             [epoch.pipeline, living],
         )
 

@@ -1,13 +1,14 @@
 """A pipeline's log compared with what landed of it, by the leader epochs of its records.
 
 A log that lost its end and has grown again holds other records under offsets that landed. Windows that hold such
-offsets are reopened, and reading starts over at the first; no window is certified until that is done.
+offsets are reopened, and reading starts over at the first; no window is certified until that is done. Offsets that
+landed without epochs, by a rebuild of the ledger or an adoption, are read again once, and their contents compared.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 from onceover.kafka.log_probe import LogProbe
@@ -16,8 +17,8 @@ from onceover.kafka.topic import TopicFacts
 from onceover.ledger import log_cuts
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
-from onceover.model.log_history import find_divergence
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.log_history import find_divergence, find_unknown
+from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,12 @@ class LogComparison:
         self._connection, self._pipeline, self._driver = connection, pipeline, driver
         self._compared: dict[KafkaPartition, tuple[int, int | None]] = {}  # leader epoch, and the end if it may change
         self._diverged: dict[KafkaPartition, int] = {}
+        self._unknown: dict[KafkaPartition, Sequence[OffsetRange]] = {}
+
+    def list_unknown(self, generation: str) -> list[OffsetRange]:
+        """Return the first offsets of each Kafka partition that landed without leader epochs, and that the log held at
+        the last comparison: they are to be read again."""
+        return [of_source[0] for at, of_source in sorted(self._unknown.items()) if at.generation == generation]
 
     def compare(self, facts: TopicFacts, source: KafkaSource) -> Mapping[int, int]:
         """Return by Kafka partition the first landed offset under which the log has another record.
@@ -47,7 +54,7 @@ class LogComparison:
 
     def _may_differ(self, at: KafkaPartition, leader_epoch: int, facts: TopicFacts) -> bool:
         compared = self._compared.get(at)
-        if compared is None or compared[0] != leader_epoch or at in self._diverged:
+        if compared is None or compared[0] != leader_epoch or at in self._diverged or at in self._unknown:
             return True
         return compared[1] is not None and compared[1] != facts.end[at.kafka_partition]
 
@@ -59,17 +66,41 @@ class LogComparison:
             self._compared[at] = (leader_epoch, None)
             return
         held = OffsetRange(at, min(facts.earliest[at.kafka_partition], end), end)
+        if known.diverged_from is not None and known.diverged_from < held.start:
+            log.warning(
+                "%s-%d: other records than landed, from offset %d on, have expired before they were read; those that "
+                "landed count",
+                facts.topic, at.kafka_partition, known.diverged_from,
+            )  # fmt: skip
         landed = log_cuts.list_landed_epochs(self._connection, self._pipeline, held)
         diverged = None
         if landed:
             with closing(LogProbe(source, at.kafka_partition)) as probe:
                 diverged = find_divergence(landed, held, probe.find_epoch)
+        unknown = find_unknown(landed, held)
+        if diverged is not None:  # from there on all is read again
+            unknown = intersect(unknown, [OffsetRange(at, held.start, diverged)])
         # What landed beyond the log's end is compared once the log has grown over it.
-        is_final = diverged is None and all(span.offsets.end <= end for span in landed)
+        is_final = diverged is None and not unknown and all(span.offsets.end <= end for span in landed)
         windows = log_cuts.record_comparison(
-            self._connection, self._pipeline, at, diverged, leader_epoch if is_final else None, self._driver
+            self._connection,
+            self._pipeline,
+            at,
+            diverged,
+            unknown[0].start if unknown else None,
+            leader_epoch if is_final else None,
+            self._driver,
         )
         self._compared[at] = (leader_epoch, None if is_final else end)
+        if unknown and at not in self._unknown:
+            log.warning(
+                "%s-%d: %d offsets landed without leader epochs, as by a rebuild of the ledger; they are read again "
+                "from Kafka, and until then no window is certified",
+                facts.topic, at.kafka_partition, sum(map(len, unknown)),
+            )  # fmt: skip
+        self._unknown.pop(at, None)
+        if unknown:
+            self._unknown[at] = unknown
         if diverged is None:
             self._diverged.pop(at, None)
             return

@@ -11,7 +11,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.windows import bump_versions
-from onceover.model.log_history import EpochSpan
+from onceover.model.log_history import NO_EPOCH, EpochSpan, cut_at_epochs, join_spans
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 
@@ -41,20 +41,21 @@ def read_compared_logs(connection: Connection, pipeline: str, generation: str) -
 
 
 def list_landed_epochs(connection: Connection, pipeline: str, log: OffsetRange) -> list[EpochSpan]:
-    """Return the offsets of landed batches within the log by the leader epoch of their records; the newest first."""
+    """Return the landed offsets from the log's start on by the leader epoch of their records, in the order in which
+    they were read. An epoch is unknown where raw was read, not the log: by a rebuild of the ledger, or an adoption."""
     rows = connection.execute(
         """
-        SELECT epoch, lower(span) AS start_offset, upper(span) AS end_offset FROM (
-          SELECT epoch, unnest(range_agg(int8range(first, next))) AS span FROM (
-            SELECT (e.value->>0)::int AS epoch, (e.value->>1)::bigint AS first,
-              coalesce((lead(e.value->>1) OVER (PARTITION BY r.batch_id, r.start_offset ORDER BY e.ordinality))::bigint,
-                r.end_offset) AS next
-            FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id),
-              jsonb_array_elements(r.leader_epochs) WITH ORDINALITY e
-            WHERE b.pipeline = %(pipeline)s AND b.state = 'landed' AND r.generation = %(generation)s
-              AND r.kafka_partition = %(partition)s AND r.end_offset > %(start)s
-          ) firsts GROUP BY epoch
-        ) spans ORDER BY epoch DESC, 2
+        SELECT r.start_offset, r.end_offset, r.records, r.leader_epochs FROM (
+          SELECT batch_id, generation, kafka_partition, start_offset, end_offset, records, leader_epochs
+          FROM onceover.batch_range
+          UNION ALL
+          SELECT x.batch_id, x.generation, x.kafka_partition, x.start_offset, x.end_offset, NULL, '[]'
+          FROM onceover.exact_range x
+          WHERE NOT EXISTS (SELECT FROM onceover.release e WHERE e.batch_id = x.batch_id)
+        ) r JOIN onceover.batch b USING (batch_id)
+        WHERE b.pipeline = %(pipeline)s AND b.state = 'landed' AND r.generation = %(generation)s
+          AND r.kafka_partition = %(partition)s AND r.end_offset > %(start)s
+        ORDER BY r.batch_id, r.start_offset
         """,
         {
             "pipeline": pipeline,
@@ -63,7 +64,14 @@ def list_landed_epochs(connection: Connection, pipeline: str, log: OffsetRange) 
             "start": log.start,
         },
     )
-    return [EpochSpan(OffsetRange(log.source, r["start_offset"], r["end_offset"]), r["epoch"]) for r in rows]
+    return join_spans(
+        span
+        for r in rows
+        for span in cut_at_epochs(
+            OffsetRange(log.source, r["start_offset"], r["end_offset"]),
+            [(NO_EPOCH, r["start_offset"])] if r["records"] == 0 else r["leader_epochs"],
+        )
+    )
 
 
 def record_comparison(
@@ -71,11 +79,13 @@ def record_comparison(
     pipeline: str,
     source: KafkaPartition,
     diverged_from: int | None,
+    unknown_from: int | None,
     compared_epoch: int | None,
     driver: Epoch | None,
 ) -> list[datetime]:
     """Record where the log has another record than landed, and reopen the windows that hold records from there on, in
-    one transaction; return those windows. `compared_epoch` is None while the comparison has to be made again.
+    one transaction; return those windows. `unknown_from` is the first offset that cannot be compared until it is read
+    again, `compared_epoch` None while the comparison has to be made again.
 
     The caller is the driver, or there is none: raises FencedError for a lost epoch, BusyError if one runs.
     """
@@ -99,9 +109,9 @@ def record_comparison(
         ).fetchone()
         known = before["diverged_from"] if before else None
         connection.execute(
-            "UPDATE onceover.kafka_partition SET diverged_from = %s, compared_epoch = %s "
+            "UPDATE onceover.kafka_partition SET diverged_from = %s, unknown_from = %s, compared_epoch = %s "
             "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
-            [diverged_from, compared_epoch, *key],
+            [diverged_from, unknown_from, compared_epoch, *key],
         )
         if diverged_from is None or known == diverged_from:
             return []
@@ -109,6 +119,25 @@ def record_comparison(
         require_locked(pipeline, locked, windows)
         bump_versions(connection, pipeline, windows)
         return windows
+
+
+def forget_comparisons(connection: Connection, pipeline: str) -> bool:
+    """Forget what was to be read again of a topic that does not exist; return whether there was such. A later
+    comparison records it again."""
+    with connection.transaction():
+        rows = connection.execute(
+            "SELECT generation, kafka_partition FROM onceover.kafka_partition "
+            "WHERE pipeline = %s AND coalesce(diverged_from, unknown_from) IS NOT NULL",
+            [pipeline],
+        )
+        sources = [KafkaPartition(row["generation"], row["kafka_partition"]) for row in rows]
+        lock_rows(connection, pipeline, (), sources)
+        connection.cursor().executemany(
+            "UPDATE onceover.kafka_partition SET diverged_from = NULL, unknown_from = NULL, compared_epoch = NULL "
+            "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
+            [(pipeline, at.generation, at.kafka_partition) for at in sources],
+        )
+    return bool(sources)
 
 
 def _list_windows(connection: Connection, pipeline: str, source: KafkaPartition, start: int) -> list[datetime]:

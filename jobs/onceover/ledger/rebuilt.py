@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from psycopg.types.json import Jsonb
+
 from onceover.ledger import batches
 from onceover.ledger.aggregates import WITHOUT_RAW
 from onceover.ledger.catalog import RegisteredPipeline
@@ -114,13 +116,13 @@ def land_found(
     columns = "records, high1, low1, high2, low2"
     with connection.cursor().copy(
         "COPY onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, max_event_time, "
-        f"oldest_record, {columns}) FROM STDIN"
+        f"oldest_record, leader_epochs, {columns}) FROM STDIN"
     ) as copy:
         for piece in read:
             of, digest = piece.offsets, digest_columns(piece.digest)
             copy.write_row(
                 (batch_id, of.source.generation, of.source.kafka_partition, of.start, of.end, piece.max_event_time,
-                 piece.oldest_record, *(digest[name] for name in columns.split(", ")))
+                 piece.oldest_record, Jsonb(piece.leader_epochs), *(digest[name] for name in columns.split(", ")))
             )  # fmt: skip
     batches.count_landings(connection, epoch, batch_id, read, landings)
     batches.mark_committed(connection, epoch, batch_id)

@@ -6,11 +6,17 @@ record of another epoch has another record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
 
 from onceover.model.batch import RangeRead
 from onceover.model.offsets import OffsetRange, coalesce
+
+NO_EPOCH: Final = -1
+"""The epoch of offsets that had no record when they were read, or records of an old format, which carry none."""
 
 Probe = Callable[[int], tuple[int, int] | None]
 """Returns offset and leader epoch of the log's first record at an offset or beyond it; None if there is none."""
@@ -24,31 +30,65 @@ class EpochSpan:
     leader_epoch: int | None
 
 
+def order_epochs(seen: Mapping[int, tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Return each leader epoch with its first offset, in the order of the offsets. `seen` are the first and the last
+    offset of a read by epoch; where they overlap, leaders changed during the read, and the epochs count as unknown."""
+    in_order = sorted((first, last, epoch) for epoch, (first, last) in seen.items())
+    if any(low[1] >= high[0] for low, high in pairwise(in_order)):
+        return ()
+    return tuple((epoch, first) for first, _, epoch in in_order)
+
+
 def split_by_epoch(read: RangeRead) -> tuple[EpochSpan, ...]:
-    """Return the spans of one range that was read; offsets before its first record are in none."""
+    """Return the spans of one range that was read; none if it had no record."""
     return cut_at_epochs(read.offsets, read.leader_epochs) if read.digest.records else ()
 
 
 def cut_at_epochs(offsets: OffsetRange, leader_epochs: Sequence[Sequence[int]]) -> tuple[EpochSpan, ...]:
-    """Cut a range at the first offset of each epoch; without epochs, all of it is of an unknown one."""
+    """Cut a range at the first offset of each epoch but the first; without epochs, all of it is of an unknown one."""
     if not leader_epochs:
         return (EpochSpan(offsets, None),)
-    ends = [*(first for _, first in leader_epochs[1:]), offsets.end]
+    bounds = [offsets.start, *(first for _, first in leader_epochs[1:]), offsets.end]
     return tuple(
-        EpochSpan(OffsetRange(offsets.source, first, end), epoch)
-        for (epoch, first), end in zip(leader_epochs, ends, strict=True)
+        EpochSpan(OffsetRange(offsets.source, low, high), epoch)
+        for (low, high), (epoch, _) in zip(pairwise(bounds), leader_epochs, strict=True)
     )
+
+
+def join_spans(spans: Iterable[EpochSpan]) -> list[EpochSpan]:
+    """Join each span with the one before it, if that ends where it starts and its epoch is the same; offsets without
+    records join any."""
+    joined: list[EpochSpan] = []
+    for span in spans:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and (last.offsets.source, last.offsets.end) == (span.offsets.source, span.offsets.start)
+            and span.leader_epoch in (NO_EPOCH, last.leader_epoch)
+        ):
+            whole = OffsetRange(last.offsets.source, last.offsets.start, span.offsets.end)
+            joined[-1] = EpochSpan(whole, last.leader_epoch)
+        else:
+            joined.append(span)
+    return joined
 
 
 def find_divergence(landed: Iterable[EpochSpan], log: OffsetRange, probe: Probe) -> int | None:
     """Return the first landed offset within `log` from which the log has another record; None if there is none.
 
-    Of offsets that landed under several epochs the newest counts: it was read last. Unknown epochs are not compared.
+    `landed` is in the order in which the spans were read: of several reads of an offset the last one counts. Unknown
+    epochs are not compared.
     """
     for span in _keep_newest(landed, log):
-        if (differs := _find_first_other(span, probe)) is not None:
+        if span.leader_epoch is not None and (differs := _find_first_other(span, probe)) is not None:
             return differs
     return None
+
+
+def find_unknown(landed: Iterable[EpochSpan], log: OffsetRange) -> tuple[OffsetRange, ...]:
+    """Return the landed offsets within `log` that were read under no known epoch, in order: `find_divergence` does not
+    compare them."""
+    return coalesce(span.offsets for span in _keep_newest(landed, log) if span.leader_epoch is None)
 
 
 def find_overlaps(read: Iterable[EpochSpan], landed: Iterable[EpochSpan]) -> tuple[OffsetRange, ...]:
@@ -58,7 +98,7 @@ def find_overlaps(read: Iterable[EpochSpan], landed: Iterable[EpochSpan]) -> tup
         OffsetRange(a.offsets.source, max(a.offsets.start, b.offsets.start), min(a.offsets.end, b.offsets.end))
         for a in read
         for b in others
-        if a.offsets.overlaps(b.offsets) and (a.leader_epoch is None or a.leader_epoch != b.leader_epoch)
+        if a.offsets.overlaps(b.offsets) and (a.leader_epoch in (None, NO_EPOCH) or a.leader_epoch != b.leader_epoch)
     )
 
 
@@ -82,27 +122,23 @@ def _find_first_other(span: EpochSpan, probe: Probe) -> int | None:
 
 
 def _keep_newest(landed: Iterable[EpochSpan], log: OffsetRange) -> list[EpochSpan]:
-    """Return disjoint spans of known epochs, clipped to the log, in order of offsets."""
+    """Return disjoint spans, each offset under the last known epoch of its reads, else under an unknown one, clipped to
+    the log, in order of offsets."""
     kept: list[EpochSpan] = []
-    covered: tuple[OffsetRange, ...] = ()
-    known = [(span.leader_epoch, span.offsets) for span in landed if span.leader_epoch is not None]
-    for epoch, offsets in sorted(known, key=lambda item: -item[0]):
-        start, end = max(offsets.start, log.start), min(offsets.end, log.end)
-        if offsets.source != log.source or start >= end:
+    starts: list[int] = []  # of what later reads cover, in order and disjoint, as `ends`
+    ends: list[int] = []
+    newest_first = list(landed)[::-1]
+    for span in sorted(newest_first, key=lambda span: span.leader_epoch is None):
+        start, end = max(span.offsets.start, log.start), min(span.offsets.end, log.end)
+        if span.offsets.source != log.source or start >= end:
             continue
-        for gap in _subtract(OffsetRange(log.source, start, end), covered):
-            kept.append(EpochSpan(gap, epoch))
-        covered = coalesce((*covered, OffsetRange(log.source, start, end)))
-    return sorted(kept, key=lambda span: span.offsets)
-
-
-def _subtract(whole: OffsetRange, covered: Sequence[OffsetRange]) -> Iterable[OffsetRange]:
-    at = whole.start
-    for piece in covered:
-        if piece.end <= at or piece.start >= whole.end:
-            continue
-        if piece.start > at:
-            yield OffsetRange(whole.source, at, piece.start)
-        at = max(at, piece.end)
-    if at < whole.end:
-        yield OffsetRange(whole.source, at, whole.end)
+        first, beyond = bisect_left(ends, start), bisect_right(starts, end)
+        covered = [*zip(starts[first:beyond], ends[first:beyond], strict=True)]
+        at = start
+        for low, high in (*covered, (end, end)):
+            if at < min(low, end):
+                kept.append(EpochSpan(OffsetRange(log.source, at, min(low, end)), span.leader_epoch))
+            at = max(at, high)
+        starts[first:beyond] = [min([start, *starts[first : min(first + 1, beyond)]])]
+        ends[first:beyond] = [max([end, *(high for _, high in covered)])]
+    return join_spans(sorted(kept, key=lambda span: span.offsets))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Final
 
 from onceover.model.conflict import Content
 from onceover.model.digest import Digest, sum_digests
@@ -25,14 +26,20 @@ class RawFile:
         return self.path.endswith(".parquet")
 
 
+LONGEST_RUN: Final = 100_000
+"""Runs end at its multiples, at the latest: the log, which begins anywhere, then holds nearly all of them whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A range of offsets that raw holds without a gap, and the digest of each file's part, by the file's number."""
+    """A range of offsets that raw holds without a gap, and the digest of each file's part, by the file's number.
+    `leader_epochs` are as in `RangeRead`, where Kafka's log was found to hold the same records."""
 
     offsets: OffsetRange
     held: tuple[tuple[int, Digest], ...]
     max_event_time: datetime | None
     oldest_record: datetime | None
+    leader_epochs: tuple[tuple[int, int], ...] = ()
 
     @property
     def digest(self) -> Digest:

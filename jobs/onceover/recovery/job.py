@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -24,6 +24,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import RawContents, RawFile
 from onceover.model.root_marker import join_origins
 from onceover.offset_stores.postgres import LedgerOffsetStore
+from onceover.recovery.log_epochs import add_leader_epochs
 from onceover.recovery.rebuild_ledger import (
     RebuiltLedger,
     find_ends,
@@ -78,12 +79,19 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         # Listed under the epoch: no other driver appends from now on.
         files = (*context.files.list_files(), *context.files.list_parquet_files())
         log.info("reading %d files, %d bytes", len(files), sum(file.length for file in files))
-        contents = scan(spark, context.address("hdfs"), files, registered.contract.window_minutes)
+        contents = scan(
+            spark, context.address("hdfs"), files, registered.contract.window_minutes, _list_log_starts(facts)
+        )
         marker = context.markers.read_newest_readable().marker
         whole = _list_log_starts(facts) if pipeline.ingest.first_start == "earliest" else {}
         before = identity.read_origins(context.ledger, pipeline.name)  # of a driver that landed nothing
         origins = join_origins([marker.origins if marker else {}, whole, before])
         empty = _find_empty_offsets(context, facts, find_missing(contents, origins))
+        if facts and (held := _read_facts(context)):  # the log's start has moved on while raw was read
+            # Ingest reads what is not found equal here once more, and a repair compares the contents.
+            source = _build_source(context, held)
+            layers = tuple(add_leader_epochs(spark, source, held, layer) for layer in contents.layers)
+            contents = replace(contents, layers=layers)
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
         with context.ledger.transaction():
             written = write_ledger(context.ledger, epoch, registered, files, contents, topic_ids, origins, empty)
@@ -93,16 +101,21 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
     return RebuildResult(pipeline.name, files, written, tuple(_clip_to_lost(written.holes, facts)))
 
 
+def _build_source(context: PipelineContext, facts: TopicFacts) -> KafkaSource:
+    pipeline, isolation = context.pipeline, context.pipeline.ingest.isolation
+    return KafkaSource(context.address("kafka"), facts.topic, facts.topic_id, isolation, pipeline.kafka)
+
+
 def _find_empty_offsets(
     context: PipelineContext, facts: TopicFacts | None, missing: Sequence[OffsetRange]
 ) -> tuple[OffsetRange, ...]:
     """Return the offsets that raw lacks because Kafka has no record of them, as far as its log still shows that."""
     if facts is None or not missing:
         return ()
-    pipeline, isolation = context.pipeline, context.pipeline.ingest.isolation
-    source = KafkaSource(context.address("kafka"), facts.topic, facts.topic_id, isolation, pipeline.kafka)
     try:
-        gaps = find_gaps(source, facts, [hole for hole in missing if len(hole) <= _SMALL], compacted=False)
+        gaps = find_gaps(
+            _build_source(context, facts), facts, [hole for hole in missing if len(hole) <= _SMALL], compacted=False
+        )
         return coalesce(gap.offsets for gap in gaps if not gap.reason.is_loss)
     except OnceoverError as error:
         log.warning("cannot find out which offsets hold no record, so that they are holes: %s", error)

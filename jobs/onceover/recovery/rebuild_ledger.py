@@ -21,11 +21,13 @@ from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange, compute_frontier, compute_holes
-from onceover.model.raw_file import CompactedFile, RawContents, RawFile, Run
+from onceover.model.raw_file import LONGEST_RUN, CompactedFile, RawContents, RawFile, Run
 
 WHO = "onceover ledger rebuild"
 RUNS_A_BATCH = 1_000
 """Runs of one Kafka partition in one batch: a repair of a window reads all ranges of its batches."""
+OFFSETS_A_BATCH = 10 * LONGEST_RUN
+"""Offsets of one Kafka partition that a batch spans, about: what suspects one of them concerns all its windows."""
 _Place = tuple[datetime | None, date | None]  # a window's start, or a day of quarantine
 
 
@@ -80,7 +82,10 @@ def write_ledger(
         if empty:
             rebuilt.land_found(connection, epoch, version, [RangeRead(r, EMPTY, None) for r in empty], ())
         for together, of_batch in zip(rounds, landings[: len(rounds)], strict=True):
-            read = [RangeRead(run.offsets, run.digest, run.max_event_time, run.oldest_record) for run in together]
+            read = [
+                RangeRead(run.offsets, run.digest, run.max_event_time, run.oldest_record, run.leader_epochs)
+                for run in together
+            ]
             rebuilt.land_found(connection, epoch, version, read, of_batch)
         for together, of_batch in zip(released, landings[len(rounds) :], strict=True):
             batch_id = batches.begin(connection, epoch, version, (), None)
@@ -154,13 +159,23 @@ def _put_partitions(
 
 
 def _deal(layer: Sequence[Run]) -> Iterator[list[Run]]:
-    """Yield a layer's runs in order by batch, each with at most RUNS_A_BATCH of every Kafka partition."""
-    by_source = [list(group) for _, group in groupby(layer, key=lambda run: run.offsets.source)]
-    chunks = [
-        [of_source[at : at + RUNS_A_BATCH] for at in range(0, len(of_source), RUNS_A_BATCH)] for of_source in by_source
-    ]
+    """Yield a layer's runs in order by batch, each with at most RUNS_A_BATCH of every Kafka partition, of about
+    OFFSETS_A_BATCH offsets."""
+    by_source = groupby(layer, key=lambda run: run.offsets.source)
+    chunks = [list(_cut_into_chunks(list(of_source))) for _, of_source in by_source]
     for several in zip_longest(*chunks, fillvalue=[]):
         yield [run for chunk in several for run in chunk]
+
+
+def _cut_into_chunks(runs: Sequence[Run]) -> Iterator[list[Run]]:
+    chunk: list[Run] = []
+    for run in runs:
+        if chunk and (len(chunk) == RUNS_A_BATCH or run.offsets.end - chunk[0].offsets.start > OFFSETS_A_BATCH):
+            yield chunk
+            chunk = []
+        chunk.append(run)
+    if chunk:
+        yield chunk
 
 
 def _sum_released(runs: Sequence[Run]) -> list[RangeRead]:

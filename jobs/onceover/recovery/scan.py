@@ -18,7 +18,7 @@ from onceover.errors import TerminalError
 from onceover.model.conflict import Content
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.raw_file import RawContents, RawFile, Run
+from onceover.model.raw_file import LONGEST_RUN, RawContents, RawFile, Run
 from onceover.model.window import from_ms, to_ms
 from onceover.spark import lines, parquet
 from onceover.spark.text_files import QUARANTINE
@@ -29,8 +29,15 @@ _PLACES = "file_path string, place int, window_ms bigint"
 _MOST_ROWS = 1_000_000
 
 
-def scan(spark: SparkSession, hdfs: str, files: Sequence[RawFile], window_minutes: int) -> RawContents:
-    """Return all that these files hold. Damaged lines, and lines in another window's file, are left out.
+def scan(
+    spark: SparkSession,
+    hdfs: str,
+    files: Sequence[RawFile],
+    window_minutes: int,
+    log_starts: Mapping[KafkaPartition, int],
+) -> RawContents:
+    """Return all that these files hold. Damaged lines, and lines in another window's file, are left out. Runs end at
+    the start of their log, so that the log holds each whole or not at all.
 
     Raises TerminalError for a Parquet file that is not as its name says, and for more than a million rows of runs and
     files.
@@ -39,7 +46,7 @@ def scan(spark: SparkSession, hdfs: str, files: Sequence[RawFile], window_minute
         return RawContents()
     digests = _read_parquet_digests(spark, hdfs, files)
     with closing(_Distinct(spark, hdfs, _order_places(files, digests), window_minutes)) as distinct:
-        layers, released, conflicts = distinct.collect_runs()
+        layers, released, conflicts = distinct.collect_runs(log_starts)
         contents = tuple(distinct.list_conflicts()) if conflicts else ()
     return RawContents(layers, released, contents, digests)
 
@@ -52,12 +59,16 @@ class _Distinct:
     ) -> None:
         self._rows = _number(_read(spark, hdfs, places, window_minutes)).persist(StorageLevel.DISK_ONLY)
 
-    def collect_runs(self) -> tuple[tuple[tuple[Run, ...], ...], tuple[Run, ...], int]:
+    def collect_runs(
+        self, log_starts: Mapping[KafkaPartition, int]
+    ) -> tuple[tuple[tuple[Run, ...], ...], tuple[Run, ...], int]:
         """Return the runs of each layer and those of released records, in order, and the number of rows in conflict."""
         in_order = Window.partitionBy(*_SOURCE, "released", "layer").orderBy("offset")
         rows = (
             self._rows.withColumn("run", F.col("offset") - F.row_number().over(in_order))
-            .groupBy(*_SOURCE, "released", "layer", "run", "place")
+            .withColumn("part", F.expr(f"offset div {LONGEST_RUN}L"))
+            .withColumn("in_log", _is_in_log(log_starts))
+            .groupBy(*_SOURCE, "released", "layer", "run", "part", "in_log", "place")
             .agg(
                 F.min("offset").alias("first"),
                 F.max("offset").alias("last"),
@@ -75,12 +86,13 @@ class _Distinct:
                 f"raw has more than {_MOST_ROWS:,} runs and files, as is usual for a topic of transactions; restore a "
                 "backup of the ledger instead"
             )
-        by_run: dict[tuple[int, KafkaPartition, int], list[Row]] = {}
+        by_run: dict[tuple[int, KafkaPartition, int, int, bool], list[Row]] = {}
         for row in rows:
             layer = 0 if row.released else row.layer
-            by_run.setdefault((layer, KafkaPartition(row.generation, row.kafka_partition), row.run), []).append(row)
+            source = KafkaPartition(row.generation, row.kafka_partition)
+            by_run.setdefault((layer, source, row.run, row.part, row.in_log), []).append(row)
         runs: dict[int, list[Run]] = {}
-        for (layer, source, _), held in sorted(by_run.items()):
+        for (layer, source, *_), held in sorted(by_run.items()):
             runs.setdefault(layer, []).append(_build_run(source, held))
         released = tuple(runs.pop(0, ()))
         return tuple(tuple(of_layer) for _, of_layer in sorted(runs.items())), released, sum(r.conflicts for r in rows)
@@ -204,6 +216,16 @@ def _number(read: DataFrame) -> DataFrame:
         .withColumn("conflicts", reduce(Column.__or__, differ))
         .withColumn("layer", F.row_number().over(in_turn))
     )  # fmt: skip
+
+
+def _is_in_log(starts: Mapping[KafkaPartition, int]) -> Column:
+    of_source = (
+        (F.col("generation") == at.generation)
+        & (F.col("kafka_partition") == at.kafka_partition)
+        & (F.col("offset") >= start)
+        for at, start in sorted(starts.items())
+    )
+    return reduce(Column.__or__, of_source, F.lit(False))
 
 
 def _hash_content() -> Column:

@@ -104,3 +104,13 @@ def test_rows_changed_by_hand_read_as_such_and_not_as_a_count() -> None:
     judged = describe_finding(Kind.AGGREGATE_MISMATCH, {"counted": None, "landed": 10, "difference": "unknown"})
     assert judged.what == swept.what
     assert judged.how == "How many records they count is unknown; the landings hold 10 records."
+
+
+def test_offsets_without_leader_epochs_are_no_cut_log() -> None:
+    evidence: dict[str, Any] = {"end_and_stored": [], "unknown_from": [["5f3a0b1c", 0, 1_200]]}
+    text = describe_finding(Kind.TRUNCATED, evidence)
+    assert text.what == "Records that were found in raw have not been compared with Kafka's log."
+    assert "5f3a0b1c-0: from offset 1,200 on. Ingest reads them once more" in text.how
+    both = describe_finding(Kind.TRUNCATED, {**evidence, "diverged_from": [["5f3a0b1c", 0, 2_000]]})
+    assert "was cut" in both.what
+    assert "from offset 2,000 on" in both.how

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onceover.errors import OffsetRangeError
+from onceover.errors import TransientError
 from onceover.kafka.log_probe import LogProbe
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def test_facts_have_the_leader_epochs(broker: Broker, topic: str) -> None:
     assert broker.facts(topic).leader_epochs == {0: 0}
 
 
-def test_probe_of_an_expired_offset_is_an_error(broker: Broker, topic: str) -> None:
+def test_probe_of_an_expired_offset_is_retried(broker: Broker, topic: str) -> None:
     broker.produce(topic, [b"a", b"b", b"c"])
     broker.expire(topic, before=2)
-    with closing(LogProbe(broker.source(topic), 0)) as probe, pytest.raises(OffsetRangeError, match="offset 0"):
+    with closing(LogProbe(broker.source(topic), 0)) as probe, pytest.raises(TransientError, match="offset 0"):
         probe.find_epoch(0)

@@ -100,7 +100,7 @@ def read(source: KafkaPartition, start: int, records: int = 1) -> RangeRead:
 
 
 def compare(writers: Writers) -> Callable[[Connection], object]:
-    return lambda connection: log_cuts.record_comparison(connection, writers.name, FIRST, 0, None, writers.epoch)
+    return lambda connection: log_cuts.record_comparison(connection, writers.name, FIRST, 0, None, None, writers.epoch)
 
 
 def lose(writers: Writers) -> Callable[[Connection], object]:

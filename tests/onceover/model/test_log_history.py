@@ -6,7 +6,18 @@ import pytest
 
 from onceover.model.batch import RangeRead
 from onceover.model.digest import Digest
-from onceover.model.log_history import EpochSpan, Probe, find_divergence, find_overlaps, split_by_epoch
+from onceover.model.log_history import (
+    NO_EPOCH,
+    EpochSpan,
+    Probe,
+    cut_at_epochs,
+    find_divergence,
+    find_overlaps,
+    find_unknown,
+    join_spans,
+    order_epochs,
+    split_by_epoch,
+)
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
 AT = KafkaPartition("0000000a", 0)
@@ -42,6 +53,11 @@ def make_probe(log: Sequence[int | None], seen: list[int] | None = None) -> Prob
         ([span(0, 3, 1)], [1, 1, None, 2], None),
         ([span(0, 3, 1)], [1, None, 2, 2], 1),
         ([span(0, 3, None)], [2, 2, 2], None),
+        ([span(0, 5, 2), span(5, 8, 3), span(5, 10, 2)], [2] * 10, None),
+        ([span(0, 5, 2), span(5, 8, 3), span(5, 10, 2)], [2] * 5 + [3] * 3, 5),
+        ([span(0, 3, 1), span(3, 5, NO_EPOCH)], [1, 1, 1, None, None, 1], None),
+        ([span(3, 5, NO_EPOCH)], [1, 1, 1, None, 2, 2], 3),
+        ([span(0, 3, 1), span(1, 2, None), span(1, 2, 2)], [1, 1, 1], 1),
         ([], [2, 2, 2], None),
     ],
     ids=lambda value: str(value) if isinstance(value, int) else None,
@@ -73,7 +89,33 @@ def test_cut_is_found_by_bisection() -> None:
 
 def test_range_is_cut_at_the_first_offset_of_each_epoch() -> None:
     read = RangeRead(OffsetRange(AT, 0, 9), Digest(7), None, None, ((1, 2), (3, 5)))
-    assert split_by_epoch(read) == (span(2, 5, 1), span(5, 9, 3))
+    assert split_by_epoch(read) == (span(0, 5, 1), span(5, 9, 3)), "from the range's start on, so that ranges join"
+
+
+def test_leader_that_came_back_within_a_range_is_cut_too() -> None:
+    assert cut_at_epochs(OffsetRange(AT, 4, 9), order_epochs({2: (6, 8), 3: (4, 5)})) == (span(4, 6, 3), span(6, 9, 2))
+
+
+def test_epochs_that_overlap_within_a_range_are_unknown() -> None:
+    assert order_epochs({2: (0, 9), 3: (4, 5)}) == ()
+
+
+def test_offsets_without_records_join_ranges_of_one_epoch() -> None:
+    ranges = [span(0, 4, 1), span(4, 5, NO_EPOCH), span(5, 9, 1), span(9, 12, 2), span(20, 21, 2)]
+    assert join_spans(ranges) == [span(0, 9, 1), span(9, 12, 2), span(20, 21, 2)]
+
+
+def test_unknown_offsets_are_those_of_no_known_epoch() -> None:
+    landed = [span(0, 5, 1), span(2, 9, None), span(4, 6, 2)]
+    assert find_unknown(landed, OffsetRange(AT, 3, 8)) == (OffsetRange(AT, 6, 8),)
+    assert find_unknown([*landed, span(2, 9, 2)], OffsetRange(AT, 0, 9)) == ()
+
+
+def test_twenty_thousand_spans_cost_two_reads_each() -> None:
+    landed = [span(n, n + 3, n % 7) for n in range(0, 40_000, 2)]
+    seen: list[int] = []
+    assert find_divergence(landed, OffsetRange(AT, 0, 20_000), lambda at: seen.append(at)) is None
+    assert len(seen) == 20_000, "two reads a span"
 
 
 def test_range_without_records_has_no_span() -> None:
@@ -86,3 +128,4 @@ def test_overlap_counts_only_under_another_epoch() -> None:
     assert find_overlaps([span(0, 4, 1)], landed) == ()
     assert find_overlaps([span(3, 5, None)], landed) == (OffsetRange(AT, 3, 5),)
     assert find_overlaps([span(4, 5, 2)], [span(4, 5, None)]) == (OffsetRange(AT, 4, 5),)
+    assert find_overlaps([span(4, 5, NO_EPOCH)], [span(4, 5, NO_EPOCH)]) == (OffsetRange(AT, 4, 5),)

@@ -95,11 +95,14 @@ COMMENT ON COLUMN onceover.accepted_loss.relanded_at IS
 CUT = """
 ALTER TABLE onceover.batch_range ADD COLUMN leader_epochs jsonb NOT NULL DEFAULT '[]';
 COMMENT ON COLUMN onceover.batch_range.leader_epochs IS
-  'Kafka leader epochs of the records read: [epoch, first offset] in ascending order; empty: unknown.';
+  'Kafka leader epochs of the records read: [epoch, first offset] by offset; epoch -1: records without; []: unknown.';
 
-ALTER TABLE onceover.kafka_partition ADD COLUMN diverged_from bigint, ADD COLUMN compared_epoch integer;
+ALTER TABLE onceover.kafka_partition ADD COLUMN diverged_from bigint, ADD COLUMN unknown_from bigint,
+  ADD COLUMN compared_epoch integer;
 COMMENT ON COLUMN onceover.kafka_partition.diverged_from IS
   'First landed offset under which the log now has another record; NULL once it is read again from there.';
+COMMENT ON COLUMN onceover.kafka_partition.unknown_from IS
+  'First landed offset in the log whose leader epoch is unknown, so that it has to be read again; NULL: none.';
 COMMENT ON COLUMN onceover.kafka_partition.compared_epoch IS
   'The log''s leader epoch when landed ranges were last compared with it.';
 

@@ -1,0 +1,136 @@
+"""Leader epochs of landed offsets, in the order in which they were read, and what the log held when it was compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from onceover.config.endpoints import address
+from onceover.kafka import TopicFacts
+from onceover.kafka.reader import KafkaSource
+from onceover.ledger import log_comparison
+from onceover.ledger.conflicts import record_contents
+from onceover.ledger.database import Connection, connect
+from onceover.ledger.log_comparison import LogComparison
+from onceover.ledger.log_cuts import forget_comparisons, list_landed_epochs, record_comparison
+from onceover.ledger.migrate import upgrade_schema
+from onceover.model.conflict import Content
+from onceover.model.log_history import EpochSpan, find_divergence, find_unknown
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover_local.stack import Stack
+
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
+
+AT = KafkaPartition("0a1b2c3d", 0)
+LOG = OffsetRange(AT, 0, 100)
+
+
+@pytest.fixture
+def connection(stack: Stack) -> Iterator[Connection]:
+    upgrade_schema(address("postgres"))
+    with connect(address("postgres"), "test") as connection, connection.transaction(force_rollback=True):
+        connection.execute("INSERT INTO onceover.pipeline (name, contract_version) VALUES ('cuts', 1)")
+        connection.execute(
+            "INSERT INTO onceover.kafka_partition VALUES ('cuts', %s, 0, 'topic', 0, 100, 100, 100, NULL, NULL)",
+            [AT.generation],
+        )
+        yield connection
+
+
+def land(connection: Connection, start: int, end: int, *epochs: tuple[int, int], records: int = 1) -> None:
+    connection.execute(
+        "WITH b AS (INSERT INTO onceover.batch (pipeline, epoch, contract_version, state) "
+        "VALUES ('cuts', 1, 1, 'landed') RETURNING batch_id) "
+        "INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, records, "
+        "leader_epochs) SELECT batch_id, %s, 0, %s, %s, %s, %s FROM b",
+        [AT.generation, start, end, records, json.dumps(epochs)],
+    )
+
+
+def adopt(connection: Connection, start: int, end: int) -> None:
+    connection.execute(
+        "WITH b AS (INSERT INTO onceover.batch (pipeline, epoch, contract_version, state) "
+        "VALUES ('cuts', 1, 1, 'landed') RETURNING batch_id) "
+        "INSERT INTO onceover.exact_range SELECT batch_id, %s, 0, %s, %s FROM b",
+        [AT.generation, start, end],
+    )
+
+
+def span(start: int, end: int, epoch: int | None) -> EpochSpan:
+    return EpochSpan(OffsetRange(AT, start, end), epoch)
+
+
+def test_log_that_was_cut_and_came_back_is_as_it_landed(connection: Connection) -> None:
+    land(connection, 0, 50, (2, 0))
+    land(connection, 50, 80, (3, 50))
+    land(connection, 50, 90, (2, 50))
+    land(connection, 90, 95, records=0)
+    landed = list_landed_epochs(connection, "cuts", LOG)
+    assert landed == [span(0, 50, 2), span(50, 80, 3), span(50, 95, 2)]
+    assert find_divergence(landed, LOG, lambda at: (at, 2)) is None
+    assert find_divergence(landed, LOG, lambda at: (at, 2 if at < 70 else 5)) == 70
+
+
+def test_rebuilt_and_adopted_offsets_are_unknown(connection: Connection) -> None:
+    land(connection, 0, 40)
+    land(connection, 40, 50, (1, 40))
+    adopt(connection, 60, 70)
+    landed = list_landed_epochs(connection, "cuts", LOG)
+    assert find_unknown(landed, LOG) == (OffsetRange(AT, 0, 40), OffsetRange(AT, 60, 70))
+    land(connection, 0, 70, (1, 0))
+    assert find_unknown(list_landed_epochs(connection, "cuts", LOG), LOG) == ()
+
+
+def test_unknown_offsets_keep_the_log_uncompared(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_row() -> tuple[int | None, ...]:
+        row = connection.execute(
+            "SELECT compared_epoch, diverged_from, unknown_from FROM onceover.kafka_partition WHERE pipeline = 'cuts'"
+        ).fetchone()
+        return tuple(row.values()) if row else ()
+
+    monkeypatch.setattr(log_comparison, "LogProbe", ProbeOfEpochTwo)
+    facts = TopicFacts("topic", "id", AT.generation, {0: 10}, {0: 60}, {0: 2})
+    comparison = LogComparison(connection, "cuts")
+    land(connection, 0, 40)
+    land(connection, 40, 50, (2, 40))
+    assert comparison.compare(facts, KafkaSource("none:1", "topic", "id")) == {}
+    assert read_row() == (None, None, 10), "compared no more than it knows"
+    assert comparison.list_unknown(AT.generation) == [OffsetRange(AT, 10, 40)]
+    land(connection, 10, 30, (2, 10))
+    comparison.compare(facts, KafkaSource("none:1", "topic", "id"))
+    assert comparison.list_unknown(AT.generation) == [OffsetRange(AT, 30, 40)], "killed in between, the rest is left"
+    land(connection, 30, 40, (2, 30))
+    comparison.compare(facts, KafkaSource("none:1", "topic", "id"))
+    assert (read_row(), comparison.list_unknown(AT.generation)) == ((2, None, None), [])
+
+
+class ProbeOfEpochTwo:
+    def __init__(self, source: KafkaSource, kafka_partition: int) -> None: ...
+
+    def find_epoch(self, offset: int) -> tuple[int, int]:
+        return offset, 2
+
+    def close(self) -> None: ...
+
+
+def test_deleted_topic_ends_what_was_to_be_read_again(connection: Connection) -> None:
+    record_comparison(connection, "cuts", AT, 40, None, None, None)
+    assert forget_comparisons(connection, "cuts")
+    assert not forget_comparisons(connection, "cuts")
+
+
+def test_newest_content_is_the_one_the_log_holds_now(connection: Connection) -> None:
+    def content(name: str, epoch: int | None) -> Content:
+        return Content(AT, 7, name, None, None, epoch)
+
+    def read_epochs() -> dict[str, int | None]:
+        rows = connection.execute("SELECT content, leader_epoch FROM onceover.conflict WHERE pipeline = 'cuts'")
+        return {row["content"]: row["leader_epoch"] for row in rows}
+
+    record_contents(connection, "cuts", [content("old", None), content("new", 3)])
+    record_contents(connection, "cuts", [content("old", None), content("new", None)])
+    assert read_epochs() == {"old": None, "new": 3}, "Kafka was not asked"
+    record_contents(connection, "cuts", [content("old", 2), content("new", None)])
+    assert read_epochs() == {"old": 2, "new": None}, "the log of the first leader came back"
