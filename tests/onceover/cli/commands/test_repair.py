@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from onceover.cli.commands import repair as command
+from onceover.detection import service as detection_service
+from onceover.detection.service import Detection
+from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
+from onceover.repair import service as repair_service
+from onceover.repair.service import Confirmation
+
+GAP = {"offsets": ["5f3a0b1c", 0, 3, 9], "reason": "expired", "likely_windows": []}
+SEEN = Detection("events", 0, 0, (), 0, 0, 0, (Finding(Kind.HOLE, {"gaps": [GAP]}),), 7)
+
+
+@contextmanager
+def open_nothing(*_: str) -> Iterator[SimpleNamespace]:
+    yield SimpleNamespace(name="events")
+
+
+def test_hole_that_the_repair_closed_is_not_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "open_pipeline", open_nothing)
+    monkeypatch.setattr(command, "resolve_range", lambda *_: None)
+    monkeypatch.setattr(command, "run_entry", lambda _: 0)
+    monkeypatch.setattr(command, "explain_holes", lambda *_: ())
+    monkeypatch.setattr(detection_service, "detect", lambda *_, **__: SEEN)
+    done = Confirmation("events", 7, (), (), (), (), (), (), 0, 0)
+    monkeypatch.setattr(repair_service, "confirm", lambda *_: done)
+    command.repair("events", "", "", reason="a test")
+    assert "Offsets were skipped" not in capsys.readouterr().out
