@@ -94,7 +94,7 @@ def _read_certified(lane: Lane) -> tuple[tuple[Offsets | None, ...], tuple[bool,
             expired.append(ledger.execute(gone, [lane.name, start]).fetchone() is not None)
             row = ledger.execute(
                 """
-                SELECT c.losses FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
+                SELECT c.losses::text FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
                 WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s AND c.version = w.version
                   AND w.expired_at IS NULL AND NOT EXISTS (SELECT FROM onceover.finding f WHERE f.pipeline = w.pipeline
                     AND f.resolved_at IS NULL AND (f.window_start = w.window_start OR f.kind = 'truncated log'))
@@ -105,7 +105,8 @@ def _read_certified(lane: Lane) -> tuple[tuple[Offsets | None, ...], tuple[bool,
                 found.append(None)
                 continue
             ranges = ledger.execute(
-                "SELECT start_offset, end_offset FROM onceover.accepted_loss WHERE loss_id = ANY(%s)", [row["losses"]]
+                "SELECT start_offset, end_offset FROM onceover.accepted_loss WHERE loss_id <@ %s::int8multirange",
+                [row["losses"]],
             ).fetchall()
             found.append(tuple(at for r in ranges for at in range(r["start_offset"], r["end_offset"])))
     return tuple(found), tuple(expired)
