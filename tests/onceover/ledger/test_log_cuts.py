@@ -83,6 +83,16 @@ def test_rebuilt_and_adopted_offsets_are_unknown(connection: Connection) -> None
     assert find_unknown(list_landed_epochs(connection, "cuts", LOG), LOG) == ()
 
 
+def test_ids_adopted_within_a_read_range_had_no_record(connection: Connection) -> None:
+    land(connection, 0, 50, (2, 0))
+    for start, end in ((10, 12), (60, 62)):
+        adopt(connection, start, end)
+    landed = list_landed_epochs(connection, "cuts", LOG)
+    assert find_unknown(landed, LOG) == (OffsetRange(AT, 60, 62),)
+    assert find_divergence(landed, LOG, lambda at: (at if at < 10 else max(at, 12), 2)) is None
+    assert find_divergence(landed, LOG, lambda at: (at, 2 if at < 10 else 3)) == 10, "the log was cut since"
+
+
 def test_unknown_offsets_keep_the_log_uncompared(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_row() -> tuple[int | None, ...]:
         row = connection.execute(
