@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     print(
         f"request {request.request_id}: {len(request.window_starts)} windows, {outcome.published} repaired, "
         f"{outcome.changed} changed meanwhile, {outcome.failed} failed, {outcome.blocked} of them blocked; "
-        f"{outcome.adopted} held records that only raw has, which were adopted"
+        f"in {outcome.adopted} of them records were adopted that only raw had"
     )
     return 0
 
