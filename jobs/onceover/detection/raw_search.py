@@ -10,7 +10,7 @@ from itertools import takewhile
 from onceover.context import PipelineContext
 from onceover.detection.unexplained_files import list_unexplained_files
 from onceover.detection.unknown_files import register_unknown_files
-from onceover.ledger.adoptions import list_days_beyond_landings
+from onceover.ledger.adoptions import list_unexplained_days
 from onceover.ledger.certificates import list_pending
 from onceover.ledger.repair_requests import was_searched
 from onceover.model.line import ID, CorruptLineError, decode, encode_id, split_at_lines
@@ -34,7 +34,7 @@ def find_held_in_raw(
     for start in _list_suspects(context, lost):
         for offset in find_offsets(files.read_window(start), lost):
             return start, offset
-    for day in list_days_beyond_landings(context.ledger, context.name, files.list_quarantine_days()):
+    for day in list_unexplained_days(context.ledger, context.name, files.list_quarantine_days()):
         for offset in find_offsets(files.read_quarantine(day), lost):
             return day, offset
     return None
