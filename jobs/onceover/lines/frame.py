@@ -1,0 +1,150 @@
+"""Records to lines, in arrays: the bytes to append, and what each line contributes to the digest.
+
+    Arrow columns -> escaped fields, joined -> XXH3-128 of the content -> event time, contract, columns -> XXH3-64
+
+All work on bytes is done by numpy and pyarrow on whole columns, but for the two hashes: one call each a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+from onceover.errors import UsageError
+from onceover.lines.reference import LEFT_OUT, LONGEST_COLUMNS, MAX_EVENT_MS, NO_EVENT_TIME, NULL, PREFIX_BYTES
+
+_ESCAPES = ((b"\\", rb"\\"), (b"\t", rb"\t"), (b"\n", rb"\n"), (b"\r", rb"\r"))  # backslash first
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """Lines in the order of their records.
+
+    `text` holds each line with its newline; `parts` (n x 4, uint64 values below 2^32) what each adds to a digest.
+    """
+
+    text: memoryview
+    parts: np.ndarray
+
+
+def frame(records: pa.RecordBatch, generation: str, contract: str, columns: Sequence[str]) -> Framed:
+    """Return the lines of these records, of one generation and one contract.
+
+    Takes kafka_partition, offset, kafka_timestamp and event_ms (integers; event_ms null in quarantine), key, headers
+    (escaped already, or null) and value (binary), and the named `columns` (string or binary). Raises UsageError for an
+    event time or a Kafka partition that is wider than its field. Lines equal `reference.encode`, byte for byte.
+    """
+    rows = records.num_rows
+    if rows == 0:
+        return Framed(memoryview(b""), np.zeros((0, 4), np.uint64))
+    content = _join(
+        _format_prefix(records, generation),
+        _escape_nullable(records.column("key")),
+        pc.fill_null(records.column("headers").cast(pa.binary()), b""),
+        _escape_nullable(records.column("value")),
+    )
+    contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), rows)
+    body = _join(content, _format_event_time(records.column("event_ms")), contract_field)
+    if columns:
+        body = _join(body, _format_columns([records.column(name) for name in columns]))
+    hashes = np.fromiter(map(xxhash.xxh3_64_intdigest, _slice(body)), np.uint64, rows)
+    text = _join(body, _as_binary(_format_hash(hashes)))
+    digests = b"".join(map(xxhash.xxh3_128_digest, _slice(content)))
+    return Framed(_get_data(text), np.frombuffer(digests, ">u4").reshape(rows, 4).astype(np.uint64))
+
+
+def format_digits(numbers: np.ndarray, width: int) -> np.ndarray:
+    """Return the decimal digits of numbers that are not negative, zero-padded, as ASCII: n x `width`."""
+    digits = np.empty((len(numbers), width), np.uint8)
+    rest = numbers.astype(np.uint64)
+    for place in range(width - 1, -1, -1):
+        rest, digits[:, place] = np.divmod(rest, np.uint64(10))
+    if rest.any():
+        raise UsageError(f"{numbers.max()} is wider than {width} digits")
+    return digits + np.uint8(ord("0"))
+
+
+def _format_prefix(records: pa.RecordBatch, generation: str) -> pa.Array:
+    rows = records.num_rows
+    prefix = np.full((rows, PREFIX_BYTES), ord("-"), np.uint8)
+    prefix[:, :8] = np.frombuffer(generation.encode(), np.uint8)
+    prefix[:, 9:14] = format_digits(records.column("kafka_partition").to_numpy(), 5)
+    prefix[:, 15:34] = format_digits(records.column("offset").to_numpy(), 19)
+    prefix[:, 34] = ord(" ")
+    stamps = records.column("kafka_timestamp").to_numpy()
+    # -2^63 has no positive counterpart in 64 bits with a sign: the two's complement has one without.
+    magnitude = np.where(stamps < 0, -stamps.view(np.uint64), stamps.view(np.uint64))
+    prefix[:, 35:] = format_digits(magnitude, 20)
+    prefix[stamps < 0, 35] = ord("-")
+    return _as_binary(prefix)
+
+
+def _format_event_time(event_ms: pa.Array) -> pa.Array:
+    times = event_ms.fill_null(-1).to_numpy()
+    in_window = times >= 0
+    if times.max() > MAX_EVENT_MS or (in_window != event_ms.is_valid().to_numpy(zero_copy_only=False)).any():
+        raise UsageError(f"an event time is not in 0..{MAX_EVENT_MS} ms; quarantine the record")
+    digits = np.empty((len(times), 13), np.uint8)
+    digits[in_window] = format_digits(times[in_window], 13)
+    digits[~in_window] = np.frombuffer(NO_EVENT_TIME, np.uint8)
+    return _as_binary(digits)
+
+
+def _format_columns(columns: Sequence[pa.Array]) -> pa.Array:
+    fields = [_escape_nullable(column.cast(pa.binary())) for column in columns]
+    joined = _join(*fields)
+    lengths = pc.binary_length(joined).to_numpy() - (len(fields) - 1)  # without the TABs
+    if lengths.max() <= LONGEST_COLUMNS:
+        return joined
+    return pc.if_else(pa.array(lengths > LONGEST_COLUMNS), pa.scalar(LEFT_OUT, pa.binary()), joined)
+
+
+def _format_hash(hashes: np.ndarray) -> np.ndarray:
+    """Return 16 hex digits and a newline for each hash."""
+    octets = hashes.astype(">u8").view(np.uint8).reshape(len(hashes), 8)
+    digits = np.full((len(hashes), 17), ord("\n"), np.uint8)
+    digits[:, 0:16:2], digits[:, 1:16:2] = _HEX[octets >> 4], _HEX[octets & 15]
+    return digits
+
+
+def _escape_nullable(field: pa.Array) -> pa.Array:
+    data = bytes(_get_data(field)) if field.type == pa.binary() else b""
+    for plain, written in _ESCAPES:
+        if plain in data:
+            field = pc.replace_substring(field, plain, written)
+    return pc.fill_null(field, NULL) if field.null_count else field
+
+
+def _join(*fields: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(*fields, pa.scalar(b"\t", pa.binary()))
+
+
+def _as_binary(rows: np.ndarray) -> pa.Array:
+    """Return the rows of a matrix of bytes as a binary array that shares its memory."""
+    count, width = rows.shape
+    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
+    data = np.ascontiguousarray(rows)
+    return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def _bounds(array: pa.Array) -> np.ndarray:
+    return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
+
+
+def _get_data(array: pa.Array) -> memoryview:
+    """Return a binary array's concatenated values, as they lie in its buffer."""
+    bounds, data = _bounds(array), array.buffers()[2]
+    return memoryview(data or b"")[int(bounds[0]) : int(bounds[-1])]
+
+
+def _slice(array: pa.Array) -> list[memoryview]:
+    bounds = _bounds(array).tolist()
+    data = memoryview(array.buffers()[2])
+    return [data[start:end] for start, end in pairwise(bounds)]

@@ -1,0 +1,190 @@
+"""Bytes of a window file to arrays: each line's position, ID, hashes and fields, and whether it is intact.
+
+    newlines, TABs -> bounds of lines and fields -> XXH3-64 checked -> fixed fields parsed -> XXH3-128 of the content
+
+Nothing that a file holds raises: a torn, damaged or foreign line is a line that is not intact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import xxhash
+from numpy.lib.stride_tricks import sliding_window_view
+
+from onceover.lines.reference import CONTRACT, FIELDS_BEFORE_COLUMNS, NO_EVENT_TIME, PREFIX_BYTES
+
+_HASH_DIGITS = 16
+_EVENT_DIGITS = len(NO_EVENT_TIME)
+_LONGEST_CONTRACT = len("V123456789-") + 16
+_NIBBLES = np.full(256, 255, np.uint8)
+_NIBBLES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
+_LARGEST = np.uint64(2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines of `data`, an element a line in each array, in the file's order. Empty lines are left out.
+
+    Where `intact` is False, only `start` and `end` mean anything. `generation` is the number that its 8 hex digits
+    write; `event_ms` is -1 in quarantine; `contract` indexes `contracts`; `parts` (n x 4) is what the line adds to a
+    digest. A line's content ends at `content_end`; its `columns` columns lie in [`columns_start`, `columns_end`).
+    """
+
+    data: memoryview
+    start: np.ndarray
+    end: np.ndarray
+    intact: np.ndarray
+    generation: np.ndarray
+    kafka_partition: np.ndarray
+    offset: np.ndarray
+    event_ms: np.ndarray
+    hash: np.ndarray
+    parts: np.ndarray
+    contract: np.ndarray
+    contracts: tuple[bytes, ...]
+    content_end: np.ndarray
+    columns: np.ndarray
+    columns_start: np.ndarray
+    columns_end: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+def read(data: memoryview) -> Lines:
+    """Return the lines of these bytes, the last one too if no newline ends it."""
+    octets = np.frombuffer(data, np.uint8)
+    start, end = _find_lines(octets)
+    tabs = np.flatnonzero(octets == ord("\t"))
+    first, after = np.searchsorted(tabs, start), np.searchsorted(tabs, end)
+
+    rows = np.flatnonzero(after - first >= FIELDS_BEFORE_COLUMNS)
+    last = tabs[after[rows] - 1]
+    framed = (tabs[first[rows]] - start[rows] == PREFIX_BYTES) & (end[rows] - last == 1 + _HASH_DIGITS)
+    framed &= tabs[first[rows] + 4] - tabs[first[rows] + 3] == 1 + _EVENT_DIGITS
+    rows, last = rows[framed], last[framed]
+
+    written, is_hash = _parse_hex(_gather(octets, last + 1, _HASH_DIGITS))
+    proved = is_hash & (_hash(data, start[rows], last) == written)
+    rows, last, written = rows[proved], last[proved], written[proved]
+
+    tab = [tabs[first[rows] + number] for number in range(FIELDS_BEFORE_COLUMNS)]
+    prefix = _Prefix(_gather(octets, start[rows], PREFIX_BYTES))
+    event_ms, is_event = _parse_event_time(_gather(octets, tab[3] + 1, _EVENT_DIGITS))
+    contract, contracts = _match_contracts(data, tab[4] + 1, tab[5])
+    columns = after[rows] - first[rows] - FIELDS_BEFORE_COLUMNS
+    fields = prefix.valid & is_event & (contract >= 0) & ((event_ms >= 0) | (columns == 1))
+    intact = np.zeros(len(start), bool)
+    intact[rows] = fields
+
+    def spread(values: np.ndarray) -> np.ndarray:
+        whole = np.zeros((len(start), *values.shape[1:]), values.dtype)
+        whole[rows] = values
+        return whole
+
+    return Lines(
+        data, start, end, intact,
+        generation=spread(prefix.generation),
+        kafka_partition=spread(prefix.kafka_partition),
+        offset=spread(prefix.offset),
+        event_ms=spread(event_ms),
+        hash=spread(written),
+        parts=spread(_hash_content(data, start[rows], tab[3])),
+        contract=spread(contract),
+        contracts=contracts,
+        content_end=spread(tab[3]),
+        columns=spread(columns),
+        columns_start=spread(tab[5] + 1),
+        columns_end=spread(last),
+    )  # fmt: skip
+
+
+class _Prefix:
+    """The fixed fields of lines, from a matrix of their first 55 bytes; `valid` where they are as `frame` writes."""
+
+    def __init__(self, octets: np.ndarray) -> None:
+        generation, is_generation = _parse_hex(octets[:, 0:8])
+        kafka_partition, is_partition = _parse_digits(octets[:, 9:14])
+        offset, is_offset = _parse_digits(octets[:, 15:34])
+        stamp, is_stamp = _parse_digits(octets[:, 36:55])
+        below_zero = octets[:, 35] == ord("-")
+        self.generation, self.kafka_partition = generation.astype(np.int64), kafka_partition.astype(np.int32)
+        self.offset = offset.view(np.int64)
+        stamp_fits = np.where(below_zero, (stamp > 0) & (stamp <= _LARGEST + 1), stamp <= _LARGEST)
+        self.valid = (
+            is_generation & is_partition & is_offset & is_stamp
+            & (octets[:, 8] == ord("-")) & (octets[:, 14] == ord("-")) & (octets[:, 34] == ord(" "))
+            & (offset <= _LARGEST) & (below_zero | (octets[:, 35] == ord("0"))) & stamp_fits
+        )  # fmt: skip
+
+
+def _find_lines(octets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    newlines = np.flatnonzero(octets == ord("\n"))
+    start, end = np.concatenate(([0], newlines + 1)), np.concatenate((newlines, [len(octets)]))
+    filled = end > start
+    return start[filled], end[filled]
+
+
+def _gather(octets: np.ndarray, at: np.ndarray, width: int) -> np.ndarray:
+    """Return the `width` bytes from each position, which all lie in the buffer: n x `width`."""
+    if not len(at):
+        return np.empty((0, width), np.uint8)
+    gathered: np.ndarray = sliding_window_view(octets, width)[at]
+    return gathered
+
+
+def _hash(data: memoryview, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    digest = xxhash.xxh3_64_intdigest
+    bounds = zip(start.tolist(), end.tolist(), strict=True)
+    return np.fromiter((digest(data[a:b]) for a, b in bounds), np.uint64, len(start))
+
+
+def _hash_content(data: memoryview, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    digest = xxhash.xxh3_128_digest
+    hashes = b"".join([digest(data[a:b]) for a, b in zip(start.tolist(), end.tolist(), strict=True)])
+    return np.frombuffer(hashes, ">u4").reshape(len(start), 4).astype(np.uint64)
+
+
+def _parse_hex(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers that rows of at most 16 hex digits write, and whether all are such digits."""
+    nibbles = _NIBBLES[digits]
+    numbers = np.zeros(len(digits), np.uint64)
+    for place in range(digits.shape[1]):
+        numbers = (numbers << np.uint64(4)) | (nibbles[:, place] & 15)
+    return numbers, np.asarray((nibbles < 16).all(axis=1))
+
+
+def _parse_digits(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers that rows of at most 19 decimal digits write, and whether all are digits."""
+    values = digits - np.uint8(ord("0"))
+    numbers = np.zeros(len(digits), np.uint64)
+    for place in range(digits.shape[1]):
+        numbers = numbers * np.uint64(10) + values[:, place]
+    return numbers, np.asarray((values < 10).all(axis=1))
+
+
+def _parse_event_time(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the event times, -1 for the dashes of quarantine, and whether each is one of both."""
+    times, is_time = _parse_digits(digits)
+    in_quarantine = (digits == ord("-")).all(axis=1)
+    return np.where(in_quarantine, -1, times.view(np.int64)), np.asarray(is_time | in_quarantine)
+
+
+def _match_contracts(data: memoryview, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, tuple[bytes, ...]]:
+    """Return for each line the place of its contract among the returned ones; -1 if its field names none."""
+    if not len(start):
+        return np.empty(0, np.int32), ()
+    first = bytes(data[start[0] : min(end[0], start[0] + _LONGEST_CONTRACT)])
+    if CONTRACT.fullmatch(first) and (end - start == len(first)).all():  # nearly always all lines have one contract
+        fields = _gather(np.frombuffer(data, np.uint8), start, len(first))
+        if (fields == np.frombuffer(first, np.uint8)).all():
+            return np.zeros(len(start), np.int32), (first,)
+    places: dict[bytes, int] = {}
+    bounds = zip(start.tolist(), np.minimum(end, start + _LONGEST_CONTRACT + 1).tolist(), strict=True)
+    names = [bytes(data[a:b]) for a, b in bounds]
+    for name in names:
+        if name not in places and CONTRACT.fullmatch(name):
+            places[name] = len(places)
+    return np.fromiter((places.get(name, -1) for name in names), np.int32, len(names)), tuple(places)
