@@ -73,15 +73,18 @@ def accept_loss(lane: Lane, offset: int) -> None:
                     return
 
 
-def decide(lane: Lane, line: Line) -> bool:
-    """Decide for this content where `explain` shows its offset in conflict; return whether it does."""
+def decide(lane: Lane, line: Line, newest: int) -> bool:
+    """Decide for this content where `explain` shows its offset in conflict; return whether it does. `newest`: the
+    content that the log has now."""
     for window in sorted({window_of(line), window_of(line ^ 1)}):
         shown = _list_conflicts(lane, window)
         if line >> 1 not in shown:
             continue
         moment = _format_start(window)
         if len(shown) == 1:
-            done = run("decide", lane.name, moment, "all", "--keep", "newest" if line & 1 else "oldest", *_WHY)
+            done = run(
+                "decide", lane.name, moment, "all", "--keep", "newest" if line & 1 == newest else "oldest", *_WHY
+            )
             if done.returncode == 0:
                 assert "1 ID counts" in done.stdout
                 return True

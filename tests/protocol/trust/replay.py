@@ -275,7 +275,7 @@ class Replay:
 
     def _decide(self, line: Line) -> None:
         self._own_root()
-        if decide(self.lane, line):
+        if decide(self.lane, line, self.content):
             self.decided[line >> 1] = line
 
     def _call_persons(self, held: Held) -> None:
