@@ -116,7 +116,7 @@ def hold(sides: Sequence[DataFrame], decisions: Collection[Decision], low: int |
             F.max(F.when(is_window, F.col("file_ms"))).alias("last_file"),
         )
         .transform(_add_decisions(decisions))
-        .where(F.col("kept").isNull() | (F.col("kept") == _hash_content()))
+        .where(F.col("kept").isNull() | (F.col("kept") == lines.hash_content()))
     )
     if low is not None:
         wanted = F.max((within | file_within).cast("int")).over(by_id)
@@ -155,11 +155,6 @@ def _add_decisions(decisions: Collection[Decision]) -> Callable[[DataFrame], Dat
     return lambda records: records.join(
         F.broadcast(records.sparkSession.createDataFrame(rows, _DECIDED)), list(ID), "left"
     )
-
-
-def _hash_content() -> Column:
-    """Return the record's two hashes as 32 hex digits, by which a person names a content."""
-    return F.lower(F.concat(*(F.lpad(F.hex(h), 8, "0") for h in HALVES)))
 
 
 def _layer(files: Iterable[tuple[int, str]]) -> list[list[tuple[int, str]]]:

@@ -101,7 +101,7 @@ class _Distinct:
         """Return the contents of all IDs that have several."""
         rows = (
             self._rows.where("conflicts")
-            .select(*_ID, _hash_content().alias("content"), "window_ms", "event_ms")
+            .select(*_ID, lines.hash_content().alias("content"), "window_ms", "event_ms")
             .distinct()
         )
         return sorted(
@@ -226,11 +226,6 @@ def _is_in_log(starts: Mapping[KafkaPartition, int]) -> Column:
         for at, start in sorted(starts.items())
     )
     return reduce(Column.__or__, of_source, F.lit(False))
-
-
-def _hash_content() -> Column:
-    """Return the content's hash as a person names it, which covers the ID too."""
-    return F.lower(F.concat(*(F.lpad(F.hex(half), 8, "0") for half in HALVES)))
 
 
 def _build_run(source: KafkaPartition, rows: Sequence[Row]) -> Run:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from onceover.model.conflict import Suspect
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import DecidedContent
+from onceover.spark import lines
 from onceover.spark.range_join import looked_up
 
 _OFFSET = ("generation", "kafka_partition", "offset")
@@ -53,7 +54,7 @@ def list_suspects(distinct: DataFrame) -> dict[int, list[Suspect]]:
         .groupBy("generation", "kafka_partition", "offset")
         .agg(
             F.collect_set("window_ms").alias("windows"),
-            F.collect_set(F.struct(hash_content().alias("hash"), "line_event_ms")).alias("contents"),
+            F.collect_set(F.struct(lines.hash_content().alias("hash"), "line_event_ms")).alias("contents"),
         )
         .where(F.size("contents") > 1)
         .orderBy("generation", "kafka_partition", "offset")
@@ -75,7 +76,7 @@ def list_decided(distinct: DataFrame, decided: Iterable[OffsetRange]) -> dict[in
         distinct.where("state IN ('counts', 'rejected')")
         .transform(looked_up(((piece, 1) for piece in decided), "is_decided"))
         .where("is_decided IS NOT NULL")
-        .select("window_ms", "state", *_OFFSET, *HALVES, hash_content().alias("hash"))
+        .select("window_ms", "state", *_OFFSET, *HALVES, lines.hash_content().alias("hash"))
         .distinct()
         .collect()  # as many as a person has decided about
     )
@@ -95,8 +96,3 @@ def list_strays(distinct: DataFrame) -> dict[int, list[OffsetRange]]:
         source = KafkaPartition(row.generation, row.kafka_partition)
         by_window.setdefault(row.window_ms, []).append(OffsetRange(source, row.offset, row.offset + 1))
     return by_window
-
-
-def hash_content() -> Column:
-    """Return the record's two hashes as 32 hex digits, by which a person names a content."""
-    return F.lower(F.concat(*(F.lpad(F.hex(h), 8, "0") for h in HALVES)))

@@ -12,7 +12,6 @@ from onceover.context import PipelineContext
 from onceover.ledger.adoptions import Orphans, adopt, list_searchable_days, record_search
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.frontiers import read_accounted
-from onceover.model.digest import HALVES
 from onceover.model.offsets import OffsetRange
 from onceover.model.unlanded import Unlanded
 from onceover.spark import lines, text_files
@@ -57,12 +56,11 @@ def _search(
     spark: SparkSession, paths: Sequence[str], accounted: Sequence[OffsetRange], held: Sequence[OffsetRange]
 ) -> tuple[dict[int, Unlanded], bool]:
     """Return the unlanded records by the number of their file, and whether these are all."""
-    halves = dict(zip(HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
     unlanded = (
         text_files.read_text(spark, list(enumerate(paths)))
         .where(F.col("intact") & F.col("event_ms").isNull())
         .transform(looked_up(((piece, 1) for piece in accounted), "is_accounted"))
         .where("is_accounted IS NULL")
-        .withColumns(halves)
+        .transform(lines.add_halves)
     )
     return collect_unlanded(unlanded, held, in_quarantine=True)

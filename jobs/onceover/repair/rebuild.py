@@ -28,7 +28,7 @@ from onceover.model.offsets import OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import from_ms, to_ms
-from onceover.repair.contents import hash_content, list_decided, list_strays, list_suspects, sum_by_piece
+from onceover.repair.contents import list_decided, list_strays, list_suspects, sum_by_piece
 from onceover.repair.pieces import list_releases, split_ranges
 from onceover.spark import lines, parquet, text_files
 from onceover.spark.aggregate import aggregate
@@ -168,17 +168,16 @@ class Rebuild:
         state = (
             F.when(~F.coalesce("intact", F.lit(False)), "corrupt")
             .when(~F.coalesce(belongs & as_dated, F.lit(False)), "misplaced")
-            .when(F.col("kept") != hash_content(), "rejected")
+            .when(F.col("kept") != lines.hash_content(), "rejected")
             .when(F.col("piece").isNotNull() & ~is_orphan, "counts")
             .otherwise(F.when(F.col("is_accounted"), "stray").otherwise("unaccounted"))
         )
-        halves = dict(zip(HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
-        of_id = ("generation", "kafka_partition", "offset", "piece", *halves, "line_event_ms")
+        of_id = ("generation", "kafka_partition", "offset", "piece", *HALVES, "line_event_ms")
         content = (*inputs, *self._carried)
         counts = F.col("state") == "counts"
         named = F.col("state").isin("counts", "unaccounted", "rejected", "stray")
         return (
-            records.withColumns(halves)
+            records.transform(lines.add_halves)
             .transform(self._place())
             .transform(self._add_decisions())
             .withColumn("state", state)

@@ -25,11 +25,9 @@ from onceover.ledger.database import Connection
 from onceover.ledger.suspicions import Suspicion
 from onceover.model.claim import ClaimedWindow
 from onceover.model.conflict import Content
-from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import Window, format_moment, from_ms, to_ms
-from onceover.repair.contents import hash_content
 from onceover.repair.held_sides import SidePaths, find_unheld, list_paths
 from onceover.spark import lines, parquet, text_files
 from onceover.spark.failure import isolate_failures
@@ -246,8 +244,7 @@ def _list_held(context: PipelineContext, ranges: Sequence[OffsetRange]) -> tuple
 
 
 def _add_hash(records: DataFrame) -> DataFrame:
-    halves = dict(zip(HALVES, lines.digest_halves(F.col("id"), F.col("content")), strict=True))
-    return records.withColumns(halves).withColumn("hash", hash_content())
+    return records.transform(lines.add_halves).withColumn("hash", lines.hash_content())
 
 
 def _build_content(row: Row) -> Content:

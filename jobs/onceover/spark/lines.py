@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from onceover.model import line
-from onceover.model.digest import SEEDS
+from onceover.model.digest import HALVES, SEEDS
 
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))  # backslash first
 _UNESCAPES = (("\\\\", "\\x"), ("\\t", "\t"), ("\\n", "\n"), ("\\r", "\r"), ("\\x", "\\"))  # no escape is \x
@@ -45,9 +45,9 @@ def parse_lines() -> Callable[[DataFrame], DataFrame]:
 
     `intact` (well formed, and the CRC is right), generation string, kafka_partition int, offset bigint, event_ms bigint
     (null in quarantine), kafka_timestamp bigint, id, content, key, headers (still escaped), payload: binary, and in
-    quarantine the `quarantined_for` string. `value`
-    stays the line: Kafka's value is `payload` until `as_records`. Where `intact` is false the rest means nothing,
-    but nothing throws. Empty lines are not intact: leave them out with `not_empty`.
+    quarantine the `quarantined_for` string. `value` stays the line: Kafka's value is `payload` until `as_records`.
+    Where `intact` is false the rest means nothing, but nothing throws. Empty lines are not intact: leave them out
+    with `not_empty`.
     """
     return lambda lines: lines.withColumns(
         {
@@ -100,6 +100,16 @@ def digest_halves(record_id: Column, content: Column) -> tuple[Column, Column, C
         F.shiftrightunsigned(second, 32).alias("high2"),
         second.bitwiseAND(F.lit(_LOW)).alias("low2"),
     )
+
+
+def add_halves(records: DataFrame) -> DataFrame:
+    """Add the digest's halves of each record's `id` and `content`, named as in HALVES."""
+    return records.withColumns(dict(zip(HALVES, digest_halves(F.col("id"), F.col("content")), strict=True)))
+
+
+def hash_content() -> Column:
+    """Return a record's halves as 32 hex digits, by which a person names a content; the hash covers the ID too."""
+    return F.lower(F.concat(*(F.lpad(F.hex(half), 8, "0") for half in HALVES)))
 
 
 def aggregate_digest(record_id: Column, content: Column) -> tuple[Column, Column, Column, Column, Column]:
