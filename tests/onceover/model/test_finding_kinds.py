@@ -35,8 +35,8 @@ READ = {
 # The same words for another thing: columns of a landing and of a query over raw, and a total of the demo's ledger.
 NO_KIND = {
     ("onceover/explain/view.py", "late"),
-    ("onceover/repair/rebuild.py", "conflict"),
-    ("onceover/repair/rebuild.py", "misdated"),
+    ("onceover/repair/contents.py", "conflict"),
+    ("onceover/repair/contents.py", "misdated"),
     ("onceover_demo/ledger_facts.py", "late"),
     ("onceover_demo/story.py", "late"),
     ("onceover_demo/__main__.py", "late"),
