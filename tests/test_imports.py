@@ -13,6 +13,7 @@ ALLOWED = {
     ("jobs/onceover/cli/__init__.py", "main"): "Ctrl-C while the program is loading ends it without a traceback",
     ("jobs/onceover/context.py", "files"): "a command that reads no files need not load the client of HDFS",
     ("jobs/onceover/context.py", "markers"): "the same",
+    ("jobs/onceover/context.py", "build_source"): "a command that reads no records need not load Arrow",
     ("jobs/onceover/raw/hdfs.py", "connect_hdfs"): "Kerberos needs a package that is installed for it alone",
     ("jobs/onceover_local/stack/jars.py", "_make_context"): "jgo takes long to load, and only a start needs it",
     ("jobs/onceover_local/stack/jars.py", "_make_lock"): "the same; only who writes the lock needs it",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from onceover.config import endpoints
 from onceover.config.pipelines import find
 from onceover.errors import OnceoverError
-from onceover.kafka import Topic
+from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.held_log import read_held
 from onceover.ledger import catalog
 from onceover.ledger.catalog import RegisteredPipeline
@@ -22,6 +22,7 @@ from onceover.model.pipeline import Pipeline
 from onceover.raw.layout import Layout
 
 if TYPE_CHECKING:
+    from onceover.kafka.reader import KafkaSource
     from onceover.raw.marker import MarkerFiles
     from onceover.raw.window_files import WindowFiles
 
@@ -90,6 +91,13 @@ class PipelineContext:
         except OnceoverError as error:
             log.error("Kafka does not say what it holds, so %s wait: %s", wanted, error)
             return None
+
+    def build_source(self, facts: TopicFacts, **limits: float) -> KafkaSource:
+        """Return the topic's log, with these facts, as readers take it; `limits` are those of KafkaSource."""
+        from onceover.kafka.reader import KafkaSource  # as `files`: Arrow
+
+        isolation, properties = self.pipeline.ingest.isolation, self.pipeline.kafka
+        return KafkaSource(self.address("kafka"), facts.topic, facts.topic_id, isolation, properties, **limits)
 
     @property
     def layout(self) -> Layout:

@@ -27,7 +27,6 @@ from onceover.model.window import to_ms
 from onceover.raw.marker import MarkerFiles
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.session import choose_codegen
-from onceover.spark.source import KafkaSource
 from onceover.spark.text_files import QUARANTINE
 
 log = logging.getLogger(__name__)
@@ -97,7 +96,7 @@ def _compare_held(
         plan = plan_log(facts, statement, {source: min(at, first.get(source, at)) for source, at in marked.items()})
         sides = [] if raw is None else [raw]
         if plan.to_audit:
-            source = KafkaSource(kafka, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
+            source = context.build_source(facts)
             shards = cut_into_shards("backlog", plan.to_audit, spark.sparkContext.defaultParallelism)
             contracts, releases = registered.contracts, statement.releases
             sides.append(read_log(spark, source, facts.generation, shards, contracts, releases))

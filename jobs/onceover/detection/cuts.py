@@ -6,7 +6,6 @@ import logging
 
 from onceover.context import PipelineContext
 from onceover.errors import BusyError, MissingTopicError, OnceoverError
-from onceover.kafka.reader import KafkaSource
 from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.log_cuts import forget_comparisons
 from onceover.ledger.root import RootRefusedError
@@ -22,14 +21,7 @@ def compare_log(context: PipelineContext) -> None:
     try:
         with context.open_own_topic(timeout=_PATIENCE_SECONDS) as topic:
             facts = topic.facts()
-            source = KafkaSource(
-                context.address("kafka"),
-                facts.topic,
-                facts.topic_id,
-                context.pipeline.ingest.isolation,
-                context.pipeline.kafka,
-                stall_seconds=_PATIENCE_SECONDS,
-            )
+            source = context.build_source(facts, stall_seconds=_PATIENCE_SECONDS)
             LogComparison(context.ledger, context.name).compare(facts, source)
     except BusyError:
         return

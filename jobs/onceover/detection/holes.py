@@ -115,15 +115,12 @@ def build_hole_finding(connection: Connection, name: str, gaps: Sequence[Gap]) -
 
 @contextmanager
 def _open_log(context: PipelineContext) -> Iterator[_Log]:
-    pipeline = context.pipeline
     with context.open_own_topic() as topic:
         try:
             facts, compacted = topic.facts(), topic.policy().compacted
         except MissingTopicError:
             facts, compacted = TopicFacts(topic.topic, "", "", {}, {}), False  # without a log, all offsets are gone
-        kafka, isolation = context.address("kafka"), pipeline.ingest.isolation
-        source = KafkaSource(kafka, facts.topic, facts.topic_id, isolation, pipeline.kafka)
-        yield _Log(source, facts, compacted)
+        yield _Log(context.build_source(facts), facts, compacted)
 
 
 def accept_loss(

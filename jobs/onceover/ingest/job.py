@@ -24,7 +24,7 @@ from onceover.model.batch_plan import cut_into_shards
 from onceover.model.offsets import OffsetRange
 from onceover.offset_stores import open_store
 from onceover.offset_stores.tracker import OffsetTracker
-from onceover.spark.source import KafkaSource, read_ranges
+from onceover.spark.source import read_ranges
 
 
 @contextmanager
@@ -52,15 +52,12 @@ def build_driver(
     the ledger's own."""
     require_in_force(context.ledger, registered)
     root = context.root.claim(epoch, topic.read_cluster_id(), f"{socket.gethostname()}:{os.getpid()}")
-    pipeline, policy = context.pipeline, context.pipeline.ingest
-
-    def open_log(facts: TopicFacts) -> KafkaSource:
-        return KafkaSource(context.address("kafka"), facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
+    policy = context.pipeline.ingest
 
     def work(
         registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
     ) -> MicroBatch:
-        source = open_log(facts)
+        source = context.build_source(facts)
 
         def records() -> DataFrame:
             return read_ranges(
@@ -70,5 +67,15 @@ def build_driver(
         return MicroBatch(spark, context, registered, records, ranges, only)
 
     return Ingest(
-        context.ledger, epoch, registered, policy, topic, offsets, work, context.files, root, fault_point, open_log
+        context.ledger,
+        epoch,
+        registered,
+        policy,
+        topic,
+        offsets,
+        work,
+        context.files,
+        root,
+        fault_point,
+        context.build_source,
     )

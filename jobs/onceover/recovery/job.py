@@ -15,7 +15,6 @@ from onceover.context import PipelineContext
 from onceover.errors import OnceoverError, TerminalError
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.hole_probe import find_gaps
-from onceover.kafka.reader import KafkaSource
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
 from onceover.ledger.catalog import register_pipeline
@@ -89,7 +88,7 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         empty = _find_empty_offsets(context, facts, find_missing(contents, origins))
         if facts and (held := _read_facts(context)):  # the log's start has moved on while raw was read
             # Ingest reads what is not found equal here once more, and a repair compares the contents.
-            source = _build_source(context, held)
+            source = context.build_source(held)
             layers = tuple(add_leader_epochs(spark, source, held, layer) for layer in contents.layers)
             contents = replace(contents, layers=layers)
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
@@ -101,11 +100,6 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
     return RebuildResult(pipeline.name, files, written, tuple(_clip_to_lost(written.holes, facts)))
 
 
-def _build_source(context: PipelineContext, facts: TopicFacts) -> KafkaSource:
-    pipeline, isolation = context.pipeline, context.pipeline.ingest.isolation
-    return KafkaSource(context.address("kafka"), facts.topic, facts.topic_id, isolation, pipeline.kafka)
-
-
 def _find_empty_offsets(
     context: PipelineContext, facts: TopicFacts | None, missing: Sequence[OffsetRange]
 ) -> tuple[OffsetRange, ...]:
@@ -114,7 +108,7 @@ def _find_empty_offsets(
         return ()
     try:
         gaps = find_gaps(
-            _build_source(context, facts), facts, [hole for hole in missing if len(hole) <= _SMALL], compacted=False
+            context.build_source(facts), facts, [hole for hole in missing if len(hole) <= _SMALL], compacted=False
         )
         return coalesce(gap.offsets for gap in gaps if not gap.reason.is_loss)
     except OnceoverError as error:

@@ -239,8 +239,7 @@ def _list_held(context: PipelineContext, ranges: Sequence[OffsetRange]) -> tuple
         if piece.source.generation == facts.generation and partition in facts.end:
             start, end = max(piece.start, facts.earliest[partition]), min(piece.end, facts.end[partition])
             pieces += [OffsetRange(piece.source, start, end)] if start < end else []
-    source = KafkaSource(bootstrap, facts.topic, facts.topic_id, policy.isolation, pipeline.kafka)
-    return (source, pieces) if pieces else None
+    return (context.build_source(facts), pieces) if pieces else None
 
 
 def _add_hash(records: DataFrame) -> DataFrame:
