@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from onceover.errors import TerminalError
 from onceover.ledger.database import Connection
 from onceover.model.offsets import OffsetRange, subtract
 
@@ -32,10 +33,12 @@ def store_gaps(
     known = "SELECT gap_set_id FROM onceover.gap_set WHERE pipeline = %(pipeline)s AND fingerprint = %(fingerprint)s"
     row = connection.execute(known, key).fetchone()
     if row is None:
-        connection.execute(
+        row = connection.execute(
             "INSERT INTO onceover.gap_set (pipeline, fingerprint, gaps) "
-            "VALUES (%(pipeline)s, %(fingerprint)s, %(gaps)s) ON CONFLICT DO NOTHING",
+            "VALUES (%(pipeline)s, %(fingerprint)s, %(gaps)s) "
+            "ON CONFLICT (pipeline, fingerprint) DO UPDATE SET fingerprint = excluded.fingerprint RETURNING gap_set_id",
             {**key, "gaps": gaps},
-        )
-        row = connection.execute(known, key).fetchone()
-    return spans, None if row is None else row["gap_set_id"]
+        ).fetchone()
+    if row is None:  # without its gaps a certificate would state more than had landed
+        raise TerminalError(f"the gaps between the landed offsets of {pipeline} were not stored; nothing was certified")
+    return spans, int(row["gap_set_id"])

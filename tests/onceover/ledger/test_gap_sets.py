@@ -7,13 +7,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from onceover.config.endpoints import address
+from onceover.errors import TerminalError
 from onceover.ledger.aggregates import Fingerprint
 from onceover.ledger.certificates import Certificate, certify, read_certificate
 from onceover.ledger.database import Connection, connect
+from onceover.ledger.gap_sets import store_gaps
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.window_history import read_window_history
 from onceover.model.digest import Digest
@@ -74,3 +77,10 @@ def test_ten_thousand_gaps_do_not_make_certificates_large(connection: Connection
     assert history["rests_on"]["lost_offsets"] == MANY
     ((first, last),) = history["certificates"][0]["losses"]
     assert last - first == MANY - 1
+
+
+def test_gaps_that_are_not_stored_refuse_the_certificate() -> None:
+    connection = Mock()
+    connection.execute.return_value.fetchone.return_value = None
+    with pytest.raises(TerminalError, match="nothing was certified"):
+        store_gaps(connection, NAME, ACCOUNTED[:3])
