@@ -29,8 +29,9 @@ from onceover.detection.service import Detection, PlannedRepair, detect, plan_re
 from onceover.detection.sweep import SweepResult, sweep_pipeline
 from onceover.fault_points import FaultPoint
 from onceover.ingest.cutover import Migration, migrate_contract
-from onceover.ingest.driver import Ingest, Progress
+from onceover.ingest.driver import Ingest
 from onceover.ingest.job import build_driver, open_source
+from onceover.ingest.report import Progress
 from onceover.ledger import drivers, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline, keep_log_retention, read_registered, register_pipeline
 from onceover.ledger.database import Connection

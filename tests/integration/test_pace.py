@@ -9,7 +9,8 @@ import pytest
 from tests.integration.lane import EVENTS, Lane, event
 
 from onceover.errors import TransientError
-from onceover.ingest.driver import Ingest, Progress
+from onceover.ingest.driver import Ingest
+from onceover.ingest.report import Progress
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]

@@ -16,12 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from onceover.errors import FencedError, OnceoverError, TransientError
 from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_steps import BatchWork, append_and_count
+from onceover.ingest.report import Progress
 from onceover.ingest.reread import append_next
 from onceover.ingest.scheduler import Submissions
 from onceover.kafka import Topic, TopicFacts
@@ -43,27 +44,6 @@ from onceover.retention import expire
 
 log = logging.getLogger(__name__)
 MOST_FAILED_ATTEMPTS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """A turn of the loop, for reporting. Times are in seconds, `lag` in offsets by Kafka partition; the batch waited
-    `waited_seconds` after its submission, `waiting` others still wait, and `rate` is its limit in offsets a second."""
-
-    batch_id: int | None
-    records: int
-    quarantined: int
-    windows: int
-    read_seconds: float
-    append_seconds: float
-    total_seconds: float
-    lag: Mapping[int, int]
-    watermark: datetime | None
-    every_window_closed: bool
-    open_windows: int
-    waited_seconds: float = 0.0
-    waiting: int = 0
-    rate: float | None = None
 
 
 class Ingest:

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 
-from onceover.ingest.driver import Progress
 from onceover.model.window import format_moment
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A turn of the loop, for reporting. Times are in seconds, `lag` in offsets by Kafka partition; the batch waited
+    `waited_seconds` after its submission, `waiting` others still wait, and `rate` is its limit in offsets a second."""
+
+    batch_id: int | None
+    records: int
+    quarantined: int
+    windows: int
+    read_seconds: float
+    append_seconds: float
+    total_seconds: float
+    lag: Mapping[int, int]
+    watermark: datetime | None
+    every_window_closed: bool
+    open_windows: int
+    waited_seconds: float = 0.0
+    waiting: int = 0
+    rate: float | None = None
 
 
 def make_reporter(pipeline: str) -> Callable[[Progress], None]:
