@@ -15,12 +15,12 @@ from onceover.model.conflict import MOST_SHOWN, Content, Contested, Suspect
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import to_ms
 
-# Conflict c has no decision between all of its contents.
+# Conflict c has no decision between all of its contents, for its window.
 _UNDECIDED = """
   NOT EXISTS (
     SELECT FROM onceover.decision d
     WHERE d.pipeline = c.pipeline AND d.generation = c.generation AND d.kafka_partition = c.kafka_partition
-      AND d.record_offset = c.record_offset AND NOT EXISTS (
+      AND d.record_offset = c.record_offset AND d.window_start = c.window_start AND NOT EXISTS (
         SELECT FROM onceover.conflict o
         WHERE o.pipeline = c.pipeline AND o.generation = c.generation AND o.kafka_partition = c.kafka_partition
           AND o.record_offset = c.record_offset AND o.content <> ALL(d.contents)))"""
@@ -28,7 +28,8 @@ _UNDECIDED = """
 
 def record_contents(connection: Connection, pipeline: str, contents: Iterable[Content]) -> set[datetime]:
     """Lock the windows of these contents of IDs in conflict, and record them. A known content only gains its leader
-    epoch, or loses it to the content that Kafka's log holds now. Return the windows of the IDs that have a new content.
+    epoch, or loses it to the content that Kafka's log holds now, or gains the window that it was released into. Return
+    the windows of the IDs that have a new content, or one that gained its window.
     """
     rows = sorted(contents, key=lambda c: (c.source, c.offset, c.hash))
     lock_rows(connection, pipeline, (c.window_start for c in rows if c.window_start), ())
@@ -39,7 +40,9 @@ def record_contents(connection: Connection, pipeline: str, contents: Iterable[Co
           event_time, leader_epoch)
         VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
         ON CONFLICT (pipeline, generation, kafka_partition, record_offset, content)
-        DO UPDATE SET leader_epoch = coalesce(excluded.leader_epoch, c.leader_epoch)
+        DO UPDATE SET leader_epoch = coalesce(excluded.leader_epoch, c.leader_epoch),
+          window_start = coalesce(c.window_start, excluded.window_start),
+          event_time = coalesce(c.event_time, excluded.event_time)
         """,
         [
             (pipeline, c.source.generation, c.source.kafka_partition, c.offset, c.hash, c.window_start, c.event_time,
@@ -64,16 +67,21 @@ def record_contents(connection: Connection, pipeline: str, contents: Iterable[Co
             pipeline,
         ],
     )
-    changed = {(c.source, c.offset) for c in rows if (c.source, c.offset, c.hash) not in known}
+    changed = {
+        (c.source, c.offset)
+        for c in rows
+        if (at := (c.source, c.offset, c.hash)) not in known or (c.window_start is not None and not known[at])
+    }
     return {c.window_start for c in rows if c.window_start is not None and (c.source, c.offset) in changed}
 
 
 def _list_known(
     connection: Connection, pipeline: str, contents: Sequence[Content]
-) -> set[tuple[KafkaPartition, int, str]]:
+) -> dict[tuple[KafkaPartition, int, str], bool]:
+    """Return all known contents of these IDs, and whether each is in a window."""
     found = connection.execute(
         """
-        SELECT generation, kafka_partition, record_offset, content FROM onceover.conflict
+        SELECT generation, kafka_partition, record_offset, content, window_start FROM onceover.conflict
         WHERE pipeline = %s AND (generation, kafka_partition, record_offset) IN (
           SELECT * FROM unnest(%s::text[], %s::integer[], %s::bigint[]))
         """,
@@ -84,7 +92,12 @@ def _list_known(
             [c.offset for c in contents],
         ],
     )
-    return {(KafkaPartition(r["generation"], r["kafka_partition"]), r["record_offset"], r["content"]) for r in found}
+    return {
+        (KafkaPartition(r["generation"], r["kafka_partition"]), r["record_offset"], r["content"]): (
+            r["window_start"] is not None
+        )
+        for r in found
+    }
 
 
 def reopen(connection: Connection, pipeline: str, windows: Iterable[datetime]) -> None:

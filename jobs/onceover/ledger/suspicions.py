@@ -10,7 +10,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.windows import lock_windows
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.log_history import EpochSpan, cut_at_epochs, find_overlaps, split_by_epoch
-from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def find_suspicions(
         }
         for overlap in find_overlaps(spans, [span for _, spans in landed for span in spans]):
             others = [batch for batch, spans in landed if any(s.offsets.overlaps(overlap) for s in spans)]
-            windows = own.union(_list_windows(connection, others, overlap.source))
+            windows = own.union(_list_windows(connection, pipeline, others, overlap))
             found.append(Suspicion(overlap, tuple(sorted(windows))))
     return found
 
@@ -51,8 +51,28 @@ def suspect_everywhere(
     found: list[Suspicion] = []
     for offsets in ranges:
         batches = [batch for batch, _ in _list_landed(connection, pipeline, offsets)]
-        windows = {window_start}.union(_list_windows(connection, batches, offsets.source))
+        windows = {window_start}.union(_list_windows(connection, pipeline, batches, offsets))
         found.append(Suspicion(offsets, tuple(sorted(windows))))
+    return found
+
+
+def suspect_released(
+    connection: Connection, pipeline: str, ids: Iterable[OffsetRange], windows: Iterable[datetime]
+) -> list[Suspicion]:
+    """Return the offsets among these IDs, which a release lands in these windows, that several batches read, under
+    different leader epochs or unknown ones: their contents may have been compared before one was released."""
+    by_source: dict[KafkaPartition, list[OffsetRange]] = {}
+    for piece in ids:
+        by_source.setdefault(piece.source, []).append(piece)
+    own, found = frozenset(windows), []
+    for pieces in by_source.values():
+        hull = OffsetRange(pieces[0].source, min(p.start for p in pieces), max(p.end for p in pieces))
+        for twice in coalesce(list_read_twice(connection, pipeline, hull)):
+            if released := intersect([twice], pieces):
+                offsets = OffsetRange(twice.source, released[0].start, released[-1].end)
+                batches = [batch for batch, _ in _list_landed(connection, pipeline, offsets)]
+                others = _list_windows(connection, pipeline, batches, offsets)
+                found.append(Suspicion(offsets, tuple(sorted(own.union(others)))))
     return found
 
 
@@ -185,12 +205,27 @@ def _list_landed(
     ]
 
 
-def _list_windows(connection: Connection, batches: Sequence[int], source: KafkaPartition) -> list[datetime]:
+def _list_windows(
+    connection: Connection, pipeline: str, batches: Sequence[int], offsets: OffsetRange
+) -> list[datetime]:
+    """Return the windows in which these batches, and the releases of these offsets, landed records of the partition."""
     rows = connection.execute(
         """
         SELECT DISTINCT l.window_start FROM onceover.landing l JOIN onceover.landing_part p USING (landing_id)
-        WHERE l.batch_id = ANY(%s) AND l.window_start IS NOT NULL AND p.generation = %s AND p.kafka_partition = %s
+        WHERE l.batch_id IN (
+            SELECT unnest(%(batches)s::bigint[])
+            UNION SELECT e.batch_id FROM onceover.release e JOIN onceover.exact_range x USING (batch_id)
+            WHERE e.pipeline = %(pipeline)s AND x.generation = %(generation)s AND x.kafka_partition = %(partition)s
+              AND x.end_offset > %(start)s AND x.start_offset < %(end)s)
+          AND l.window_start IS NOT NULL AND p.generation = %(generation)s AND p.kafka_partition = %(partition)s
         """,
-        [list(batches), source.generation, source.kafka_partition],
+        {
+            "batches": list(batches),
+            "pipeline": pipeline,
+            "generation": offsets.source.generation,
+            "partition": offsets.source.kafka_partition,
+            "start": offsets.start,
+            "end": offsets.end,
+        },
     )
     return [row["window_start"] for row in rows]

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest, sum_digests
-from onceover.model.offsets import OffsetRange
+from onceover.model.offsets import OffsetRange, intersect
 from onceover.model.rebuilt_window import DecidedContent, RebuiltRange, RebuiltWindow
 
 _FEW = 12  # contents of which every choice is tried
@@ -27,17 +27,21 @@ class DecidedIds:
         """Return the ranges without those of decided IDs."""
         return tuple(piece for piece in ranges if piece.offsets not in self._offsets)
 
-    def explain(self, offsets: OffsetRange, actual: Digest, expected: Digest) -> bool:
-        """Return whether a landing of these offsets holds exactly `actual`, the records of its other IDs, and contents
-        of decided IDs."""
-        if not any(piece.overlaps(offsets) for piece in self._offsets):
+    def explain(self, ids: Iterable[OffsetRange], actual: Digest, expected: Digest) -> bool:
+        """Return whether a landing of these IDs holds exactly `actual`, the records of its other IDs, and contents of
+        decided IDs."""
+        decided = {
+            OffsetRange(piece.source, n, n + 1)
+            for piece in intersect(ids, self._offsets)
+            for n in range(piece.start, piece.end)
+        }
+        if not decided:
             return False
         missing = tuple(a - b for a, b in zip(expected.as_tuple(), actual.as_tuple(), strict=True))
-        within = [content for content in self._contents if content.offsets.overlaps(offsets)]
+        within = [content for content in self._contents if content.offsets in decided]
         if any(sum_digests(c.digest for c in chosen).as_tuple() == missing for chosen in self._list_choices(within)):
             return True
-        decided = sum(1 for piece in self._offsets if piece.overlaps(offsets))
-        return self._is_compacted and 0 <= missing[0] <= decided
+        return self._is_compacted and 0 <= missing[0] <= len(decided)
 
     def _list_choices(self, contents: Sequence[DecidedContent]) -> Iterator[Iterable[DecidedContent]]:
         """Yield the choices that a landing can have made: all of one reading of the log, or any of a few."""

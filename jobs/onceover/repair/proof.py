@@ -202,7 +202,8 @@ def _list_unproved(
             # What Kafka dropped before the range was read was adopted within it.
             if actual != expected and index and not landing.release and not own:
                 actual = _subtract_adopted(actual, expected, index, adopted.list_within(offsets))
-            if actual == expected or (not landing.release and decided.explain(offsets, actual, expected)):
+            ids = [r for r in landing.release.ranges if r.source == offsets.source] if landing.release else own
+            if actual == expected or decided.explain(ids or (offsets,), actual, expected):
                 proved += [] if landing.release else own or [offsets]
             else:
                 unproved.append(UnprovedPart(landing, offsets, actual, expected))

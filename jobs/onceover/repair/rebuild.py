@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import reduce
-from itertools import chain, groupby
+from itertools import chain
 from types import MappingProxyType
 
 from py4j.protocol import Py4JError
@@ -30,6 +30,7 @@ from onceover.model.unlanded import Unlanded
 from onceover.model.window import from_ms, to_ms
 from onceover.repair.contents import list_decided, list_strays, list_suspects, sum_by_piece
 from onceover.repair.pieces import list_releases, split_ranges
+from onceover.repair.released import add_releases
 from onceover.spark import lines, parquet, text_files
 from onceover.spark.aggregate import aggregate
 from onceover.spark.contract_versions import interpret_each
@@ -156,7 +157,11 @@ class Rebuild:
         """Return a row for each ID and content, landed or not, with its number of lines; other lines share a row a
         state."""
         length = self._contracts.newest.window_minutes * 60_000
-        read = self._read().withColumnRenamed("event_ms", "line_event_ms").transform(self._add_releases())
+        read = (
+            self._read()
+            .withColumnRenamed("event_ms", "line_event_ms")
+            .transform(add_releases(self._released, len(self._ranges), self._claimed, self._decided))
+        )
         records = read.transform(interpret_each(self._contracts, self._present))
         belongs = F.col("line_event_ms") - F.pmod("line_event_ms", F.lit(length)) == F.col("window_ms")
         as_dated = F.col("line_event_ms").eqNullSafe(F.col("event_ms"))
@@ -211,21 +216,6 @@ class Rebuild:
             return lambda records: records.withColumn("kept", F.lit(None).cast("string"))
         decided = F.broadcast(self._spark.createDataFrame(sorted(rows), _DECIDED))
         return lambda records: records.join(decided, ["generation", "kafka_partition", "offset"], "left")
-
-    def _add_releases(self) -> Callable[[DataFrame], DataFrame]:
-        """Add `released_piece` and `released_version`, the contract version, of IDs that were released."""
-        if not self._released:
-            return lambda records: records
-        numbered = list(enumerate(self._released, start=len(self._ranges)))
-        taken = ((ids, n) for n, piece in numbered for ids in piece.ids)
-        versions = [
-            F.when(F.col("released_piece").between(numbers[0], numbers[-1]), F.lit(version))
-            for version, group in groupby(numbered, key=lambda item: item[1].release.version)
-            if (numbers := [n for n, _ in group])
-        ]
-        return lambda records: records.transform(looked_up(taken, "released_piece")).withColumn(
-            "released_version", F.coalesce(*versions)
-        )
 
     def _place(self) -> Callable[[DataFrame], DataFrame]:
         """Add `piece`, the number of the elementary offset range or release that holds the ID, null for none, and

@@ -13,6 +13,7 @@ from onceover.model.digest import Digest, sum_digests
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import DecidedContent, RebuiltRange, RebuiltWindow
+from onceover.model.release import Release
 from onceover.repair.pieces import split_ranges
 from onceover.repair.proof import prove
 
@@ -85,6 +86,21 @@ def test_lost_record_is_not_hidden_by_a_decided_one() -> None:
 def test_lost_content_of_a_decided_id_is_missed() -> None:
     (reason,) = judge([PLAIN + NINE_OLD], [decide(9, 0)], [])
     assert "raw holds 5 of 6" in reason
+
+
+def test_rejected_content_of_a_release_leaves_it_proved() -> None:
+    release = Release(90, 2, (of(7, 8), of(9, 10)))
+    landing = ClaimedLanding(1, ((of(7, 10), record(7) + NINE_OLD),), release)
+    claimed = ClaimedWindow(
+        7, START, START + timedelta(hours=1), UUID(int=1), 4, (landing,), None, decisions=(decide(9, 1),)
+    )
+    held = RebuiltRange(of(7, 8), record(7), 90)
+    rebuilt = RebuiltWindow(20, 0, 0, 0, 0, 0, 0, 900, (held,), decided=(content(9, 0, counts=False),))
+    assert prove(claimed, rebuilt, 900).is_proved
+    (reason,) = prove(claimed, replace(rebuilt, ranges=()), 900).reasons
+    assert "raw holds 0 of 2" in reason, "7 is lost"
+    (reason,) = prove(replace(claimed, decisions=(decide(8, 1),)), rebuilt, 900).reasons
+    assert "raw holds 1 of 2" in reason, "the release has no 8"
 
 
 def test_thousands_of_decided_ids_are_split_by_the_logs_contents() -> None:

@@ -14,11 +14,14 @@ from pyspark.sql import SparkSession
 from tests.onceover.spark.contracts import NOON, make_contract, read_payments
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
+from onceover.model.conflict import Decision
 from onceover.model.contract import Contract, Contracts, Cutovers, Measure
 from onceover.model.digest import Digest
 from onceover.model.line import Line, Record, encode
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
+from onceover.model.release import Release
+from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.session import COMPILED_FROM_BYTES, choose_codegen
 
@@ -158,3 +161,42 @@ def test_session_option_is_restored_afterwards(spark: SparkSession) -> None:
     with choose_codegen(spark, 0):
         assert spark.conf.get("spark.sql.codegen.wholeStage") == "false"
     assert spark.conf.get("spark.sql.codegen.wholeStage") == before
+
+
+def test_released_content_of_an_id_decided_against_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
+    one, piece = START + timedelta(hours=1), OffsetRange(SOURCE, 7, 8)
+    release = Release(90, 2, (piece,))
+    files, claims = {}, []
+    for start, n, shift in ((START, 7, 0), (one, 8, 1000)):  # read by the first contract; released by the second
+        at = int(start.timestamp()) * 1000
+        window_file = tmp_path / f"{n}.log"
+        record = Record(SOURCE, 7, NOON, None, (), b'{"at":%d,"n":%d}' % (at, n))
+        window_file.write_bytes(encode(Line(record, at + shift)) + b"\n")
+        shown = spark.read.text(str(window_file)).select("_metadata.file_path").first()
+        assert shown
+        files[start] = shown.file_path
+        landing = ClaimedLanding(n, ((piece, Digest()),), release if start == one else None)
+        claims.append(ClaimedWindow(1, start, start + timedelta(hours=1), UUID(int=1), 1, (landing,), None))
+    contracts = Contracts((FIRST, SECOND), Cutovers(2, {SOURCE: {2: 100}}))
+
+    def rebuild(*claimed: ClaimedWindow) -> tuple[dict[datetime, RebuiltWindow], list[tuple[int | None, ...]]]:
+        held = {claim.window_start: files[claim.window_start] for claim in claimed}
+        with closing(Rebuild(spark, contracts, claimed, [piece], held)) as rebuilding:
+            rows = rebuilding.aggregate()
+            assert rows is not None
+            return rebuilding.collect(), [tuple(row) for row in rows.drop("window_ms").collect()]
+
+    landed = []
+    for claim in claims:
+        rebuilt, _ = rebuild(claim)
+        (held,) = rebuilt[claim.window_start].ranges
+        parts = ((piece, held.digest),)
+        landed.append(replace(claim, landings=(replace(claim.landings[0], parts=parts),)))
+    first = landed[0].landings[0].parts[0][1].as_tuple()
+    kept = Decision(SOURCE, 7, "".join(f"{half:08x}" for half in first[1:]))
+    decided = [replace(claim, decisions=(kept,)) for claim in landed]
+    rebuilt, rows = rebuild(*decided)
+    verdicts = [prove(c, rebuilt[c.window_start], rebuilt[c.window_start].planned_length) for c in decided]
+    assert [verdict.reasons for verdict in verdicts] == [(), ()]
+    assert [rebuilt[claim.window_start].digest.records for claim in decided] == [1, 0]
+    assert rows == [(None, 7)], "by the contract that the offset was read with"
