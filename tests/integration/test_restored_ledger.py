@@ -17,9 +17,12 @@ from tests.integration.compaction import (
     spoil_rows,
 )
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import minutes
+from tests.integration.orphans import accept_loss, repair
+from tests.integration.planted_failures import expire, minutes
 from tests.integration.program import as_json, run
 from tests.integration.restored_ledger import backed_up
+
+from onceover.errors import UsageError
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -127,3 +130,28 @@ def test_missing_text_of_changed_rows_is_not_declared(lanes: Lanes) -> None:
         assert "its rows are no longer those that were certified" in done.stdout
         assert f"run `onceover compact {lane.name}` first" in done.stdout
         assert list_states(lane) == ["certified", "certified"], "nothing is declared"
+
+
+@pytest.mark.rare
+def test_record_in_an_unknown_parquet_file_is_no_loss(lanes: Lanes) -> None:
+    lane = make_certified_lane(lanes)
+    with backed_up() as restore:
+        lane.produce([event(1, "late")] * 5)
+        lane.ingest()
+        repair(lane)
+        assert all(one.why is None for one in lane.compact())
+        assert expire_text(lane) == 2
+        expire(lane, EACH + 5)
+        right = lane.aggregates()
+        restore(lane)
+        with lane.driver() as driver:
+            driver.turn()
+        with pytest.raises(UsageError, match=f"onceover ledger rebuild {lane.name}"):
+            accept_loss(lane, EACH, EACH + 5)
+
+        with lane.ledger() as ledger:
+            ledger.execute("DROP SCHEMA onceover CASCADE")
+        assert lane.rebuild().written.records == 2 * EACH + 5
+        lane.ingest()
+        repair(lane)
+        assert (lane.aggregates(), list_states(lane)) == (right, ["certified", "certified"])

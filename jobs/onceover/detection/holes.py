@@ -14,6 +14,7 @@ from datetime import datetime
 from itertools import chain
 
 from onceover.context import PipelineContext
+from onceover.detection.parquet_search import find_held_in_parquet
 from onceover.detection.raw_search import find_held_in_raw
 from onceover.errors import MissingTopicError, OffsetRangeError, OnceoverError, UsageError
 from onceover.kafka.hole_probe import find_gaps, find_held
@@ -216,8 +217,15 @@ def _reject_beyond_end(context: PipelineContext, lost: OffsetRange) -> None:
 
 
 def _reject_held_in_raw(context: PipelineContext, lost: Sequence[OffsetRange]) -> None:
-    """Raise UsageError where raw holds one of the records: it is adopted, and no loss."""
+    """Raise UsageError where raw holds one of the records: it is adopted, or a rebuild of the ledger lands it."""
     if (held := find_held_in_raw(context, lost)) is None:
+        if in_parquet := find_held_in_parquet(context, lost):
+            path, offset = in_parquet
+            raise UsageError(
+                f"{offset} is not lost: raw holds its record, in {path}. This ledger does not know that file, for its "
+                f"backup is older, and no repair adopts from it. `onceover ledger rebuild {context.name}` lands the "
+                "record, in a ledger without the pipeline: see docs/backup.md, Records in a Parquet file alone"
+            )
         return
     where, offset = held
     if isinstance(where, datetime):
