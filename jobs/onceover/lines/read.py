@@ -116,7 +116,7 @@ class _Prefix:
         self.valid = (
             is_generation & is_partition & is_offset & is_stamp
             & (octets[:, 8] == ord("-")) & (octets[:, 14] == ord("-")) & (octets[:, 34] == ord(" "))
-            & (offset <= _LARGEST) & (below_zero | (octets[:, 35] == ord("0"))) & stamp_fits
+            & (offset < _LARGEST) & (below_zero | (octets[:, 35] == ord("0"))) & stamp_fits
         )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from onceover.errors import TerminalError, UsageError
-from onceover.model.offsets import KafkaPartition
+from onceover.model.offsets import LARGEST_END, KafkaPartition
 
 ID = slice(0, 34)
 GENERATION = slice(0, 8)
@@ -61,8 +61,8 @@ class Record:
     value: bytes | None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.offset < 1 << 63:
-            raise UsageError(f"offset {self.offset} of {self.source} is not in 0..2^63-1")
+        if not 0 <= self.offset < LARGEST_END:
+            raise UsageError(f"offset {self.offset} of {self.source} is not in 0..2^63-2")
         if not -(1 << 63) <= self.kafka_timestamp < 1 << 63:
             raise UsageError(f"Kafka timestamp {self.kafka_timestamp} of {self.source} is not a 64-bit integer")
 

@@ -13,6 +13,7 @@ from onceover.errors import UsageError
 
 MAX_KAFKA_PARTITION = 99_999  # five digits in an ID
 GENERATION_DIGITS = 8
+LARGEST_END = 2**63 - 1  # of a range: Kafka and the ledger keep it in 64 bits
 _WRITTEN = re.compile(r"([0-9a-f]{8})-(\d{1,5}):(\d{1,18})-(\d{1,18})", re.ASCII)
 
 

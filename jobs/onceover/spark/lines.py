@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from onceover.model import line
 from onceover.model.digest import HALVES, SEEDS
+from onceover.model.offsets import LARGEST_END
 
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))  # backslash first
 _UNESCAPES = (("\\\\", "\\x"), ("\\t", "\t"), ("\\n", "\n"), ("\\r", "\r"), ("\\x", "\\"))  # no escape is \x
@@ -202,6 +203,7 @@ def _intact() -> Column:
     intact = F.concat(_crc(covered), F.lit(" ")) == _text(slice(line.CRC.start, line.EVENT_TIME.start))
     for part, kind in ((line.KAFKA_PARTITION, "int"), (line.OFFSET, "bigint"), (line.KAFKA_TIMESTAMP, "bigint")):
         intact = intact & _number(part, kind).isNotNull()
+    intact = intact & (_number(line.OFFSET, "bigint") < LARGEST_END)
     in_quarantine = (_slice(line.EVENT_TIME) == F.lit(line.NO_EVENT_TIME)) & _fields_are(4)
     fields = F.when(_number(line.EVENT_TIME, "bigint").isNull(), in_quarantine).otherwise(_fields_are(3))
     return intact & (_text(slice(line.KAFKA_TIMESTAMP.stop, line.PREFIX_BYTES)) == "\t") & fields

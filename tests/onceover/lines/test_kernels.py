@@ -40,7 +40,7 @@ integers = st.none() | st.integers(-(2**63), 2**63 - 1)
 records = st.builds(
     Record,
     st.builds(KafkaPartition, st.just(GENERATION), st.integers(0, 99_999)),
-    st.integers(0, 2**63 - 1),
+    st.integers(0, 2**63 - 2),
     st.integers(-(2**63), 2**63 - 1),
     nullable,
     st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), nullable), max_size=2).map(tuple),
@@ -176,6 +176,7 @@ def _forge(line: bytes, old: bytes, new: bytes) -> bytes:
     [
         PLAIN[:-16] + PLAIN[-16:].upper(),
         _forge(PLAIN, b"0000000000000000042", b"9223372036854775808"),  # 2^63
+        _forge(PLAIN, b"0000000000000000042", b"9223372036854775807"),
         _forge(PLAIN, b"0000000000000000042", b"000000000000000004x"),
         _forge(PLAIN, b"00c0ffee-", b"00C0ffee-"),
         _forge(PLAIN, b"-00003-", b"-0000a-"),
@@ -190,7 +191,7 @@ def _forge(line: bytes, old: bytes, new: bytes) -> bytes:
         _forge(PLAIN, b"\tV1-00c0ffee00c0ffee\ta\t1", b""),
         _forge(QUARANTINED, b"\t1", b"\t2"),  # two columns where a reason belongs
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_line_that_is_wrong_under_a_right_hash_is_not_intact(forged: bytes) -> None:
     assert isinstance(_decode(forged), str)

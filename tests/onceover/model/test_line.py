@@ -15,6 +15,7 @@ from onceover.model.line import (
     EVENT_TIME,
     ID,
     MAX_EVENT_MS,
+    OFFSET,
     CorruptLine,
     CorruptLineError,
     Line,
@@ -42,7 +43,7 @@ names = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampl
 records = st.builds(
     Record,
     sources,
-    st.integers(0, 2**63 - 1),
+    st.integers(0, 2**63 - 2),
     st.integers(-(2**63), 2**63 - 1),
     nullable,
     st.lists(st.tuples(names, nullable), max_size=3).map(tuple),
@@ -134,6 +135,20 @@ def test_flipped_bit_is_always_noticed() -> None:
         flipped[position // 8] ^= 1 << position % 8
         with pytest.raises(CorruptLineError):
             decode(bytes(flipped))
+
+
+def test_offset_whose_range_has_no_bigint_end_is_corrupt() -> None:
+    """A range's end is the offset after its last, which the ledger keeps in 64 bits."""
+    with pytest.raises(CorruptLineError, match="is not in 0"):
+        decode(forge(encode(PLAIN), OFFSET, b"%019d" % (2**63 - 1)))
+    assert decode(forge(encode(PLAIN), OFFSET, b"%019d" % (2**63 - 2))).record.offset == 2**63 - 2
+
+
+def forge(data: bytes, part: slice, field: bytes) -> bytes:
+    """Return the line with another field, under a CRC that is right again."""
+    data = data[: part.start] + field + data[part.stop :]
+    crc = b"%08x" % zlib.crc32(data[: CRC.start] + data[CRC.stop + 1 :])
+    return data[: CRC.start] + crc + data[CRC.stop :]
 
 
 def test_truncation_is_always_noticed_and_named() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 from onceover.model.digest import SEEDS, Digest, sum_digests
 from onceover.model.line import (
     CONTENT,
+    CRC,
     ID,
     MAX_EVENT_MS,
     CorruptLineError,
@@ -110,6 +112,16 @@ def test_rubbish_is_never_intact_and_never_throws(spark: SparkSession, tmp_path:
     found = _read(spark, tmp_path, frame([*bad, good, quarantined]))
     rows = found.groupBy("intact").agg(F.count("*").alias("n"), F.max("payload"), F.max("key"), F.max("content"))
     assert {row["intact"]: row["n"] for row in rows.collect()} == {False: len(bad), True: 2}
+
+
+def test_offset_whose_range_has_no_bigint_end_is_not_intact(spark: SparkSession, tmp_path: Path) -> None:
+    data = []
+    for last in (b"9223372036854775806", b"9223372036854775807"):
+        line = b"00c0ffee-00003-%b 00000000 0000000000007 00000000000000000005\tk\t\tv" % last
+        crc = b"%08x" % zlib.crc32(line[: CRC.start] + line[CRC.stop + 1 :])
+        data.append(line[: CRC.start] + crc + line[CRC.stop :])
+    found = _read(spark, tmp_path, frame(data)).sort("id").select("offset", "intact").collect()
+    assert [row.intact for row in found] == [True, False]
 
 
 def test_torn_append_costs_none_of_the_records_around_it(spark: SparkSession, tmp_path: Path) -> None:
