@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+from typing import Any
 
 from onceover.errors import UsageError
 from onceover.ledger import conflicts
@@ -20,6 +21,16 @@ NEWEST_CONTENT = """(
   SELECT c.content FROM onceover.conflict c
   WHERE c.pipeline = d.pipeline AND c.generation = d.generation AND c.kafka_partition = d.kafka_partition
     AND c.record_offset = d.record_offset AND c.leader_epoch IS NOT NULL ORDER BY c.leader_epoch DESC LIMIT 1)"""
+
+# The contents of the ID of decision d that belong to its window.
+_OWN_CONTENTS = """ARRAY(
+  SELECT own.content FROM unnest(d.contents) AS own (content)
+  WHERE NOT EXISTS (
+    SELECT FROM onceover.conflict c
+    WHERE c.pipeline = d.pipeline AND c.generation = d.generation AND c.kafka_partition = d.kafka_partition
+      AND c.record_offset = d.record_offset AND c.content = own.content
+      AND c.window_start IS DISTINCT FROM d.window_start)
+  ORDER BY 1)"""
 
 
 def record_decision(
@@ -146,7 +157,8 @@ def list_decisions(connection: Connection, request_id: int) -> dict[datetime, tu
     rows = connection.execute(
         f"""
         SELECT DISTINCT ON (d.window_start, d.generation, d.kafka_partition, d.record_offset) d.window_start,
-          d.generation, d.kafka_partition, d.record_offset, d.kept, {NEWEST_CONTENT} AS newest
+          d.generation, d.kafka_partition, d.record_offset, d.kept, {NEWEST_CONTENT} AS newest,
+          {_OWN_CONTENTS} AS contents
         FROM onceover.repair r JOIN onceover.decision d ON d.pipeline = r.pipeline AND d.window_start = r.window_start
         WHERE r.request_id = %s ORDER BY 1, 2, 3, 4, d.decision_id DESC
         """,
@@ -154,9 +166,7 @@ def list_decisions(connection: Connection, request_id: int) -> dict[datetime, tu
     )
     decisions: dict[datetime, tuple[Decision, ...]] = {}
     for row in rows:
-        source = KafkaPartition(row["generation"], row["kafka_partition"])
-        decision = Decision(source, row["record_offset"], row["kept"], row["newest"])
-        decisions[row["window_start"]] = (*decisions.get(row["window_start"], ()), decision)
+        decisions[row["window_start"]] = (*decisions.get(row["window_start"], ()), _build_decision(row))
     return decisions
 
 
@@ -165,17 +175,12 @@ def read_decisions(connection: Connection, decision_ids: Sequence[int]) -> tuple
     rows = connection.execute(
         f"""
         SELECT DISTINCT ON (generation, kafka_partition, record_offset) generation, kafka_partition, record_offset,
-          kept, {NEWEST_CONTENT} AS newest
+          kept, {NEWEST_CONTENT} AS newest, {_OWN_CONTENTS} AS contents
         FROM onceover.decision d WHERE decision_id = ANY(%s) ORDER BY 1, 2, 3, decision_id DESC
         """,
         [list(decision_ids)],
     )
-    return tuple(
-        Decision(
-            KafkaPartition(row["generation"], row["kafka_partition"]), row["record_offset"], row["kept"], row["newest"]
-        )
-        for row in rows
-    )
+    return tuple(_build_decision(row) for row in rows)
 
 
 def list_contested(
@@ -184,14 +189,19 @@ def list_contested(
     """Return by window its IDs in conflict, decided or not, as decisions that keep no content."""
     rows = connection.execute(
         f"""
-        SELECT DISTINCT window_start, generation, kafka_partition, record_offset, {NEWEST_CONTENT} AS newest
+        SELECT window_start, generation, kafka_partition, record_offset, '' AS kept, {NEWEST_CONTENT} AS newest,
+          array_agg(content ORDER BY content) AS contents
         FROM onceover.conflict d WHERE d.pipeline = %s AND d.window_start = ANY(%s)
+        GROUP BY pipeline, window_start, generation, kafka_partition, record_offset
         """,
         [pipeline, list(starts)],
     )
     contested: dict[datetime, tuple[Decision, ...]] = {}
     for row in rows:
-        source = KafkaPartition(row["generation"], row["kafka_partition"])
-        each = Decision(source, row["record_offset"], "", row["newest"])
-        contested[row["window_start"]] = (*contested.get(row["window_start"], ()), each)
+        contested[row["window_start"]] = (*contested.get(row["window_start"], ()), _build_decision(row))
     return contested
+
+
+def _build_decision(row: Mapping[str, Any]) -> Decision:
+    source = KafkaPartition(row["generation"], row["kafka_partition"])
+    return Decision(source, row["record_offset"], row["kept"], row["newest"], tuple(row["contents"]))

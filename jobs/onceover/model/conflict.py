@@ -16,12 +16,14 @@ OLDEST, NEWEST = "oldest", "newest"
 @dataclass(frozen=True, slots=True)
 class Decision:
     """An operator's choice of the content that counts for one ID: `kept` is its hash in the `Suspect`. `newest` is the
-    hash of the content that Kafka's log held when the contents were compared, None if unknown."""
+    hash of the content that Kafka's log held when the contents were compared, None if unknown. `contents` are the
+    hashes of those that belong to one window, whether or not its files still hold them."""
 
     source: KafkaPartition
     offset: int
     kept: str
     newest: str | None = None
+    contents: tuple[str, ...] = ()
 
     @property
     def offsets(self) -> OffsetRange:

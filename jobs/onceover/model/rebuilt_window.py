@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onceover.model.conflict import Suspect
-from onceover.model.digest import EMPTY, Digest, sum_digests
+from onceover.model.digest import EMPTY, Digest, read_content_hash, sum_digests
 from onceover.model.offsets import OffsetRange
 
 
@@ -22,12 +22,15 @@ class RebuiltRange:
 
 @dataclass(frozen=True, slots=True)
 class DecidedContent:
-    """One content, in the window's files, of an ID that a person decided about; `counts` if it was kept."""
+    """One content, of the window, of an ID that a person decided about; `counts` if it was kept."""
 
     offsets: OffsetRange
     hash: str
-    digest: Digest
     counts: bool
+
+    @property
+    def digest(self) -> Digest:
+        return read_content_hash(self.hash)
 
 
 @dataclass(frozen=True, slots=True)

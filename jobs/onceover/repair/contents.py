@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from onceover.model.conflict import Suspect
-from onceover.model.digest import HALVES, Digest
+from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import DecidedContent
 from onceover.spark import lines
@@ -76,15 +76,14 @@ def list_decided(distinct: DataFrame, decided: Iterable[OffsetRange]) -> dict[in
         distinct.where("state IN ('counts', 'rejected')")
         .transform(looked_up(((piece, 1) for piece in decided), "is_decided"))
         .where("is_decided IS NOT NULL")
-        .select("window_ms", "state", *_OFFSET, *HALVES, lines.hash_content().alias("hash"))
+        .select("window_ms", "state", *_OFFSET, lines.hash_content().alias("hash"))
         .distinct()
         .collect()  # as many as a person has decided about
     )
     by_window: dict[int, list[DecidedContent]] = {}
     for row in rows:
         offsets = OffsetRange(KafkaPartition(row.generation, row.kafka_partition), row.offset, row.offset + 1)
-        digest = Digest(1, *(getattr(row, h) for h in HALVES))
-        by_window.setdefault(row.window_ms, []).append(DecidedContent(offsets, row.hash, digest, row.state == "counts"))
+        by_window.setdefault(row.window_ms, []).append(DecidedContent(offsets, row.hash, row.state == "counts"))
     return by_window
 
 

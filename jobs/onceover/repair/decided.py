@@ -14,14 +14,18 @@ _FEW = 12  # contents of which every choice is tried
 
 
 class DecidedIds:
-    """The decided IDs of one window, with all contents of them that its files hold."""
+    """The decided IDs of one window, with all contents of them that its files hold, or that landed and were rejected
+    before Parquet replaced the text."""
 
     def __init__(self, claimed: ClaimedWindow, rebuilt: RebuiltWindow) -> None:
         self._offsets = {decision.offsets for decision in claimed.decisions}
         self._newest = {(d.offsets, d.newest) for d in claimed.decisions}
-        self._contents = sorted(rebuilt.decided, key=lambda content: (content.offsets, content.hash))
-        parquet = claimed.compacted  # keeps the contents that count, and no other
-        self._is_compacted = parquet is not None and rebuilt.compacted == parquet.digest
+        contents = {(content.offsets, content.hash): content for content in rebuilt.decided}
+        if claimed.compacted is not None:  # Parquet keeps the contents that count, and no other
+            for d in claimed.decisions:
+                rejected = (DecidedContent(d.offsets, each, counts=False) for each in d.contents if each != d.kept)
+                contents = {(content.offsets, content.hash): content for content in rejected} | contents
+        self._contents = [content for _, content in sorted(contents.items(), key=lambda item: item[0])]
 
     def drop_pieces(self, ranges: Iterable[RebuiltRange]) -> tuple[RebuiltRange, ...]:
         """Return the ranges without those of decided IDs."""
@@ -39,9 +43,7 @@ class DecidedIds:
             return False
         missing = tuple(a - b for a, b in zip(expected.as_tuple(), actual.as_tuple(), strict=True))
         within = [content for content in self._contents if content.offsets in decided]
-        if any(sum_digests(c.digest for c in chosen).as_tuple() == missing for chosen in self._list_choices(within)):
-            return True
-        return self._is_compacted and 0 <= missing[0] <= len(decided)
+        return any(sum_digests(c.digest for c in chosen).as_tuple() == missing for chosen in self._list_choices(within))
 
     def _list_choices(self, contents: Sequence[DecidedContent]) -> Iterator[Iterable[DecidedContent]]:
         """Yield the choices that a landing can have made: all of one reading of the log, or any of a few."""

@@ -72,12 +72,14 @@ def find_unheld(
         if (side := rereads.read_unclaimed(context.ledger, registered.name, start)) is not None
     ]
     # A landing holds one of an ID's contents, whichever a person keeps.
-    decided = {decision.offsets: decision for side in sides for decision in side.decisions}
+    kept = {decision.offsets: decision.kept for side in sides for decision in side.decisions}
     contested = decisions.list_contested(context.ledger, registered.name, windows)
     for n, side in enumerate(sides):
         own = {each.offsets for each in side.decisions}
         more = (each for each in contested.get(side.window_start, ()) if each.offsets not in own)
-        sides[n] = replace(side, decisions=(*side.decisions, *(decided.get(each.offsets, each) for each in more)))
+        sides[n] = replace(
+            side, decisions=(*side.decisions, *(replace(each, kept=kept.get(each.offsets, "")) for each in more))
+        )
     unheld: dict[datetime, tuple[OffsetRange, ...]] = {}
     unreadable: set[datetime] = set()
 

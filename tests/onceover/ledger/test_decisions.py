@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from bench.large_ledger import pipeline
@@ -11,7 +11,7 @@ from bench.large_ledger import pipeline
 from onceover.ledger import conflicts
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
-from onceover.ledger.decisions import decide_all
+from onceover.ledger.decisions import decide_all, list_contested, read_decisions
 from onceover.model.conflict import NEWEST, Content
 from onceover.model.contract import Column, Columns
 from onceover.model.offsets import KafkaPartition
@@ -40,3 +40,21 @@ def test_ids_without_a_known_newest_content_are_left(connection: Connection) -> 
     assert {content.offset for content in conflicts.list_undecided(connection, name, NOON)} == {8}
     again = decide_all(connection, name, NOON, NEWEST, "test", "a test")
     assert (again.ids, len(again.left)) == (0, 1)
+
+
+def test_decision_names_the_contents_of_its_own_window(connection: Connection) -> None:
+    name, later = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS).name, timedelta(hours=1)
+    windows: dict[str, datetime | None] = {"aaaa": NOON, "bbbb": NOON, "cccc": NOON + later, "dddd": None}
+    contents = [Content(SOURCE, 7, each, start, NOON, 3 if each == "cccc" else None) for each, start in windows.items()]
+    conflicts.record_contents(connection, name, contents)
+    (contested,) = list_contested(connection, name, [NOON])[NOON]
+    assert (contested.kept, contested.contents, contested.newest) == ("", ("aaaa", "bbbb"), "cccc")
+    decide_all(connection, name, NOON, NEWEST, "test", "a test")
+    rows = connection.execute(
+        "SELECT decision_id FROM onceover.decision WHERE pipeline = %s ORDER BY window_start", [name]
+    )
+    by_window = [read_decisions(connection, [row["decision_id"]]) for row in rows.fetchall()]
+    assert [[(d.kept, d.contents) for d in each] for each in by_window] == [
+        [("cccc", ("aaaa", "bbbb"))],
+        [("cccc", ("cccc",))],
+    ]

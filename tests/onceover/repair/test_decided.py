@@ -12,6 +12,7 @@ from onceover.model.conflict import Contested, Decision
 from onceover.model.digest import Digest, sum_digests
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import DecidedContent, RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
 from onceover.repair.pieces import split_ranges
@@ -29,16 +30,21 @@ def record(offset: int, content: int = 0) -> Digest:
     return Digest(1, 1_000_000 * (content + 1) + offset)
 
 
+def name(offset: int, content: int) -> str:
+    """Return the hash of a content, which is its digest in hex digits."""
+    return f"{record(offset, content).high1:08x}{0:024x}"
+
+
 def records(*offsets: int, content: int = 0) -> Digest:
     return sum_digests(record(offset, content) for offset in offsets)
 
 
 def content(offset: int, content: int, *, counts: bool) -> DecidedContent:
-    return DecidedContent(of(offset, offset + 1), f"{offset}-{content}", record(offset, content), counts)
+    return DecidedContent(of(offset, offset + 1), name(offset, content), counts)
 
 
 def decide(offset: int, kept: int, newest: int | None = 1) -> Decision:
-    return Decision(P0, offset, f"{offset}-{kept}", None if newest is None else f"{offset}-{newest}")
+    return Decision(P0, offset, name(offset, kept), None if newest is None else name(offset, newest))
 
 
 def judge(
@@ -86,6 +92,37 @@ def test_lost_record_is_not_hidden_by_a_decided_one() -> None:
 def test_lost_content_of_a_decided_id_is_missed() -> None:
     (reason,) = judge([PLAIN + NINE_OLD], [decide(9, 0)], [])
     assert "raw holds 5 of 6" in reason
+
+
+def judge_compacted(*landed: tuple[OffsetRange, Digest], contents: tuple[int, ...]) -> tuple[str, ...]:
+    """Prove a window whose Parquet file has IDs 0 to 4, and the kept content 1 of ID 9 if that is one of those of the
+    window."""
+    kept = [content(9, 1, counts=True)] if 1 in contents else []
+    parquet = sum_digests([PLAIN, *(c.digest for c in kept)])
+    decision = replace(decide(9, 1), contents=tuple(name(9, c) for c in contents))
+    claimed = ClaimedWindow(
+        7, START, START + timedelta(hours=1), UUID(int=1), 4,
+        tuple(ClaimedLanding(n, (part,)) for n, part in enumerate(landed)), parquet, (decision,),
+        CompactedFile(parquet, 1_000),
+    )  # fmt: skip
+    pieces = (RebuiltRange(of(0, 5), PLAIN), *(RebuiltRange(c.offsets, c.digest) for c in kept))
+    rebuilt = RebuiltWindow(20, 0, 0, 0, 0, 0, 0, 0, ranges=pieces, decided=tuple(kept), compacted=parquet)
+    return prove(claimed, rebuilt, 0).reasons
+
+
+def test_rejected_content_that_parquet_left_out_was_landed() -> None:
+    old = (of(0, 10), PLAIN + NINE_OLD)
+    assert judge_compacted(old, contents=(0,)) == ()
+    assert judge_compacted(old, (of(8, 20), NINE_NEW), contents=(0, 1)) == ()
+
+
+def test_other_lost_text_is_missed_beside_a_decided_id() -> None:
+    """The lost text held 10, which landed after the window was compacted, with a range that has the decided 9."""
+    old = (of(0, 10), PLAIN + NINE_NEW)
+    (reason,) = judge_compacted(old, (of(9, 20), record(10)), contents=(1,))
+    assert "raw holds 0 of 1" in reason
+    (reason,) = judge_compacted(old, (of(9, 20), record(10)), contents=(0, 1))
+    assert "raw holds 0 of 1" in reason
 
 
 def test_rejected_content_of_a_release_leaves_it_proved() -> None:
