@@ -248,7 +248,7 @@ def extend(connection: Connection, pipeline: str, settled: Iterable[OffsetRange]
     """Take in offsets that settled without being read: origin and reach extend to them, and the frontier advances.
 
     Below an earlier origin little is settled yet: the frontier begins at the new origin, and what is missing between is
-    a hole.
+    a hole. The log is compared with them once more: it may grow over them.
     """
     hulls: dict[KafkaPartition, tuple[int, int]] = {}
     for piece in settled:
@@ -262,7 +262,7 @@ def extend(connection: Connection, pipeline: str, settled: Iterable[OffsetRange]
             VALUES (%(pipeline)s, %(generation)s, %(partition)s, 'unknown, of generation ' || %(generation)s, %(low)s,
               %(low)s, %(high)s, %(high)s)
             ON CONFLICT (pipeline, generation, kafka_partition) DO UPDATE SET reach = greatest(k.reach, %(high)s),
-              frontier = CASE WHEN %(low)s < k.origin THEN %(low)s ELSE k.frontier END,
+              compared_epoch = NULL, frontier = CASE WHEN %(low)s < k.origin THEN %(low)s ELSE k.frontier END,
               origin = least(k.origin, %(low)s)
             """,
             {

@@ -29,7 +29,7 @@ class LogComparison:
 
     def __init__(self, connection: Connection, pipeline: str, driver: Epoch | None = None) -> None:
         self._connection, self._pipeline, self._driver = connection, pipeline, driver
-        self._compared: dict[KafkaPartition, tuple[int, int | None]] = {}  # leader epoch, and the end if it may change
+        self._compared: dict[KafkaPartition, tuple[int, int]] = {}  # leader epoch and end
         self._diverged: dict[KafkaPartition, int] = {}
         self._unknown: dict[KafkaPartition, Sequence[OffsetRange]] = {}
 
@@ -41,30 +41,26 @@ class LogComparison:
     def compare(self, facts: TopicFacts, source: KafkaSource) -> Mapping[int, int]:
         """Return by Kafka partition the first landed offset under which the log has another record.
 
-        Records it, and reopens the windows concerned. Costs nothing while no leader epoch has changed.
+        Records it, and reopens the windows concerned. Costs one query while no leader epoch has changed, and nothing
+        was adopted.
         """
-        partitions = {KafkaPartition(facts.generation, p): epoch for p, epoch in facts.leader_epochs.items()}
-        changed = [at for at, epoch in partitions.items() if self._may_differ(at, epoch, facts)]
-        if changed:
-            known = log_cuts.read_compared_logs(self._connection, self._pipeline, facts.generation)
-            for at in changed:
-                if at in known:
-                    self._compare_one(at, known[at], facts, source)
-        return {at.kafka_partition: offset for at, offset in self._diverged.items() if at in partitions}
+        for at, known in log_cuts.read_compared_logs(self._connection, self._pipeline, facts.generation).items():
+            if at.kafka_partition in facts.leader_epochs and self._may_differ(at, known, facts):
+                self._compare_one(at, known, facts, source)
+        return {at.kafka_partition: o for at, o in self._diverged.items() if at.generation == facts.generation}
 
-    def _may_differ(self, at: KafkaPartition, leader_epoch: int, facts: TopicFacts) -> bool:
-        compared = self._compared.get(at)
-        if compared is None or compared[0] != leader_epoch or at in self._diverged or at in self._unknown:
+    def _may_differ(self, at: KafkaPartition, known: log_cuts.ComparedLog, facts: TopicFacts) -> bool:
+        if at in self._diverged or at in self._unknown or known.diverged_from is not None:
             return True
-        return compared[1] is not None and compared[1] != facts.end[at.kafka_partition]
+        leader_epoch = facts.leader_epochs[at.kafka_partition]
+        if known.compared_epoch == log_cuts.NOT_WHOLE:
+            return self._compared.get(at) != (leader_epoch, facts.end[at.kafka_partition])
+        return known.compared_epoch != leader_epoch
 
     def _compare_one(
         self, at: KafkaPartition, known: log_cuts.ComparedLog, facts: TopicFacts, source: KafkaSource
     ) -> None:
         leader_epoch, end = facts.leader_epochs[at.kafka_partition], facts.end[at.kafka_partition]
-        if known.diverged_from is None and known.compared_epoch == leader_epoch:
-            self._compared[at] = (leader_epoch, None)
-            return
         held = OffsetRange(at, min(facts.earliest[at.kafka_partition], end), end)
         if known.diverged_from is not None and known.diverged_from < held.start:
             log.warning(
@@ -88,10 +84,12 @@ class LogComparison:
             at,
             diverged,
             unknown[0].start if unknown else None,
-            leader_epoch if is_final else None,
+            leader_epoch if is_final else log_cuts.NOT_WHOLE,
             self._driver,
+            held,
+            landed,
         )
-        self._compared[at] = (leader_epoch, None if is_final else end)
+        self._compared[at] = (leader_epoch, end)
         if unknown and at not in self._unknown:
             log.warning(
                 "%s-%d: %d offsets landed without leader epochs, as by a rebuild of the ledger; they are read again "

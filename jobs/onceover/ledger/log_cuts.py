@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from onceover.errors import BusyError
 from onceover.ledger.database import Connection
@@ -14,11 +15,15 @@ from onceover.ledger.windows import bump_versions
 from onceover.model.log_history import NO_EPOCH, EpochSpan, cut_at_epochs, join_spans
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
+NOT_WHOLE: Final = -1
+"""The leader epoch of a comparison that has to be made again, as the log ends before what landed, or differs."""
+
 
 @dataclass(frozen=True, slots=True)
 class ComparedLog:
     """What the ledger knows of one log: how far its records landed, the leader epoch at which they were compared with
-    it, and the first offset that has another record now."""
+    it (None: not since the ledger was rebuilt, or IDs were adopted), and the first offset that has another record
+    now."""
 
     reach: int
     compared_epoch: int | None
@@ -80,12 +85,15 @@ def record_comparison(
     source: KafkaPartition,
     diverged_from: int | None,
     unknown_from: int | None,
-    compared_epoch: int | None,
+    compared_epoch: int,
     driver: Epoch | None,
+    log: OffsetRange,
+    landed: Sequence[EpochSpan],
 ) -> list[datetime]:
     """Record where the log has another record than landed, and reopen the windows that hold records from there on, in
     one transaction; return those windows. `unknown_from` is the first offset that cannot be compared until it is read
-    again, `compared_epoch` None while the comparison has to be made again.
+    again, `compared_epoch` NOT_WHOLE while the comparison has to be made again. It is, too, if not only `landed` has
+    landed of the `log`: IDs were adopted meanwhile.
 
     The caller is the driver, or there is none: raises FencedError for a lost epoch, BusyError if one runs.
     """
@@ -108,10 +116,11 @@ def record_comparison(
             key,
         ).fetchone()
         known = before["diverged_from"] if before else None
+        is_same = list_landed_epochs(connection, pipeline, log) == landed
         connection.execute(
             "UPDATE onceover.kafka_partition SET diverged_from = %s, unknown_from = %s, compared_epoch = %s "
             "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
-            [diverged_from, unknown_from, compared_epoch, *key],
+            [diverged_from, unknown_from, compared_epoch if is_same else None, *key],
         )
         if diverged_from is None or known == diverged_from:
             return []

@@ -100,7 +100,10 @@ def read(source: KafkaPartition, start: int, records: int = 1) -> RangeRead:
 
 
 def compare(writers: Writers) -> Callable[[Connection], object]:
-    return lambda connection: log_cuts.record_comparison(connection, writers.name, FIRST, 0, None, None, writers.epoch)
+    log = OffsetRange(FIRST, 0, 100)
+    return lambda connection: log_cuts.record_comparison(
+        connection, writers.name, FIRST, 0, None, log_cuts.NOT_WHOLE, writers.epoch, log, []
+    )
 
 
 def lose(writers: Writers) -> Callable[[Connection], object]:

@@ -13,8 +13,9 @@ from onceover.kafka.reader import KafkaSource
 from onceover.ledger import log_comparison
 from onceover.ledger.conflicts import record_contents
 from onceover.ledger.database import Connection, connect
+from onceover.ledger.frontiers import extend
 from onceover.ledger.log_comparison import LogComparison
-from onceover.ledger.log_cuts import forget_comparisons, list_landed_epochs, record_comparison
+from onceover.ledger.log_cuts import NOT_WHOLE, forget_comparisons, list_landed_epochs, record_comparison
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model.conflict import Content
 from onceover.model.log_history import EpochSpan, find_divergence, find_unknown
@@ -106,7 +107,7 @@ def test_unknown_offsets_keep_the_log_uncompared(connection: Connection, monkeyp
     land(connection, 0, 40)
     land(connection, 40, 50, (2, 40))
     assert comparison.compare(facts, KafkaSource("none:1", "topic", "id")) == {}
-    assert read_row() == (None, None, 10), "compared no more than it knows"
+    assert read_row() == (NOT_WHOLE, None, 10), "compared no more than it knows"
     assert comparison.list_unknown(AT.generation) == [OffsetRange(AT, 10, 40)]
     land(connection, 10, 30, (2, 10))
     comparison.compare(facts, KafkaSource("none:1", "topic", "id"))
@@ -114,6 +115,23 @@ def test_unknown_offsets_keep_the_log_uncompared(connection: Connection, monkeyp
     land(connection, 30, 40, (2, 30))
     comparison.compare(facts, KafkaSource("none:1", "topic", "id"))
     assert (read_row(), comparison.list_unknown(AT.generation)) == ((2, None, None), [])
+
+
+def test_adopted_offsets_are_compared_by_a_live_driver(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_comparison, "LogProbe", ProbeOfEpochTwo)
+    comparison, source = LogComparison(connection, "cuts"), KafkaSource("none:1", "topic", "id")
+    land(connection, 0, 40, (2, 0))
+    comparison.compare(TopicFacts("topic", "id", AT.generation, {0: 0}, {0: 40}, {0: 2}), source)
+    adopt(connection, 40, 50)
+    extend(connection, "cuts", [OffsetRange(AT, 40, 50)])
+    comparison.compare(TopicFacts("topic", "id", AT.generation, {0: 0}, {0: 40}, {0: 2}), source)
+    comparison.compare(TopicFacts("topic", "id", AT.generation, {0: 0}, {0: 60}, {0: 2}), source)
+    assert comparison.list_unknown(AT.generation) == [OffsetRange(AT, 40, 50)], "the log has grown over them"
+    landed = list_landed_epochs(connection, "cuts", LOG)
+    adopt(connection, 70, 80)
+    record_comparison(connection, "cuts", AT, None, None, 2, None, LOG, landed)
+    found = connection.execute("SELECT compared_epoch FROM onceover.kafka_partition WHERE pipeline = 'cuts'")
+    assert found.fetchall() == [{"compared_epoch": None}], "adopted while the log was compared"
 
 
 class ProbeOfEpochTwo:
@@ -126,7 +144,7 @@ class ProbeOfEpochTwo:
 
 
 def test_deleted_topic_ends_what_was_to_be_read_again(connection: Connection) -> None:
-    record_comparison(connection, "cuts", AT, 40, None, None, None)
+    record_comparison(connection, "cuts", AT, 40, None, NOT_WHOLE, None, LOG, [])
     assert forget_comparisons(connection, "cuts")
     assert not forget_comparisons(connection, "cuts")
 

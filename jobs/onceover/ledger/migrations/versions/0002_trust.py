@@ -104,7 +104,8 @@ COMMENT ON COLUMN onceover.kafka_partition.diverged_from IS
 COMMENT ON COLUMN onceover.kafka_partition.unknown_from IS
   'First landed offset in the log whose leader epoch is unknown, so that it has to be read again; NULL: none.';
 COMMENT ON COLUMN onceover.kafka_partition.compared_epoch IS
-  'The log''s leader epoch when landed ranges were last compared with it.';
+  'The log''s leader epoch when landed ranges were last compared with it; -1: to be compared again; NULL: not compared '
+  'since the ledger was rebuilt, or IDs were adopted.';
 
 CREATE TABLE onceover.suspicion (
   suspicion_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
