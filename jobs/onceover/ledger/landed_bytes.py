@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from onceover.ledger.database import Connection
+from onceover.ledger.digest_columns import read_digest
+from onceover.model.digest import Digest
 from onceover.model.offsets import OffsetRange
 
 
 @dataclass(frozen=True, slots=True)
 class LandedBytes:
-    """The bytes `[start, end)` of a file to which a batch appended, with its range and records of one Kafka partition.
+    """The bytes `[start, end)` of a file to which a batch appended, with its range of one Kafka partition and the
+    digest of its records there.
 
     `is_there` is false once the file has expired, or Parquet replaced it.
     """
 
     landing_id: int
     offsets: OffsetRange
-    records: int
+    digest: Digest
     window_start: datetime | None
     quarantine_day: date | None
     start: int
@@ -60,7 +63,7 @@ def list_covering(connection: Connection, pipeline: str, ranges: Iterable[Offset
                 landed[row["landing_id"], offsets] = LandedBytes(
                     row["landing_id"],
                     offsets,
-                    row["records"],
+                    read_digest(row),
                     row["window_start"],
                     row["quarantine_day"],
                     row["byte_start"],
@@ -71,7 +74,8 @@ def list_covering(connection: Connection, pipeline: str, ranges: Iterable[Offset
 
 
 _COVERING = """
-SELECT l.landing_id, l.window_start, l.quarantine_day, l.byte_start, l.byte_end, p.records, r.*,
+SELECT l.landing_id, l.window_start, l.quarantine_day, l.byte_start, l.byte_end, p.records, p.high1, p.low1, p.high2,
+  p.low2, r.*,
   coalesce(w.expired_at IS NULL AND coalesce(l.landing_id > w.last_let_go, true), l.quarantine_day IS NOT NULL)
     AS is_there
 FROM (

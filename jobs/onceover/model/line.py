@@ -12,11 +12,16 @@ Two lines with the same content (from KAFKA_TS to VALUE) hold the same record: t
 from __future__ import annotations
 
 import re
+import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+
+import xxhash
 
 from onceover.errors import TerminalError, UsageError
+from onceover.model.digest import EMPTY, SEEDS, Digest
 from onceover.model.offsets import LARGEST_END, KafkaPartition
 
 ID = slice(0, 34)
@@ -38,6 +43,7 @@ Header = tuple[str | bytes, bytes | None]
 
 _ID = re.compile(rb"[0-9a-f]{8}-[0-9]{5}-[0-9]{19}")
 _PREFIX = re.compile(_ID.pattern + rb" [0-9a-f]{8} (?:[0-9]{13}|-{13}) [0-9-][0-9]{19}\t")
+_STARTS = [xxhash.xxh64_intdigest(struct.pack("<i", seed), 42) for seed in SEEDS]  # 42: where Spark starts
 _SPECIAL = re.compile(rb"[\\\t\n\r]")
 
 
@@ -103,17 +109,20 @@ def encode(line: Line) -> bytes:
     """Return the line's bytes without a newline."""
     record = line.record
     event_time = NO_EVENT_TIME if line.event_ms is None else b"%013d" % line.event_ms
-    fields = [
-        b"%020d" % record.kafka_timestamp,
-        _escape_nullable(record.key),
-        escape_headers(record.headers),
-        _escape_nullable(record.value),
-    ]
-    if line.reason is not None:
-        fields.append(_escape(line.reason.encode("utf-8", "surrogateescape")))
+    reason = b"" if line.reason is None else b"\t" + _escape(line.reason.encode("utf-8", "surrogateescape"))
     record_id = encode_id(record.source, record.offset)
-    rest = event_time + b" " + b"\t".join(fields)
+    rest = event_time + b" " + _encode_content(record) + reason
     return b"%b %b %b" % (record_id, _crc(record_id + b" ", rest), rest)
+
+
+def compute_digest(records: Iterable[Record]) -> Digest:
+    """Return the digest of these records, as Spark sums it: two chained XXH64 of each ID and content."""
+    total = EMPTY
+    for record in records:
+        parts = encode_id(record.source, record.offset), _encode_content(record)
+        hashes = [reduce(lambda seed, part: xxhash.xxh64_intdigest(part, seed), parts, start) for start in _STARTS]
+        total = total + Digest(1, *(half for each in hashes for half in (each >> 32, each & 0xFFFFFFFF)))
+    return total
 
 
 def decode(data: bytes) -> Line:
@@ -239,6 +248,11 @@ def _placed(position: int, size: int, pieces: list[bytes], longest: int) -> Iter
             yield PlacedLine(position, decode(b"".join(pieces)))
         except CorruptLineError as error:
             yield CorruptLine(position, size, error.problem)
+
+
+def _encode_content(record: Record) -> bytes:
+    key, value = _escape_nullable(record.key), _escape_nullable(record.value)
+    return b"\t".join((b"%020d" % record.kafka_timestamp, key, escape_headers(record.headers), value))
 
 
 def _crc(before: bytes, after: bytes) -> bytes:

@@ -6,16 +6,16 @@ Each append is one stretch of a file, so a landing's bytes show which IDs of its
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from onceover.context import PipelineContext
 from onceover.ledger.landed_bytes import LandedBytes, list_covering
 from onceover.model.claim import ClaimedWindow
-from onceover.model.line import PlacedLine, decode_file
-from onceover.model.offsets import OffsetRange, coalesce, subtract
+from onceover.model.digest import EMPTY, Digest
+from onceover.model.line import PlacedLine, Record, compute_digest, decode_file
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.raw.window_files import WindowFiles
@@ -71,23 +71,24 @@ def read_landed(files: WindowFiles, landings: Iterable[LandedBytes]) -> Iterable
     for part in landings:
         of_landing.setdefault(part.landing_id, []).append(part)
     for parts in of_landing.values():
-        ids = _read_ids(files, parts[0]) if parts[0].is_there else Counter()
+        ids: dict[KafkaPartition, list[OffsetRange]] = {}
+        digests: dict[KafkaPartition, Digest] = {}
+        for record in _read_records(files, parts[0]) if parts[0].is_there else ():
+            source, at = record.source, record.offset
+            ids.setdefault(source, []).append(OffsetRange(source, at, at + 1))
+            digests[source] = digests.get(source, EMPTY) + compute_digest([record])
         for part in parts:
-            own = [each for each in ids if each.source == part.offsets.source]
-            is_whole = sum(ids[each] for each in own) == part.records
-            yield from own if is_whole and all(each.overlaps(part.offsets) for each in own) else [part.offsets]
+            source = part.offsets.source
+            yield from ids[source] if digests.get(source) == part.digest else [part.offsets]
 
 
-def _read_ids(files: WindowFiles, part: LandedBytes) -> Counter[OffsetRange]:
+def _read_records(files: WindowFiles, part: LandedBytes) -> Iterator[Record]:
     if part.window_start is not None:
         path = files.layout.window_file(part.window_start)
     elif part.quarantine_day is not None:
         path = files.layout.quarantine_file(part.quarantine_day)
     else:
-        return Counter()
-    ids: Counter[OffsetRange] = Counter()
+        return
     for placed in decode_file(files.read_bytes(path, part.start, part.end)):
         if isinstance(placed, PlacedLine):
-            record = placed.line.record
-            ids[OffsetRange(record.source, record.offset, record.offset + 1)] += 1
-    return ids
+            yield placed.line.record

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from onceover.ledger.landed_bytes import LandedBytes
-from onceover.model.line import Line, Record, encode, frame
+from onceover.model.digest import Digest
+from onceover.model.line import Line, Record, compute_digest, encode, frame
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.raw.layout import Layout
 from onceover.repair.unread import read_landed
@@ -19,8 +20,16 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 P0, P1 = KafkaPartition("0badcafe", 0), KafkaPartition("0badcafe", 1)
 
 
+def make_record(source: KafkaPartition, offset: int) -> Record:
+    return Record(source, offset, 0, None, (), b"%d" % offset)
+
+
 def make_lines(source: KafkaPartition, *offsets: int) -> list[bytes]:
-    return [encode(Line(Record(source, n, 0, None, (), b"%d" % n), 0)) for n in offsets]
+    return [encode(Line(make_record(source, n), 0)) for n in offsets]
+
+
+def digest(source: KafkaPartition, *offsets: int) -> Digest:
+    return compute_digest(make_record(source, n) for n in offsets)
 
 
 DEAD = frame(make_lines(P0, *range(10)))
@@ -40,8 +49,10 @@ class File:
         yield from [self.content[start:end]] if end <= len(self.content) else []
 
 
-LANDED = LandedBytes(1, OffsetRange(P0, 0, 10), 3, START, None, len(DEAD), len(DEAD) + len(OWN), is_there=True)
-OTHER = replace(LANDED, offsets=OffsetRange(P1, 30, 50), records=1)
+LANDED = LandedBytes(
+    1, OffsetRange(P0, 0, 10), digest(P0, 3, 7, 8), START, None, len(DEAD), len(DEAD) + len(OWN), is_there=True
+)
+OTHER = replace(LANDED, offsets=OffsetRange(P1, 30, 50), digest=digest(P1, 40))
 
 
 def read(content: bytes, *landings: LandedBytes) -> tuple[OffsetRange, ...]:
@@ -61,12 +72,13 @@ def test_landings_bytes_show_its_ids_beside_a_dead_batchs() -> None:
         (DEAD + OWN[:-9], LANDED),
         (DEAD + OWN.replace(b"\t8\n", b"\t9\n"), LANDED),
         (OWN + DEAD, LANDED),
-        (DEAD + OWN, replace(LANDED, offsets=OffsetRange(P0, 4, 10))),
-        (DEAD + OWN, replace(LANDED, records=4)),
+        (DEAD + OWN, replace(LANDED, digest=digest(P0, 7, 8, 9))),
+        (DEAD + OWN, replace(LANDED, digest=digest(P0, 3, 6, 7, 8))),
+        (DEAD + frame([*make_lines(P0, 3, 3, 8), *make_lines(P1, 40)]), LANDED),
         (DEAD + OWN, replace(LANDED, is_there=False)),
         (DEAD + OWN, replace(LANDED, window_start=None)),
     ],
-    ids=["torn", "damaged", "moved", "others", "fewer", "expired", "nowhere"],
+    ids=["torn", "damaged", "moved", "others", "fewer", "twice", "expired", "nowhere"],
 )
 def test_bytes_that_are_not_whole_leave_the_range_to_the_landing(content: bytes, landing: LandedBytes) -> None:
     assert read(content, landing) == (landing.offsets,)
