@@ -49,7 +49,7 @@ def _raw(published: Lineage) -> InputDataset:
 def _topic(published: Lineage) -> InputDataset:
     ranges = [
         subset.Partition(
-            identifier=offsets.format(),
+            identifier=str(offsets),
             dimensions={
                 "generation": offsets.source.generation,
                 "kafka_partition": offsets.source.kafka_partition,

@@ -170,6 +170,6 @@ def _build_result(found: _Found, expired: int) -> dict[str, Any]:
         "not_read_yet": sum(map(len, found.plan.to_read)),
         "expired": expired,
         "compacted": found.is_compacted,
-        "ranges": [r.format() for r in found.plan.to_audit],
+        "ranges": [str(r) for r in found.plan.to_audit],
         "rows": to_plain(windows if len(windows) <= MOST_WINDOWS else differing[:MOST_WINDOWS]),
     }

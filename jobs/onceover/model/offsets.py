@@ -50,9 +50,6 @@ class OffsetRange:
         return self.end - self.start
 
     def __str__(self) -> str:
-        return f"{self.source}[{self.start}, {self.end})"
-
-    def format(self) -> str:
         """Return the form that people type: GENERATION-PARTITION:START-END."""
         return f"{self.source}:{self.start}-{self.end}"
 
@@ -61,7 +58,7 @@ class OffsetRange:
 
 
 def parse_range(text: str) -> OffsetRange:
-    """Return the range that `OffsetRange.format` wrote. Raise UsageError for any other text."""
+    """Return the range that `str` of an OffsetRange gives. Raise UsageError for any other text."""
     match = _WRITTEN.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"{text[:60]!r} is not an offset range; write it like 1f2e3d4c-0:1200-1300")

@@ -77,7 +77,7 @@ def test_window_landed_twice_is_explained_by_its_landings(run: Any, states: Any)
     result = run("explain", states.name, "2013-01-01T04:00Z")
     assert result.exit_code == 0
     assert "It has closed, and is wrong" in result.stdout
-    assert "share 5f3a0b1c-0[190, 220)." in result.stdout
+    assert "share 5f3a0b1c-0:190-220." in result.stdout
     assert "[2972, 5944)" in result.stdout
     assert f"onceover repair {states.name} --from 2013-01-01T04:00Z --to 2013-01-01T05:00Z --dry-run" in result.stdout
     output = json.loads(run("explain", states.name, "2013-01-01T04:00Z", "--json").stdout)
@@ -171,7 +171,7 @@ def test_window_is_explained_from_the_ledger_without_hdfs(
     result = run("explain", states.name, "2013-01-01T04:00Z")
     assert result.exit_code == 0
     assert "Not judged now; the ledger's last findings follow" in result.stdout
-    assert "5f3a0b1c-0[190, 220)" in result.stdout
+    assert "5f3a0b1c-0:190-220" in result.stdout
 
 
 def test_doctor_names_what_is_wrong_with_a_pipeline(run: Any, states: Any, stack: Stack) -> None:

@@ -28,9 +28,9 @@ EVIDENCE: dict[Kind, dict[str, Any]] = {
     Kind.HOLE: {"frontier_and_reach": [["5f3a0b1c", 0, 10, 30]]},
 }
 EXPECTED = {
-    Kind.DUPLICATED: "landings 4 and 7 overlap: 4 and 7 share 5f3a0b1c-0[50, 100).",
+    Kind.DUPLICATED: "landings 4 and 7 overlap: 4 and 7 share 5f3a0b1c-0:50-100.",
     Kind.UNACCOUNTED_BYTES: "1,250 bytes, its landings account for 1,000: 250 more.",
-    Kind.PENDING_RECORD: "5f3a0b1c-0[10, 12), 0 landed since, and 2 left Kafka's log.",
+    Kind.PENDING_RECORD: "5f3a0b1c-0:10-12, 0 landed since, and 2 left Kafka's log.",
     Kind.MISSING_FILE: "accounts for 1,000 bytes; there is no window file.",
     Kind.LATE: "(landing 9)",
     Kind.AGGREGATE_MISMATCH: "They count 120 records, the landings hold 100: 20 records too many.",

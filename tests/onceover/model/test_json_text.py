@@ -32,7 +32,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
         (NOON + timedelta(seconds=1), "2026-03-01T12:00:01Z"),
         (date(2026, 3, 1), "2026-03-01"),
         (Window.at(NOON, 5), "2026-03-01T12:00Z"),
-        (OffsetRange(KafkaPartition("0a1b2c3d", 1), 2, 5), "0a1b2c3d-1[2, 5)"),
+        (OffsetRange(KafkaPartition("0a1b2c3d", 1), 2, 5), "0a1b2c3d-1:2-5"),
         (Finding(Kind.LATE, {"records": 3}), {"kind": "late", "records": 3}),
         (
             Columns((Column("kind", "text"),), ()),

@@ -98,7 +98,7 @@ def test_raw_with_every_landing_is_proved_and_duplicates_counted() -> None:
 
 def test_landing_that_lost_a_record_refuses_the_window() -> None:
     short = replace(RIGHT, ranges=(RIGHT.ranges[0], RebuiltRange(of(10, 15), digest(10, 14))))
-    assert prove(CLAIMED, short, 900).reasons == ("landing 2: raw holds 14 of 15 of 00000001-0[0, 15)",)
+    assert prove(CLAIMED, short, 900).reasons == ("landing 2: raw holds 14 of 15 of 00000001-0:0-15",)
 
 
 def test_replay_after_log_compaction_is_proved_by_the_first_one() -> None:
@@ -115,7 +115,7 @@ def test_replay_across_adjacent_proved_landings_is_proved() -> None:
     claimed, rebuilt = replace(CLAIMED, landings=(first, second, across)), replace(RIGHT, ranges=pieces)
     assert prove(claimed, rebuilt, 900).is_proved
     beyond = replace(claimed, landings=(first, across))
-    assert [str(p.offsets) for p in list_unproved_parts(beyond, rebuilt)] == ["00000001-0[5, 15)"]
+    assert [str(p.offsets) for p in list_unproved_parts(beyond, rebuilt)] == ["00000001-0:5-15"]
 
 
 def test_records_adopted_within_a_range_are_not_the_landings() -> None:
@@ -136,7 +136,7 @@ def test_records_adopted_within_a_range_are_not_the_landings() -> None:
 def test_equal_count_with_another_digest_refuses_the_window() -> None:
     other = replace(RIGHT, ranges=(RIGHT.ranges[0], RebuiltRange(of(10, 15), Digest(5, 1))))
     assert prove(CLAIMED, other, 900).reasons == (
-        "landing 2: raw holds 15 of 15 of 00000001-0[0, 15), with another digest",
+        "landing 2: raw holds 15 of 15 of 00000001-0:0-15, with another digest",
     )
 
 

@@ -43,7 +43,7 @@ def holes(pipeline: PipelineName, json: AsJson = False) -> None:
         print_json(
             [
                 {
-                    "range": gap.offsets.format(),
+                    "range": str(gap.offsets),
                     "generation": gap.offsets.source.generation,
                     "kafka_partition": gap.offsets.source.kafka_partition,
                     "start": gap.offsets.start,
@@ -55,9 +55,7 @@ def holes(pipeline: PipelineName, json: AsJson = False) -> None:
         )
     elif gaps:
         say(
-            draw_table(
-                ["range", ">offsets", "reason"], ((g.offsets.format(), len(g.offsets), str(g.reason)) for g in gaps)
-            )
+            draw_table(["range", ">offsets", "reason"], ((str(g.offsets), len(g.offsets), str(g.reason)) for g in gaps))
         )
         for reason, what in _NEXT.items():
             if any(gap.reason is reason for gap in gaps):
