@@ -132,6 +132,25 @@ def test_contents_are_compared_only_if_all_raw_is_there(
     assert [lane.explain(at)["state"] for at in (0, 5, 10)] == ["certified"] * 3
 
 
+def test_window_that_lost_its_raw_is_given_up(lanes: Lanes, stack: Stack) -> None:
+    lane = lanes()
+    land_and_cut(lane, stack)
+    lane.ingest()
+    lane.hdfs().write(lane.layout.window_file(from_ms(NOON_MS + 300_000)), b"", overwrite=True)
+    repair(lane, 1)
+    assert "certified" not in {lane.explain(at)["state"] for at in (0, 5, 10)}
+    refused = run("retention", lane.name, "--adopt-missing", "--dry-run", "--json")
+    assert (refused.returncode, f"onceover reread {lane.name} 2026-03-01T12:05Z" in refused.stdout) == (1, True)
+    lane.reread(5)  # the log holds other windows' records there
+    done = run("retention", lane.name, "--adopt-missing", "--reason", "no backup")
+    assert (done.returncode, "1 window declared expired" in done.stdout) == (0, True), done.stdout + done.stderr
+    repair(lane, 1)
+    decide(lane, "all", "--keep", "newest")
+    repair(lane, 2)
+    assert [lane.explain(at)["state"] for at in (0, 5, 10)] == ["certified", "expired", "certified"]
+    assert lane.aggregates() == {(0.0, "a"): (4, 76, 73), (5.0, "a"): (2, 11, 6), (10.0, "a"): (3, 246, 83)}
+
+
 def test_unreadable_file_holds_up_only_its_own_ids(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
     land_and_cut(lane, stack)

@@ -139,6 +139,11 @@ def test_records_gone_from_raw_and_kafka_are_named(lanes: Lanes) -> None:
     refused = run("reread", lane.name, "2026-03-01T12:05Z", "--reason", "a host lost its power")
     assert refused.returncode == 1
     assert "Bring the window file back" in refused.stdout
+    assert f"onceover retention {lane.name} --adopt-missing" in refused.stdout
+    given_up = run("retention", lane.name, "--adopt-missing", "--reason", "no backup")
+    assert (given_up.returncode, "1 window declared expired" in given_up.stdout) == (0, True), given_up.stderr
+    assert [lane.explain(at)["state"] for at in (0, 5, 10)] == ["certified", "expired", "certified"]
+    assert (lane.aggregates(), lane.detect().failed, lane.sweep().differing) == (RIGHT, (), ())
 
 
 @pytest.mark.rare

@@ -40,6 +40,7 @@ class WindowFacts:
     every_window_closed: bool
     window_file: str
     parquet: Mapping[str, Any] | None
+    has_unknown_parquet: bool
     aggregates: str
 
     @property
@@ -63,7 +64,9 @@ class WindowFacts:
         kinds = [str(row["kind"]) for row in self.findings] + [str(f.kind) for f in self.of_pipeline]
         window = self.rows["window"]
         why, compares = window["blocked_why"], window["rows_without_raw"]
-        return list_next_steps(self.pipeline, self.window, self.state, kinds, self.changing, why, compares)
+        return list_next_steps(
+            self.pipeline, self.window, self.state, kinds, self.changing, why, compares, self.has_unknown_parquet
+        )
 
 
 def gather(context: PipelineContext, window: Window) -> WindowFacts:
@@ -77,6 +80,7 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
             "with `onceover doctor`"
         )
     judged, not_judged, length, changing, of_pipeline = _judge(context, window)
+    parquet = _read_parquet(context, window)
     if rows["window"]["state"] == "expired":
         not_judged = describe_expiry(rows["window"]["expired_why"])
     return WindowFacts(
@@ -91,7 +95,9 @@ def gather(context: PipelineContext, window: Window) -> WindowFacts:
         watermark=registered.watermark,
         every_window_closed=registered.every_window_closed,
         window_file=context.layout.window_file(window.start),
-        parquet=_read_parquet(context, window),
+        parquet=parquet,
+        has_unknown_parquet=any(f.kind is Kind.MISSING_FILE for f in judged or ())
+        and _has_unknown_parquet(context, window, parquet),
         aggregates=f"aggregates.{registered.name}",
     )
 
@@ -110,6 +116,12 @@ def _read_parquet(context: PipelineContext, window: Window) -> Mapping[str, Any]
     return {"path": path, "bytes": compacted.bytes, "stands_in": stands_in}
 
 
+def _has_unknown_parquet(context: PipelineContext, window: Window, known: Mapping[str, Any] | None) -> bool:
+    """Return whether a Parquet file of the window is there that the ledger does not know. HDFS has just answered."""
+    files = context.files.list_window_files(window.start, window.end)
+    return any(file.path.endswith(".parquet") and file.path != (known or {}).get("path") for file in files)
+
+
 def _judge(
     context: PipelineContext, window: Window
 ) -> tuple[tuple[Finding, ...] | None, str | None, int | None, bool, tuple[Finding, ...]]:
@@ -123,5 +135,11 @@ def _judge(
         return None, str(error), None, False, findings
     for judgement in seen.judgements:
         return judgement.findings, None, judgement.file_length, False, seen.findings
-    why = "a batch is landing in it right now" if seen.changing else "it is still open"
-    return None, why, None, bool(seen.changing), seen.findings
+    if seen.changing:
+        return None, "a batch is landing in it right now", None, True, seen.findings
+    opened = judge_windows(context.ledger, context.name, context.files, only, every=True, patience=0.0, open_ones=True)
+    for judgement in opened.judgements:  # of an open window only lost lines are a fault
+        lost = tuple(finding for finding in judgement.findings if finding.kind is Kind.MISSING_FILE)
+        return (lost or None), "it is still open", judgement.file_length, False, seen.findings
+    why = "a batch is landing in it right now" if opened.changing else "it is still open"
+    return None, why, None, bool(opened.changing), seen.findings

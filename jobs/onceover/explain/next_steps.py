@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from onceover.model.finding_kinds import CERTIFY, COMPARE, LOOK, REPAIR, REREAD, RESTORE, Kind, Remedy, failures
+from onceover.model.finding_kinds import (
+    CERTIFY,
+    COMPARE,
+    DECLARE,
+    LOOK,
+    REPAIR,
+    REREAD,
+    RESTORE,
+    TAKE_OVER,
+    Kind,
+    Remedy,
+    failures,
+)
 from onceover.model.window import Window, format_moment
 from onceover.repair.proof import lacks_lines
 
@@ -17,9 +29,11 @@ def list_next_steps(
     changing: bool = False,
     blocked_why: str | None = None,
     rows_without_raw: bool = False,
+    has_unknown_parquet: bool = False,
 ) -> list[Remedy]:
     """Return the steps for the window's state, the reason why it is blocked, and its and its pipeline's findings; never
-    empty. `rows_without_raw`: a rebuild of the ledger found its rows without a file."""
+    empty. `rows_without_raw`: a rebuild of the ledger found its rows without a file. `has_unknown_parquet`: beside its
+    text is a Parquet file that the ledger does not know."""
     about_pipeline = {kind for kind in Kind if not kind.meaning.of_window}
     names = {"pipeline": pipeline, "window": str(window), "end": format_moment(window.end)}
     about_window = (
@@ -27,7 +41,8 @@ def list_next_steps(
         if state == "expired" and rows_without_raw
         else _list_window_steps(state, set(kinds) - about_pipeline, changing, blocked_why or "")
     )
-    return [*list_pipeline_steps(pipeline, kinds), *(step.fill(**names) for step in about_window)]
+    helpful = (step for step in about_window if step != TAKE_OVER or has_unknown_parquet)
+    return [*list_pipeline_steps(pipeline, kinds), *(step.fill(**names) for step in helpful)]
 
 
 def list_pipeline_steps(pipeline: str, kinds: Collection[str]) -> list[Remedy]:
@@ -47,13 +62,15 @@ def _list_window_steps(state: str, kinds: Collection[str], changing: bool, block
         return [*first, Remedy(searched, REPAIR.command)]
     if state == "expired":
         return [Remedy("Nothing: its raw has expired, so it can be neither judged nor repaired.")]
+    if state == "open" and REREAD in first:
+        return [RESTORE, REREAD, Remedy("If neither has the records, look again once the window has closed.")]
     if state == "open":
         return [Remedy("Detection judges it once it has closed. If it never closes:", "onceover doctor")]
     if changing:
         return [Remedy("A batch is landing in it right now. Try again in a few seconds.")]
     if state == "blocked":
         if lacks_lines(blocked_why):
-            first = dict.fromkeys((*first, RESTORE, REREAD))
+            first = dict.fromkeys((*first, RESTORE, REREAD, DECLARE))
         blocked = "Resolve what it was blocked for, if anything; Airflow does not retry this window by itself."
         return [Remedy(blocked), *first, Remedy("Then repair it, which lifts the block:", REPAIR.command)]
     if state == "certified" and failures(kinds):

@@ -29,6 +29,11 @@ class ClaimedLanding:
     def release_id(self) -> int | None:
         return self.release.batch_id if self.release else None
 
+    @property
+    def ids(self) -> tuple[OffsetRange, ...]:
+        """Return the offsets among which all of its records are."""
+        return self.release.ranges if self.release else self.exact or tuple(offsets for offsets, _ in self.parts)
+
 
 @dataclass(frozen=True, slots=True)
 class ClaimedWindow:

@@ -67,8 +67,9 @@ TAKE_OVER: Final = Remedy(
     "onceover compact {pipeline}",
 )
 DECLARE: Final = Remedy(
-    "Then declare windows expired whose file is gone:",
-    'onceover retention {pipeline} --adopt-missing --reason "..."',
+    "If neither a backup nor Kafka has the records any more, declare the window expired: its rows stay as they are, "
+    "and are never proved. See which windows that would be; then with --reason instead of --dry-run:",
+    "onceover retention {pipeline} --adopt-missing --dry-run",
 )
 DECIDE: Final = Remedy(
     "Decide which content of an ID counts:",

@@ -80,11 +80,25 @@ class DamagedFiles:
         with wrap_errors(self._address):
             if self._client.status(path, strict=False) is None:
                 return None
-            self._require_datanodes(path)
+            self.require_datanodes(path)
             kept = self._name_kept(path)
             self._client.makedirs(kept.rpartition("/")[0])
             self._client.rename(path, kept)
         return kept
+
+    def require_datanodes(self, path: str) -> None:
+        """Raise UnreachableError while a DataNode is down that may hold blocks of the file."""
+        with wrap_errors(self._address):
+            client = self._client
+            answer = client._session.get(f"{client._urls[0]}{_BEAN}", timeout=_TIMEOUT)  # the one that serves
+            answer.raise_for_status()
+        state = answer.json()["beans"][0]
+        away = state["NumDeadDataNodes"] - state["NumDecomDeadDataNodes"] + state["NumStaleDataNodes"]
+        if away:
+            raise UnreachableError(
+                f"{path} cannot be read, and {away} DataNodes of HDFS do not answer, which may hold what is missing; "
+                "start them, or decommission them, then run the command again"
+            )
 
     def _replace(self, path: str, status: dict[str, Any], has_copy: HasCopy) -> str | None:
         kept = self._name_kept(path)
@@ -124,7 +138,7 @@ class DamagedFiles:
                 ) as chunks:
                     yield from chunks
             except (HdfsError, requests.RequestException):
-                self._require_datanodes(path)
+                self.require_datanodes(path)
                 if has_copy(path, start):
                     raise UnreachableError(
                         f"HDFS lists a copy of the block at {start} of {path}, but it cannot be read; a DataNode may "
@@ -132,18 +146,6 @@ class DamagedFiles:
                         "are; to give them up, move the file away by hand and run the command again"
                     ) from None
                 yield None
-
-    def _require_datanodes(self, path: str) -> None:
-        """Raise UnreachableError while a DataNode is down that may hold blocks of the file."""
-        answer = self._client._session.get(f"{self._client._urls[0]}{_BEAN}", timeout=_TIMEOUT)  # the one that serves
-        answer.raise_for_status()
-        state = answer.json()["beans"][0]
-        away = state["NumDeadDataNodes"] - state["NumDecomDeadDataNodes"] + state["NumStaleDataNodes"]
-        if away:
-            raise UnreachableError(
-                f"{path} cannot be read, and {away} DataNodes of HDFS do not answer, which may hold what is missing; "
-                "start them, or decommission them, then run the command again"
-            )
 
     def _name_kept(self, path: str) -> str:
         return f"{self._layout.damaged(path)}.{time.time_ns() // 1_000_000}"

@@ -17,6 +17,8 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.repair.decided import DecidedIds
 
+MORE_THAN_ONE = "have more than one"
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -84,14 +86,14 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, un
     suspects = to_plain(rebuilt.suspects[:MOST_SHOWN])
     contested = claimed.contested
     if conflicts := rebuilt.conflicts + unlanded_conflicts:
-        reasons.append(f"{conflicts} IDs have more than one content")
+        reasons.append(f"{conflicts} IDs {MORE_THAN_ONE} content")
         findings.append(Finding(Kind.CONFLICT, {"ids": conflicts, "suspects": suspects}))
     elif contested.undecided:
-        reasons.append(f"{contested.undecided} IDs have more than one content, in this window or in another")
+        reasons.append(f"{contested.undecided} IDs {MORE_THAN_ONE} content, in this window or in another")
         shown = to_plain(contested.suspects)
         findings.append(Finding(Kind.CONFLICT, {"ids": contested.undecided, "suspects": shown}))
     if rebuilt.misdated:
-        reasons.append(f"{rebuilt.misdated} IDs have more than one event time")
+        reasons.append(f"{rebuilt.misdated} IDs {MORE_THAN_ONE} event time")
         findings.append(Finding(Kind.MISDATED, {"ids": rebuilt.misdated, "suspects": suspects}))
     if rebuilt.misplaced_lines:
         findings.append(Finding(Kind.MISPLACED_LINE, {"lines": rebuilt.misplaced_lines}))

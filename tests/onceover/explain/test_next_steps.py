@@ -38,7 +38,7 @@ def test_blocked_window_is_repaired_by_hand_only() -> None:
 @pytest.mark.parametrize(
     ("why", "expected"),
     [
-        ("landing 7: raw holds 2 of 5 of 1f2e3d4c-0[0, 5)", True),
+        ("landing 7: raw holds 2 of 5 of 1f2e3d4c-0:0-5", True),
         ("reading raw failed: Could not obtain block", True),
         ("1 IDs have more than one content", False),
     ],
@@ -47,12 +47,26 @@ def test_blocked_window_that_lacks_lines_is_read_again(why: str, expected: bool)
     steps = list_next_steps("things", WINDOW, "blocked", [], blocked_why=why)
     named = [step.command for step in steps if step.command]
     assert ('onceover reread things 2013-01-01T05:00Z --reason "..."' in named) is expected
+    assert ("onceover retention things --adopt-missing --dry-run" in named) is expected
     assert named[-1] == REPAIR
 
 
 def test_raw_losses_are_restored_before_a_repair() -> None:
     steps = list_next_steps("things", WINDOW, "failed", [Kind.MISSING_FILE])
     assert "bring the window file back first" in steps[0].text
+
+
+def test_lost_text_is_taken_over_only_where_parquet_is_there() -> None:
+    command = "onceover compact things"
+    declare = "onceover retention things --adopt-missing --dry-run"
+    for found, expected in ((True, True), (False, False)):
+        steps = list_next_steps("things", WINDOW, "failed", [Kind.MISSING_FILE], has_unknown_parquet=found)
+        named = [step.command for step in steps]
+        assert (command in named, declare in named) == (expected, True)
+
+
+def test_open_window_without_its_file_is_read_again() -> None:
+    assert commands("open", Kind.MISSING_FILE) == ['onceover reread things 2013-01-01T05:00Z --reason "..."']
 
 
 @pytest.mark.parametrize("state", ["open", "repairing", "certified"])

@@ -34,6 +34,7 @@ def make_facts(state: str, expired_why: str | None) -> WindowFacts:
         every_window_closed=True,
         window_file="/raw",
         parquet=None,
+        has_unknown_parquet=False,
         aggregates="aggregates.things",
     )
 

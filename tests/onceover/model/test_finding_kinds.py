@@ -25,6 +25,8 @@ RECORDED = {
     "onceover/ledger/repair_requests.py": "requests a repair of the windows that a refill landed in",
 }
 READ = {
+    "onceover/explain/gather.py": "looks for a Parquet file where text is missing, and for lost lines of open windows",
+    "onceover/repair/lost_windows.py": "lists windows whose raw lacks records",
     "onceover/explain/finding_text.py": "puts the numbers of each kind's evidence into words",
     "onceover/detection/open_windows.py": "takes up the unaccounted bytes of open windows",
     "onceover/observability/snapshot.py": "counts the offsets in the evidence of holes",

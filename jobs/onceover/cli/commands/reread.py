@@ -18,6 +18,7 @@ from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window, format_moment
 from onceover.model.wording import format_records, pluralize
 from onceover.repair import service as repair_service
+from onceover.repair.proof import lacks_lines
 from onceover.repair.service import Confirmation
 
 _MOST_SHOWN = 10
@@ -91,17 +92,25 @@ def choose_exit_code(done: Confirmation | None, spark_code: int, *, is_waiting: 
     confirmation if nothing was requested."""
     if done is not None and done.confirmed:
         return 0
-    if spark_code == TRY_LATER or is_waiting:
+    if is_waiting:
         return TRY_LATER
-    return FAILED if done is None or spark_code or done.failed or done.revoked else TRY_LATER
+    if done is not None and (done.failed or done.revoked):
+        return FAILED
+    if spark_code == TRY_LATER:
+        return TRY_LATER
+    return FAILED if done is None or spark_code else TRY_LATER
 
 
 def _show(name: str, window: Window, plan: Mapping[str, Any]) -> None:
     if plan["damage"]:
         say(f"the window file cannot be read: {plan['damage']}")
     lacking = format_records(plan["lacking_records"])
-    say(f"raw of window {window} of {name} lacks {lacking} that landed")
-    for ranges, what in ((plan["read_again"], "Kafka holds"), (plan["gone_from_kafka"], "Kafka no longer holds")):
+    is_past = plan["request_id"] is not None
+    say(f"raw of window {window} of {name} {'lacked' if is_past else 'lacks'} {lacking} that landed")
+    for ranges, what in (
+        (plan["read_again"], "requested to be read again:" if is_past else "Kafka holds"),
+        (plan["gone_from_kafka"], "Kafka no longer holds"),
+    ):
         for offsets in ranges[:_MOST_SHOWN]:
             say(f"{what} {offsets}")
         if len(ranges) > _MOST_SHOWN:
@@ -113,7 +122,8 @@ def _show_outcome(name: str, window: Window, plan: Mapping[str, Any], done: Conf
         say(
             "Nothing was requested: what raw lacks is in neither place. Bring the window file back from a backup, at "
             f"the path that `onceover explain {name} {window}` shows, then run "
-            f'`onceover repair {name} --from {window} --to {format_moment(window.end)} --reason "..."`'
+            f'`onceover repair {name} --from {window} --to {format_moment(window.end)} --reason "..."`. '
+            + _describe_end(name)
         )
         return
     for _, why in (*done.failed, *done.revoked, *done.left):
@@ -122,5 +132,14 @@ def _show_outcome(name: str, window: Window, plan: Mapping[str, Any], done: Conf
         say(f"the window needed no repair: {why}")
     if done.confirmed:
         say(f"window {window} is repaired and certified, {pluralize(done.duplicates, 'duplicate')} ignored")
+    elif any(lacks_lines(why) for _, why in done.failed):
+        say(
+            "What Kafka holds has been read again, and does not make up what landed: bring the window file back from a "
+            f"backup. {_describe_end(name)}"
+        )
     elif not (done.failed or done.revoked or done.left or done.unneeded):
         say(f"window {window} is not closed yet, or a cut log is read again first; run the command again once it is")
+
+
+def _describe_end(name: str) -> str:
+    return f"If there is none: `onceover retention {name} --adopt-missing --dry-run`"

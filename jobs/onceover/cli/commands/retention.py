@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -10,7 +12,9 @@ from onceover.cli.arguments import AsJson, PipelineName, get_user, require_reaso
 from onceover.cli.exit_codes import FAILED, TRY_LATER, format_epilog
 from onceover.cli.output import Occasionally, draw_table, print_json, say
 from onceover.context import PipelineContext, open_pipeline
+from onceover.ledger.lost_windows import LostWindow
 from onceover.model.wording import pluralize
+from onceover.repair.lost_windows import LostWindows, give_up, list_lost
 from onceover.retention.missing import MissingText, declare_expired, list_missing
 from onceover.retention.service import ExpiryDue, ExpiryResult, expire, plan_expiry
 
@@ -21,7 +25,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Only list w
 AdoptMissing = Annotated[
     bool,
     typer.Option(
-        "--adopt-missing", metavar="", help="Declare windows and days expired whose file is gone; needs --reason."
+        "--adopt-missing", metavar="", help="Declare windows and days expired whose raw is lost; needs --reason."
     ),
 ]
 Reason = Annotated[
@@ -37,8 +41,8 @@ def add_to(app: typer.Typer) -> None:
             'onceover retention flights --reason "space for the new cluster" --json',
             'onceover retention flights --adopt-missing --reason "the ledger was restored from Tuesday\'s backup"',
             codes={
-                FAILED: "with --adopt-missing: a window without its file cannot be declared expired; it is listed",
-                TRY_LATER: "the files are expired, but the running ingest has not moved all of them yet",
+                FAILED: "with --adopt-missing: a window that lacks raw cannot be declared expired; it is listed",
+                TRY_LATER: "the running ingest has not moved all files yet; or a service or DataNode does not answer",
             },
         )
     )(retention)
@@ -61,7 +65,9 @@ def retention(
 
     After a restore of the ledger from a backup, --adopt-missing declares windows expired whose file is gone: certified
     ones whose rows are as certified. Where Kafka still holds the records, `onceover reread` brings the file back. It
-    also declares days of quarantine expired whose file is gone or has lost records: no aggregate counts those.
+    also declares days of quarantine expired whose file is gone or has lost records: no aggregate counts those. And it
+    gives up closed windows whose raw has lost records that Kafka no longer holds: their rows stay, unproved. --dry-run
+    lists all of them, and the others with the reason.
     """
     with open_pipeline(pipeline, "retention") as context:
         if adopt_missing:
@@ -91,27 +97,76 @@ def _adopt_missing(context: PipelineContext, dry_run: bool, reason: str, json: b
         given = None if reason == _BY_THE_POLICY else reason
         why = require_reason(given, "declaring windows expired", ", or --dry-run")
     listed = list_missing(context)
+    lost = list_lost(context, {text.window_start for text in listed.declarable})
+    given_up = 0 if dry_run else give_up(context, lost.declarable, get_user(), why)
     declared, days = (0, 0) if dry_run else declare_expired(context, listed, get_user(), why)
+    others = merge_others(listed, lost)
     if json:
-        print_json({**listed.as_dict(), "dry_run": dry_run, "expired": declared, "expired_days": days})
+        print_json(
+            {
+                **listed.as_dict(), "dry_run": dry_run, "expired": declared + given_up, "expired_days": days,
+                "missing": list_all(listed, lost, others), "changing": lost.changing, "cut_log": lost.is_cut,
+            }
+        )  # fmt: skip
     else:
-        _show_missing(listed, dry_run, declared, days)
-    if listed.others:
+        if dry_run:
+            declared, given_up, days = len(listed.declarable), len(lost.declarable), len(listed.days)
+        _show_missing(listed, lost, others)
+        of_days = f" and {pluralize(days, 'day')} of quarantine" if days else ""
+        say(f"{pluralize(declared + given_up, 'window')}{of_days} {'would be ' if dry_run else ''}declared expired")
+        if given_up:
+            say(f"of {pluralize(given_up, 'window')} of these, the rows stay as they are and are never proved again")
+    if others:
         raise typer.Exit(FAILED)
+    if lost.is_cut or lost.changing:
+        raise typer.Exit(TRY_LATER)
 
 
-def _show_missing(listed: MissingText, dry_run: bool, declared: int, days: int) -> None:
-    rows = [*((text, "") for text in listed.declarable), *listed.others]
-    cells: list[tuple[object, ...]] = [(text.window_start, text.digest.records, text.bytes, why) for text, why in rows]
-    cells += [(f"quarantine {file.quarantine_day}", file.records, file.bytes, "") for file in listed.days]
+def merge_others(listed: MissingText, lost: LostWindows) -> list[tuple[LostWindow, str]]:
+    """Return the windows that cannot be declared, in order, each with every reason."""
+    given_up = {each.window_start for each in lost.declarable}
+    others = {each.window_start: (each, why) for each, why in lost.others}
+    for text, why in listed.others:
+        start = text.window_start
+        if start in others:
+            others[start] = (others[start][0], f"{why}; {others[start][1]}")
+        elif start not in given_up:
+            gone = LostWindow(start, text.version, text.digest.records, text.bytes, "its file is gone")
+            others[start] = (gone, why)
+    return [others[start] for start in sorted(others)]
+
+
+def list_all(
+    listed: MissingText, lost: LostWindows, others: Sequence[tuple[LostWindow, str]]
+) -> list[dict[str, object]]:
+    """Return all windows whose raw lacks records, in order, as values; `why_not` is None if one can be declared."""
+    kept = "its file is gone, its rows are as certified"
+    rows: list[tuple[datetime, int, int, str, str | None]] = [
+        (text.window_start, text.digest.records, text.bytes, kept, None) for text in listed.declarable
+    ]
+    pairs = [*((each, None) for each in lost.declarable), *others]
+    rows += [(each.window_start, each.records, each.bytes, each.what, why) for each, why in pairs]
+    names = ("window", "records", "bytes", "what", "why_not")
+    return [dict(zip(names, row, strict=True)) for row in sorted(rows, key=lambda row: row[0])]
+
+
+def _show_missing(listed: MissingText, lost: LostWindows, others: Sequence[tuple[LostWindow, str]]) -> None:
+    cells: list[tuple[object, ...]] = [tuple(row.values()) for row in list_all(listed, lost, others)]
+    cells += [
+        (f"quarantine {file.quarantine_day}", file.records, file.bytes, "its file is gone or has lost records", "")
+        for file in listed.days
+    ]
     if cells:
-        say(draw_table(["raw without a file", ">records", ">bytes", "not declared, because"], cells[:_MOST_SHOWN]))
+        columns = ["raw of", ">records", ">bytes", "what is lost", "not declared, because"]
+        say(draw_table(columns, cells[:_MOST_SHOWN]))
     if len(cells) > _MOST_SHOWN:
         say(f"and {len(cells) - _MOST_SHOWN:,} more; --json lists all")
-    if dry_run:
-        declared, days = len(listed.declarable), len(listed.days)
-    of_days = f" and {pluralize(days, 'day')} of quarantine" if days else ""
-    say(f"{pluralize(declared, 'window')}{of_days} {'would be ' if dry_run else ''}declared expired")
+    if lost.is_cut:
+        say(
+            "Kafka's log was cut, or landed without leader epochs: once ingest has read it again, run the command again"
+        )
+    elif lost.changing:
+        say(f"a batch is landing in {pluralize(lost.changing, 'window')}: run the command again once it has landed")
 
 
 def _show(due: ExpiryDue, dry_run: bool, result: ExpiryResult) -> None:

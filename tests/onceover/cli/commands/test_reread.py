@@ -20,6 +20,7 @@ WHY = (("2026-03-01T12:05Z", "raw holds 3 of 5"),)
         (replace(NOTHING, left=WHY), 0, False, 75),
         (replace(NOTHING, failed=WHY), 0, True, 75),
         (replace(NOTHING, failed=WHY), 0, False, 1),
+        (replace(NOTHING, failed=WHY), 75, False, 1),
         (NOTHING, 75, False, 75),
         (NOTHING, 1, False, 1),
         (None, 0, False, 1),

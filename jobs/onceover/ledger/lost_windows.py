@@ -1,0 +1,104 @@
+"""Windows whose landed records raw has lost: what the last repair found, and their expiry by a person's word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from onceover.ledger.database import Connection
+from onceover.ledger.findings import resolve_findings
+from onceover.ledger.windows import lock_windows
+from onceover.model.offsets import KafkaPartition, OffsetRange
+
+
+@dataclass(frozen=True, slots=True)
+class FailedRepair:
+    """A window's last repair, which failed: `reason` says why, `bytes_read` how long the file was, None if no reader
+    got through it. Since it began nothing has landed in the window. `reread` had been read again before."""
+
+    reason: str
+    bytes_read: int | None
+    reread: tuple[OffsetRange, ...]
+    is_compared: bool  # it gave no new reason to compare contents with other windows
+
+
+@dataclass(frozen=True, slots=True)
+class LostWindow:
+    """A window at one version, of whose landed records raw lacks some: `what` says how one knows."""
+
+    window_start: datetime
+    version: int
+    records: int
+    bytes: int
+    what: str
+
+
+def list_failed_repairs(connection: Connection, pipeline: str) -> dict[datetime, FailedRepair]:
+    """Return the last repair of each window in which it failed, and nothing has landed since, in order."""
+    rows = connection.execute(
+        """
+        SELECT w.window_start, r.reason, r.bytes_read, (
+            SELECT coalesce(jsonb_agg(jsonb_build_array(x.generation, x.kafka_partition, x.start_offset, x.end_offset)),
+              '[]')
+            FROM onceover.reread x WHERE x.pipeline = w.pipeline AND x.window_start = w.window_start
+              AND x.state = 'appended' AND x.finished_at < r.started_at) AS reread,
+          NOT EXISTS (SELECT FROM onceover.suspicion s WHERE s.pipeline = w.pipeline AND s.settled_at IS NULL
+            AND w.window_start = ANY(s.windows) AND s.created_at >= r.started_at) AS is_compared
+        FROM onceover."window" w CROSS JOIN LATERAL (
+          SELECT * FROM onceover.repair WHERE pipeline = w.pipeline AND window_start = w.window_start
+            AND state IN ('failed', 'published', 'confirmed', 'revoked', 'restored')
+          ORDER BY repair_id DESC LIMIT 1) r
+        WHERE w.pipeline = %s AND w.expired_at IS NULL AND w.tries > 0 AND r.state = 'failed' AND NOT EXISTS (
+          SELECT FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
+          WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start AND b.landed_at >= r.started_at)
+        ORDER BY w.window_start
+        """,
+        [pipeline],
+    )
+    return {
+        row["window_start"]: FailedRepair(
+            row["reason"],
+            row["bytes_read"],
+            tuple(OffsetRange(KafkaPartition(g, p), start, end) for g, p, start, end in row["reread"]),
+            row["is_compared"],
+        )
+        for row in rows
+    }
+
+
+def expire_lost(
+    connection: Connection, pipeline: str, lost: Sequence[LostWindow], who: str, why: str
+) -> list[datetime]:
+    """Mark those of these windows expired that have not changed since and that no repair holds; return their starts.
+
+    Their rows stay as they are, and no reread judges them again. No certificate is valid for their new version.
+    """
+    with connection.transaction():
+        lock_windows(connection, pipeline, sorted(each.window_start for each in lost))
+        expired: list[datetime] = []
+        for each in lost:
+            reason = f"declared by {who}, as neither raw nor Kafka has all that landed in it ({each.what}): {why}"
+            changed = connection.execute(
+                """
+                UPDATE onceover."window" SET expired_at = clock_timestamp(), expired_why = %s, version = version + 1,
+                  tries = 0, blocked_at = NULL, blocked_why = NULL, kept_rows = NULL, kept_hash = NULL
+                WHERE pipeline = %s AND window_start = %s AND version = %s AND expired_at IS NULL
+                  AND coalesce(claimed_until < clock_timestamp(), true)
+                """,
+                [reason, pipeline, each.window_start, each.version],
+            )
+            expired += [each.window_start] * changed.rowcount
+        for start in expired:
+            resolve_findings(connection, pipeline, start, "declared expired")
+    return expired
+
+
+def list_rereading(connection: Connection, pipeline: str) -> Mapping[datetime, int]:
+    """Return the windows for which ranges wait to be read again, each with the number of ranges."""
+    rows = connection.execute(
+        "SELECT window_start, count(*) AS ranges FROM onceover.reread WHERE pipeline = %s AND state = 'wanted' "
+        "GROUP BY 1",
+        [pipeline],
+    )
+    return {row["window_start"]: row["ranges"] for row in rows}

@@ -1,0 +1,156 @@
+"""Windows whose landed records neither raw nor Kafka holds any more: found without Spark, and given up by a person.
+
+Raw lacks records where a file is missing or shorter than what landed, and where the last repair said so and nothing has
+changed since. Offsets that Kafka holds do not help once they were read again for the window: they are other windows'
+records, or those of a log that was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from onceover.context import PipelineContext
+from onceover.detection.look import Judgement, judge_windows
+from onceover.errors import OnceoverError, UnreachableError
+from onceover.ledger import lost_windows, rereads
+from onceover.ledger.lost_windows import FailedRepair, LostWindow
+from onceover.model.finding_kinds import Kind
+from onceover.model.offsets import OffsetRange, coalesce, intersect, subtract
+from onceover.model.window import format_moment
+from onceover.model.wording import pluralize
+from onceover.raw.damaged_files import DamagedFiles
+from onceover.repair.proof import MORE_THAN_ONE, lacks_lines
+
+_MOST_SAID = 300
+
+
+@dataclass(frozen=True, slots=True)
+class LostWindows:
+    """Windows of whose landed records raw lacks some: those that can be given up, and those that cannot, each with the
+    reason. `changing` counts windows in which a batch is landing; `is_cut`: what landed is compared with a cut log
+    first, and no window is judged before."""
+
+    declarable: tuple[LostWindow, ...] = ()
+    others: tuple[tuple[LostWindow, str], ...] = ()
+    changing: int = 0
+    is_cut: bool = False
+
+
+def list_lost(context: PipelineContext, known: Collection[datetime]) -> LostWindows:
+    """Return the windows whose raw lacks landed records, but for `known` ones. Writes nothing."""
+    context.require_own_root()
+    ledger, name = context.ledger, context.name
+    repairs = lost_windows.list_failed_repairs(ledger, name)
+    look = judge_windows(ledger, name, context.files, None, every=True)
+    opened = judge_windows(ledger, name, context.files, None, every=True, patience=0.0, open_ones=True)
+    closed = _select(context, look.judgements, repairs, known)
+    waiting = [(lost, "it is open: it can be declared once it has closed")
+               for lost, _ in _select(context, opened.judgements, {}, known)]  # fmt: skip
+    held = context.read_held(f"{len(closed)} windows whose raw lacks records") if closed else ()
+    rereading = lost_windows.list_rereading(ledger, name)
+    declarable: list[LostWindow] = []
+    for lost, repair in closed:
+        start = lost.window_start
+        if start in look.claimed:
+            waiting.append((lost, "a repair holds it; try again in a minute"))
+        elif start in rereading:
+            waiting.append(
+                (lost, f"Kafka is to be read again for it, {pluralize(rereading[start], 'range')}: wait for that")
+            )
+        elif held is None:
+            waiting.append((lost, "Kafka does not say whether it still holds the records; see `onceover doctor`"))
+        elif why := _explain_held(context, start, held, repair):
+            waiting.append((lost, why))
+        else:
+            declarable.append(lost)
+    is_cut = any(
+        f.kind is Kind.TRUNCATED and f.evidence.keys() & {"diverged_from", "unknown_from"} for f in look.findings
+    )
+    others = sorted(waiting, key=lambda pair: pair[0].window_start)
+    return LostWindows(tuple(declarable), tuple(others), look.changing, is_cut)
+
+
+def give_up(context: PipelineContext, listed: Sequence[LostWindow], who: str, why: str) -> int:
+    """Declare the listed windows expired, each only if it has not changed since. Returns their number.
+
+    Raises UnreachableError while DataNodes are down, which may hold what raw seems to lack.
+    """
+    if not listed:
+        return 0
+    context.require_own_root()
+    DamagedFiles(context.address("webhdfs"), context.layout).require_datanodes(f"raw of {context.name}")
+    return len(lost_windows.expire_lost(context.ledger, context.name, listed, who, why))
+
+
+def _select(
+    context: PipelineContext,
+    judgements: Sequence[Judgement],
+    repairs: Mapping[datetime, FailedRepair],
+    known: Collection[datetime],
+) -> list[tuple[LostWindow, FailedRepair | None]]:
+    """Return the judged windows whose raw lacks records, each with its last repair if that saw the file as it is."""
+    found: list[tuple[LostWindow, FailedRepair | None]] = []
+    for judgement in judgements:
+        evidence, length = judgement.evidence, judgement.file_length or 0
+        if evidence.window_start in known:
+            continue
+        repair = repairs.get(evidence.window_start)
+        if repair and not _would_fail_again(context, evidence.window_start, length, repair):
+            repair = None
+        missing = [each for each in judgement.findings if each.kind is Kind.MISSING_FILE]
+        if missing and missing[0].evidence.get("parquet"):
+            what = "its Parquet file is missing or has another length"
+        elif missing:
+            what = f"its file has {length:,} of {evidence.expected_length:,} bytes"
+        elif repair and repair.is_compared and not evidence.contested.undecided:
+            what = repair.reason[:_MOST_SAID]
+        else:
+            continue
+        found.append(
+            (
+                LostWindow(
+                    evidence.window_start,
+                    evidence.version,
+                    evidence.expected.records,
+                    evidence.expected_length,
+                    what,
+                ),
+                repair,
+            )
+        )
+    return found
+
+
+def _would_fail_again(context: PipelineContext, window_start: datetime, length: int, repair: FailedRepair) -> bool:
+    """Return whether the repair found that raw lacks lines, and would find it again. Where an ID has several contents,
+    a decision comes first."""
+    if not lacks_lines(repair.reason) or MORE_THAN_ONE in repair.reason:
+        return False
+    if repair.bytes_read is not None:
+        return repair.bytes_read == length
+    try:
+        for _ in context.files.read_window(window_start):
+            pass
+    except OnceoverError:
+        return True
+    return False
+
+
+def _explain_held(
+    context: PipelineContext, window_start: datetime, held: Sequence[OffsetRange], repair: FailedRepair | None
+) -> str | None:
+    """Return why the window cannot be given up while Kafka holds offsets of its landings; None if it can."""
+    window = rereads.read_unclaimed(context.ledger, context.name, window_start)
+    if window is None:
+        raise UnreachableError(f"window {format_moment(window_start)} has expired meanwhile; run the command again")
+    left = intersect(coalesce(piece for landing in window.landings for piece in landing.ids), held)
+    left = subtract(left, repair.reread) if repair else left
+    if not left:
+        return None
+    number = pluralize(sum(map(len, left)), "offset")
+    return (
+        f"Kafka still holds {number} that may have them: run `onceover reread {context.name} "
+        f'{format_moment(window_start)} --reason "..."` first'
+    )
