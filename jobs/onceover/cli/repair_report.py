@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.filesize import decimal
@@ -26,6 +26,7 @@ class Result:
     detection: Detection
     confirmation: Confirmation | None = None
     spark_exit_code: int = 0
+    unjudged: Mapping[str, int] | None = None  # where no window was judged: the range's windows, counted by state
 
     @property
     def outcomes(self) -> dict[str, tuple[str, str]]:
@@ -104,7 +105,7 @@ def show_result(result: Result) -> None:
         say(
             f"nothing to repair: {pluralize(seen.judged, 'window')} judged, {seen.certified} certified from the ledger"
             if seen.judged
-            else "nothing to judge: every window of this range is certified, still open, or holds no record"
+            else f"nothing to judge: {_describe_unjudged(result.unjudged)}"
         )
     else:
         troubled = {window: outcome for window, outcome in outcomes.items() if outcome[0] != "confirmed"}
@@ -154,3 +155,11 @@ def _needs_decision(finding: Finding) -> bool:
 
 def _format_kinds(findings: Sequence[Finding]) -> str:
     return ", ".join(str(finding.kind) for finding in findings) or "none, by force"
+
+
+def _describe_unjudged(states: Mapping[str, int] | None) -> str:
+    if not states:
+        return "this range has no window, as no record with an event time in it was ever read"
+    described = ", ".join(f"{count:,} {state}" for state, count in sorted(states.items()))
+    later = "; an open window is judged once it has closed" if "open" in states else ""
+    return f"of the windows of this range are {described}{later}"

@@ -70,6 +70,11 @@ def explain_failure(address: str, error: Exception) -> OnceoverError:
             f"PostgreSQL at {shown} does not accept this user and password; name the user in ONCEOVER_POSTGRES and the "
             "password in PGPASSWORD or a PGPASSFILE"
         )
+    if "does not exist" in str(error):
+        return ConfigurationError(
+            f"PostgreSQL at {shown} answers, but {str(error).strip().splitlines()[0].rpartition('FATAL:')[2].strip()}; "
+            "correct ONCEOVER_POSTGRES, or create it first"
+        )
     why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return UnreachableError(
         f"PostgreSQL at {shown} does not answer ({why}); start it (`onceover stack up`) or set ONCEOVER_POSTGRES"

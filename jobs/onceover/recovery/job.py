@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
-from onceover.errors import OnceoverError, TerminalError
+from onceover.errors import OnceoverError, TerminalError, UsageError
 from onceover.kafka import Topic, TopicFacts
 from onceover.kafka.hole_probe import find_gaps
 from onceover.kafka.topic import read_cluster_id
@@ -59,7 +59,7 @@ class RebuildResult:
             "expired": written.expired,
             "records": written.records,
             "conflicts": written.conflicts,
-            "holes": [hole.format() for hole in written.holes],
+            "holes": [str(hole) for hole in written.holes],
             "beyond_reading": sum(map(len, self.lost)),
         }
 
@@ -73,6 +73,7 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
     require_no_batches(context.ledger, pipeline.name)
     facts, owner = _read_facts(context), f"{socket.gethostname()}:{os.getpid()} (rebuild)"
     cluster = read_cluster_id(context.address("kafka"), pipeline)
+    _require_trace(context, facts)
     registered = register_pipeline(context.ledger, pipeline, check_contract(spark, pipeline.contract))
     with as_driver(context.ledger, pipeline.name, owner) as epoch:
         # Listed under the epoch: no other driver appends from now on.
@@ -98,6 +99,17 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         # Last: until then every writer refuses the root, so that none works with half of a ledger.
         context.root.take_rebuilt(epoch, cluster, owner)
     return RebuildResult(pipeline.name, files, written, tuple(_clip_to_lost(written.holes, facts)))
+
+
+def _require_trace(context: PipelineContext, facts: TopicFacts | None) -> None:
+    """Raise UsageError if neither a topic nor raw nor rows of the pipeline exist: its TOML or an address is wrong."""
+    root = context.root.read_facts(None, None)
+    if facts is None and not (root.holds_raw or root.has_rows):
+        raise UsageError(
+            f"there is nothing to rebuild: {context.root.path} on HDFS holds no raw, aggregates.{context.name} has no "
+            f"rows, and the topic {context.pipeline.contract.topic} does not exist; check the TOML of {context.name}, "
+            "and the addresses, with `onceover doctor`"
+        )
 
 
 def _find_empty_offsets(

@@ -71,7 +71,7 @@ NEEDS_POSTGRES = [
 ]
 
 
-@pytest.mark.parametrize("words", NEEDS_POSTGRES, ids=" ".join)
+@pytest.mark.parametrize("words", [*NEEDS_POSTGRES, ("ledger", "rebuild", "things")], ids=" ".join)
 def test_missing_address_is_reported_with_its_variable(run: Any, home: Path, words: tuple[str, ...]) -> None:
     result = run(*words)
     assert result.exit_code == 75

@@ -73,7 +73,7 @@ def test_repair_with_nothing_wrong_says_so(capsys: pytest.CaptureFixture[str]) -
 def test_loss_that_waits_for_a_decision_is_shown_with_its_page(capsys: pytest.CaptureFixture[str]) -> None:
     show_result(Result(dataclasses.replace(NOTHING, findings=(hole("expired"),))))
     said = " ".join(capsys.readouterr().out.split())
-    assert "5f3a0b1c-0[3, 9) expired: Kafka no longer has them" in said.replace("5f3a0b1c-00000", "5f3a0b1c-0")
+    assert "5f3a0b1c-0:3-9 expired: Kafka no longer has them" in said.replace("5f3a0b1c-00000", "5f3a0b1c-0")
     assert "See `onceover holes things`." in said
 
 
@@ -93,3 +93,12 @@ def test_typed_reason_is_neither_markup_nor_a_control_character(capsys: pytest.C
     out = capsys.readouterr().out
     assert "[red]a\\x1b[2Jb" in out
     assert "\x1b" not in out
+
+
+def test_range_without_a_judged_window_names_the_states(capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = dataclasses.replace(NOTHING, judged=0)
+    show_result(Result(nothing, unjudged={"open": 1, "certified": 2}))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "nothing to judge: of the windows of this range are 2 certified, 1 open; an open window is judged" in said
+    show_result(Result(nothing, unjudged={}))
+    assert "this range has no window" in " ".join(capsys.readouterr().out.split())

@@ -10,7 +10,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from onceover.config.endpoints import address
-from onceover.errors import TerminalError
+from onceover.errors import ConfigurationError, TerminalError
 from onceover.ledger.database import HEAD, connect, require_current
 from onceover.ledger.migrate import upgrade_schema
 from onceover_local.stack import Stack
@@ -39,6 +39,13 @@ def test_empty_database_is_refused_until_it_is_migrated(database: str) -> None:
         upgrade_schema(database)
         require_current(connection)
         assert connection.execute("SELECT * FROM onceover.alembic_version").fetchall() == [{"version_num": HEAD}]
+
+
+def test_database_that_does_not_exist_is_a_wrong_address(database: str) -> None:
+    other = make_conninfo(database, dbname="t_unknown")
+    with pytest.raises(ConfigurationError, match='answers, but database "t_unknown" does not exist; correct'):  # noqa: SIM117
+        with connect(other):
+            pass
 
 
 @pytest.mark.parametrize("version", [f"{number:04}" for number in range(1, 11)])

@@ -54,3 +54,7 @@ def test_unproved_and_unknown_quarantine_files_are_searched_once(connection: Con
     assert list_searchable_days(connection, name, lengths) == [UNPROVED, UNKNOWN]
     record_search(connection, name, UNPROVED, 100, 0)
     assert list_searchable_days(connection, name, lengths) == [UNKNOWN]
+
+
+def test_quarantined_records_are_counted(connection: Connection, name: str) -> None:
+    assert (frontiers.count_quarantined(connection, name), frontiers.count_quarantined(connection, "other")) == (2, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from onceover.cli.spark_entry import make_command, run_entry
 from onceover.context import open_pipeline
 from onceover.detection import service as detection_service
 from onceover.detection.holes import explain_holes
+from onceover.ledger.windows import list_windows
 from onceover.repair import service as repair_service
 
 DryRun = Annotated[
@@ -82,6 +84,9 @@ def repair(
             # Refills and adoptions have closed holes since.
             detection = replace(detection, findings=explain_holes(context, detection.findings))
             result = Result(detection, confirmation, code)
+        elif not detection.judged:
+            windows = list_windows(context.ledger, context.name, None, window_range.start, window_range.end)
+            result = replace(result, unjudged=Counter(str(row["state"]) for row in windows))
     if json:
         print_json(result)
     else:

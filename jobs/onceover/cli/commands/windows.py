@@ -16,6 +16,7 @@ from onceover.cli.ranges import resolve_range, resolve_window
 from onceover.cli.root_warning import warn_of_foreign_root
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
+from onceover.ledger.frontiers import count_quarantined
 from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.wording import pluralize
 
@@ -56,10 +57,16 @@ def windows(
         warn_of_foreign_root(context)
         context.read_registration()
         rows = list_windows(context.ledger, context.name, WindowState(state) if state else None, first, last)
+        quarantined = 0 if rows else count_quarantined(context.ledger, context.name)
     if json:
         print_json(rows)
     else:
         show(rows)
+        if quarantined:
+            say(
+                f"{pluralize(quarantined, 'record')} landed in quarantine, where no window counts them; to see why: "
+                f"`onceover quarantine {context.name} list`"
+            )
 
 
 def parse_bounds(

@@ -60,7 +60,11 @@ def _check_pipeline(connection: Connection, pipeline: Pipeline) -> Iterator[Outc
         some = format_list([f"{start:%Y-%m-%dT%H:%MZ}" for start in blocked], "window", 3)
         yield Outcome(name, "wrong", f"blocked: {some}; `onceover explain {name} WINDOW` says why and what to do")
     if failed:
-        yield Outcome(name, "note", f"{pluralize(failed, 'failed window')} wait for the next repair")
+        yield Outcome(
+            name,
+            "note",
+            f"{pluralize(failed, 'failed window')} {'waits' if failed == 1 else 'wait'} for the next repair",
+        )
     if not seen.findings and not blocked and not failed:
         yield Outcome(name, "fine", f"no window has failed, {seen.open_windows} open")
     yield from _check_log(connection, name)

@@ -11,6 +11,7 @@ from onceover.cli.arguments import AsJson, PipelineName
 from onceover.cli.exit_codes import TRY_LATER, format_epilog
 from onceover.cli.output import print_json, print_progress, say
 from onceover.cli.spark_entry import make_command
+from onceover.config.endpoints import address
 from onceover.config.pipelines import find
 from onceover.model.wording import pluralize
 
@@ -35,6 +36,8 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
     offsets that raw does not hold are holes, which the next detection judges.
     """
     name = find(pipeline).name
+    for part in ("postgres", "kafka", "webhdfs", "hdfs"):
+        address(part)
     print_progress("starting Spark, which reads all of raw")
     done = subprocess.run(make_command("rebuild_ledger.py", "--pipeline", name), stdout=subprocess.PIPE, check=False)
     if done.returncode:
