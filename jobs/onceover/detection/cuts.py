@@ -7,24 +7,29 @@ import logging
 from onceover.context import PipelineContext
 from onceover.errors import BusyError, MissingTopicError, OnceoverError
 from onceover.ledger.log_comparison import LogComparison
-from onceover.ledger.log_cuts import forget_comparisons
+from onceover.ledger.log_cuts import forget_comparisons, is_uncompared
 from onceover.ledger.root import RootRefusedError
 
 log = logging.getLogger(__name__)
 _PATIENCE_SECONDS = 5.0
 
 
-def compare_log(context: PipelineContext) -> None:
+def compare_log(context: PipelineContext) -> bool:
     """Compare the pipeline's log with what landed, unless ingest runs, which does. A broker that does not answer is
     logged: what it holds is then compared by the next detection, or by ingest before it reads. A topic that was deleted
-    has no record to read again."""
+    has no record to read again.
+
+    Returns False if the comparison could not be made, and none was since the ledger was rebuilt or IDs were adopted: no
+    window may be certified then."""
+    generation = None
     try:
         with context.open_own_topic(timeout=_PATIENCE_SECONDS) as topic:
             facts = topic.facts()
+            generation = facts.generation
             source = context.build_source(facts, stall_seconds=_PATIENCE_SECONDS)
             LogComparison(context.ledger, context.name).compare(facts, source)
     except BusyError:
-        return
+        return not is_uncompared(context.ledger, context.name, generation)
     except MissingTopicError as error:
         if forget_comparisons(context.ledger, context.name):
             log.warning("%s; its records under landed offsets are not read again: they are gone", error)
@@ -32,3 +37,5 @@ def compare_log(context: PipelineContext) -> None:
         raise
     except OnceoverError as error:
         log.warning("the log of %s was not compared with what landed: %s", context.name, error)
+        return not is_uncompared(context.ledger, context.name, generation)
+    return True

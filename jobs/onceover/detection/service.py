@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain, islice
 
@@ -29,6 +30,7 @@ from onceover.model.reason import clean_reason
 from onceover.model.window import Window, WindowRange
 from onceover.retention.expire import refuse_expired
 
+log = logging.getLogger(__name__)
 MOST_REQUESTED = 2_000
 """Windows that one scheduled detection requests."""
 
@@ -128,7 +130,7 @@ def detect(
         # A schedule runs for every pipeline; one that has not run yet is not a failure.
         return Detection(context.name, 0, 0, (), 0, 0, 0, (), None)
     registered, connection = context.require_same_contract(), context.ledger
-    compare_log(context)
+    is_compared = compare_log(context)
     if window_range is None:
         register_unknown_files(context, registered)
     # A person who names windows, or a hole, may concern records that only the length of a certified file shows.
@@ -136,6 +138,9 @@ def detect(
     unexplained = reopen_unexplained(context, window_range) if is_searched else ()
     pending = reopen_pending(context)
     judged = add_findings(judge_windows(connection, registered.name, context.files, window_range, force), pending)
+    if not is_compared:
+        log.warning("no window of %s is certified until its log was compared with what landed", context.name)
+        judged = replace(judged, judgements=(), changing=judged.changing + len(judged.judgements))
     keep = [j for j in judged.judgements if window_range is not None or j.evidence.window_start not in judged.blocked]
     certified = certify_from_ledger(
         connection,

@@ -45,6 +45,16 @@ def read_compared_logs(connection: Connection, pipeline: str, generation: str) -
     }
 
 
+def is_uncompared(connection: Connection, pipeline: str, generation: str | None) -> bool:
+    """Return whether a log of this generation, or of any if None, has to be compared before a window is certified."""
+    row = connection.execute(
+        "SELECT 1 FROM onceover.kafka_partition WHERE pipeline = %s AND compared_epoch IS NULL "
+        "AND coalesce(generation = %s, true) LIMIT 1",
+        [pipeline, generation],
+    ).fetchone()
+    return row is not None
+
+
 def list_landed_epochs(connection: Connection, pipeline: str, log: OffsetRange) -> list[EpochSpan]:
     """Return the landed offsets from the log's start on by the leader epoch of their records, in the order in which
     they were read. An epoch is unknown where raw was read, not the log: by a rebuild of the ledger, or an adoption."""

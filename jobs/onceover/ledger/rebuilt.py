@@ -72,18 +72,20 @@ def put_partition(
     frontier: int,
     reach: int,
     max_event_time: datetime | None,
+    unknown_from: int | None,
 ) -> None:
-    """Record one Kafka partition, or correct one that was registered before raw was read."""
+    """Record one Kafka partition, or correct one that was registered before raw was read. From `unknown_from` on its
+    log may hold other records than raw: no window is certified until they are read."""
     connection.execute(
         """
         INSERT INTO onceover.kafka_partition AS k (pipeline, generation, kafka_partition, topic_id, origin, frontier,
-          reach, end_offset, max_event_time)
+          reach, end_offset, max_event_time, unknown_from)
         VALUES (%(pipeline)s, %(generation)s, %(partition)s, %(topic_id)s, %(origin)s, %(frontier)s, %(reach)s,
-          %(reach)s, %(newest)s)
+          %(reach)s, %(newest)s, %(unknown)s)
         ON CONFLICT (pipeline, generation, kafka_partition) DO UPDATE SET origin = excluded.origin,
           frontier = excluded.frontier, reach = greatest(k.reach, excluded.reach),
           end_offset = greatest(k.end_offset, excluded.end_offset), max_event_time = excluded.max_event_time,
-          caught_up_since = NULL
+          caught_up_since = NULL, unknown_from = excluded.unknown_from, compared_epoch = NULL
         """,
         {
             "pipeline": epoch.pipeline,
@@ -94,6 +96,7 @@ def put_partition(
             "frontier": frontier,
             "reach": reach,
             "newest": max_event_time,
+            "unknown": unknown_from,
         },
     )
 

@@ -87,14 +87,17 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         before = identity.read_origins(context.ledger, pipeline.name)  # of a driver that landed nothing
         origins = join_origins([marker.origins if marker else {}, whole, before])
         empty = _find_empty_offsets(context, facts, find_missing(contents, origins))
-        if facts and (held := _read_facts(context)):  # the log's start has moved on while raw was read
+        held = _read_facts(context) if facts else None  # the log's start has moved on while raw was read
+        if held:
             # Ingest reads what is not found equal here once more, and a repair compares the contents.
             source = context.build_source(held)
             layers = tuple(add_leader_epochs(spark, source, held, layer) for layer in contents.layers)
             contents = replace(contents, layers=layers)
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
         with context.ledger.transaction():
-            written = write_ledger(context.ledger, epoch, registered, files, contents, topic_ids, origins, empty)
+            written = write_ledger(
+                context.ledger, epoch, registered, files, contents, topic_ids, origins, empty, _list_logs(held)
+            )
             _store_offsets(context, facts, contents)
         # Last: until then every writer refuses the root, so that none works with half of a ledger.
         context.root.take_rebuilt(epoch, cluster, owner)
@@ -152,6 +155,17 @@ def _clip_to_lost(holes: Iterable[OffsetRange], facts: TopicFacts | None) -> Ite
 def _list_log_starts(facts: TopicFacts | None) -> Mapping[KafkaPartition, int]:
     """Return the earliest offset in the log of each Kafka partition that exists."""
     return {KafkaPartition(facts.generation, p): start for p, start in facts.earliest.items()} if facts else {}
+
+
+def _list_logs(facts: TopicFacts | None) -> list[OffsetRange]:
+    """Return the offsets that the log of each Kafka partition holds."""
+    if facts is None:
+        return []
+    return [
+        OffsetRange(KafkaPartition(facts.generation, p), facts.earliest[p], end)
+        for p, end in sorted(facts.end.items())
+        if facts.earliest[p] < end
+    ]
 
 
 def _read_facts(context: PipelineContext) -> TopicFacts | None:

@@ -20,6 +20,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.digest import EMPTY, Digest
+from onceover.model.log_history import cut_at_epochs, find_unknown
 from onceover.model.offsets import KafkaPartition, OffsetRange, compute_frontier, compute_holes
 from onceover.model.raw_file import LONGEST_RUN, CompactedFile, RawContents, RawFile, Run
 
@@ -62,11 +63,13 @@ def write_ledger(
     topic_ids: Mapping[str, str],
     origins: Mapping[KafkaPartition, int],
     empty: Sequence[OffsetRange] = (),
+    logs: Sequence[OffsetRange] = (),
 ) -> RebuiltLedger:
     """Write the pipeline's part of the ledger, as the pipeline's driver; the caller's transaction holds all of it.
 
     `topic_ids` are by generation, where known; `origins` are the offsets at which accounting begins, where known;
-    `empty` are offsets of which Kafka has no record. Raises UsageError if the ledger has batches already.
+    `empty` are offsets of which Kafka has no record; `logs` are those that its logs hold now. Raises UsageError if the
+    ledger has batches already.
     """
     name, version = registered.name, registered.contract_version
     rounds = [several for layer in contents.layers for several in _deal(layer)]
@@ -78,7 +81,7 @@ def write_ledger(
         rebuilt.forget_losses(connection, name)
         rebuilt.insert_windows(connection, registered, starts)
         expired = rebuilt.expire_rows_without_raw(connection, registered, starts)
-        _put_partitions(connection, epoch, contents, topic_ids, origins, empty)
+        _put_partitions(connection, epoch, contents, topic_ids, origins, empty, logs)
         if empty:
             rebuilt.land_found(connection, epoch, version, [RangeRead(r, EMPTY, None) for r in empty], ())
         for together, of_batch in zip(rounds, landings[: len(rounds)], strict=True):
@@ -139,12 +142,15 @@ def _put_partitions(
     topic_ids: Mapping[str, str],
     origins: Mapping[KafkaPartition, int],
     empty: Sequence[OffsetRange],
+    logs: Sequence[OffsetRange],
 ) -> None:
     begins = _find_origins(contents, origins)
     for source, of_source in _group_by_source(contents).items():
         held = [run.offsets for run in of_source]
         origin = begins[source]
         frontier = compute_frontier(origin, [*held, *(r for r in empty if r.source == source)])
+        spans = [span for run in of_source for span in cut_at_epochs(run.offsets, run.leader_epochs)]
+        unknown = [offsets for log in logs if log.source == source for offsets in find_unknown(spans, log)]
         newest = [r.max_event_time for r in of_source if r.max_event_time is not None and r.offsets.end <= frontier]
         rebuilt.put_partition(
             connection,
@@ -155,6 +161,7 @@ def _put_partitions(
             frontier=frontier,
             reach=max(run.offsets.end for run in of_source),
             max_event_time=max(newest, default=None),
+            unknown_from=unknown[0].start if unknown else None,
         )
 
 

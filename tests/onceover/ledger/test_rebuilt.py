@@ -10,11 +10,17 @@ from bench.large_ledger import pipeline
 
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
+from onceover.ledger.drivers import as_driver
 from onceover.ledger.rebuilt import expire_rows_without_raw, insert_windows
 from onceover.model.contract import Column, Columns
+from onceover.model.digest import Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.raw_file import RawContents, RawFile, Run
+from onceover.recovery.rebuild_ledger import write_ledger
 
 pytestmark = pytest.mark.stack
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SOURCE = KafkaPartition("0a1b2c3d", 0)
 COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
 
 
@@ -36,3 +42,20 @@ def test_second_rebuild_keeps_rows_that_had_no_raw(connection: Connection) -> No
         assert window == {"expired": True, "kept_rows": 2}
     registered.table.set_revision(connection, [NOON], 0)
     assert expire_rows_without_raw(connection, registered, [NOON]) == [], "raw gave these rows since"
+
+
+def test_rebuild_waits_for_what_the_log_may_have_changed(connection: Connection) -> None:
+    registered, at = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS), SOURCE
+
+    def run(start: int, end: int, *epochs: tuple[int, int]) -> Run:
+        held = ((0, Digest(end - start, start)),)
+        return Run(OffsetRange(at, start, end), held, None, None, leader_epochs=epochs)
+
+    file = RawFile("/unread.log", 100, window_start=NOON)
+    with as_driver(connection, registered.name, "test") as epoch:
+        runs = RawContents(((run(0, 10), run(10, 20, (1, 10)), run(20, 30)),))
+        write_ledger(connection, epoch, registered, [file], runs, {}, {}, logs=[OffsetRange(at, 5, 60)])
+    rows = connection.execute(
+        "SELECT unknown_from FROM onceover.kafka_partition WHERE pipeline = %s", [registered.name]
+    ).fetchall()
+    assert rows == [{"unknown_from": 5}], "before 5 the log has nothing left to compare"
