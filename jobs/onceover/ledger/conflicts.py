@@ -24,6 +24,14 @@ _UNDECIDED = """
         SELECT FROM onceover.conflict o
         WHERE o.pipeline = c.pipeline AND o.generation = c.generation AND o.kafka_partition = c.kafka_partition
           AND o.record_offset = c.record_offset AND o.content <> ALL(d.contents)))"""
+# Contents of window w's IDs are still to be compared, or decided on.
+IS_CONTESTED = f"""(
+  EXISTS (
+    SELECT FROM onceover.suspicion s
+    WHERE s.pipeline = w.pipeline AND s.settled_at IS NULL AND w.window_start = ANY(s.windows))
+  OR EXISTS (
+    SELECT FROM onceover.conflict c
+    WHERE c.pipeline = w.pipeline AND c.window_start = w.window_start AND {_UNDECIDED}))"""
 
 
 def record_contents(connection: Connection, pipeline: str, contents: Iterable[Content]) -> set[datetime]:

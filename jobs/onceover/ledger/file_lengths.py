@@ -13,7 +13,8 @@ from onceover.model.digest import Digest
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFile:
-    """The bytes of one window's file that the ledger accounts for. With an unproved landing the file may hold more."""
+    """The bytes of one window's file that the ledger accounts for. With an unproved landing the file may hold more; so
+    may that of a window which was declared expired while records of it were pending, for only a search reads it."""
 
     window_start: datetime
     expected_length: int
@@ -33,7 +34,8 @@ def list_expected_files(
     rows = connection.execute(
         f"""
         SELECT w.window_start, (coalesce({FROZEN}, 0) + coalesce(since.bytes, 0))::bigint AS expected_length,
-          coalesce(since.has_unproved, false) AS has_unproved, coalesce(c.version = w.version, false) AS is_certified,
+          coalesce(since.has_unproved, false) OR coalesce(w.expired_at IS NOT NULL AND c.pending <> '[]', false)
+            AS has_unproved, coalesce(c.version = w.version, false) AS is_certified,
           w.expired_at IS NOT NULL AS is_expired, w.blocked_at IS NOT NULL AS is_blocked
         FROM onceover."window" w LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
         LEFT JOIN LATERAL (
