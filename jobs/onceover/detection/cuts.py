@@ -7,7 +7,7 @@ import logging
 from onceover.context import PipelineContext
 from onceover.errors import BusyError, MissingTopicError, OnceoverError
 from onceover.ledger.log_comparison import LogComparison
-from onceover.ledger.log_cuts import forget_comparisons, is_uncompared
+from onceover.ledger.log_cuts import end_comparisons, is_uncompared
 from onceover.ledger.root import RootRefusedError
 
 log = logging.getLogger(__name__)
@@ -31,8 +31,8 @@ def compare_log(context: PipelineContext) -> bool:
     except BusyError:
         return not is_uncompared(context.ledger, context.name, generation)
     except MissingTopicError as error:
-        if forget_comparisons(context.ledger, context.name):
-            log.warning("%s; its records under landed offsets are not read again: they are gone", error)
+        if end_comparisons(context.ledger, context.name, None):
+            log.warning("%s; its records under landed offsets can no longer be read: they wait for a person", error)
     except RootRefusedError:
         raise
     except OnceoverError as error:

@@ -44,7 +44,7 @@ _CHOSEN = """
     AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
     AND (%(all)s OR c.version IS DISTINCT FROM w.version)
     AND NOT EXISTS (SELECT FROM onceover.kafka_partition k
-      WHERE k.pipeline = p.name AND coalesce(k.diverged_from, k.unknown_from) IS NOT NULL)"""
+      WHERE k.pipeline = p.name AND (coalesce(k.diverged_from, k.unknown_from) IS NOT NULL OR k.overwritten <> '{}'))"""
 
 # Selects windows by start, not by the condition of _CHOSEN: the planner cannot know how few of a year's windows are
 # uncertified, and would read every landing.
@@ -224,9 +224,11 @@ def _find_unfinished_batches(connection: Connection, pipeline: str) -> list[Find
 def _find_incomplete_partitions(connection: Connection, pipeline: str) -> list[Finding]:
     rows = connection.execute(
         """
-        SELECT generation, kafka_partition, frontier, reach, end_offset, truncated_from, diverged_from, unknown_from
+        SELECT generation, kafka_partition, frontier, reach, end_offset, truncated_from, diverged_from, unknown_from,
+          (SELECT coalesce(jsonb_agg(jsonb_build_array(lower(r), upper(r))), '[]') FROM unnest(overwritten) r) AS gone
         FROM onceover.kafka_partition WHERE pipeline = %s
-          AND (frontier < reach OR coalesce(truncated_from, diverged_from, unknown_from) IS NOT NULL)
+          AND (frontier < reach OR coalesce(truncated_from, diverged_from, unknown_from) IS NOT NULL
+            OR overwritten <> '{}')
         ORDER BY generation, kafka_partition
         """,
         [pipeline],
@@ -236,12 +238,14 @@ def _find_incomplete_partitions(connection: Connection, pipeline: str) -> list[F
     cut = [[r[c] for c in (*at, "end_offset", "truncated_from")] for r in rows if r["truncated_from"] is not None]
     other = [[r[c] for c in (*at, "diverged_from")] for r in rows if r["diverged_from"] is not None]
     unknown = [[r[c] for c in (*at, "unknown_from")] for r in rows if r["unknown_from"] is not None]
+    gone = [[*(r[c] for c in at), start, end] for r in rows for start, end in r["gone"]]
     truncated = {
         "end_and_stored": cut,
         **({"diverged_from": other} if other else {}),
         **({"unknown_from": unknown} if unknown else {}),
+        **({"overwritten": gone} if gone else {}),
     }
     return [
         *([Finding(Kind.HOLE, {"frontier_and_reach": behind})] if behind else []),
-        *([Finding(Kind.TRUNCATED, truncated)] if cut or other or unknown else []),
+        *([Finding(Kind.TRUNCATED, truncated)] if cut or other or unknown or gone else []),
     ]

@@ -132,6 +132,7 @@ def accept_loss(
     why: str,
     *,
     unreadable: bool = False,
+    overwritten: bool = False,
 ) -> tuple[tuple[OffsetRange, ...], list[datetime]]:
     """Record a person's decision that what expired within `span` is lost and that `windows` may lack its records, which
     their certificates state from then on. What raw or the log holds in between stays as it is.
@@ -140,9 +141,12 @@ def accept_loss(
     UsageError for a span that does not begin and end in a hole that expired, and for offsets that raw still holds, that
     a batch may still land, or that a log which was cut has yet to reach again.
 
-    With `unreadable`, the span is one that Kafka's log holds and that no reader gets: it is lost as well.
+    With `unreadable`, the span is one that Kafka's log holds and that no reader gets: it is lost as well. With
+    `overwritten`, it has landed, and other records under its offsets are lost.
     """
     context.require_own_root()
+    if overwritten:
+        return losses.record_overwritten(context.ledger, context.name, span, windows.start, windows.end, who, why)
     if unreadable:
         _require_unreadable(context, span)
         lost: tuple[OffsetRange, ...] = (span,)

@@ -71,6 +71,8 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             return _describe_hole(evidence)
         case Kind.TRUNCATED:
             if not evidence["end_and_stored"] and "diverged_from" not in evidence:
+                what = "Kafka's log lost records before they were read, under offsets that landed."
+            if list(evidence) == ["end_and_stored", "unknown_from"] and not evidence["end_and_stored"]:
                 what = "Records that were found in raw have not been compared with Kafka's log."
             how = _describe_cut(evidence)
         case Kind.MISPLACED_LINE:
@@ -117,6 +119,13 @@ def _describe_cut(evidence: Mapping[str, Any]) -> str:
         sentences.append(
             "Raw was read without the log, as by `onceover ledger rebuild`, and the log may hold other records: "
             f"{list_starts(unknown)}. Ingest reads them once more; until then no window is certified."
+        )
+    if gone := parse_offset_ranges(evidence.get("overwritten")):
+        sentences.append(
+            "Under these landed offsets the log had, or may have had, other records, and lost them before they were "
+            f"read: {', '.join(map(str, gone))}. No window is certified until a person accepts that, with "
+            "the windows that may lack them: `onceover accept-loss PIPELINE RANGE --overwritten --from ... --to ... "
+            "--reason ...`."
         )
     return " ".join(sentences)
 

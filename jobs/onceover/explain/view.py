@@ -22,6 +22,11 @@ _VERDICTS = {
     "certified": "It is certified: each record is counted exactly once.",
 }
 
+_LOST_AS = {
+    "unreadable": "that Kafka holds and no reader gets",
+    "overwritten": "that had, or may have had, other records as well, which Kafka lost before they were read",
+}
+
 
 def describe_verdict(facts: WindowFacts) -> str:
     """Describe the window's state in a sentence."""
@@ -43,7 +48,7 @@ def describe_verdict(facts: WindowFacts) -> str:
 def describe_loss(row: Mapping[str, Any]) -> str:
     """Describe an accepted loss that may have held records of the window."""
     (lost,) = parse_offset_ranges([(row["generation"], row["kafka_partition"], row["start_offset"], row["end_offset"])])
-    cause = "that Kafka holds and no reader gets" if row["kind"] == "unreadable" else "that Kafka no longer holds"
+    cause = _LOST_AS.get(row["kind"], "that Kafka no longer holds")
     return (
         f"{lost}, {pluralize(row['end_offset'] - row['start_offset'], 'offset')} {cause}; "
         f"their records may have belonged here. Accepted by {row['who']} at "

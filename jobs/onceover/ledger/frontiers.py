@@ -8,6 +8,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.exact_ranges import ACCOUNTING
 from onceover.ledger.locks import lock_rows
+from onceover.ledger.log_cuts import end_comparisons
 from onceover.model.batch_plan import Start
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
@@ -23,7 +24,7 @@ _SETTLED = """
     AND NOT EXISTS (SELECT 1 FROM onceover.release e WHERE e.batch_id = x.batch_id)
   UNION ALL
   SELECT generation, kafka_partition, start_offset, end_offset, NULL FROM onceover.accepted_loss
-  WHERE pipeline = %(pipeline)s AND relanded_at IS NULL"""
+  WHERE pipeline = %(pipeline)s AND relanded_at IS NULL AND kind <> 'overwritten'"""
 
 
 def register_kafka_partitions(
@@ -74,14 +75,14 @@ def register_kafka_partitions(
 
 def retire_generations(connection: Connection, epoch: Epoch, living: str) -> None:
     """Retire all generations of the topic but `living`, after the topic was recreated: their unread offsets are holes
-    for ever, and their truncations no longer matter."""
+    for ever, as is what was to be read again, and their truncations no longer matter."""
     with connection.transaction():
         require_epoch(connection, epoch)
         lock_rows(connection, epoch.pipeline, ())
+        end_comparisons(connection, epoch.pipeline, living)
         connection.execute(
-            "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset), truncated_from = NULL, "
-            "diverged_from = NULL, unknown_from = NULL WHERE pipeline = %s AND generation <> %s AND "
-            "(reach < end_offset OR coalesce(truncated_from, diverged_from, unknown_from) IS NOT NULL)",
+            "UPDATE onceover.kafka_partition SET reach = greatest(reach, end_offset), truncated_from = NULL "
+            "WHERE pipeline = %s AND generation <> %s AND (reach < end_offset OR truncated_from IS NOT NULL)",
             [epoch.pipeline, living],
         )
 
@@ -148,7 +149,7 @@ SELECT generation, kafka_partition, lower(piece) AS start_offset, upper(piece) A
       range_agg((SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges}
         AND r.start_offset < a.end_offset AND r.end_offset > a.start_offset)) AS relanded
     FROM onceover.accepted_loss a WHERE a.pipeline = k.pipeline AND a.generation = k.generation
-      AND a.kafka_partition = k.kafka_partition AND a.relanded_at IS NULL) losses, LATERAL (
+      AND a.kafka_partition = k.kafka_partition AND a.relanded_at IS NULL AND a.kind <> 'overwritten') losses, LATERAL (
     SELECT
       (SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges} AND r.end_offset > k.frontier) AS beyond,
       (SELECT range_agg(int8range(r.start_offset, r.end_offset)) FROM {ranges} AND r.start_offset < k.origin) AS below

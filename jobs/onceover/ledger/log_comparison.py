@@ -62,12 +62,6 @@ class LogComparison:
     ) -> None:
         leader_epoch, end = facts.leader_epochs[at.kafka_partition], facts.end[at.kafka_partition]
         held = OffsetRange(at, min(facts.earliest[at.kafka_partition], end), end)
-        if known.diverged_from is not None and known.diverged_from < held.start:
-            log.warning(
-                "%s-%d: other records than landed, from offset %d on, have expired before they were read; those that "
-                "landed count",
-                facts.topic, at.kafka_partition, known.diverged_from,
-            )  # fmt: skip
         landed = log_cuts.list_landed_epochs(self._connection, self._pipeline, held)
         diverged = None
         if landed:

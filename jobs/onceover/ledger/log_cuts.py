@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,9 +13,10 @@ from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.windows import bump_versions
-from onceover.model.log_history import NO_EPOCH, EpochSpan, cut_at_epochs, join_spans
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.log_history import NO_EPOCH, EpochSpan, cut_at_epochs, find_unknown, join_spans
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect, subtract
 
+_logger = logging.getLogger(__name__)
 NOT_WHOLE: Final = -1
 """The leader epoch of a comparison that has to be made again, as the log ends before what landed, or differs."""
 
@@ -127,8 +129,10 @@ def record_comparison(
         ).fetchone()
         known = before["diverged_from"] if before else None
         is_same = list_landed_epochs(connection, pipeline, log) == landed
+        _keep_unread(connection, pipeline, source, log)
         connection.execute(
-            "UPDATE onceover.kafka_partition SET diverged_from = %s, unknown_from = %s, compared_epoch = %s "
+            "UPDATE onceover.kafka_partition SET diverged_from = %s, unknown_from = %s, compared_epoch = %s, "
+            "diverged_after = (SELECT coalesce(max(batch_id), 0) FROM onceover.batch) "
             "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
             [diverged_from, unknown_from, compared_epoch if is_same else None, *key],
         )
@@ -140,17 +144,76 @@ def record_comparison(
         return windows
 
 
-def forget_comparisons(connection: Connection, pipeline: str) -> bool:
-    """Forget what was to be read again of a topic that does not exist; return whether there was such. A later
-    comparison records it again."""
+def _keep_unread(connection: Connection, pipeline: str, source: KafkaPartition, log: OffsetRange | None) -> None:
+    """Keep what was to be read again and the log lost before as overwritten, in the open transaction. `log` is what it
+    holds now, None: nothing."""
+    row = connection.execute(
+        "SELECT reach, diverged_from, unknown_from, diverged_after FROM onceover.kafka_partition "
+        "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
+        [pipeline, source.generation, source.kafka_partition],
+    ).fetchone()
+    if row is None:
+        return
+    end, unread = row["reach"] if log is None else min(log.start, row["reach"]), list[OffsetRange]()
+    for first in {row["diverged_from"], row["unknown_from"]} - {None}:
+        if first >= end:
+            continue
+        gone = OffsetRange(source, first, end)
+        landed = list_landed_epochs(connection, pipeline, gone)
+        if first == row["diverged_from"]:
+            again = _list_read_since(connection, pipeline, gone, row["diverged_after"] or 0)
+            unread += subtract(intersect(coalesce(span.offsets for span in landed), [gone]), again)
+        if first == row["unknown_from"]:
+            unread += find_unknown(landed, gone)
+    if unread:
+        _logger.warning(
+            "%s: the log lost other records than landed, or what may have been such, before they were read: %s; no "
+            "window is certified until `onceover accept-loss %s RANGE --overwritten`",
+            pipeline, ", ".join(map(str, coalesce(unread))), pipeline,
+        )  # fmt: skip
+    connection.execute(
+        """
+        UPDATE onceover.kafka_partition SET overwritten = overwritten - int8multirange(int8range(%s, %s)) + coalesce((
+          SELECT range_agg(int8range(low, high)) FROM unnest(%s::bigint[], %s::bigint[]) g (low, high)), '{}')
+        WHERE pipeline = %s AND generation = %s AND kafka_partition = %s
+        """,
+        [
+            log.start if log else 0,
+            log.end if log else 0,
+            [piece.start for piece in unread],
+            [piece.end for piece in unread],
+            *(pipeline, source.generation, source.kafka_partition),
+        ],
+    )
+
+
+def _list_read_since(
+    connection: Connection, pipeline: str, offsets: OffsetRange, batch_id: int
+) -> tuple[OffsetRange, ...]:
+    """Return what landed of these offsets by batches that began after this one."""
+    rows = connection.execute(
+        "SELECT r.start_offset, r.end_offset FROM onceover.batch_range r JOIN onceover.batch b USING (batch_id) "
+        "WHERE b.pipeline = %s AND b.state = 'landed' AND b.batch_id > %s AND r.generation = %s "
+        "AND r.kafka_partition = %s",
+        [pipeline, batch_id, offsets.source.generation, offsets.source.kafka_partition],
+    )
+    return coalesce(OffsetRange(offsets.source, row["start_offset"], row["end_offset"]) for row in rows)
+
+
+def end_comparisons(connection: Connection, pipeline: str, living: str | None) -> bool:
+    """Keep as overwritten what was to be read again of a topic that was deleted, or of all its generations but the
+    `living` one; return whether there was such."""
     with connection.transaction():
         rows = connection.execute(
             "SELECT generation, kafka_partition FROM onceover.kafka_partition "
-            "WHERE pipeline = %s AND coalesce(diverged_from, unknown_from) IS NOT NULL",
-            [pipeline],
+            "WHERE pipeline = %s AND generation IS DISTINCT FROM %s "
+            "AND coalesce(diverged_from, unknown_from) IS NOT NULL",
+            [pipeline, living],
         )
         sources = [KafkaPartition(row["generation"], row["kafka_partition"]) for row in rows]
         lock_rows(connection, pipeline, (), sources)
+        for source in sources:
+            _keep_unread(connection, pipeline, source, None)
         connection.cursor().executemany(
             "UPDATE onceover.kafka_partition SET diverged_from = NULL, unknown_from = NULL, compared_epoch = NULL "
             "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",

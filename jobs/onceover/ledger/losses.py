@@ -11,7 +11,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import advance_over_all, read_holes
 from onceover.ledger.locks import lock_rows
 from onceover.ledger.windows import bump_versions
-from onceover.model.offsets import OffsetRange, subtract
+from onceover.model.offsets import KafkaPartition, OffsetRange, intersect, subtract
 
 
 def record_loss(
@@ -33,32 +33,80 @@ def record_loss(
     """
     source = lost[0].source
     with connection.transaction():
-        rows = connection.execute(
-            'SELECT window_start FROM onceover."window" '
-            "WHERE pipeline = %s AND window_start >= %s AND window_start < %s",
-            [pipeline, start, end],
-        )
-        windows = sorted(lock_rows(connection, pipeline, (row["window_start"] for row in rows), [source]))
+        windows = _lock_windows(connection, pipeline, start, end, source)
         _require_lost(connection, pipeline, lost)
-        connection.cursor().executemany(
-            """
-            INSERT INTO onceover.accepted_loss
-              (pipeline, generation, kafka_partition, start_offset, end_offset, first_window, end_window, who, why,
-               kind)
-            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
-            """,
-            [
-                (pipeline, source.generation, source.kafka_partition, r.start, r.end, start, end, who, why,
-                 "unreadable" if unreadable else "lost")
-                for r in lost
-            ],
-        )  # fmt: skip
+        _insert(connection, pipeline, lost, start, end, who, why, "unreadable" if unreadable else "lost")
         if unreadable:
             overlapping = [r for r in refills.list_wanted(connection, pipeline) if any(map(r.overlaps, lost))]
             refills.refuse_refills(connection, pipeline, overlapping, "accepted as unreadable")
         bump_versions(connection, pipeline, windows)
         advance_over_all(connection, pipeline, source)
     return windows
+
+
+def record_overwritten(
+    connection: Connection, pipeline: str, span: OffsetRange, start: datetime, end: datetime, who: str, why: str
+) -> tuple[tuple[OffsetRange, ...], list[datetime]]:
+    """Record that other records under landed offsets of this span are lost, and reopen the windows in `[start, end)`;
+    return these offsets and windows. Raises UsageError unless the span begins and ends with such offsets."""
+    source = span.source
+    key = [pipeline, source.generation, source.kafka_partition]
+    with connection.transaction():
+        windows = _lock_windows(connection, pipeline, start, end, source)
+        rows = connection.execute(
+            "SELECT lower(r) AS low, upper(r) AS high FROM onceover.kafka_partition, unnest(overwritten) r "
+            "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
+            key,
+        )
+        every = [OffsetRange(source, row["low"], row["high"]) for row in rows]
+        lost = intersect(every, [span])
+        if not lost or (lost[0].start, lost[-1].end) != (span.start, span.end):
+            raise UsageError(
+                f"{span} does not begin and end with offsets whose other records the log lost before they "
+                f"were read (now: {', '.join(map(str, every)) or 'none'}); see `onceover explain "
+                f"{pipeline} WINDOW`"
+            )
+        _insert(connection, pipeline, lost, start, end, who, why, "overwritten")
+        connection.execute(
+            "UPDATE onceover.kafka_partition SET overwritten = overwritten - int8multirange(int8range(%s, %s)) "
+            "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
+            [span.start, span.end, *key],
+        )
+        bump_versions(connection, pipeline, windows)
+    return lost, windows
+
+
+def _lock_windows(
+    connection: Connection, pipeline: str, start: datetime, end: datetime, source: KafkaPartition
+) -> list[datetime]:
+    rows = connection.execute(
+        'SELECT window_start FROM onceover."window" WHERE pipeline = %s AND window_start >= %s AND window_start < %s',
+        [pipeline, start, end],
+    )
+    return sorted(lock_rows(connection, pipeline, (row["window_start"] for row in rows), [source]))
+
+
+def _insert(
+    connection: Connection,
+    pipeline: str,
+    lost: Sequence[OffsetRange],
+    start: datetime,
+    end: datetime,
+    who: str,
+    why: str,
+    kind: str,
+) -> None:
+    connection.cursor().executemany(
+        """
+        INSERT INTO onceover.accepted_loss
+          (pipeline, generation, kafka_partition, start_offset, end_offset, first_window, end_window, who, why, kind)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+        """,
+        [
+            (pipeline, r.source.generation, r.source.kafka_partition, r.start, r.end, start, end, who, why, kind)
+            for r in lost
+        ],
+    )
 
 
 def _require_lost(connection: Connection, pipeline: str, lost: Sequence[OffsetRange]) -> None:

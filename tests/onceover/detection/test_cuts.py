@@ -46,7 +46,7 @@ def test_uncompared_log_certifies_nothing_beside_ingest(
         "VALUES ('cuts', 1, 'me', %s, now() + interval '1 minute')",
         [uuid4()],
     )
-    assert not compare_log(open_context(connection)), "ingest runs, and has not come to its comparison"
+    assert not compare_log(open_context(connection)), "ingest runs, and has not compared it yet"
     assert not compare_log(open_context(connection, UnreachableError("no broker")))
     connection.execute("UPDATE onceover.kafka_partition SET compared_epoch = 1")
     assert compare_log(open_context(connection)), "ingest compares what a new leader brings"

@@ -111,6 +111,9 @@ def test_offsets_without_leader_epochs_are_no_cut_log() -> None:
     text = describe_finding(Kind.TRUNCATED, evidence)
     assert text.what == "Records that were found in raw have not been compared with Kafka's log."
     assert "5f3a0b1c-0: from offset 1,200 on. Ingest reads them once more" in text.how
+    gone = describe_finding(Kind.TRUNCATED, {"end_and_stored": [], "overwritten": [["5f3a0b1c", 0, 5, 90]]})
+    assert "lost records before they were read" in gone.what
+    assert "5f3a0b1c-0:5-90. No window is certified until a person accepts" in gone.how
     both = describe_finding(Kind.TRUNCATED, {**evidence, "diverged_from": [["5f3a0b1c", 0, 2_000]]})
     assert "was cut" in both.what
     assert "from offset 2,000 on" in both.how

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
 from onceover.config.endpoints import address
+from onceover.detection.evidence import _find_incomplete_partitions, read_versions
+from onceover.errors import UsageError
 from onceover.kafka import TopicFacts
 from onceover.kafka.reader import KafkaSource
-from onceover.ledger import log_comparison
+from onceover.ledger import log_comparison, losses
 from onceover.ledger.conflicts import record_contents
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.frontiers import extend
+from onceover.ledger.frontiers import extend, read_accounted
 from onceover.ledger.log_comparison import LogComparison
-from onceover.ledger.log_cuts import NOT_WHOLE, forget_comparisons, list_landed_epochs, record_comparison
+from onceover.ledger.log_cuts import NOT_WHOLE, end_comparisons, list_landed_epochs, record_comparison
+from onceover.ledger.losses import record_overwritten
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model.conflict import Content
 from onceover.model.log_history import EpochSpan, find_divergence, find_unknown
@@ -26,6 +30,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 AT = KafkaPartition("0a1b2c3d", 0)
 LOG = OffsetRange(AT, 0, 100)
+NOON, LATER = datetime(2026, 3, 1, 12, tzinfo=UTC), datetime(2026, 3, 1, 13, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -143,10 +148,50 @@ class ProbeOfEpochTwo:
     def close(self) -> None: ...
 
 
-def test_deleted_topic_ends_what_was_to_be_read_again(connection: Connection) -> None:
+def read_overwritten(connection: Connection) -> list[list[int]]:
+    findings = _find_incomplete_partitions(connection, "cuts")
+    return [piece[2:] for f in findings for piece in f.evidence.get("overwritten", ())]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("living", [None, "ffffffff"])
+def test_deleted_topic_keeps_what_was_not_read_again(connection: Connection, living: str | None) -> None:
+    land(connection, 0, 100, (1, 0))
     record_comparison(connection, "cuts", AT, 40, None, NOT_WHOLE, None, LOG, [])
-    assert forget_comparisons(connection, "cuts")
-    assert not forget_comparisons(connection, "cuts")
+    land(connection, 40, 60, (2, 40))
+    assert end_comparisons(connection, "cuts", living)
+    assert not end_comparisons(connection, "cuts", living)
+    assert read_overwritten(connection) == [[60, 100]]
+
+
+def test_divergence_that_expired_unread_stays_stated(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_comparison, "LogProbe", ProbeOfEpochTwo)
+    source = KafkaSource("none:1", "topic", "id")
+
+    def compare(start: int) -> None:
+        facts = TopicFacts("topic", "id", AT.generation, {0: start}, {0: 200}, {0: 2})
+        LogComparison(connection, "cuts").compare(facts, source)
+
+    land(connection, 5, 80, (1, 5))
+    land(connection, 80, 100)
+    connection.execute(
+        "INSERT INTO onceover.\"window\" (pipeline, window_start, window_end) VALUES ('cuts', %s, %s)", [NOON, LATER]
+    )
+    connection.execute("UPDATE onceover.pipeline SET every_window_closed = true WHERE name = 'cuts'")
+    compare(0)
+    land(connection, 5, 10, (2, 5))
+    compare(90)
+    assert read_overwritten(connection) == [[10, 90]], "other records were there, or may have been"
+    land(connection, 90, 100, (2, 90))
+    compare(100)
+    assert read_versions(connection, "cuts", None, None, False) == {}, "nothing is certified"
+    with pytest.raises(UsageError, match="0a1b2c3d-0:10-90"):
+        record_overwritten(connection, "cuts", OffsetRange(AT, 5, 90), NOON, LATER, "me", "gone")
+    lost, reopened = record_overwritten(connection, "cuts", OffsetRange(AT, 10, 90), NOON, LATER, "me", "gone")
+    assert (lost, reopened) == ((OffsetRange(AT, 10, 90),), [NOON])
+    assert list(read_versions(connection, "cuts", None, None, False)) == [NOON]
+    assert read_overwritten(connection) == []
+    assert read_accounted(connection, "cuts") == [OffsetRange(AT, 0, 100)], "they have landed"
+    assert losses.list_stating(connection, "cuts", lost) == [NOON]
 
 
 def test_newest_content_is_the_one_the_log_holds_now(connection: Connection) -> None:

@@ -105,7 +105,8 @@ def _read_certified(lane: Lane) -> tuple[tuple[Offsets | None, ...], tuple[bool,
                 found.append(None)
                 continue
             ranges = ledger.execute(
-                "SELECT start_offset, end_offset FROM onceover.accepted_loss WHERE loss_id <@ %s::int8multirange",
+                "SELECT start_offset, end_offset FROM onceover.accepted_loss WHERE loss_id <@ %s::int8multirange "
+                "AND kind <> 'overwritten'",
                 [row["losses"]],
             ).fetchall()
             found.append(tuple(at for r in ranges for at in range(r["start_offset"], r["end_offset"])))

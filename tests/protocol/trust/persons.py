@@ -13,7 +13,7 @@ from tests.protocol.trust.state import WINDOWS, Line, window_of
 from onceover.detection import holes
 from onceover.errors import UsageError
 from onceover.ledger import drivers, expiries
-from onceover.model.offsets import OffsetRange
+from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import format_moment, from_ms
 from onceover.retention.expire import carry_out
 
@@ -71,6 +71,20 @@ def accept_loss(lane: Lane, offset: int) -> None:
                     holes.accept_loss(context, lost, minutes(0, len(WINDOWS) * MINUTES), "test", "gone")
                 except UsageError:
                     return
+
+
+def accept_overwritten(lane: Lane) -> None:
+    """Accept that the log lost records before they were read, under offsets that landed."""
+    with lane.open() as context:
+        rows = context.ledger.execute(
+            "SELECT generation, kafka_partition, lower(r) AS low, upper(r) AS high "
+            "FROM onceover.kafka_partition, unnest(overwritten) r WHERE pipeline = %s",
+            [lane.name],
+        ).fetchall()
+        for row in rows:
+            lost = OffsetRange(KafkaPartition(row["generation"], row["kafka_partition"]), row["low"], row["high"])
+            every = minutes(0, len(WINDOWS) * MINUTES)
+            holes.accept_loss(context, lost, every, "test", "gone", overwritten=True)
 
 
 def decide(lane: Lane, line: Line, newest: int) -> bool:

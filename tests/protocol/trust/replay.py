@@ -18,7 +18,16 @@ from tests.integration.other_ledger import make_ledger
 from tests.integration.planted_failures import expire, minutes, wait_for_lease_end
 from tests.protocol.trust.backup import back_up, restore
 from tests.protocol.trust.held import BASE, MINUTES, Held, find_wrong, minute_of, read_held
-from tests.protocol.trust.persons import accept_loss, decide, expire_raw, is_blocked, move_away, put_back, take_root
+from tests.protocol.trust.persons import (
+    accept_loss,
+    accept_overwritten,
+    decide,
+    expire_raw,
+    is_blocked,
+    move_away,
+    put_back,
+    take_root,
+)
 from tests.protocol.trust.state import WINDOWS, Action, Event, Line, Lines, Move
 from tests.protocol.trust.stepped import Stepped
 
@@ -279,6 +288,7 @@ class Replay:
             self.decided[line >> 1] = line
 
     def _call_persons(self, held: Held) -> None:
+        accept_overwritten(self.lane)
         for offset in range(self.born or 0, self.records):
             lines = held.lines_at(offset)
             if not lines:

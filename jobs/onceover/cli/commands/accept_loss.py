@@ -12,6 +12,7 @@ from onceover.cli.output import say
 from onceover.cli.ranges import resolve_range
 from onceover.context import open_pipeline
 from onceover.detection import holes
+from onceover.errors import UsageError
 from onceover.model.offsets import parse_range
 from onceover.model.window import format_moment
 from onceover.model.wording import pluralize
@@ -28,6 +29,12 @@ Range = Annotated[
 Unreadable = Annotated[
     bool,
     typer.Option("--unreadable", metavar="", help="Kafka's log holds these offsets, but every read of them fails."),
+]
+Overwritten = Annotated[
+    bool,
+    typer.Option(
+        "--overwritten", metavar="", help="These offsets landed; a cut log had other records there, and lost them too."
+    ),
 ]
 
 
@@ -48,6 +55,7 @@ def accept_loss(
     end: To,
     reason: Reason = None,
     unreadable: Unreadable = False,
+    overwritten: Overwritten = False,
 ) -> None:
     """Declare offsets lost that have expired in Kafka, and name the windows that may lack their records.
 
@@ -58,9 +66,13 @@ def accept_loss(
     with open_pipeline(pipeline, "accept-loss") as context:
         span = parse_range(offsets)
         windows = resolve_range(context, start, end)
+        if unreadable and overwritten:
+            raise UsageError("--unreadable is for offsets in Kafka's log, --overwritten for lost ones: choose one")
         why = require_reason(reason, "accepting a loss")
         context.require_same_contract()
-        lost, reopened = holes.accept_loss(context, span, windows, get_user(), why, unreadable=unreadable)
+        lost, reopened = holes.accept_loss(
+            context, span, windows, get_user(), why, unreadable=unreadable, overwritten=overwritten
+        )
     say(
         f"{pluralize(sum(map(len, lost)), 'offset')} of {span.source} accepted as lost"
         f"{f', in {len(lost):,} ranges' if len(lost) > 1 else ''}; "

@@ -86,7 +86,8 @@ CREATE TABLE onceover.quarantine_search (
 COMMENT ON TABLE onceover.quarantine_search IS
   'Quarantine files that a repair searched for orphans: their bytes then, and the records left that Kafka still held.';
 
-ALTER TABLE onceover.accepted_loss ADD COLUMN kind text NOT NULL DEFAULT 'lost' CHECK (kind IN ('lost', 'unreadable')),
+ALTER TABLE onceover.accepted_loss ADD COLUMN kind text NOT NULL DEFAULT 'lost'
+  CHECK (kind IN ('lost', 'unreadable', 'overwritten')),
   ADD COLUMN relanded_at timestamptz;
 COMMENT ON COLUMN onceover.accepted_loss.relanded_at IS
   'When records of the range landed or were adopted after all: what of it stayed lost is a row of its own.';
@@ -98,7 +99,12 @@ COMMENT ON COLUMN onceover.batch_range.leader_epochs IS
   'Kafka leader epochs of the records read: [epoch, first offset] by offset; epoch -1: records without; []: unknown.';
 
 ALTER TABLE onceover.kafka_partition ADD COLUMN diverged_from bigint, ADD COLUMN unknown_from bigint,
-  ADD COLUMN compared_epoch integer;
+  ADD COLUMN compared_epoch integer, ADD COLUMN diverged_after bigint,
+  ADD COLUMN overwritten int8multirange NOT NULL DEFAULT '{}';
+COMMENT ON COLUMN onceover.kafka_partition.diverged_after IS
+  'The last batch that began before diverged_from was recorded: later ones read what the log has now.';
+COMMENT ON COLUMN onceover.kafka_partition.overwritten IS
+  'Landed offsets under which the log had, or may have had, other records that it lost before they were read.';
 COMMENT ON COLUMN onceover.kafka_partition.diverged_from IS
   'First landed offset under which the log now has another record; NULL once it is read again from there.';
 COMMENT ON COLUMN onceover.kafka_partition.unknown_from IS
