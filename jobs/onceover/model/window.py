@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from onceover.errors import UsageError
 
@@ -46,11 +46,6 @@ class Window:
     @property
     def minutes(self) -> int:
         return (self.end - self.start) // _MINUTE
-
-    @property
-    def start_ms(self) -> int:
-        """Return the start in milliseconds since 1970, exact."""
-        return to_ms(self.start)
 
     def __str__(self) -> str:
         return format_moment(self.start)
@@ -124,11 +119,6 @@ class WindowRange:
     def parse(cls, start: str, end: str, minutes: int) -> WindowRange:
         """Parse two typed times; `end` is exclusive."""
         return cls(parse_moment(start), parse_moment(end), minutes)
-
-    @classmethod
-    def of_day(cls, day: date, minutes: int) -> WindowRange:
-        start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        return cls(start, start + timedelta(days=1), minutes)
 
     def require_end_by(self, newest: datetime) -> WindowRange:
         """Return this range. Raise UsageError if it ends later than `newest`."""

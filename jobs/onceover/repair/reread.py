@@ -24,7 +24,7 @@ from onceover.detection.evidence import read_versions
 from onceover.detection.look import judge_windows
 from onceover.errors import SparkLostError, UnreachableError, UsageError
 from onceover.ingest.reread import clip_to_held
-from onceover.kafka import Topic, TopicFacts
+from onceover.kafka import TopicFacts
 from onceover.ledger import compactions, repair_requests, rereads
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver, beat
@@ -91,14 +91,7 @@ def plan_reread(
     if damage is not None:
         lacking = [(landing, offsets) for landing in claimed.landings for offsets, _ in landing.parts]
         records = sum(digest.records for landing in claimed.landings for _, digest in landing.parts)
-    with closing(
-        Topic(
-            context.address("kafka"),
-            registered.contract.topic,
-            context.pipeline.ingest.isolation,
-            context.pipeline.kafka,
-        )
-    ) as topic:
+    with context.open_own_topic() as topic:
         facts = topic.facts()
     held, gone = _divide(context, registered, window.start, lacking, facts)
     path = context.layout.window_file(window.start)

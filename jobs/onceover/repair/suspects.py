@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
 from functools import reduce
@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
 from onceover.kafka.reader import KafkaSource
-from onceover.kafka.topic import Topic
 from onceover.ledger import conflicts, suspicions
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
+from onceover.ledger.root import RootRefusedError
 from onceover.ledger.suspicions import Suspicion
 from onceover.model.claim import ClaimedWindow
 from onceover.model.conflict import Content
@@ -225,11 +225,13 @@ def _mark_newest(
 
 
 def _list_held(context: PipelineContext, ranges: Sequence[OffsetRange]) -> tuple[KafkaSource, list[OffsetRange]] | None:
-    """Return the parts of the ranges that the log holds, None if it holds none, or does not answer."""
-    bootstrap, pipeline, policy = context.address("kafka"), context.pipeline, context.pipeline.ingest
+    """Return the parts of the ranges that the log holds, None if it holds none, or does not answer. Raise
+    RootRefusedError as `open_own_topic`."""
     try:
-        with closing(Topic(bootstrap, pipeline.contract.topic, policy.isolation, pipeline.kafka)) as topic:
+        with context.open_own_topic() as topic:
             facts = topic.facts()
+    except RootRefusedError:
+        raise
     except OnceoverError as error:
         log.warning("the contents that Kafka holds now are not known: %s", error)
         return None

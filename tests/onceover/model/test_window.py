@@ -35,12 +35,13 @@ def test_moment_lies_in_exactly_one_window(moment: datetime, minutes: int) -> No
 
 @given(st.dates(date(1970, 1, 1), date(2200, 1, 1)), st.sampled_from(LENGTHS))
 def test_windows_of_a_day_tile_it(day: date, minutes: int) -> None:
-    windows = list(WindowRange.of_day(day, minutes))
     midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    of_day = WindowRange(midnight, midnight + timedelta(days=1), minutes)
+    windows = list(of_day)
     assert windows[0].start == midnight
     assert windows[-1].end == midnight + timedelta(days=1)
     assert all(a.end == b.start for a, b in itertools.pairwise(windows))
-    assert len(windows) == len(WindowRange.of_day(day, minutes)) == 1440 // minutes
+    assert len(windows) == len(of_day) == 1440 // minutes
 
 
 @given(moments)

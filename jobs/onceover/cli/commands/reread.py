@@ -82,7 +82,7 @@ def reread(
                 say(f"{offsets} was not read again: {because}")
             if is_waiting:
                 say("ingest is running and reads the ranges between its batches; some still wait")
-            _show_outcome(context.name, chosen, plan, done)
+            _show_outcome(context.name, chosen, done)
     if not dry_run and (exit_code := choose_exit_code(done, code, is_waiting=is_waiting)):
         raise typer.Exit(exit_code)
 
@@ -117,7 +117,7 @@ def _show(name: str, window: Window, plan: Mapping[str, Any]) -> None:
             say(f"and {len(ranges) - _MOST_SHOWN:,} more; --json lists all")
 
 
-def _show_outcome(name: str, window: Window, plan: Mapping[str, Any], done: Confirmation | None) -> None:
+def _show_outcome(name: str, window: Window, done: Confirmation | None) -> None:
     if done is None:
         say(
             "Nothing was requested: what raw lacks is in neither place. Bring the window file back from a backup, at "
