@@ -188,6 +188,8 @@ ELSEWHERE: Final = {
     "make bench NAME=bursts": _BY_HAND,
     "BENCH=quick make bench": _BY_HAND,
     "onceover stack up --cluster": _CLUSTER,
+    'onceover offsets flights set 0=1200 --past-end --reason "INC-43: the log was cut at 900"':
+        "tests/integration/test_offsets.py sets an offset past a log's end",
     "ONCEOVER_SPARK=spark://HOST:7077 onceover ingest flights": _CLUSTER,
     "onceover stack down": "it would end the stack of all tests; tests/requirements/test_fresh_clone.py ends its own",
     """AIRFLOW__OPENLINEAGE__TRANSPORT='{"type": "http", "url": "http://HOST:5000"}'""": _SETTING,

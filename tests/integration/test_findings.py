@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from onceover.model.claim import ClaimedWindow
 from onceover.model.conflict import Decision
 from onceover.model.finding_kinds import Kind
 from onceover.model.line import parse_id
+from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
 from onceover.repair.job import RepairRun
 
@@ -64,6 +65,16 @@ def append_misplaced_line(lane: Lane) -> None:
     append(lane, 0, copy_line(lane, 5))
 
 
+def append_foreign_lines(lane: Lane) -> None:
+    """Of a generation and a Kafka partition that the pipeline never read, and of an offset far beyond its log."""
+    land(lane)
+    own = next(each for _, each in lane.lines())
+    at, far = own.record.source, 10**15
+    for source, offset in (("0badcafe", 0), 1), ((at.generation, 99_999), 1), ((at.generation, 0), far):
+        record = replace(own.record, source=KafkaPartition(*source), offset=offset)
+        append(lane, 0, b"\n" + line.encode(replace(own, record=record)) + b"\n")
+
+
 @dataclass(frozen=True)
 class Plant:
     """A failure to plant, how the ledger and the file's length show it, and what a scan shows besides."""
@@ -103,6 +114,24 @@ def test_planted_failure_is_detected_explained_and_repaired(lanes: Lanes, plant:
     assert lane.aggregates()[(0.0, "a")] == RIGHT[(0.0, "a")]
     assert lane.detect().judged == 0
     assert lane.verify(from_ms(NOON_MS))["equal"]
+
+
+@pytest.mark.rare
+def test_lines_of_a_log_never_read_are_named_and_not_counted(lanes: Lanes) -> None:
+    lane = lanes()
+    append_foreign_lines(lane)
+    detection = lane.detect()
+    assert len(lane.repair(detection.request_id or 0).confirmed) == 1
+    assert lane.aggregates() == RIGHT
+    with lane.ledger() as ledger:
+        known = "SELECT kafka_partition, reach FROM onceover.kafka_partition WHERE pipeline = %s"
+        assert ledger.execute(known, [lane.name]).fetchall() == [{"kafka_partition": 0, "reach": 5}], (
+            "no watermark stops"
+        )
+    explained = lane.explain(0)
+    assert {Kind(f["kind"]) for f in explained["ledger"]["findings"]} == {BYTES, Kind.FOREIGN_LINE}
+    assert (explained["state"], explained["findings"], lane.detect().judged) == ("certified", [], 0)
+    assert lane.verify(from_ms(NOON_MS))["differences"] == ["raw: 3 records that no landing accounts for"]
 
 
 def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> None:

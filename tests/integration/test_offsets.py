@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from tests.integration.lane import Lane, event
-from tests.integration.planted_failures import expire, list_gaps
+from tests.integration.planted_failures import append, expire, list_gaps
 from tests.integration.test_identity import recreate
 from typer.testing import CliRunner
 
 from onceover.cli.app import app
 from onceover.config.endpoints import address
 from onceover.ledger import drivers
+from onceover.model import line
 from onceover.model.finding_kinds import Kind
 from onceover.offset_stores import CorruptOffsetsError, open_store
 from onceover_local.stack import Stack
@@ -186,6 +188,26 @@ def test_offsets_are_shown_set_and_copied_by_hand(over: Lanes, stack: Stack) -> 
         ("file", "to look at", None, {"0": 10}),
         ("zookeeper", "one server less", {}, {"0": 10}),
     ]
+
+
+@pytest.mark.rare
+def test_line_past_a_cut_log_counts_once_a_person_says_so(over: Lanes) -> None:
+    """A ledger that was restored behind the cut knows no end that reaches the line; the certificate names its ID."""
+    lane = over("postgres")
+    lane.produce([event(n % 5, amount=n) for n in range(10)])
+    lane.ingest()
+    own = next(each for _, each in lane.lines())
+    record = replace(own.record, offset=12, value=event(0, amount=100))
+    append(lane, 0, line.frame([line.encode(replace(own, record=record))]))
+    assert lane.repair(lane.detect().request_id or 0).failed == ()
+    assert lane.aggregates() == {(0.0, "a"): (10, 45, 9)}
+    assert (lane.explain(0)["state"], lane.detect().judged) == ("certified", 0), "it waits"
+    past = ("offsets", lane.name, "set", "0=13", "--reason", "it was cut at 10")
+    assert onceover(*past)[0] == 2
+    assert onceover(*past, "--past-end")[0] == 0
+    lane.ingest()
+    assert lane.repair(lane.detect().request_id or 0).failed == ()
+    assert (lane.aggregates(), list_gaps(lane)) == ({(0.0, "a"): (11, 145, 100)}, [(10, 12, "expired")])
 
 
 @pytest.mark.rare

@@ -35,7 +35,7 @@ def find_held_in_raw(
         for offset in find_offsets(files.read_window(start), lost):
             return start, offset
     for day in list_unexplained_days(context.ledger, context.name, files.list_quarantine_days()):
-        for offset in find_offsets(files.read_quarantine(day), lost):
+        for offset in find_offsets(files.read_quarantine(day), lost, quarantined=True):
             return day, offset
     return None
 
@@ -49,9 +49,11 @@ def _list_suspects(context: PipelineContext, lost: Sequence[OffsetRange]) -> lis
     return sorted(suspects)
 
 
-def find_offsets(chunks: Iterable[bytes], wanted: Sequence[OffsetRange]) -> Iterator[OffsetRange]:
-    """Yield each of these offsets of which a file has an intact line, in the file's order. `wanted` are disjoint, in
-    order.
+def find_offsets(
+    chunks: Iterable[bytes], wanted: Sequence[OffsetRange], *, quarantined: bool = False
+) -> Iterator[OffsetRange]:
+    """Yield each of these offsets of which a file has an intact line, in the file's order; with `quarantined`, one
+    without an event time, for no other is adopted from quarantine. `wanted` are disjoint, in order.
 
     Compares bytes, for lines sort by their IDs, and decodes only lines of these offsets: a gigabyte takes seconds.
     """
@@ -65,14 +67,17 @@ def find_offsets(chunks: Iterable[bytes], wanted: Sequence[OffsetRange]) -> Iter
             if at == 0 or block[at - 1] == _NEWLINE:
                 record_id = block[at : at + ID.stop]
                 number = bisect_right(firsts, record_id) - 1
-                if number >= 0 and record_id <= lasts[number] and (offset := _read_offset(block[at:end])):
+                if number >= 0 and record_id <= lasts[number] and (offset := _read_offset(block[at:end], quarantined)):
                     yield offset
             at = block.find(prefix, end + 1)
 
 
-def _read_offset(line: bytes) -> OffsetRange | None:
+def _read_offset(data: bytes, quarantined: bool) -> OffsetRange | None:
     try:
-        record = decode(line).record
+        line = decode(data)
     except CorruptLineError:
         return None
+    if quarantined and line.event_ms is not None:
+        return None
+    record = line.record
     return OffsetRange(record.source, record.offset, record.offset + 1)

@@ -82,6 +82,14 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
                 "never landed. If it was killed, or the ledger was restored from before it: `onceover quarantine "
                 "PIPELINE release`."
             )
+        case Kind.FOREIGN_LINE:
+            what = _agree_in_number(what, evidence["ids"], "record")
+            how = f"{_SCAN} They are not counted: neither the ledger nor the root's marker names their log."
+            if ranges := format_list(map(str, parse_offset_ranges(evidence["beyond"])), "offset range"):
+                how = (
+                    f"{_SCAN} They are not counted. Of {ranges}, Kafka's log has not reached the offsets, and the "
+                    "ledger never saw it reach them; the certificate names them as pending."
+                )
         case Kind.CORRUPT_LINE:
             what, how = _agree_in_number(what, evidence["lines"], "line"), _SCAN
         case Kind.CONFLICT if evidence.get("suspected") and not evidence["ids"]:

@@ -116,6 +116,22 @@ def read_progress(connection: Connection, pipeline: str, generation: str) -> Map
     return {KafkaPartition(generation, r["kafka_partition"]): (r["frontier"], r["reach"]) for r in rows}
 
 
+def read_largest_ends(connection: Connection, pipeline: str) -> dict[KafkaPartition, int]:
+    """Return for each Kafka partition of each generation the largest end that the ledger ever saw: of its log, of what
+    was read, stored or adopted, and of each batch that may have appended without landing."""
+    rows = connection.execute(
+        """
+        SELECT k.generation, k.kafka_partition, greatest(k.end_offset, k.reach, k.truncated_from, (
+          SELECT max(r.end_offset) FROM onceover.batch b JOIN onceover.batch_range r USING (batch_id)
+          WHERE b.pipeline = k.pipeline AND b.state IN ('begun', 'superseded') AND r.generation = k.generation
+            AND r.kafka_partition = k.kafka_partition)) AS largest
+        FROM onceover.kafka_partition k WHERE k.pipeline = %s
+        """,
+        [pipeline],
+    )
+    return {KafkaPartition(row["generation"], row["kafka_partition"]): row["largest"] for row in rows}
+
+
 def read_committed_offsets(connection: Connection, pipeline: str, generation: str) -> dict[int, int]:
     """Return per Kafka partition the largest end of a committed batch, or the origin if that is larger."""
     rows = connection.execute(

@@ -57,6 +57,11 @@ RELEASE: Final = Remedy(
     "again; see which, and repeat it without --dry-run:",
     "onceover quarantine {pipeline} release --dry-run",
 )
+OWN: Final = Remedy(
+    "Find out who wrote these lines. If they are the pipeline's own, for the ledger was restored and the log was cut, "
+    "stop ingest, and store the offset up to which the log was read before; the next repair then adopts them:",
+    'onceover offsets {pipeline} set PARTITION=OFFSET --past-end --reason "..."',
+)
 COMPARE: Final = Remedy(
     "Once its records have been read again from Kafka, compare what raw gives with the rows that were there; if they "
     "are equal, the window is certified, without records counted twice:",
@@ -131,6 +136,7 @@ class Kind(StrEnum):
     AGGREGATE_MISMATCH = "aggregate mismatch"
     UNFINISHED_BATCH = "unfinished batch"
     MISPLACED_LINE = "misplaced line"
+    FOREIGN_LINE = "foreign line"
     CORRUPT_LINE = "corrupt line"
     MISDATED = "misdated"
     CONFLICT = "conflict"
@@ -201,6 +207,14 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         cause="a line in another window's file, or of a release that was killed before it landed",
         repair="notes it; refuses if a landing lacks a record",
         first=(RELEASE, RESTORE, REREAD),
+        by_scan=True,
+    ),
+    Kind.FOREIGN_LINE: Meaning(
+        what="{} in the window file [is|are] of a log that the pipeline never read, or beyond the end of its own.",
+        cause="a file of another environment, or a line that no ingest of this pipeline wrote; or the ledger was "
+        "restored, and the log was cut before its new end",
+        repair="notes it, counts none of it",
+        first=(OWN,),
         by_scan=True,
     ),
     Kind.CORRUPT_LINE: Meaning(

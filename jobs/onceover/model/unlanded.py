@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from onceover.model.batch import LandingPart
 from onceover.model.offsets import OffsetRange
@@ -12,12 +13,19 @@ from onceover.model.offsets import OffsetRange
 class Unlanded:
     """The unlanded IDs of one window's files, as the fewest ranges that hold only them.
 
-    `pending`: Kafka's log held the offset after the files were frozen, so that ingest or a refill lands the record.
+    `pending`: Kafka's log held the offset after the files were frozen, so that ingest or a refill lands the record; or
+    the offset is `beyond` the end of the log, which reaches it or is deleted some day.
     `orphans`: Kafka does not hold it, and the line is all there is of the record; `parts` are their counts and digests.
-    `conflicts` counts further IDs without a record in Kafka, whose lines differ in content or in window.
+    `conflicts` counts further IDs without a record in Kafka, whose lines differ in content or in window, `foreign` IDs
+    of a generation or Kafka partition that the pipeline never read.
     """
 
     pending: tuple[OffsetRange, ...] = ()
     orphans: tuple[OffsetRange, ...] = ()
     parts: tuple[LandingPart, ...] = ()
     conflicts: int = 0
+    beyond: tuple[OffsetRange, ...] = ()
+    foreign: int = 0
+
+
+NOTHING: Final = Unlanded()

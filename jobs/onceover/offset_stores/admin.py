@@ -20,6 +20,7 @@ from onceover.ledger import drivers, frontiers
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import as_driver
 from onceover.offset_stores import CorruptOffsetsError, OffsetStore, StoredOffsets, open_store, postgres
+from onceover.offset_stores.store import MOST
 from onceover.offset_stores.tracker import explain_corrupt_offsets, load_stored
 
 _OWNER = "onceover offsets"
@@ -81,10 +82,13 @@ def inspect_offsets(context: PipelineContext) -> OffsetInspection:
             )
 
 
-def set_offsets(context: PipelineContext, changes: Mapping[int, int], who: str, why: str) -> Mapping[int, int]:
+def set_offsets(
+    context: PipelineContext, changes: Mapping[int, int], who: str, why: str, *, past_end: bool = False
+) -> Mapping[int, int]:
     """Set where reading continues in these Kafka partitions; the others stay. Returns all stored offsets.
 
-    Raises UsageError for an offset outside the log, BusyError while an ingest runs.
+    With `past_end`, an offset may lie beyond the log's end: so far the log was read before it was cut. Raises
+    UsageError for an offset outside the log, BusyError while an ingest runs.
     """
     pipeline, kind = context.pipeline, context.pipeline.ingest.offset_store
     if kind == "none":
@@ -94,7 +98,7 @@ def set_offsets(context: PipelineContext, changes: Mapping[int, int], who: str, 
             low, high = facts.earliest.get(kafka_partition), facts.end.get(kafka_partition)
             if low is None or high is None:
                 raise UsageError(f"topic {facts.topic} has no Kafka partition {kafka_partition}")
-            if not low <= offset <= high:
+            if not low <= offset <= (MOST if past_end else high):
                 raise UsageError(
                     f"{kafka_partition}={offset} lies outside the log of Kafka partition {kafka_partition}, which goes "
                     f"from {low} to {high}"

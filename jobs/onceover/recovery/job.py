@@ -28,6 +28,7 @@ from onceover.recovery.rebuild_ledger import (
     RebuiltLedger,
     find_ends,
     find_missing,
+    leave_out_foreign,
     require_no_batches,
     write_ledger,
 )
@@ -47,6 +48,7 @@ class RebuildResult:
     files: tuple[RawFile, ...]
     written: RebuiltLedger
     lost: tuple[OffsetRange, ...]
+    foreign: int = 0  # records of a log that the root's marker does not name, left out
 
     def as_dict(self) -> dict[str, object]:
         written = self.written
@@ -59,6 +61,7 @@ class RebuildResult:
             "expired": written.expired,
             "records": written.records,
             "conflicts": written.conflicts,
+            "foreign": self.foreign,
             "holes": [str(hole) for hole in written.holes],
             "beyond_reading": sum(map(len, self.lost)),
         }
@@ -86,6 +89,11 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         whole = _list_log_starts(facts) if pipeline.ingest.first_start == "earliest" else {}
         before = identity.read_origins(context.ledger, pipeline.name)  # of a driver that landed nothing
         origins = join_origins([marker.origins if marker else {}, whole, before])
+        foreign = 0
+        if marker is not None:  # it names each Kafka partition from before its first append
+            contents, foreign = leave_out_foreign(contents, {*marker.origins, *before})
+            if foreign:
+                log.warning("%d records are of a log that the root's marker does not name: they do not count", foreign)
         empty = _find_empty_offsets(context, facts, find_missing(contents, origins))
         held = _read_facts(context) if facts else None  # the log's start has moved on while raw was read
         if held:
@@ -101,7 +109,7 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
             _store_offsets(context, facts, contents)
         # Last: until then every writer refuses the root, so that none works with half of a ledger.
         context.root.take_rebuilt(epoch, cluster, owner)
-    return RebuildResult(pipeline.name, files, written, tuple(_clip_to_lost(written.holes, facts)))
+    return RebuildResult(pipeline.name, files, written, tuple(_clip_to_lost(written.holes, facts)), foreign)
 
 
 def _require_trace(context: PipelineContext, facts: TopicFacts | None) -> None:

@@ -8,8 +8,8 @@ aggregates is unknown, so the next repair rebuilds each window from raw and cert
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import groupby, zip_longest
 
@@ -21,7 +21,7 @@ from onceover.ledger.drivers import Epoch
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.log_history import cut_at_epochs, find_unknown
-from onceover.model.offsets import KafkaPartition, OffsetRange, compute_frontier, compute_holes
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, compute_frontier, compute_holes
 from onceover.model.raw_file import LONGEST_RUN, CompactedFile, RawContents, RawFile, Run
 
 WHO = "onceover ledger rebuild"
@@ -108,6 +108,21 @@ def write_ledger(
             conflicts=len({(held.source, held.offset) for held in contents.conflicts}),
             holes=tuple(frontiers.read_holes(connection, name)),
         )
+
+
+def leave_out_foreign(contents: RawContents, own: Collection[KafkaPartition]) -> tuple[RawContents, int]:
+    """Return the contents without the records of Kafka partitions that are not `own`, and the number of those records'
+    IDs."""
+
+    def keep(runs: Sequence[Run]) -> tuple[Run, ...]:
+        return tuple(run for run in runs if run.offsets.source in own)
+
+    layers = tuple(filter(None, map(keep, contents.layers)))
+    held = tuple(each for each in contents.conflicts if each.source in own)
+    runs = [*(run for layer in contents.layers for run in layer), *contents.released]
+    foreign = coalesce(run.offsets for run in runs if run.offsets.source not in own)
+    kept = replace(contents, layers=layers, released=keep(contents.released), conflicts=held)
+    return kept, sum(map(len, foreign))
 
 
 def find_ends(contents: RawContents) -> dict[KafkaPartition, int]:

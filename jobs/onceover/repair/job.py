@@ -11,6 +11,7 @@ from datetime import datetime
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
+from onceover.detection.own_offsets import read_own_offsets
 from onceover.errors import FencedError
 from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import repair_requests
@@ -165,7 +166,7 @@ class RepairRun:
         held = self._context.read_held(f"{len(suspects)} windows with lines that no landing accounts for")
         if held is None:
             return dict.fromkeys(suspects)
-        found, is_whole = rebuild.collect_unlanded(held)
+        found, is_whole = rebuild.collect_unlanded(held, read_own_offsets(self._context, held))
         return found if is_whole else dict.fromkeys(suspects) | found
 
     def _adopt(
@@ -244,7 +245,7 @@ class RepairRun:
                 self._connection, self._registered.name, claim, None if unlanded.pending else rebuilt.planned_length
             )
             return RepairOutcome()
-        verdict = prove(claim, rebuilt, frozen, unlanded.conflicts)
+        verdict = prove(claim, rebuilt, frozen, unlanded)
         if verdict.waits:
             publish.leave(self._connection, claim, self._waits.get(claim.window_start, WAITS))
             return RepairOutcome(changed=1)

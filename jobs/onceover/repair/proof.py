@@ -15,6 +15,7 @@ from onceover.model.finding_kinds import Kind
 from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
+from onceover.model.unlanded import NOTHING, Unlanded
 from onceover.repair.decided import DecidedIds
 
 MORE_THAN_ONE = "have more than one"
@@ -72,10 +73,10 @@ def lacks_lines(reason: str) -> bool:
     return any(words in reason for words in ("raw holds", "reading raw failed", "is missing or damaged"))
 
 
-def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, unlanded_conflicts: int = 0) -> Verdict:
+def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, unlanded: Unlanded = NOTHING) -> Verdict:
     """Compare raw with the ledger: every landing's count and digest must match, and nothing else may count.
 
-    `unlanded_conflicts` counts IDs of intact lines that no landing accounts for, with more than one content.
+    `unlanded` are the window's intact lines that no landing accounts for.
     """
     reasons: list[str] = []
     findings: list[Finding] = []
@@ -85,7 +86,7 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, un
         )
     suspects = to_plain(rebuilt.suspects[:MOST_SHOWN])
     contested = claimed.contested
-    if conflicts := rebuilt.conflicts + unlanded_conflicts:
+    if conflicts := rebuilt.conflicts + unlanded.conflicts:
         reasons.append(f"{conflicts} IDs {MORE_THAN_ONE} content")
         findings.append(Finding(Kind.CONFLICT, {"ids": conflicts, "suspects": suspects}))
     elif contested.undecided:
@@ -97,6 +98,10 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, un
         findings.append(Finding(Kind.MISDATED, {"ids": rebuilt.misdated, "suspects": suspects}))
     if rebuilt.misplaced_lines:
         findings.append(Finding(Kind.MISPLACED_LINE, {"lines": rebuilt.misplaced_lines}))
+    if unlanded.foreign or unlanded.beyond:
+        beyond = [[at.source.generation, at.source.kafka_partition, at.start, at.end] for at in unlanded.beyond]
+        evidence = {"ids": unlanded.foreign + sum(map(len, unlanded.beyond)), "beyond": beyond[:MOST_SHOWN]}
+        findings.append(Finding(Kind.FOREIGN_LINE, evidence))
     if rebuilt.corrupt_lines:
         findings.append(Finding(Kind.CORRUPT_LINE, {"lines": rebuilt.corrupt_lines}))
     decided = DecidedIds(claimed, rebuilt)

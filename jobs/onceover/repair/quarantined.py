@@ -9,10 +9,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from onceover.context import PipelineContext
+from onceover.detection.own_offsets import read_own_offsets
 from onceover.ledger.adoptions import Orphans, adopt, list_searchable_days, record_search
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.frontiers import read_accounted
 from onceover.model.offsets import OffsetRange
+from onceover.model.own_offsets import OwnOffsets
 from onceover.model.unlanded import Unlanded
 from onceover.spark import lines, text_files
 from onceover.spark.range_join import looked_up
@@ -35,9 +37,10 @@ def adopt_quarantined(
     held = context.read_held(f"{len(days)} days of quarantine with lines that no landing accounts for")
     if held is None:
         return 0
+    own = read_own_offsets(context, held)
     accounted = tuple(read_accounted(connection, registered.name))
     root = context.address("hdfs").rstrip("/")
-    found, is_whole = _search(spark, [root + context.layout.quarantine_file(day) for day in days], accounted, held)
+    found, is_whole = _search(spark, [root + context.layout.quarantine_file(day) for day in days], accounted, held, own)
     orphans = [
         Orphans(None, day, unlanded.orphans, unlanded.parts, lengths[day])
         for number, day in enumerate(days)
@@ -46,6 +49,11 @@ def adopt_quarantined(
     adopted = adopt(connection, registered.name, registered.contract_version, orphans, who, why) if orphans else []
     waiting = {each.quarantine_day for each in orphans if each not in adopted}
     for number, day in enumerate(days):
+        if foreign := found.get(number, Unlanded()).foreign:
+            log.warning(
+                "%s: %d records of a generation or Kafka partition that %s never read; they are not counted",
+                context.layout.quarantine_file(day), foreign, registered.name,
+            )  # fmt: skip
         if is_whole and day not in waiting:
             pending = found.get(number, Unlanded()).pending
             record_search(connection, registered.name, day, lengths[day], sum(map(len, pending)))
@@ -53,7 +61,11 @@ def adopt_quarantined(
 
 
 def _search(
-    spark: SparkSession, paths: Sequence[str], accounted: Sequence[OffsetRange], held: Sequence[OffsetRange]
+    spark: SparkSession,
+    paths: Sequence[str],
+    accounted: Sequence[OffsetRange],
+    held: Sequence[OffsetRange],
+    own: OwnOffsets,
 ) -> tuple[dict[int, Unlanded], bool]:
     """Return the unlanded records by the number of their file, and whether these are all."""
     unlanded = (
@@ -63,4 +75,4 @@ def _search(
         .where("is_accounted IS NULL")
         .transform(lines.add_halves)
     )
-    return collect_unlanded(unlanded, held, in_quarantine=True)
+    return collect_unlanded(unlanded, held, own, in_quarantine=True)

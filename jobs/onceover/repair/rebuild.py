@@ -25,6 +25,7 @@ from onceover.model.conflict import Suspect
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.offsets import OffsetRange, coalesce
+from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import from_ms, to_ms
@@ -112,12 +113,12 @@ class Rebuild:
             for ms, window_rows in by_window.items()
         }
 
-    def collect_unlanded(self, held: Sequence[OffsetRange]) -> tuple[dict[datetime, Unlanded], bool]:
+    def collect_unlanded(self, held: Sequence[OffsetRange], own: OwnOffsets) -> tuple[dict[datetime, Unlanded], bool]:
         """Return the windows with intact lines that no landing accounts for, and whether these are all; Kafka's log
-        holds the offsets `held`."""
+        holds the offsets `held`, and the pipeline's lines have its `own`."""
         if self._distinct is None:
             return {}, True
-        found, is_whole = collect_unlanded(self._distinct.where("state = 'unaccounted'"), held)
+        found, is_whole = collect_unlanded(self._distinct.where("state = 'unaccounted'"), held, own)
         return {from_ms(window_ms): unlanded for window_ms, unlanded in found.items()}, is_whole
 
     def collect_beside(self, offsets: Sequence[OffsetRange]) -> dict[datetime, Unlanded]:

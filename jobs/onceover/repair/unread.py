@@ -44,7 +44,7 @@ def list_doubtful(
         start = claim.window_start
         found = unlanded.get(start, Unlanded())
         if not claim.is_open and found is not None and not found.orphans:
-            doubtful[start] = prove(claim, rebuilt[start], frozen[start], found.conflicts).doubtful
+            doubtful[start] = prove(claim, rebuilt[start], frozen[start], found).doubtful
     return {start: ranges for start, ranges in doubtful.items() if ranges}
 
 

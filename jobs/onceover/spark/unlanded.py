@@ -10,26 +10,43 @@ from pyspark.sql import functions as F
 from onceover.model.batch import LandingPart
 from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.own_offsets import OwnOffsets
 from onceover.model.unlanded import Unlanded
 from onceover.spark.range_join import looked_up
 
 _SOURCE = ("generation", "kafka_partition")
 _MOST_RUNS = 1_000_000
+_ORPHAN, _CONFLICT, _PENDING, _BEYOND, _FOREIGN = range(5)
+_KNOWN_OFFSET, _BEYOND_END = 1, 2
 
 
 def collect_unlanded(
-    unlanded: DataFrame, held: Sequence[OffsetRange], *, in_quarantine: bool = False
+    unlanded: DataFrame, held: Sequence[OffsetRange], own: OwnOffsets | None = None, *, in_quarantine: bool = False
 ) -> tuple[dict[int, Unlanded], bool]:
     """Return by `window_ms` what of these lines Kafka holds, in the offset ranges `held`, and what it does not; and
     whether that is all. Of more than a million runs it is only orphans; the rest is found once those are adopted.
 
     Takes window_ms, generation, kafka_partition, offset and the digest's halves. An ID with several contents or in
     several files is a conflict. With `in_quarantine`, where it is in no window, it is an orphan of the first file.
+    Without `own`, every line is the pipeline's own.
     """
+    own_places = (
+        ()
+        if own is None
+        else [*((piece, _KNOWN_OFFSET) for piece in own.known), *((piece, _BEYOND_END) for piece in own.beyond)]
+    )
+    is_foreign = F.lit(own is not None) & F.col("own").isNull()
+    kind = (
+        F.when(F.col("is_held").isNotNull(), _PENDING)
+        .when(is_foreign, _FOREIGN)
+        .when(F.col("own") == _BEYOND_END, _BEYOND)
+        .when(F.col("differs"), _CONFLICT)
+        .otherwise(_ORPHAN)
+    )
     digest = F.struct(*HALVES)
     windows = F.array(F.min("window_ms")) if in_quarantine else F.collect_set("window_ms")
     differs = (F.min("window_ms") != F.max("window_ms")) | (F.min(digest) != F.max(digest))
-    places = Window.partitionBy("window_ms", "is_held", "differs", *_SOURCE).orderBy("offset")
+    places = Window.partitionBy("window_ms", "kind", *_SOURCE).orderBy("offset")
     rows = (
         unlanded.groupBy(*_SOURCE, "offset")
         .agg(
@@ -38,39 +55,43 @@ def collect_unlanded(
             F.min(digest).alias("digest"),
         )
         .transform(looked_up(((piece, 1) for piece in held), "is_held"))
-        .withColumn("is_held", F.col("is_held").isNotNull())
+        .transform(looked_up(own_places, "own"))
+        .withColumn("kind", kind)
         .withColumn("window_ms", F.explode("windows"))
         .withColumn("run", F.col("offset") - F.row_number().over(places))
-        .groupBy("window_ms", "is_held", "differs", *_SOURCE, "run")
+        .withColumns({column: F.when(F.col("kind") != _FOREIGN, F.col(column)) for column in (*_SOURCE, "run")})
+        .groupBy("window_ms", "kind", *_SOURCE, "run")
         .agg(
             F.min("offset").alias("first"),
             F.max("offset").alias("last"),
             F.count(F.lit(1)).alias("records"),
             *(F.sum(f"digest.{half}").alias(half) for half in HALVES),
         )
-        .orderBy("is_held", "differs")
+        .orderBy("kind")
         .limit(_MOST_RUNS + 1)
-        .collect()  # one row a run, orphans first
+        .collect()  # one row a run, orphans first, and one for all foreign lines of a window
     )
     is_whole = len(rows) <= _MOST_RUNS
     by_window: dict[int, list[Row]] = {}
     for row in rows[:_MOST_RUNS]:
-        if is_whole or not (row.is_held or row.differs):
+        if is_whole or row.kind == _ORPHAN:
             by_window.setdefault(row.window_ms, []).append(row)
     return {window_ms: _sum_up(of_window) for window_ms, of_window in by_window.items()}, is_whole
 
 
 def _sum_up(rows: Sequence[Row]) -> Unlanded:
-    orphans = [row for row in rows if not row.is_held and not row.differs]
+    orphans = [row for row in rows if row.kind == _ORPHAN]
     digests: dict[KafkaPartition, Digest] = {}
     for row in orphans:
         source = _range(row).source
         digests[source] = digests.get(source, EMPTY) + Digest(row.records, *(getattr(row, half) for half in HALVES))
     return Unlanded(
-        pending=coalesce(_range(row) for row in rows if row.is_held),
+        pending=coalesce(_range(row) for row in rows if row.kind in (_PENDING, _BEYOND)),
         orphans=coalesce(map(_range, orphans)),
         parts=tuple(LandingPart(source, digest) for source, digest in sorted(digests.items())),
-        conflicts=sum(row.records for row in rows if not row.is_held and row.differs),
+        conflicts=sum(row.records for row in rows if row.kind == _CONFLICT),
+        beyond=coalesce(_range(row) for row in rows if row.kind == _BEYOND),
+        foreign=sum(row.records for row in rows if row.kind == _FOREIGN),
     )
 
 

@@ -47,6 +47,15 @@ def test_damaged_line_and_id_within_a_value_are_not_found() -> None:
     assert list(find_offsets([line.frame([damaged, quoting])], [OffsetRange(ONE, 3, 4)])) == []
 
 
+def test_quarantine_holds_only_lines_without_an_event_time() -> None:
+    """A repair adopts no other line from quarantine, so that none may refuse a loss for ever."""
+    dated = encode(ONE, 3)
+    undated = line.encode(line.Line(line.Record(ONE, 4, 0, None, (), b"{}"), None, "no event time"))
+    wanted = [OffsetRange(ONE, 3, 5)]
+    assert list(find_offsets([line.frame([dated, undated])], wanted, quarantined=True)) == [OffsetRange(ONE, 4, 5)]
+    assert list(find_offsets([line.frame([dated])], wanted)) == [OffsetRange(ONE, 3, 4)]
+
+
 def test_last_line_without_a_newline_is_found() -> None:
     assert list(find_offsets([encode(ONE, 3)], [OffsetRange(ONE, 3, 4)])) == [OffsetRange(ONE, 3, 4)]
 

@@ -20,6 +20,7 @@ EVIDENCE: dict[Kind, dict[str, Any]] = {
     Kind.AGGREGATE_MISMATCH: {"counted": 120, "landed": 100, "difference": 20},
     Kind.UNFINISHED_BATCH: {"batches": [12, 13]},
     Kind.MISPLACED_LINE: {"lines": 1},
+    Kind.FOREIGN_LINE: {"ids": 3, "beyond": []},
     Kind.CORRUPT_LINE: {"lines": 2},
     Kind.MISDATED: {"ids": 1},
     Kind.CONFLICT: {"ids": 2},
@@ -36,6 +37,7 @@ EXPECTED = {
     Kind.AGGREGATE_MISMATCH: "They count 120 records, the landings hold 100: 20 records too many.",
     Kind.UNFINISHED_BATCH: "Batches 12 and 13: begun",
     Kind.MISPLACED_LINE: "1 line in the window file belongs to another window, or to none.",
+    Kind.FOREIGN_LINE: "3 records in the window file are of a log that the pipeline never read",
     Kind.CORRUPT_LINE: "2 lines in the window file are damaged",
     Kind.MISDATED: "1 ID in the window file has more than one event time.",
     Kind.CONFLICT: "2 IDs of the window have more than one content, in this window or in another.",
@@ -60,6 +62,12 @@ def test_missing_parquet_reads_differently_from_missing_text() -> None:
     text = describe_finding(Kind.MISSING_FILE, {"expected_length": 1000, "file_length": None, "parquet": True}, [])
     assert "Parquet file that replaces the window's text" in text.what
     assert "1,000 bytes" in text.how
+
+
+def test_lines_beyond_the_log_end_are_named_as_pending() -> None:
+    text = describe_finding(Kind.FOREIGN_LINE, {"ids": 1, "beyond": [["5f3a0b1c", 0, 10**15, 10**15 + 1]]})
+    assert text.what.startswith("1 record in the window file is of a log")
+    assert "5f3a0b1c-0:1000000000000000-1000000000000001, Kafka's log has not reached" in text.how
 
 
 def test_recorded_evidence_is_shown_in_full() -> None:

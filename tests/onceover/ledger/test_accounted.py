@@ -9,7 +9,7 @@ import pytest
 
 from onceover.config.endpoints import address
 from onceover.ledger.database import Connection, connect
-from onceover.ledger.frontiers import advance, read_accounted
+from onceover.ledger.frontiers import advance, read_accounted, read_largest_ends
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover_local.stack import Stack
@@ -75,3 +75,14 @@ def test_ranges_of_another_pipeline_of_the_topic_do_not_count(connection: Connec
     connection.execute("UPDATE onceover.batch SET pipeline = 'others' WHERE pipeline = 'accounts'")
 
     assert list(read_accounted(connection, "accounts")) == []
+
+
+def test_largest_end_counts_dead_batches_and_cut_logs(connection: Connection) -> None:
+    """Each of these may have appended a line: an orphan below that end is the pipeline's own."""
+    assert read_largest_ends(connection, "accounts") == {SOURCE: 100}
+    batch(connection, OffsetRange(SOURCE, 100, 120))
+    for state, end in (("superseded", 130), ("begun", 140)):
+        batch(connection, OffsetRange(SOURCE, 120, end), state)
+        assert read_largest_ends(connection, "accounts") == {SOURCE: end}
+    connection.execute("UPDATE onceover.kafka_partition SET truncated_from = 150 WHERE pipeline = 'accounts'")
+    assert read_largest_ends(connection, "accounts") == {SOURCE: 150}

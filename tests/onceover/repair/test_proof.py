@@ -16,6 +16,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
+from onceover.model.unlanded import Unlanded
 from onceover.repair.pieces import list_releases, split_ranges
 from onceover.repair.proof import list_unproved_parts, prove
 
@@ -239,3 +240,11 @@ def test_releases_are_cut_at_the_bounds_of_other_landings() -> None:
         (of(3, 8), (of(3, 4), of(7, 8))),
         (of(8, 9), (of(8, 9),)),
     ]
+
+
+def test_foreign_lines_are_a_finding_and_do_not_block_the_window() -> None:
+    far = of(10**15, 10**15 + 1)
+    verdict = prove(CLAIMED, RIGHT, 900, Unlanded(pending=(far,), beyond=(far,), foreign=3))
+    (finding,) = verdict.findings
+    assert (verdict.is_proved, finding.kind) == (True, Kind.FOREIGN_LINE)
+    assert finding.evidence == {"ids": 4, "beyond": [[P0.generation, 0, 10**15, 10**15 + 1]]}

@@ -7,6 +7,8 @@ from pyspark.sql import SparkSession
 
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.own_offsets import find_own_offsets
+from onceover.model.unlanded import Unlanded
 from onceover.spark import unlanded
 from onceover.spark.unlanded import collect_unlanded
 
@@ -37,3 +39,22 @@ def test_quarantined_id_with_two_contents_is_an_orphan_once(spark: SparkSession)
     found, _ = collect_unlanded(spark.createDataFrame(rows, COLUMNS), (), in_quarantine=True)
     (part,) = found[1].parts
     assert (part.digest, found[1].conflicts) == (Digest(1, 7, 1), 0), "of one of the contents, not a mixture"
+
+
+def test_lines_of_a_log_never_read_are_foreign_not_orphans(spark: SparkSession) -> None:
+    """One row for all of them in a window, so that they cannot crowd out the orphans of another."""
+    other = "00c0ffee"
+    lines = [(1, other, 0, 1), (1, other, 0, 3), (1, SOURCE.generation, 1, 5), (2, SOURCE.generation, 0, 6)]
+    rows = [(*place, 7, 0, 0, 0) for place in lines]
+    found, is_whole = collect_unlanded(spark.createDataFrame(rows, COLUMNS), (), find_own_offsets({SOURCE: 9}, (), ()))
+    assert (is_whole, found[1]) == (True, Unlanded(foreign=3))
+    assert (found[2].orphans, found[2].foreign) == ((OffsetRange(SOURCE, 6, 7),), 0)
+
+
+def test_line_beyond_every_end_of_the_log_waits_as_pending(spark: SparkSession) -> None:
+    rows = [(1, SOURCE.generation, 0, offset, 7, 0, 0, 0) for offset in (19, 20, 10**15, 2**63 - 2)]
+    log = [OffsetRange(SOURCE, 8, 10)]
+    found, _ = collect_unlanded(spark.createDataFrame(rows, COLUMNS), log, find_own_offsets({SOURCE: 20}, (), log))
+    beyond = tuple(OffsetRange(SOURCE, n, n + 1) for n in (20, 10**15, 2**63 - 2))
+    assert (found[1].pending, found[1].beyond) == (beyond, beyond)
+    assert found[1].orphans == (OffsetRange(SOURCE, 19, 20),), "the ledger saw the log end after it, before it was cut"

@@ -42,12 +42,18 @@ At = Annotated[
     typer.Option("--path", metavar="PATH", help="With copy to file, hdfs or checkpoint: where to keep the offsets."),
 ]
 
+PastEnd = Annotated[
+    bool,
+    typer.Option("--past-end", help="With set: an offset may lie beyond the log's end, for the log was cut after it."),
+]
+
 
 def add_to(app: typer.Typer) -> None:
     app.command(
         epilog=format_epilog(
             "onceover offsets flights show",
             'onceover offsets flights set 0=1200 3=950 --reason "INC-42: read the afternoon again"',
+            'onceover offsets flights set 0=1200 --past-end --reason "INC-43: the log was cut at 900"',
             'onceover offsets flights copy --to postgres --reason "one store less to maintain"',
             'onceover offsets flights copy --to checkpoint --path /checkpoints/flights --reason "back to the query"',
             codes={
@@ -64,6 +70,7 @@ def offsets(
     values: Values = None,
     to: To = None,
     path: At = "",
+    past_end: PastEnd = False,
     reason: Reason = None,
     json: AsJson = False,
 ) -> None:
@@ -80,11 +87,13 @@ def offsets(
             raise UsageError(f"{action} takes no --to; that is for copy")
         if path and action is not OffsetsAction.COPY:
             raise UsageError(f"{action} takes no --path; that is for copy")
+        if past_end and action is not OffsetsAction.SET:
+            raise UsageError(f"{action} takes no --past-end; that is for set")
         match action:
             case OffsetsAction.SHOW:
                 _show(context, json)
             case OffsetsAction.SET:
-                _set(context, values or (), reason, json)
+                _set(context, values or (), reason, json, past_end=past_end)
             case OffsetsAction.COPY:
                 _copy(context, to, path, reason, json)
 
@@ -117,11 +126,11 @@ def _draw(name: str, seen: OffsetInspection) -> None:
         say(f"The stored offsets are not used: {seen.trouble}")
 
 
-def _set(context: PipelineContext, values: Sequence[str], reason: str | None, json: bool) -> None:
+def _set(context: PipelineContext, values: Sequence[str], reason: str | None, json: bool, *, past_end: bool) -> None:
     new_offsets = dict(map(_parse_pair, values))
     if not new_offsets or len(new_offsets) != len(values):
         raise UsageError("set takes PARTITION=OFFSET, each Kafka partition once, like 0=1200 3=950")
-    stored = set_offsets(context, new_offsets, get_user(), require_reason(reason, "setting offsets"))
+    stored = set_offsets(context, new_offsets, get_user(), require_reason(reason, "setting offsets"), past_end=past_end)
     if json:
         print_json({"pipeline": context.name, "store": context.pipeline.ingest.offset_store, "stored": stored})
     else:

@@ -54,6 +54,11 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
         say(
             f"{pluralize(result['conflicts'], 'ID')} with several contents in raw: `onceover explain` names the windows"
         )
+    if result["foreign"]:
+        say(
+            f"{pluralize(result['foreign'], 'record')} of a log that this pipeline never read, by the root's marker: "
+            "left out"
+        )
     for hole in result["holes"][:_MOST_SHOWN]:
         say(f"raw does not hold {hole}")
     if len(result["holes"]) > _MOST_SHOWN:
