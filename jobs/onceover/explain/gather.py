@@ -15,7 +15,8 @@ from onceover.explain.next_steps import list_next_steps
 from onceover.ledger import compactions
 from onceover.ledger.window_history import read_window_history
 from onceover.model.finding import Finding
-from onceover.model.finding_kinds import Kind, Remedy
+from onceover.model.finding_kinds import Kind
+from onceover.model.remedies import Remedy
 from onceover.model.window import Window, WindowRange
 
 _BY_SCAN = frozenset(kind for kind in Kind if kind.meaning.by_scan)

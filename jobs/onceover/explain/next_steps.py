@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from onceover.model.finding_kinds import (
+from onceover.model.finding_kinds import Kind, failures
+from onceover.model.remedies import (
     CERTIFY,
     COMPARE,
     DECLARE,
@@ -13,9 +14,7 @@ from onceover.model.finding_kinds import (
     REREAD,
     RESTORE,
     TAKE_OVER,
-    Kind,
     Remedy,
-    failures,
 )
 from onceover.model.window import Window, format_moment
 from onceover.repair.proof import lacks_lines

@@ -291,12 +291,3 @@ def extend(connection: Connection, pipeline: str, settled: Iterable[OffsetRange]
             },
         )
         advance_over_all(connection, pipeline, source)
-
-
-def count_quarantined(connection: Connection, pipeline: str) -> int:
-    """Count the records that ever landed in quarantine; one that landed twice counts twice."""
-    row = connection.execute(
-        "SELECT coalesce(sum(records_quarantined), 0)::bigint AS n FROM onceover.kafka_partition WHERE pipeline = %s",
-        [pipeline],
-    ).fetchone()
-    return int(row["n"]) if row else 0

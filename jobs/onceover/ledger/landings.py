@@ -106,3 +106,12 @@ def count_distinct_records(
             total[start] = None if so_far is None or partly else so_far + row["records"]
         held[start] = coalesce((*earlier, *landed))
     return total
+
+
+def count_quarantined(connection: Connection, pipeline: str) -> int:
+    """Count the records that ever landed in quarantine; one that landed twice counts twice."""
+    row = connection.execute(
+        "SELECT coalesce(sum(records_quarantined), 0)::bigint AS n FROM onceover.kafka_partition WHERE pipeline = %s",
+        [pipeline],
+    ).fetchone()
+    return int(row["n"]) if row else 0

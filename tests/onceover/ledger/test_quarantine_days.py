@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 import pytest
 from bench.large_ledger import pipeline
 
-from onceover.ledger import batches, drivers, frontiers
+from onceover.ledger import batches, drivers, frontiers, landings
 from onceover.ledger.adoptions import list_searchable_days, list_unexplained_days, record_search
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
@@ -57,4 +57,4 @@ def test_unproved_and_unknown_quarantine_files_are_searched_once(connection: Con
 
 
 def test_quarantined_records_are_counted(connection: Connection, name: str) -> None:
-    assert (frontiers.count_quarantined(connection, name), frontiers.count_quarantined(connection, "other")) == (2, 0)
+    assert (landings.count_quarantined(connection, name), landings.count_quarantined(connection, "other")) == (2, 0)

@@ -8,7 +8,6 @@ that raw or Kafka holds is counted once, and nothing else.
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass, field
 
 import pytest
@@ -17,6 +16,7 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.other_ledger import make_ledger
 from tests.integration.planted_failures import expire, minutes, wait_for_lease_end
 from tests.protocol.trust.backup import back_up, restore
+from tests.protocol.trust.dead_append import append_lines
 from tests.protocol.trust.held import BASE, MINUTES, Held, find_wrong, minute_of, read_held
 from tests.protocol.trust.persons import (
     accept_loss,
@@ -31,15 +31,11 @@ from tests.protocol.trust.persons import (
 from tests.protocol.trust.state import WINDOWS, Action, Event, Line, Lines, Move
 from tests.protocol.trust.stepped import Stepped
 
-from onceover.config.endpoints import address
 from onceover.errors import OnceoverError
 from onceover.fault_points import FaultPoint, RepairStep, Step
-from onceover.kafka import Topic
 from onceover.ledger import repair_requests
 from onceover.ledger.root import RootRefusedError
-from onceover.model import line as raw_line
-from onceover.model.offsets import KafkaPartition
-from onceover.model.window import WindowRange, from_ms
+from onceover.model.window import WindowRange
 from onceover.repair.rounds import run_rounds
 from onceover_local.stack import Stack
 
@@ -194,16 +190,7 @@ class Replay:
 
     def _append(self, window: int, lines: Lines) -> None:
         """Append as a driver does that has read before, and whose ledger never hears of it."""
-        with closing(Topic(address("kafka"), self.lane.topic, "read_committed", {})) as topic:
-            source = KafkaPartition(topic.facts().generation, 0)
-        records = {line: raw_line.Record(source, line >> 1, NOON_MS, None, (), self.contents[line]) for line in lines}
-        encoded = [
-            raw_line.encode(raw_line.Line(record, NOON_MS + minute_of(line) * 60_000))
-            for line, record in records.items()
-        ]
-        path = self.lane.layout.window_file(from_ms(NOON_MS + window * MINUTES * 60_000))
-        is_there = self.lane.hdfs().status(path, strict=False) is not None
-        self.lane.hdfs().write(path, raw_line.frame(encoded), append=is_there)
+        append_lines(self.lane, window, {line: self.contents[line] for line in lines})
 
     def _own_root(self) -> None:
         """Follow the command that a refused root names."""

@@ -16,7 +16,7 @@ from onceover.cli.ranges import resolve_range, resolve_window
 from onceover.cli.root_warning import warn_of_foreign_root
 from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
-from onceover.ledger.frontiers import count_quarantined
+from onceover.ledger.landings import count_quarantined
 from onceover.ledger.windows import WindowState, list_windows
 from onceover.model.wording import pluralize
 

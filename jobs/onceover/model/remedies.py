@@ -1,0 +1,70 @@
+"""The actions that lead out of a finding, each with the command that does or shows it.
+
+A command has the placeholders `{pipeline}`, `{window}` and `{end}`; a person replaces the words in capitals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One action, with the command that does or shows it; None if no command can."""
+
+    text: str
+    command: str | None = None
+
+    def fill(self, **names: str) -> Remedy:
+        """Put a pipeline's name and a window's bounds into the command."""
+        return Remedy(self.text, self.command and self.command.format(**names))
+
+
+RESTORE: Final = Remedy(
+    "Lines that raw has lost cannot be rebuilt from it: bring the window file back first, if you can."
+)
+REREAD: Final = Remedy(
+    "If you cannot, read them again from Kafka, which repairs the window too:",
+    'onceover reread {pipeline} {window} --reason "..."',
+)
+RELEASE: Final = Remedy(
+    "If a release from quarantine died, or the ledger was restored from before it, its records count once released "
+    "again; see which, and repeat it without --dry-run:",
+    "onceover quarantine {pipeline} release --dry-run",
+)
+OWN: Final = Remedy(
+    "Find out who wrote these lines. If they are the pipeline's own, for the ledger was restored and the log was cut, "
+    "stop ingest, and store the offset up to which the log was read before; the next repair then adopts them:",
+    'onceover offsets {pipeline} set PARTITION=OFFSET --past-end --reason "..."',
+)
+COMPARE: Final = Remedy(
+    "Once its records have been read again from Kafka, compare what raw gives with the rows that were there; if they "
+    "are equal, the window is certified, without records counted twice:",
+    REREAD.command,
+)
+TAKE_OVER: Final = Remedy(
+    "If the ledger was restored from a backup, a later expiry took the text. Take over Parquet files written since:",
+    "onceover compact {pipeline}",
+)
+DECLARE: Final = Remedy(
+    "If neither a backup nor Kafka has the records any more, declare the window expired: its rows stay as they are, "
+    "and are never proved. See which windows that would be; then with --reason instead of --dry-run:",
+    "onceover retention {pipeline} --adopt-missing --dry-run",
+)
+DECIDE: Final = Remedy(
+    "Decide which content of an ID counts:",
+    'onceover decide {pipeline} {window} ID --keep HASH --reason "..."',
+)
+DECIDE_ALL: Final = Remedy(
+    "Or decide all conflicts of the window at once, for what Kafka's log holds now (newest) or what it held before:",
+    'onceover decide {pipeline} {window} all --keep newest --reason "..."',
+)
+LOOK: Final = Remedy(
+    "Airflow's DAG repair_failed_windows repairs it at its next run. To see what that would do:",
+    "onceover repair {pipeline} --from {window} --to {end} --dry-run",
+)
+REPAIR: Final = Remedy("To do it now:", 'onceover repair {pipeline} --from {window} --to {end} --reason "..."')
+CERTIFY: Final = Remedy(
+    "Nothing is wrong with it; the next detection certifies it. To certify it now, without Spark:", REPAIR.command
+)

@@ -1,0 +1,33 @@
+"""An append of a driver that dies before its batch lands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+
+from tests.integration.lane import NOON_MS, Lane
+from tests.protocol.trust.held import MINUTES, minute_of
+from tests.protocol.trust.state import Line
+
+from onceover.config.endpoints import address
+from onceover.kafka import Topic
+from onceover.model import line as raw_line
+from onceover.model.offsets import KafkaPartition
+from onceover.model.window import from_ms
+
+
+def append_lines(lane: Lane, window: int, contents: Mapping[Line, bytes]) -> None:
+    """Append these records of the model to the file of its window, as the topic's living generation has them."""
+    with closing(Topic(address("kafka"), lane.topic, "read_committed", {})) as topic:
+        source = KafkaPartition(topic.facts().generation, 0)
+    encoded = [
+        raw_line.encode(
+            raw_line.Line(
+                raw_line.Record(source, line >> 1, NOON_MS, None, (), content), NOON_MS + minute_of(line) * 60_000
+            )
+        )
+        for line, content in contents.items()
+    ]
+    path = lane.layout.window_file(from_ms(NOON_MS + window * MINUTES * 60_000))
+    is_there = lane.hdfs().status(path, strict=False) is not None
+    lane.hdfs().write(path, raw_line.frame(encoded), append=is_there)
