@@ -106,6 +106,11 @@ def test_orphan_with_two_contents_waits_for_a_decision(lanes: Lanes) -> None:
     lane = land(lanes, 10)
     (near,) = (x for _, x in lane.lines() if x.record.offset == 4)
     source = KafkaPartition("00000000", 0)  # of a topic that was deleted, under a ledger that was lost
+    with lane.open() as context:
+        stored = context.markers.read_newest()
+        assert stored.marker
+        origins = {**stored.marker.origins, source: 0}
+        context.markers.write_next(stored, replace(stored.marker, origins=origins))
     texts = [
         line.encode(line.Line(replace(near.record, source=source, offset=1, value=event(4, amount=n)), near.event_ms))
         for n in (100, 200)

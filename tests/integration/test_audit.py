@@ -165,7 +165,7 @@ def test_repair_with_fewer_records_than_certified_names_them(lanes: Lanes) -> No
     lane.hdfs().write(path, content[: len(content) // 2], overwrite=True)
     request = lane.detect(minutes(0, 5), force=True).request_id or 0
     ((_, why),) = lane.repair(request).failed
-    assert "[0, 5)" in why
+    assert "0:0-5;" in why
     assert "fewer are never published" in why
     assert lane.aggregates() == before
     assert not lane.verify(NOON)["equal"]
