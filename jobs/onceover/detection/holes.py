@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 
 from onceover.context import PipelineContext
 from onceover.detection.parquet_search import find_held_in_parquet
 from onceover.detection.raw_search import find_held_in_raw
 from onceover.errors import MissingTopicError, OffsetRangeError, OnceoverError, UsageError
-from onceover.kafka.hole_probe import find_gaps, find_held
+from onceover.kafka.held_log import clip_to_held
+from onceover.kafka.hole_probe import find_gaps
 from onceover.kafka.reader import KafkaSource, read_range
 from onceover.kafka.topic import TopicFacts
 from onceover.ledger import frontiers, losses
@@ -75,7 +75,7 @@ def plan_refills(context: PipelineContext, findings: Sequence[Finding]) -> HoleP
         with _open_log(context) as log:
             whole = frontiers.read_holes(context.ledger, context.name)
             # A gap that is empty in the log is accounted for by reading it.
-            again = coalesce(chain.from_iterable(find_held(log.facts, hole) for hole in whole))
+            again = coalesce(clip_to_held(hole, log.facts) for hole in whole)
             return HolePlan(again, subtract(whole, again))
     except RootRefusedError:
         raise
@@ -169,7 +169,7 @@ def _require_unreadable(context: PipelineContext, span: OffsetRange) -> None:
             f'{span.source.kafka_partition}={span.end} --reason "..."`'
         )
     with _open_log(context) as now:
-        if find_held(now.facts, span) != (span,):
+        if clip_to_held(span, now.facts) != span:
             raise UsageError(f"Kafka's log does not hold all of {span}: accept it as lost, without --unreadable")
         for offset in sorted({span.start, span.end - 1}):
             if _is_readable(now.source, OffsetRange(span.source, offset, offset + 1)):

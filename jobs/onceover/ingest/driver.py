@@ -26,6 +26,7 @@ from onceover.ingest.report import Progress
 from onceover.ingest.reread import append_next
 from onceover.ingest.scheduler import Submissions
 from onceover.kafka import Topic, TopicFacts
+from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger import batches, drivers, refills
 from onceover.ledger import frontiers as ledger_frontiers
@@ -137,13 +138,10 @@ class Ingest:
         """
         chosen: dict[int, OffsetRange] = {}
         for piece in refills.list_wanted(self._connection, self._epoch.pipeline):
-            kafka_partition = piece.source.kafka_partition
-            if piece.source.generation != facts.generation or not (
-                facts.earliest[kafka_partition] <= piece.start and piece.end <= facts.end[kafka_partition]
-            ):
+            if clip_to_held(piece, facts) != piece:
                 refills.refuse_refills(self._connection, self._epoch.pipeline, [piece], "the log no longer holds it")
             else:
-                chosen.setdefault(kafka_partition, piece)
+                chosen.setdefault(piece.source.kafka_partition, piece)
         unknown = self._comparison.list_unknown(facts.generation)
         most = max(1, self._policy.max_records_per_batch // max(1, len(unknown)))
         for piece in split(unknown, most):

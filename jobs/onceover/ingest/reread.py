@@ -14,11 +14,11 @@ from datetime import datetime
 from onceover.errors import TransientError
 from onceover.ingest.batch_steps import BatchWork
 from onceover.kafka import TopicFacts
+from onceover.kafka.held_log import clip_to_held
 from onceover.ledger import batches, rereads
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
-from onceover.model.gap import clip_to_log
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import format_moment
 
@@ -53,11 +53,3 @@ def append_next(
     records = sum(piece.digest.records for piece in read)
     log.info("read %s again: %d records of window %s", offsets, records, format_moment(first.window_start))
     return True
-
-
-def clip_to_held(offsets: OffsetRange, facts: TopicFacts) -> OffsetRange:
-    """Return the part of the range that the log holds, perhaps empty."""
-    source = offsets.source
-    if source.generation != facts.generation or source.kafka_partition not in facts.end:
-        return OffsetRange(source, offsets.start, offsets.start)
-    return clip_to_log(offsets, facts.earliest[source.kafka_partition], facts.end[source.kafka_partition])[1]

@@ -1,4 +1,4 @@
-"""What a topic's log holds now: the offsets that ingest can still read, by Kafka partition."""
+"""What a topic's log holds now: the offsets that ingest can still read, by Kafka partition, and of a given range."""
 
 from __future__ import annotations
 
@@ -26,3 +26,13 @@ def held_ranges(facts: TopicFacts) -> tuple[OffsetRange, ...]:
         OffsetRange(KafkaPartition(facts.generation, number), start, max(start, facts.end[number]))
         for number, start in sorted(facts.earliest.items())
     )
+
+
+def clip_to_held(offsets: OffsetRange, facts: TopicFacts) -> OffsetRange:
+    """Return the part of the range that the log holds, perhaps empty: the rest is below its start, beyond its end,
+    or of another incarnation of the topic."""
+    at, source = offsets.source.kafka_partition, offsets.source
+    if source.generation != facts.generation or at not in facts.end:
+        return OffsetRange(source, offsets.start, offsets.start)
+    start = min(max(offsets.start, facts.earliest[at]), offsets.end)
+    return OffsetRange(source, start, max(min(offsets.end, facts.end[at]), start))

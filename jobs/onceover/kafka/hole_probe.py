@@ -7,23 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.reader import KafkaSource, read_range
 from onceover.kafka.topic import TopicFacts
-from onceover.model.gap import Gap, Reason, classify_gaps, clip_to_log, join_near
-from onceover.model.offsets import OffsetRange
+from onceover.model.gap import Gap, Reason, classify_gaps, join_near
+from onceover.model.offsets import OffsetRange, subtract
 
 UNCOMMITTED = "read_uncommitted"
 NEAR = 5_000
 """Offsets that are read faster than another consumer connects."""
-
-
-def find_held(facts: TopicFacts, hole: OffsetRange) -> tuple[OffsetRange, ...]:
-    """Return the part of the hole that the log still has, none if it has expired. Read no record."""
-    if not _is_of_log(facts, hole):
-        return ()
-    at = hole.source.kafka_partition
-    _, inside = clip_to_log(hole, facts.earliest[at], facts.end[at])
-    return (inside,) if len(inside) else ()
 
 
 def find_gaps(
@@ -35,12 +27,8 @@ def find_gaps(
     gaps: list[Gap] = []
     held: list[OffsetRange] = []
     for hole in holes:
-        if not _is_of_log(facts, hole):
-            gaps.append(Gap(hole, Reason.EXPIRED))
-            continue
-        at = hole.source.kafka_partition
-        expired, inside = clip_to_log(hole, facts.earliest[at], facts.end[at])
-        gaps += expired
+        inside = clip_to_held(hole, facts)
+        gaps += (Gap(piece, Reason.EXPIRED) for piece in subtract([hole], [inside]))
         held += [inside] if len(inside) else []
     left = most
     for group in join_near(held, NEAR):
@@ -66,10 +54,6 @@ def _explain(source: KafkaSource, span: OffsetRange, holes: Sequence[OffsetRange
             yield from classify_gaps(read, delivered, uncommitted, compacted)
         if len(unread):
             yield Gap(unread, Reason.LOST)
-
-
-def _is_of_log(facts: TopicFacts, hole: OffsetRange) -> bool:
-    return hole.source.generation == facts.generation and hole.source.kafka_partition in facts.end
 
 
 def _read_runs(source: KafkaSource, inside: OffsetRange) -> Iterator[OffsetRange]:

@@ -39,14 +39,6 @@ class Gap:
         return f"{self.offsets} {self.reason}"
 
 
-def clip_to_log(hole: OffsetRange, earliest: int, end: int) -> tuple[tuple[Gap, ...], OffsetRange]:
-    """Return the expired gaps of a hole, and its part, possibly empty, that lies in `[earliest, end)`."""
-    start = min(max(hole.start, earliest), hole.end)
-    stop = max(min(hole.end, end), start)
-    outside = (OffsetRange(hole.source, hole.start, start), OffsetRange(hole.source, stop, hole.end))
-    return tuple(Gap(piece, Reason.EXPIRED) for piece in outside if len(piece)), OffsetRange(hole.source, start, stop)
-
-
 def join_near(ranges: Iterable[OffsetRange], near: int) -> tuple[tuple[OffsetRange, ...], ...]:
     """Return the disjoint ranges in order, in groups of one Kafka partition with at most `near` offsets between two."""
     groups: list[list[OffsetRange]] = []

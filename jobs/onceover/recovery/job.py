@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -14,12 +14,13 @@ from pyspark.sql import SparkSession
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError, TerminalError, UsageError
 from onceover.kafka import Topic, TopicFacts
+from onceover.kafka.held_log import clip_to_held, held_ranges
 from onceover.kafka.hole_probe import find_gaps
 from onceover.kafka.topic import read_cluster_id
 from onceover.ledger import identity
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.drivers import as_driver
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile
 from onceover.model.root_marker import join_origins
 from onceover.offset_stores.postgres import LedgerOffsetStore
@@ -109,7 +110,8 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
             _store_offsets(context, facts, contents)
         # Last: until then every writer refuses the root, so that none works with half of a ledger.
         context.root.take_rebuilt(epoch, cluster, owner)
-    return RebuildResult(pipeline.name, files, written, tuple(_clip_to_lost(written.holes, facts)), foreign)
+    in_log = [clip_to_held(hole, facts) for hole in written.holes] if facts else []
+    return RebuildResult(pipeline.name, files, written, subtract(written.holes, in_log), foreign)
 
 
 def _require_trace(context: PipelineContext, facts: TopicFacts | None) -> None:
@@ -148,18 +150,6 @@ def _store_offsets(context: PipelineContext, facts: TopicFacts | None, contents:
         LedgerOffsetStore(context.ledger, context.name).save(ends, facts.topic_id)
 
 
-def _clip_to_lost(holes: Iterable[OffsetRange], facts: TopicFacts | None) -> Iterator[OffsetRange]:
-    """Yield the parts of the holes that the log does not hold."""
-    for hole in holes:
-        number = hole.source.kafka_partition
-        if facts is None or hole.source.generation != facts.generation or number not in facts.end:
-            yield hole
-            continue
-        start = min(max(hole.start, facts.earliest[number]), hole.end)
-        yield OffsetRange(hole.source, hole.start, start)
-        yield OffsetRange(hole.source, max(start, min(hole.end, facts.end[number])), hole.end)
-
-
 def _list_log_starts(facts: TopicFacts | None) -> Mapping[KafkaPartition, int]:
     """Return the earliest offset in the log of each Kafka partition that exists."""
     return {KafkaPartition(facts.generation, p): start for p, start in facts.earliest.items()} if facts else {}
@@ -167,13 +157,7 @@ def _list_log_starts(facts: TopicFacts | None) -> Mapping[KafkaPartition, int]:
 
 def _list_logs(facts: TopicFacts | None) -> list[OffsetRange]:
     """Return the offsets that the log of each Kafka partition holds."""
-    if facts is None:
-        return []
-    return [
-        OffsetRange(KafkaPartition(facts.generation, p), facts.earliest[p], end)
-        for p, end in sorted(facts.end.items())
-        if facts.earliest[p] < end
-    ]
+    return [log for log in held_ranges(facts) if len(log)] if facts else []
 
 
 def _read_facts(context: PipelineContext) -> TopicFacts | None:

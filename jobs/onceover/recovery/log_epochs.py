@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from onceover.errors import OnceoverError
 from onceover.kafka import TopicFacts
+from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.reader import KafkaSource
 from onceover.model.digest import HALVES, Digest, sum_digests
 from onceover.model.log_history import NO_EPOCH, order_epochs
@@ -53,16 +54,6 @@ def add_leader_epochs(
     return tuple(replace(run, leader_epochs=epochs.get(number, ())) for number, run in enumerate(runs))
 
 
-def _is_held(offsets: OffsetRange, facts: TopicFacts) -> bool:
-    number = offsets.source.kafka_partition
-    return (
-        offsets.source.generation == facts.generation
-        and number in facts.end
-        and facts.earliest[number] <= offsets.start
-        and offsets.end <= facts.end[number]
-    )
-
-
 def _list_reads(runs: Iterable[Run], facts: TopicFacts) -> Iterator[tuple[OffsetRange, list[int]]]:
     """Yield ranges that each one task reads, with the numbers of the runs in them, those that the log holds whole: many
     short runs, as of transactions, are one range."""
@@ -70,7 +61,7 @@ def _list_reads(runs: Iterable[Run], facts: TopicFacts) -> Iterator[tuple[Offset
     numbers: list[int] = []
     for number, run in enumerate(runs):
         offsets = run.offsets
-        if not _is_held(offsets, facts):
+        if clip_to_held(offsets, facts) != offsets:
             continue
         if whole and whole.source == offsets.source and offsets.end - whole.start <= LONGEST_RUN:
             whole = OffsetRange(whole.source, whole.start, offsets.end)

@@ -23,15 +23,15 @@ from onceover.context import PipelineContext
 from onceover.detection.evidence import read_versions
 from onceover.detection.look import judge_windows
 from onceover.errors import SparkLostError, UnreachableError, UsageError
-from onceover.ingest.reread import clip_to_held
 from onceover.kafka import TopicFacts
+from onceover.kafka.held_log import clip_to_held
 from onceover.ledger import compactions, repair_requests, rereads
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver, beat
 from onceover.ledger.rereads import Reread
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import Digest
-from onceover.model.offsets import OffsetRange, coalesce, split
+from onceover.model.offsets import OffsetRange, coalesce, split, subtract
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import Window, WindowRange
 from onceover.raw.damaged_files import DamagedFiles
@@ -200,9 +200,7 @@ def _divide(
         for whole in coalesce(ranges):
             held = clip_to_held(whole, facts)
             wanted += [Reread(window_start, version, piece) for piece in split([held], most)]
-            gone += [
-                OffsetRange(whole.source, a, b) for a, b in ((whole.start, held.start), (held.end, whole.end)) if a < b
-            ]
+            gone += subtract([whole], [held])
     return tuple(wanted), coalesce(gone)
 
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from onceover.context import PipelineContext
 from onceover.errors import OnceoverError
+from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.reader import KafkaSource
 from onceover.ledger import conflicts, suspicions
 from onceover.ledger.catalog import RegisteredPipeline
@@ -235,12 +236,7 @@ def _list_held(context: PipelineContext, ranges: Sequence[OffsetRange]) -> tuple
     except OnceoverError as error:
         log.warning("the contents that Kafka holds now are not known: %s", error)
         return None
-    pieces = []
-    for piece in ranges:
-        partition = piece.source.kafka_partition
-        if piece.source.generation == facts.generation and partition in facts.end:
-            start, end = max(piece.start, facts.earliest[partition]), min(piece.end, facts.end[partition])
-            pieces += [OffsetRange(piece.source, start, end)] if start < end else []
+    pieces = [held for piece in ranges if len(held := clip_to_held(piece, facts))]
     return (context.build_source(facts), pieces) if pieces else None
 
 
