@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 from datetime import datetime
 
 from bench.large_ledger import LINE, OWN_BYTES, SHOWS, LargeLedger, Planted, generation, start_of
 from onceover.ledger.database import Connection
+from onceover.ledger.windows import bump_versions
 
 _UNCERTIFIED: tuple[Planted, ...] = ("duplicated", "unproved")
 
@@ -21,7 +21,7 @@ def plant(connection: Connection, ledger: LargeLedger, failures: int, seed: int)
     name = ledger.known.name
     with connection.transaction():
         # Each was touched since it was certified: by an increment at least.
-        _touch(connection, name, ledger.planted)
+        bump_versions(connection, name, list(ledger.planted))
         forget = [start for kind in _UNCERTIFIED for start in by_kind[kind]]
         connection.execute(
             'UPDATE onceover."window" SET certificate_id = NULL WHERE pipeline = %s AND window_start = ANY(%s)',
@@ -58,13 +58,6 @@ def plant(connection: Connection, ledger: LargeLedger, failures: int, seed: int)
         held[start] -= LINE
     for start in by_kind["gone"]:
         del held[start]
-
-
-def _touch(connection: Connection, name: str, starts: Iterable[datetime]) -> None:
-    connection.execute(
-        'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
-        [name, list(starts)],
-    )
 
 
 def _land_again(connection: Connection, ledger: LargeLedger, start: datetime) -> None:

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from onceover.ledger.database import Connection
 from onceover.ledger.locks import lock_rows
-from onceover.ledger.windows import lock_windows
+from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.conflict import MOST_SHOWN, Content, Contested, Suspect
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import to_ms
@@ -112,10 +112,7 @@ def reopen(connection: Connection, pipeline: str, windows: Iterable[datetime]) -
     """Have these windows judged again."""
     starts = sorted(windows)
     lock_windows(connection, pipeline, starts)
-    connection.execute(
-        'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
-        [pipeline, starts],
-    )
+    bump_versions(connection, pipeline, starts)
 
 
 def list_undecided(connection: Connection, pipeline: str, window_start: datetime) -> list[Content]:

@@ -78,10 +78,7 @@ def record_decision(
                 why,
             ],
         )
-        connection.execute(
-            'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = %s',
-            [pipeline, window_start],
-        )
+        conflicts.reopen(connection, pipeline, [window_start])
     return [window_start]
 
 

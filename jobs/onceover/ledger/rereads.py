@@ -16,7 +16,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.decisions import read_decisions
 from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.landings import read_landings
-from onceover.ledger.windows import lock_windows
+from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.claim import ClaimedWindow
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
@@ -38,10 +38,7 @@ def record_rereads(connection: Connection, pipeline: str, request_id: int, rerea
     windows = sorted({reread.window_start for reread in wanted})
     with connection.transaction():
         lock_windows(connection, pipeline, windows)
-        connection.execute(
-            'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
-            [pipeline, windows],
-        )
+        bump_versions(connection, pipeline, windows)
         connection.execute(
             "UPDATE onceover.reread SET state = 'refused', reason = 'requested again', finished_at = clock_timestamp() "
             "WHERE pipeline = %s AND window_start = ANY(%s) AND state = 'wanted'",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from onceover.ledger.database import Connection
-from onceover.ledger.windows import lock_windows
+from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.batch import Landing, RangeRead
 from onceover.model.log_history import EpochSpan, cut_at_epochs, find_overlaps, split_by_epoch
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect
@@ -106,10 +106,7 @@ def record_suspicions(connection: Connection, pipeline: str, found: Iterable[Sus
                     """,
                     values,
                 )
-            connection.execute(
-                'UPDATE onceover."window" SET version = version + 1 WHERE pipeline = %s AND window_start = ANY(%s)',
-                [pipeline, list(each.windows)],
-            )
+            bump_versions(connection, pipeline, each.windows)
 
 
 def list_suspicions(connection: Connection, pipeline: str) -> list[Suspicion]:
