@@ -119,14 +119,17 @@ def list_known_starts(connection: Connection, pipeline: str, starts: Sequence[da
 
 def count_files_by_day(connection: Connection, pipeline: str) -> dict[date, int]:
     """Return for each day how many files its folder has by the ledger: of windows that have not expired, and Parquet
-    files."""
+    files of certified windows, for a reread may have set those of others aside."""
     rows = connection.execute(
         """
         SELECT day, count(*) AS files FROM (
           SELECT (window_start AT TIME ZONE 'UTC')::date AS day FROM onceover."window"
           WHERE pipeline = %(pipeline)s AND expired_at IS NULL AND compaction_id IS NULL
           UNION ALL
-          SELECT (window_start AT TIME ZONE 'UTC')::date FROM onceover.compaction WHERE pipeline = %(pipeline)s) files
+          SELECT (k.window_start AT TIME ZONE 'UTC')::date FROM onceover.compaction k
+          JOIN onceover."window" w USING (pipeline, window_start)
+          JOIN onceover.certificate c ON c.certificate_id = w.certificate_id AND c.version = w.version
+          WHERE k.pipeline = %(pipeline)s) files
         GROUP BY 1
         """,
         {"pipeline": pipeline},

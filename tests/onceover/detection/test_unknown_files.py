@@ -1,0 +1,80 @@
+"""Window files that the ledger does not know, beside a Parquet file that was set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import cast
+
+import pytest
+from bench import large_ledger
+from bench.large_ledger import LargeLedger, start_of
+
+from onceover.context import PipelineContext
+from onceover.detection.unknown_files import register_unknown_files
+from onceover.ledger.database import Connection
+from onceover.ledger.windows import bump_versions
+from onceover.model.raw_file import RawFile
+
+pytestmark = pytest.mark.stack
+NAME = "unknown_files"
+
+
+@dataclass
+class Files:
+    """A double of HDFS: the text files of these windows, and a Parquet file of each of those."""
+
+    texts: list[datetime]
+    parquet: list[datetime]
+    listed: int = 0
+
+    def count_by_day(self) -> dict[date, int]:
+        return {start_of(0).date(): len(self.texts) + len(self.parquet)}
+
+    def list_window_files(self, start: datetime, end: datetime) -> list[RawFile]:
+        self.listed += 1
+        files = [(at, "log") for at in self.texts] + [(at, "parquet") for at in self.parquet]
+        return [RawFile(f"/{at:%H%M}.{suffix}", 100, window_start=at) for at, suffix in files]
+
+
+@dataclass
+class Context:
+    """A double of a pipeline's context."""
+
+    ledger: Connection
+    files: Files = field(default_factory=lambda: Files([start_of(0), start_of(1)], [start_of(2)]))
+
+
+@pytest.fixture
+def ledger(connection: Connection) -> Iterator[LargeLedger]:
+    """Three certified windows; a Parquet file replaces the last one's text."""
+    built = large_ledger.build(connection, NAME, 3, rows=True)
+    connection.execute(
+        """
+        WITH fresh AS (
+          INSERT INTO onceover.compaction
+            (pipeline, window_start, text_bytes, bytes, records, high1, low1, high2, low2, who, why)
+          VALUES (%(pipeline)s, %(start)s, 100, 50, 1, 1, 1, 1, 1, 'a', 'b') RETURNING compaction_id)
+        UPDATE onceover."window" SET compaction_id = fresh.compaction_id FROM fresh
+        WHERE pipeline = %(pipeline)s AND window_start = %(start)s
+        """,
+        {"pipeline": NAME, "start": start_of(2)},
+    )
+    yield built
+    connection.execute('UPDATE onceover."window" SET compaction_id = NULL WHERE pipeline = %s', [NAME])
+    connection.execute("DELETE FROM onceover.compaction WHERE pipeline = %s", [NAME])
+    large_ledger.drop(connection, built)
+
+
+def test_parquet_set_aside_hides_no_unknown_file(connection: Connection, ledger: LargeLedger) -> None:
+    context = Context(connection)
+
+    def register() -> list[datetime]:
+        return register_unknown_files(cast("PipelineContext", context), ledger.known)
+
+    assert (register(), context.files.listed) == ([], 0), "each file is known, so no folder is listed"
+    bump_versions(connection, NAME, [start_of(2)])  # as a reread does, which sets the file aside
+    context.files.parquet.clear()
+    context.files.texts.append(start_of(9))
+    assert register() == [start_of(9)]
