@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+from onceover.config.endpoints import address
+from onceover.errors import TransientError
+from onceover.kafka import Topic
 from onceover_local.stack import Stack
+from onceover_local.stack.process import wait_for
 
 _HEADER = struct.Struct(">qi")  # base offset, length of what follows
 _CHECKPOINTS = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint", ".kafka_cleanshutdown")
@@ -43,6 +47,18 @@ def _restarted(stack: Stack, topic: str) -> Iterator[Path]:
             (data / name).unlink(missing_ok=True)
     finally:
         stack.start_part("kafka")
+    wait_for(lambda: _is_led(topic), 30, f"the broker to lead topic {topic} again")
+
+
+def _is_led(topic: str) -> bool:
+    """Return whether the broker answers for the topic: shortly after its start it knows the new leader epoch from the
+    controller, and refuses that epoch, for it does not lead in it yet."""
+    with closing(Topic(address("kafka"), topic, "read_committed", {})) as opened:
+        try:
+            opened.facts()
+        except TransientError:
+            return False
+    return True
 
 
 def _cut_folder(folder: Path, offset: int) -> None:
