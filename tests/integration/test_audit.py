@@ -39,7 +39,7 @@ def test_audit_agrees_after_repair_and_names_each_difference(lanes: Lanes) -> No
     assert (after["equal"], after["windows"], after["records"]) == (True, 3, 11)
     assert lane.audit(minutes(0, 5))["windows"] == 1
     verified = lane.verify(NOON)
-    assert (verified["equal"], verified["differences"], verified["stands"]) == (True, [], True)
+    assert (verified["equal"], verified["differences"], verified["valid"]) == (True, [], True)
     assert verified["basis"] == "raw"
 
     # A row is changed by hand, and raw loses one line and gets another in its place: counts alone see nothing.
@@ -106,7 +106,7 @@ def test_audit_restores_replaced_rows_as_a_revision_until_repair(lanes: Lanes) -
         assert (again.source, again.revision) == (0, 3), "it does not undo itself"
     assert lane.aggregates() == wrong
     verified = lane.verify(NOON)
-    assert (verified["equal"], verified["stands"]) == (False, False)
+    assert (verified["equal"], verified["valid"]) == (False, False)
     assert any(one.startswith("aggregates: 2 rows differ") for one in verified["differences"])
     scheduled = lane.detect()
     assert (scheduled.blocked, scheduled.request_id) == (1, None), "what a person decided is not undone by a schedule"

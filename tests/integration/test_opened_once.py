@@ -101,6 +101,6 @@ def test_dag_task_and_its_job_open_the_pipeline_once_each(lane: Lane, opened: Op
     swept, counts = counted("sweep_certified", "sweep:SweepOperator")
     assert (swept["compared"], counts) == (1, [ONCE])
     expired, counts = counted("expire_raw", "retention:ExpireOperator")
-    assert (expired["let_go"], counts) == (0, [ONCE])
+    assert (expired["expired"], counts) == (0, [ONCE])
     _, counts = counted("watch_deadlines", "deadline:DeadlineOperator")
     assert counts == [ONCE]

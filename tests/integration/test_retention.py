@@ -75,11 +75,11 @@ def test_certified_windows_are_deleted_and_stay_expired(lane: Lane) -> None:
     assert (planned["windows"], planned["quarantine_days"], planned["kept_back"]) == (2, 1, 1)
     assert list_files(lane) == {"2026-03-01/1200.log", "2026-03-01/1205.log", "2026-03-01/1210.log"}, "a dry run"
     done = as_json("retention", lane.name, "--reason", "room")
-    assert (done["let_go"], done["left"]) == (3, 0)
+    assert (done["expired"], done["left"]) == (3, 0)
     aside = {name.rpartition(".")[0] for name in list_files(lane) if name.startswith("expired/2026")}
     assert aside == {"expired/2026-03-01/1200.log", "expired/2026-03-01/1205.log"}
     assert {name for name in list_files(lane) if not name.startswith("expired")} == {"2026-03-01/1210.log"}
-    assert as_json("retention", lane.name)["let_go"] == 0, "run again it finds nothing"
+    assert as_json("retention", lane.name)["expired"] == 0, "run again it finds nothing"
     with lane.ledger() as ledger:
         ledger.execute(
             "UPDATE onceover.expiry SET moved_at = moved_at - interval '25 hours' WHERE pipeline = %s", [lane.name]
@@ -138,7 +138,7 @@ def test_late_record_in_an_expired_window_is_kept_and_counted(lane: Lane) -> Non
     lane.ingest()
     assert lane.aggregates()[(0.0, "a")][0] == 2
     assert "2026-03-01/1200.log" in list_files(lane)
-    assert as_json("retention", lane.name)["let_go"] == 0, "uncertified windows stay"
+    assert as_json("retention", lane.name)["expired"] == 0, "uncertified windows stay"
     assert list_states(lane)[0] == "expired"
 
 

@@ -129,7 +129,7 @@ def _build_result(certified: StoredCertificate, length: int, raw: _Raw | str, un
     return {
         "equal": not differences,
         "differences": differences,
-        "stands": certified.stands,
+        "valid": certified.is_valid,
         "basis": certified.basis,
         "certificate": _describe_side(certified.digest),
         "raw": {

@@ -59,7 +59,7 @@ WITH chosen AS (
   WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(starts)s)
 ), landed AS (
   SELECT l.*, NOT l.landing_id = ANY(c.landing_set) AS since,
-    l.byte_start >= c.frozen_length AND coalesce(l.landing_id > c.last_let_go, true) AS beyond
+    l.byte_start >= c.frozen_length AND coalesce(l.landing_id > c.removed_to_landing, true) AS beyond
   FROM chosen c JOIN onceover.landing l ON l.window_start = c.window_start
   WHERE l.pipeline = %(pipeline)s
 ), sums AS (

@@ -22,7 +22,7 @@ class OverdueWindow:
 _UNREPORTED = """
   FROM onceover."window" w JOIN onceover.landing l USING (pipeline, window_start) JOIN onceover.batch b USING (batch_id)
   LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.overdue_told_at IS NULL
+  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.overdue_reported_at IS NULL
     AND c.version IS DISTINCT FROM w.version"""
 
 
@@ -42,8 +42,8 @@ def report_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> l
         rows = connection.execute(
             f"""
             WITH reported AS (
-              UPDATE onceover."window" u SET overdue_told_at = clock_timestamp()
-              WHERE u.pipeline = %(pipeline)s AND u.window_start = ANY(%(starts)s) AND u.overdue_told_at IS NULL
+              UPDATE onceover."window" u SET overdue_reported_at = clock_timestamp()
+              WHERE u.pipeline = %(pipeline)s AND u.window_start = ANY(%(starts)s) AND u.overdue_reported_at IS NULL
               RETURNING u.pipeline, u.window_start)
             SELECT w.window_start, {STATE} AS state, w.blocked_why,
               ARRAY(SELECT f.kind FROM onceover.finding f WHERE f.pipeline = w.pipeline

@@ -110,11 +110,11 @@ def describe_expiry(expired_why: str | None) -> str:
 
 def _read_parquet(context: PipelineContext, window: Window) -> Mapping[str, Any] | None:
     """Return the window's last Parquet file, its bytes, and whether its text has expired in favour of that file."""
-    compacted, stands_in = compactions.read_last_compaction(context.ledger, context.name, window.start)
+    compacted, replaces_text = compactions.read_last_compaction(context.ledger, context.name, window.start)
     if compacted is None:
         return None
     path = context.layout.parquet_file(window.start, compacted.digest)
-    return {"path": path, "bytes": compacted.bytes, "stands_in": stands_in}
+    return {"path": path, "bytes": compacted.bytes, "replaces_text": replaces_text}
 
 
 def _has_unknown_parquet(context: PipelineContext, window: Window, known: Mapping[str, Any] | None) -> bool:

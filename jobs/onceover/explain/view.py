@@ -166,8 +166,8 @@ def list_places(facts: WindowFacts) -> list[str]:
     select = f"SELECT * FROM {facts.aggregates} WHERE window_start = '{format_moment(facts.window.start)}'"
     places = [f"Raw: {facts.window_file}{length}", f"Aggregates: {select}"]
     if facts.parquet is not None:
-        stands_in = "the text before it has expired" if facts.parquet["stands_in"] else "beside the text"
-        places.insert(1, f"Parquet: {facts.parquet['path']} ({facts.parquet['bytes']:,} bytes), {stands_in}")
+        beside = "the text before it has expired" if facts.parquet["replaces_text"] else "beside the text"
+        places.insert(1, f"Parquet: {facts.parquet['path']} ({facts.parquet['bytes']:,} bytes), {beside}")
     return places
 
 

@@ -30,7 +30,7 @@ EXACT, BUT_FOR_LOSSES = "exact", "exact but for accepted losses"
 
 # Bytes of the window file that certificate c of window w covers, 0 if that text has expired or was compacted since.
 FROZEN = """
-  CASE WHEN c.certificate_id <= w.let_go_certificate THEN 0 ELSE c.frozen_length END"""
+  CASE WHEN c.certificate_id <= w.removed_to_certificate THEN 0 ELSE c.frozen_length END"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class StoredCertificate:
     accounted: tuple[OffsetRange, ...]
     digest: Digest
     frozen_length: int
-    stands: bool
+    is_valid: bool
     basis: str
     control: Digest | None
 
@@ -106,7 +106,7 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
               WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s), '[]'), %(gap_set_id)s
           FROM lost, decided RETURNING certificate_id)
         UPDATE onceover."window" SET certificate_id = fresh.certificate_id, tries = 0, blocked_at = NULL,
-          blocked_why = NULL, overdue_told_at = NULL
+          blocked_why = NULL, overdue_reported_at = NULL
         FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(start)s
         RETURNING fresh.certificate_id
         """,
@@ -192,7 +192,7 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
         accounted=subtract(_parse_ranges(row["accounted"]), _parse_ranges(row["gaps"] or ())),
         digest=read_digest(row),
         frozen_length=row["text_frozen"],
-        stands=row["version"] == row["window_version"],
+        is_valid=row["version"] == row["window_version"],
         basis=row["basis"],
         control=read_count(row, "w_"),
     )

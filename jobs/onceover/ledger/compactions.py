@@ -152,11 +152,11 @@ def read_last_compaction(
     """Return the last file that the window was compacted to, and whether it replaced the text."""
     row = connection.execute(
         f"""
-        SELECT {COMPACTED_COLUMNS}, w.compaction_id IS NOT NULL AS stands_in FROM onceover."window" w
+        SELECT {COMPACTED_COLUMNS}, w.compaction_id IS NOT NULL AS replaces_text FROM onceover."window" w
         JOIN onceover.compaction k ON k.pipeline = w.pipeline AND k.window_start = w.window_start
         WHERE w.pipeline = %s AND w.window_start = %s
         ORDER BY k.compaction_id = w.compaction_id DESC NULLS LAST, k.compaction_id DESC LIMIT 1
         """,
         [pipeline, window_start],
     ).fetchone()
-    return (None, False) if row is None else (parse_compacted(row), row["stands_in"])
+    return (None, False) if row is None else (parse_compacted(row), row["replaces_text"])

@@ -198,8 +198,8 @@ def mark_dropped(
         connection.execute(
             """
             UPDATE onceover."window" SET expired_at = NULL, compaction_id = NULL,
-              last_let_go = CASE WHEN %(back)s THEN NULL ELSE last_let_go END,
-              let_go_certificate = CASE WHEN %(back)s THEN NULL ELSE let_go_certificate END,
+              removed_to_landing = CASE WHEN %(back)s THEN NULL ELSE removed_to_landing END,
+              removed_to_certificate = CASE WHEN %(back)s THEN NULL ELSE removed_to_certificate END,
               version = version + CASE WHEN %(again)s AND version = %(version)s THEN 1 ELSE 0 END
             WHERE pipeline = %(pipeline)s AND window_start = %(start)s
             """,
@@ -225,7 +225,7 @@ def mark_moved(connection: Connection, epoch: Epoch, expiry_id: int) -> None:
         _update(connection, epoch, expiry_id, "state = 'moved', moved_at = clock_timestamp()")
         connection.execute(
             """
-            UPDATE onceover."window" w SET last_let_go = e.last_landing, let_go_certificate = (
+            UPDATE onceover."window" w SET removed_to_landing = e.last_landing, removed_to_certificate = (
               SELECT max(certificate_id) FROM onceover.certificate c
               WHERE c.pipeline = w.pipeline AND c.window_start = w.window_start)
             FROM onceover.expiry e

@@ -40,7 +40,8 @@ def list_expected_files(
         FROM onceover."window" w LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
         LEFT JOIN LATERAL (
           SELECT bool_or(NOT l.proved) AS has_unproved, sum(l.byte_end - l.byte_start) FILTER (
-            WHERE l.byte_start >= coalesce({FROZEN}, 0) AND coalesce(l.landing_id > w.last_let_go, true)) AS bytes
+            WHERE l.byte_start >= coalesce({FROZEN}, 0) AND coalesce(l.landing_id > w.removed_to_landing, true)
+          ) AS bytes
           FROM onceover.landing l
           WHERE c.version IS DISTINCT FROM w.version AND l.pipeline = w.pipeline AND l.window_start = w.window_start
             AND NOT l.landing_id = ANY(coalesce(c.landing_set, '{{}}'))) since ON true

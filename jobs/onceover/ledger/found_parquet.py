@@ -82,8 +82,8 @@ def take_over(connection: Connection, pipeline: str, found: CompactionDue, lengt
                 %(low1)s, %(high2)s, %(low2)s, %(who)s, %(why)s)
               ON CONFLICT (pipeline, window_start, records, high1, low1, high2, low2)
               DO UPDATE SET bytes = excluded.bytes RETURNING compaction_id)
-            UPDATE onceover."window" SET compaction_id = fresh.compaction_id, let_go_certificate = %(certificate)s,
-              last_let_go = %(last)s, tries = 0, blocked_at = NULL, blocked_why = NULL
+            UPDATE onceover."window" SET compaction_id = fresh.compaction_id, removed_to_certificate = %(certificate)s,
+              removed_to_landing = %(last)s, tries = 0, blocked_at = NULL, blocked_why = NULL
             FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(start)s
             """,
             {

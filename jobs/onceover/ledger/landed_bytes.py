@@ -76,7 +76,7 @@ def list_covering(connection: Connection, pipeline: str, ranges: Iterable[Offset
 _COVERING = """
 SELECT l.landing_id, l.window_start, l.quarantine_day, l.byte_start, l.byte_end, p.records, p.high1, p.low1, p.high2,
   p.low2, r.*,
-  coalesce(w.expired_at IS NULL AND coalesce(l.landing_id > w.last_let_go, true), l.quarantine_day IS NOT NULL)
+  coalesce(w.expired_at IS NULL AND coalesce(l.landing_id > w.removed_to_landing, true), l.quarantine_day IS NOT NULL)
     AS is_there
 FROM (
   SELECT batch_id, start_offset, end_offset, false AS is_exact FROM onceover.batch_range

@@ -93,9 +93,7 @@ def write_ledger(
         for together, of_batch in zip(released, landings[len(rounds) :], strict=True):
             batch_id = batches.begin(connection, epoch, version, (), None)
             ids, whole = [run.offsets for run in together], _sum_released(together)
-            releases.land_release(
-                connection, epoch, batch_id, whole, of_batch, ids, WHO, "it stands in raw as released"
-            )
+            releases.land_release(connection, epoch, batch_id, whole, of_batch, ids, WHO, "raw holds it as released")
             batches.mark_committed(connection, epoch, batch_id)
         _record_parquet_files(connection, name, files, contents)
         conflicts.record_contents(connection, name, contents.conflicts)

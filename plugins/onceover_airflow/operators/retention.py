@@ -51,7 +51,7 @@ class ExpireOperator(BaseOperator):
             if request.dry_run:
                 return {**to_plain(listed), "dry_run": True}
             expired = retention_service.expire(opened, listed, who, why, self._log_progress)
-        result = {**to_plain(listed), "let_go": expired.expired, "left": expired.left, "who": who, "why": why}
+        result = {**to_plain(listed), "expired": expired.expired, "left": expired.left, "who": who, "why": why}
         self.log.info("%s: %s files expired", name, f"{expired.expired:,}")
         if expired.left:
             self.log.warning("the running ingest still has %s files to move away", f"{expired.left:,}")

@@ -42,8 +42,8 @@ def test_certified_and_expired_windows_are_listed(connection: Connection, ledger
     held[start_of(5)] -= 50
     del held[start_of(7)]
     expire = """
-        UPDATE onceover."window" SET expired_at = now(), last_let_go = 9223372036854775807,
-          let_go_certificate = certificate_id WHERE pipeline = %s AND window_start = ANY(%s)"""
+        UPDATE onceover."window" SET expired_at = now(), removed_to_landing = 9223372036854775807,
+          removed_to_certificate = certificate_id WHERE pipeline = %s AND window_start = ANY(%s)"""
     connection.execute(expire, [ledger.known.name, [start_of(9), start_of(11)]])
     del held[start_of(9)]
     held[start_of(11)] = 70

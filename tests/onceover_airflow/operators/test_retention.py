@@ -79,7 +79,7 @@ def test_due_windows_expire_for_the_scheduler_and_are_logged(
     assert library.calls == [{"pipeline": "events", "files": FILES, "who": "scheduler", "why": why}]
     assert result == {
         "pipeline": "events", "older_than_ms": 30 * 86_400_000, "windows": 1, "compacted": 0, "quarantine_days": 1,
-        "bytes": 99_300, "records": 1_202, "kept_back": 3, "let_go": 2, "left": 0, "who": "scheduler", "why": why,
+        "bytes": 99_300, "records": 1_202, "kept_back": 3, "expired": 2, "left": 0, "who": "scheduler", "why": why,
     }  # fmt: skip
     logged = "".join(capfd.readouterr())
     assert f"for scheduler, because: {why}" in logged
@@ -117,7 +117,7 @@ def test_retention_with_nothing_due_is_green(library: Library) -> None:
     result = run()
 
     assert result is not None
-    assert (result["windows"], result["let_go"]) == (0, 0)
+    assert (result["windows"], result["expired"]) == (0, 0)
 
 
 def test_windows_left_for_an_ingest_to_move_are_logged_not_red(

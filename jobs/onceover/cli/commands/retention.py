@@ -79,7 +79,7 @@ def retention(
     if json:
         print_json(
             {
-                **due.as_dict(), "dry_run": dry_run, "let_go": result.expired, "left": result.left,
+                **due.as_dict(), "dry_run": dry_run, "expired": result.expired, "left": result.left,
                 "files": [{"window": x.window_start, "quarantine_day": x.quarantine_day, "bytes": x.bytes,
                            "records": x.records, "landed_at": x.landed_at, "compacted": x.compacted}
                           for x in due.files],

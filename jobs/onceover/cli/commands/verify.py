@@ -47,7 +47,7 @@ def verify(pipeline: PipelineName, window: WindowStart, json: AsJson = False) ->
         )
         for difference in result["differences"]:
             say(difference)
-        if not result["stands"]:
+        if not result["valid"]:
             say(f"Its certificate is no longer valid; `onceover explain {name} {chosen}` says why.")
         say(f"window {chosen} of {name}: {'equal' if result['equal'] else 'NOT equal'}")
     if not result["equal"]:

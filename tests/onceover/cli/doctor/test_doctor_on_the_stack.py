@@ -160,7 +160,7 @@ def test_unknown_connection_missing_master_and_pool_are_wrong(stack: Stack, airf
     assert "connection spark_default (by AIRFLOW_CONN_SPARK_DEFAULT) is local[2]" in reported(
         checks.check_airflow(), "fine"
     )
-    assert "there is no connection 'nobody_made_it'" in reported(checks.check_airflow("nobody_made_it"), "wrong")
+    assert "there is no connection 'missing_one'" in reported(checks.check_airflow("missing_one"), "wrong")
 
     body = {"connection_id": "doctors_spark", "conn_type": "spark"}
     airflow._call("POST", "/api/v2/connections", body)

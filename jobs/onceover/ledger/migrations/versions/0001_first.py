@@ -306,10 +306,10 @@ CREATE TABLE onceover."window" (
   high1 bigint DEFAULT 0, low1 bigint DEFAULT 0,
   high2 bigint DEFAULT 0, low2 bigint DEFAULT 0,
   expired_at timestamptz,
-  overdue_told_at timestamptz,
+  overdue_reported_at timestamptz,
   compaction_id bigint REFERENCES onceover.compaction,
-  last_let_go bigint,
-  let_go_certificate bigint,
+  removed_to_landing bigint,
+  removed_to_certificate bigint,
   PRIMARY KEY (pipeline, window_start),
   CHECK (num_nulls(records, high1, low1, high2, low2) IN (0, 5))
 );
@@ -317,13 +317,14 @@ COMMENT ON COLUMN onceover."window".records IS
   'Number of records that the aggregates'' rows count; NULL: unknown, until a repair counts them.';
 COMMENT ON COLUMN onceover."window".expired_at IS
   'When its raw expired by the pipeline''s retention: the driver moves the file away, only certificates stay.';
-COMMENT ON COLUMN onceover."window".overdue_told_at IS
+COMMENT ON COLUMN onceover."window".overdue_reported_at IS
   'When a missed deadline of the window was reported; NULL again once it is certified.';
 COMMENT ON COLUMN onceover."window".compaction_id IS
   'The Parquet file that replaced the text by the pipeline''s retention; such a window has not expired.';
-COMMENT ON COLUMN onceover."window".last_let_go IS 'The last landing whose text is no longer in the window file.';
-COMMENT ON COLUMN onceover."window".let_go_certificate IS
-  'The last certificate whose text is no longer in the window file.';
+COMMENT ON COLUMN onceover."window".removed_to_landing IS
+  'The text of landings up to this one is no longer in the window file.';
+COMMENT ON COLUMN onceover."window".removed_to_certificate IS
+  'The text of certificates up to this one is no longer in the window file.';
 
 CREATE TABLE onceover.finding (
   finding_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
