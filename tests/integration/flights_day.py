@@ -60,11 +60,11 @@ def plant(lane: Lane) -> Mapping[str, str]:
     (conflict,) = [
         found for found in as_json("explain", lane.name, "2013-01-05T11:00Z")["findings"] if found["kind"] == "conflict"
     ]
-    (suspect,) = conflict["evidence"]["suspects"]
+    (contested,) = conflict["evidence"]["contested"]
     (hole,) = json.loads(run("holes", lane.name, "--json").stdout)
     return {
-        "ID": suspect["id"],
-        "HASH": suspect["contents"][0]["hash"],
+        "ID": contested["id"],
+        "HASH": contested["contents"][0]["hash"],
         "RANGE": hole["range"],
         "2026-03-01": f"{datetime.now(UTC):%Y-%m-%d}",
     }

@@ -167,8 +167,8 @@ def list_contents(lane: Lane) -> list[str]:
             "SELECT evidence FROM onceover.finding WHERE pipeline = %s AND kind = 'conflict'", [lane.name]
         ).fetchone()
     assert found is not None
-    (suspect,) = found["evidence"]["suspects"]
-    return [content["hash"] for content in suspect["contents"]]
+    (contested,) = found["evidence"]["contested"]
+    return [content["hash"] for content in contested["contents"]]
 
 
 def decide(lane: Lane, offset: int, kept: str) -> None:

@@ -67,10 +67,10 @@ def test_orphans_with_two_contents_in_open_windows_are_decided(lanes: Lanes) -> 
 def decide(lane: Lane, time: str) -> str:
     """Decide the first window's first conflict for the content of that time, by the command; return what it says."""
     findings = lane.explain(0)["findings"]
-    suspect = next(f for f in findings if f["kind"] == "conflict")["evidence"]["suspects"][0]
-    (kept,) = [c["hash"][:8] for c in suspect["contents"] if c["event_time"][11:16] == time]
+    contested = next(f for f in findings if f["kind"] == "conflict")["evidence"]["contested"][0]
+    (kept,) = [c["hash"][:8] for c in contested["contents"] if c["event_time"][11:16] == time]
     window = format_moment(from_ms(NOON_MS))
-    done = run("decide", lane.name, window, suspect["id"], "--keep", kept, "--reason", "a test")
+    done = run("decide", lane.name, window, contested["id"], "--keep", kept, "--reason", "a test")
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -13,7 +13,7 @@ from tests.integration.test_rebuilt_windows import lose_ledger
 
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import format_moment, from_ms
-from onceover.repair import suspects
+from onceover.repair import suspicions
 from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
@@ -53,8 +53,8 @@ def test_cut_log_is_read_again_and_decided_by_a_person(lanes: Lanes, stack: Stac
     repair(lane)
     states = {at: lane.explain(at)["state"] for at in (0, 5, 10)}
     assert "certified" not in states.values(), "offsets 3, 4 and 5 have two contents each, in three windows"
-    suspects = next(f for f in lane.explain(5)["findings"] if f["kind"] == "conflict")["evidence"]["suspects"]
-    assert sorted(int(s["id"][-5:]) for s in suspects) == [4, 5], "of both windows, though each holds one content"
+    contested = next(f for f in lane.explain(5)["findings"] if f["kind"] == "conflict")["evidence"]["contested"]
+    assert sorted(int(s["id"][-5:]) for s in contested) == [4, 5], "of both windows, though each holds one content"
     assert "Now repair 1 window" in decide(lane, "all", "--keep", "newest")
     done = run(
         "decide", lane.name, format_moment(from_ms(NOON_MS + 300_000)), "all", "--keep", "newest", "--reason", "x"
@@ -110,7 +110,7 @@ def test_cut_log_that_is_still_short_is_compared_when_it_grows(lanes: Lanes, sta
 def test_contents_are_compared_only_if_all_raw_is_there(
     lanes: Lanes, stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suspects, "_AT_ONCE", 2)
+    monkeypatch.setattr(suspicions, "_AT_ONCE", 2)
     lane = lanes()
     land_and_cut(lane, stack)
     lane.ingest()

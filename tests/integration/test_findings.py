@@ -197,8 +197,8 @@ def test_id_with_two_contents_is_published_only_after_a_decision(lanes: Lanes) -
     (refused,) = lane.repair(detection.request_id or 0).failed
     assert "1 IDs have more than one content" in refused[1]
     assert lane.aggregates() == RIGHT
-    suspects = next(f for f in lane.explain(0)["findings"] if f["kind"] == "conflict")["evidence"]["suspects"]
-    ((record_id, contents),) = [(s["id"], s["contents"]) for s in suspects]
+    contested = next(f for f in lane.explain(0)["findings"] if f["kind"] == "conflict")["evidence"]["contested"]
+    ((record_id, contents),) = [(s["id"], s["contents"]) for s in contested]
     assert len(contents) == 2
     with lane.ledger() as ledger:
         source, offset = parse_id(record_id.encode())

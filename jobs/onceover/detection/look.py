@@ -86,9 +86,9 @@ def judge_windows(
             return replace(first, judgements=kept, changing=first.changing + len(first.judgements) - len(kept))
         time.sleep(0.2)
     second = _look_once(connection, pipeline, files, window_range, every, open_ones)
-    suspects = {j.evidence.window_start for j in first.judgements if j.may_change}
+    unsettled = {j.evidence.window_start for j in first.judgements if j.may_change}
     # A new suspicion may be due to a batch that began since the first look: the next detection judges that window.
-    kept = tuple(j for j in second.judgements if not j.may_change or j.evidence.window_start in suspects)
+    kept = tuple(j for j in second.judgements if not j.may_change or j.evidence.window_start in unsettled)
     return replace(second, judgements=kept, changing=second.changing + len(second.judgements) - len(kept))
 
 

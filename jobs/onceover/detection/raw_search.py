@@ -31,7 +31,7 @@ def find_held_in_raw(
     """
     files = context.files
     register_unknown_files(context, context.read_registration(), every=True)
-    for start in _list_suspects(context, lost):
+    for start in _list_searchable(context, lost):
         for offset in find_offsets(files.read_window(start), lost):
             return start, offset
     for day in list_unexplained_days(context.ledger, context.name, files.list_quarantine_days()):
@@ -40,13 +40,13 @@ def find_held_in_raw(
     return None
 
 
-def _list_suspects(context: PipelineContext, lost: Sequence[OffsetRange]) -> list[datetime]:
+def _list_searchable(context: PipelineContext, lost: Sequence[OffsetRange]) -> list[datetime]:
     pending = list_pending(context.ledger, context.name)
-    suspects = {start for start, ranges in pending.items() if intersect(ranges, lost)}
+    searchable = {start for start, ranges in pending.items() if intersect(ranges, lost)}
     for file in list_unexplained_files(context.ledger, context.name, context.files):
         if not was_searched(context.ledger, context.name, file.window_start, file.length):
-            suspects.add(file.window_start)
-    return sorted(suspects)
+            searchable.add(file.window_start)
+    return sorted(searchable)
 
 
 def find_offsets(

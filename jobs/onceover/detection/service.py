@@ -13,8 +13,8 @@ from onceover.detection import holes
 from onceover.detection.certify import certify_from_ledger
 from onceover.detection.cuts import compare_log
 from onceover.detection.look import Look, judge_windows
-from onceover.detection.open_windows import find_suspects
 from onceover.detection.pending import add_findings, reopen_pending
+from onceover.detection.searchable_windows import find_searchable_windows
 from onceover.detection.unexplained_files import list_unexplained_files, reopen_unexplained
 from onceover.detection.unknown_files import register_unknown_files
 from onceover.errors import UsageError
@@ -152,10 +152,10 @@ def detect(
     )
     plan = holes.plan_refills(context, judged.findings)
     failed = {j.evidence.window_start: j.findings for j in keep if not j.is_right or force}
-    suspects = find_suspects(context, plan.expired, window_range, unexplained)
-    if not suspects:
+    searchable = find_searchable_windows(context, plan.expired, window_range, unexplained)
+    if not searchable:
         refuse_expired(connection, registered.name, window_range)
-    failed |= suspects
+    failed |= searchable
     free = {start: findings for start, findings in sorted(failed.items()) if start not in judged.claimed}
     if window_range is None:
         # The next scheduled detection requests the rest: no pipeline holds up the others for hours.
@@ -204,10 +204,10 @@ def plan_repair(
     judged = judge_windows(connection, registered.name, context.files, window_range, every)
     failed = [j for j in judged.judgements if not j.is_right or force]
     expired = holes.plan_refills(context, judged.findings).expired
-    suspects = find_suspects(context, expired, window_range, unexplained)
-    if not suspects:
+    searchable = find_searchable_windows(context, expired, window_range, unexplained)
+    if not searchable:
         refuse_expired(connection, registered.name, window_range)
-    starts = [*(j.evidence.window_start for j in failed), *suspects]
+    starts = [*(j.evidence.window_start for j in failed), *searchable]
     lines, distinct = (
         count_landed_lines(connection, registered.name, starts),
         count_distinct_records(connection, registered.name, starts),
@@ -233,7 +233,7 @@ def plan_repair(
             counted=None,
             distinct=None,
         )
-        for start, findings in suspects.items()
+        for start, findings in searchable.items()
     )
     return (*rebuilt, *searched)
 

@@ -97,7 +97,7 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             suspected = pluralize(evidence["suspected"], "offset")
             how = f"{suspected} to compare; the next repair does, if raw of all their windows holds them."
         case Kind.MISDATED | Kind.CONFLICT:
-            what, how = _agree_in_number(what, evidence["ids"], "ID"), _list_suspects(evidence)
+            what, how = _agree_in_number(what, evidence["ids"], "ID"), _list_contested(evidence)
         case Kind.DECIDED:
             how = (
                 f"{pluralize(evidence['decisions'], 'decision')} since the certificate, and "
@@ -141,11 +141,11 @@ def _describe_cut(evidence: Mapping[str, Any]) -> str:
 _SCAN = "A repair read every line of the window file and counted them."
 
 
-def _list_suspects(evidence: Mapping[str, Any]) -> str:
+def _list_contested(evidence: Mapping[str, Any]) -> str:
     shown = [
         f"{record['id']}: "
         + " or ".join(f"{c['hash']} ({_name_event_time(c['event_time'])})" for c in record["contents"])
-        for record in evidence.get("suspects", ())
+        for record in evidence.get("contested", ())
     ]
     return " ".join([_SCAN, *(f"{text}." for text in shown[:_MOST_PAIRS])])
 

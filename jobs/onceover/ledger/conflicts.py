@@ -11,7 +11,7 @@ from datetime import datetime
 from onceover.ledger.database import Connection
 from onceover.ledger.locks import lock_rows
 from onceover.ledger.windows import bump_versions, lock_windows
-from onceover.model.conflict import MOST_SHOWN, Content, Contested, Suspect
+from onceover.model.conflict import MOST_SHOWN, Content, Contested, ContestedId
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import to_ms
 
@@ -190,17 +190,17 @@ def _read_window(connection: Connection, pipeline: str, window_start: datetime) 
     return Contested(row["undecided"], row["suspected"], row["uncertified"], row["landed"], shown)
 
 
-def _group_contents(contents: Iterable[Content]) -> tuple[Suspect, ...]:
+def _group_contents(contents: Iterable[Content]) -> tuple[ContestedId, ...]:
     by_id: dict[tuple[KafkaPartition, int], list[Content]] = {}
     for content in contents:
         by_id.setdefault((content.source, content.offset), []).append(content)
-    return tuple(map(build_suspect, list(by_id.values())[:MOST_SHOWN]))
+    return tuple(map(build_contested_id, list(by_id.values())[:MOST_SHOWN]))
 
 
-def build_suspect(contents: Sequence[Content]) -> Suspect:
+def build_contested_id(contents: Sequence[Content]) -> ContestedId:
     """Return one ID with these contents."""
     times = tuple((c.hash, None if c.event_time is None else to_ms(c.event_time)) for c in contents)
-    return Suspect(contents[0].source, contents[0].offset, times)
+    return ContestedId(contents[0].source, contents[0].offset, times)
 
 
 def _build_content(row: Mapping[str, object]) -> Content:

@@ -11,7 +11,7 @@ from typing import Any
 from onceover.errors import UsageError
 from onceover.ledger import conflicts
 from onceover.ledger.database import Connection
-from onceover.model.conflict import NEWEST, Content, Decision, Suspect
+from onceover.model.conflict import NEWEST, Content, ContestedId, Decision, OwnContents
 from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import format_moment
@@ -48,17 +48,17 @@ def record_decision(
         if window_start in {content.window_start for content in contents}:
             kept = _choose(record_id, [content.hash for content in contents], decision.kept)
             return _record(connection, pipeline, [(kept, contents)], who, why)
-        suspect = connection.execute(
+        contested = connection.execute(
             """
             SELECT s->'contents' AS contents FROM onceover.finding f,
-              jsonb_array_elements(coalesce(f.evidence->'suspects', '[]')) s
+              jsonb_array_elements(coalesce(f.evidence->'contested', '[]')) s
             WHERE f.pipeline = %s AND f.window_start = %s AND f.resolved_at IS NULL AND s->>'id' = %s
             """,
             [pipeline, window_start, record_id],
         ).fetchone()
-        if suspect is None:
+        if contested is None:
             raise UsageError(f"no open conflict of that window names {record_id}; see `onceover explain`")
-        hashes = [content["hash"] for content in suspect["contents"]]
+        hashes = [content["hash"] for content in contested["contents"]]
         kept = _choose(record_id, hashes, decision.kept)
         connection.execute(
             """
@@ -89,7 +89,7 @@ class DecidedConflicts:
 
     ids: int
     windows: tuple[datetime, ...]
-    left: tuple[Suspect, ...] = ()
+    left: tuple[ContestedId, ...] = ()
 
 
 def decide_all(
@@ -110,7 +110,7 @@ def decide_all(
         chosen = [(content, contents) for content, contents in kept if content is not None]
         windows = _record(connection, pipeline, chosen, who, why)
     left = [contents for content, contents in kept if content is None]
-    return DecidedConflicts(len(chosen), tuple(windows), tuple(map(conflicts.build_suspect, left)))
+    return DecidedConflicts(len(chosen), tuple(windows), tuple(map(conflicts.build_contested_id, left)))
 
 
 def _choose(record_id: str, hashes: Sequence[str], kept: str) -> str:
@@ -180,25 +180,29 @@ def read_decisions(connection: Connection, decision_ids: Sequence[int]) -> tuple
     return tuple(_build_decision(row) for row in rows)
 
 
-def list_contested(
+def list_own_contents(
     connection: Connection, pipeline: str, starts: Sequence[datetime]
-) -> dict[datetime, tuple[Decision, ...]]:
-    """Return by window its IDs in conflict, decided or not, as decisions that keep no content."""
+) -> dict[datetime, tuple[OwnContents, ...]]:
+    """Return by window the contents of its IDs in conflict."""
     rows = connection.execute(
         f"""
-        SELECT window_start, generation, kafka_partition, record_offset, '' AS kept, {NEWEST_CONTENT} AS newest,
+        SELECT window_start, generation, kafka_partition, record_offset, {NEWEST_CONTENT} AS newest,
           array_agg(content ORDER BY content) AS contents
         FROM onceover.conflict d WHERE d.pipeline = %s AND d.window_start = ANY(%s)
         GROUP BY pipeline, window_start, generation, kafka_partition, record_offset
         """,
         [pipeline, list(starts)],
     )
-    contested: dict[datetime, tuple[Decision, ...]] = {}
+    contents: dict[datetime, tuple[OwnContents, ...]] = {}
     for row in rows:
-        contested[row["window_start"]] = (*contested.get(row["window_start"], ()), _build_decision(row))
-    return contested
+        own = OwnContents(_build_source(row), row["record_offset"], row["newest"], tuple(row["contents"]))
+        contents[row["window_start"]] = (*contents.get(row["window_start"], ()), own)
+    return contents
 
 
 def _build_decision(row: Mapping[str, Any]) -> Decision:
-    source = KafkaPartition(row["generation"], row["kafka_partition"])
-    return Decision(source, row["record_offset"], row["kept"], row["newest"], tuple(row["contents"]))
+    return Decision(_build_source(row), row["record_offset"], row["kept"], row["newest"], tuple(row["contents"]))
+
+
+def _build_source(row: Mapping[str, Any]) -> KafkaPartition:
+    return KafkaPartition(row["generation"], row["kafka_partition"])

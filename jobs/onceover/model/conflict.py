@@ -9,14 +9,16 @@ from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import from_ms
 
-MOST_SHOWN = 20  # suspects in a finding
+MOST_SHOWN = 20  # contested IDs in a finding
 OLDEST, NEWEST = "oldest", "newest"
+NO_CONTENT = ""
+"""Hash of no content: of an ID for which it is kept, no record counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An operator's choice of the content that counts for one ID: `kept` is its hash in the `Suspect`. `newest` is the
-    hash of the content that Kafka's log held when the contents were compared, None if unknown. `contents` are the
+    """An operator's choice of the content that counts for one ID: `kept` is its hash in the `ContestedId`. `newest` is
+    the hash of the content that Kafka's log held when the contents were compared, None if unknown. `contents` are the
     hashes of those that belong to one window, whether or not its files still hold them."""
 
     source: KafkaPartition
@@ -31,7 +33,25 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Suspect:
+class OwnContents:
+    """The hashes of the contents of an ID in conflict that belong to one window, decided on or not, with `newest` as in
+    `Decision`."""
+
+    source: KafkaPartition
+    offset: int
+    newest: str | None
+    contents: tuple[str, ...]
+
+    @property
+    def offsets(self) -> OffsetRange:
+        return OffsetRange(self.source, self.offset, self.offset + 1)
+
+    def keep(self, kept: str) -> Decision:
+        return Decision(self.source, self.offset, kept, self.newest, self.contents)
+
+
+@dataclass(frozen=True, slots=True)
+class ContestedId:
     """One ID with several contents or several event times: the hash of each content, with its event time in ms, None in
     quarantine."""
 
@@ -67,7 +87,7 @@ class Contested:
     suspected: int = 0
     decided: int = 0
     landed: int = 0
-    suspects: tuple[Suspect, ...] = ()  # only the first ones, as evidence
+    shown: tuple[ContestedId, ...] = ()  # only the first ones, as evidence
 
 
 UNCONTESTED = Contested()

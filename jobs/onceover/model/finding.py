@@ -114,7 +114,7 @@ def judge_window(evidence: Evidence, file_length: int | None, *, parquet_is_gone
 def _judge_contested(contested: Contested) -> list[Finding]:
     findings: list[Finding] = []
     if contested.undecided or contested.suspected:
-        shown: dict[str, object] = {"suspects": to_plain(contested.suspects)} if contested.suspects else {}
+        shown: dict[str, object] = {"contested": to_plain(contested.shown)} if contested.shown else {}
         suspected = {"suspected": contested.suspected} if contested.suspected else {}
         findings.append(Finding(Kind.CONFLICT, {"ids": contested.undecided} | suspected | shown))
     if contested.decided or contested.landed:

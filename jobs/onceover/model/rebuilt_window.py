@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onceover.model.conflict import Suspect
+from onceover.model.conflict import ContestedId
 from onceover.model.digest import EMPTY, Digest, read_content_hash, sum_digests
 from onceover.model.offsets import OffsetRange
 
@@ -50,7 +50,7 @@ class RebuiltWindow:
     planned_length: int
     ranges: tuple[RebuiltRange, ...] = ()
     rejected_lines: int = 0  # of contents that a decision rejected
-    suspects: tuple[Suspect, ...] = ()  # a bounded number
+    contested: tuple[ContestedId, ...] = ()  # a bounded number
     decided: tuple[DecidedContent, ...] = ()
     strays: tuple[OffsetRange, ...] = ()  # a bounded number of the stray lines' offsets
     compacted: Digest = EMPTY  # the part read from the Parquet file

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from onceover.model.conflict import Suspect
+from onceover.model.conflict import ContestedId
 from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import DecidedContent
@@ -19,7 +19,7 @@ from onceover.spark.range_join import looked_up
 
 _OFFSET = ("generation", "kafka_partition", "offset")
 _RECORD = ("apart", "state", *_OFFSET)  # of records that count, in any file
-_MOST_SUSPECTS = 10_000
+_MOST_CONTESTED = 10_000
 _MOST_STRAYS = 10_000
 
 
@@ -47,7 +47,7 @@ def sum_by_piece(distinct: DataFrame) -> DataFrame:
     )
 
 
-def list_suspects(distinct: DataFrame) -> dict[int, list[Suspect]]:
+def list_contested_ids(distinct: DataFrame) -> dict[int, list[ContestedId]]:
     """Return by window the first IDs with several contents or event times, each with all of them."""
     rows = (
         distinct.where("state IN ('counts', 'unaccounted')")
@@ -58,15 +58,15 @@ def list_suspects(distinct: DataFrame) -> dict[int, list[Suspect]]:
         )
         .where(F.size("contents") > 1)
         .orderBy("generation", "kafka_partition", "offset")
-        .limit(_MOST_SUSPECTS)
+        .limit(_MOST_CONTESTED)
         .collect()
     )
-    by_window: dict[int, list[Suspect]] = {}
+    by_window: dict[int, list[ContestedId]] = {}
     for row in rows:
         contents = tuple(sorted((c["hash"], c["line_event_ms"]) for c in row.contents))
-        suspect = Suspect(KafkaPartition(row.generation, row.kafka_partition), row.offset, contents)
+        contested = ContestedId(KafkaPartition(row.generation, row.kafka_partition), row.offset, contents)
         for window_ms in row.windows:
-            by_window.setdefault(window_ms, []).append(suspect)
+            by_window.setdefault(window_ms, []).append(contested)
     return by_window
 
 

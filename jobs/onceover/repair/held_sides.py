@@ -15,6 +15,7 @@ from onceover.ledger import compactions, decisions, rereads
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.expiries import list_quarantine_lengths
 from onceover.model.claim import ClaimedWindow
+from onceover.model.conflict import NO_CONTENT
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import format_moment
 from onceover.repair.groups import group_windows
@@ -73,12 +74,12 @@ def find_unheld(
     ]
     # A landing holds one of an ID's contents, whichever a person keeps.
     kept = {decision.offsets: decision.kept for side in sides for decision in side.decisions}
-    contested = decisions.list_contested(context.ledger, registered.name, windows)
+    contested = decisions.list_own_contents(context.ledger, registered.name, windows)
     for n, side in enumerate(sides):
         own = {each.offsets for each in side.decisions}
         more = (each for each in contested.get(side.window_start, ()) if each.offsets not in own)
         sides[n] = replace(
-            side, decisions=(*side.decisions, *(replace(each, kept=kept.get(each.offsets, "")) for each in more))
+            side, decisions=(*side.decisions, *(each.keep(kept.get(each.offsets, NO_CONTENT)) for each in more))
         )
     unheld: dict[datetime, tuple[OffsetRange, ...]] = {}
     unreadable: set[datetime] = set()

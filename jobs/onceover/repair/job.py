@@ -29,7 +29,7 @@ from onceover.repair.expired_windows import end_search, stage_orphans
 from onceover.repair.groups import group_windows
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.rebuild import Rebuild
-from onceover.repair.suspects import WAITS, record_conflicts, settle_suspicions
+from onceover.repair.suspicions import WAITS, record_conflicts, settle_suspicions
 from onceover.repair.unread import Unread, find_unread, list_doubtful
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
@@ -120,7 +120,7 @@ class RepairRun:
                 rebuilt = rebuild.collect()
                 unlanded = self._find_unlanded(rebuild, rebuilt)
                 if any(found is not None and found.conflicts for found in unlanded.values()):
-                    rebuilt = rebuild.add_suspects(rebuilt)
+                    rebuilt = rebuild.add_contested_ids(rebuilt)
                 aggregated = rebuild.aggregate()
                 rows = iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names)
                 staged = table.stage(self._connection, stage, rows)
@@ -160,14 +160,14 @@ class RepairRun:
         Kafka is asked after the files were frozen: what it holds from then on, ingest or a refill lands. Raises
         RootRefusedError if it is another cluster than raw was read from.
         """
-        suspects = [start for start, window in rebuilt.items() if window.unaccounted_lines]
-        if not suspects:
+        unexplained = [start for start, window in rebuilt.items() if window.unaccounted_lines]
+        if not unexplained:
             return {}
-        held = self._context.read_held(f"{len(suspects)} windows with lines that no landing accounts for")
+        held = self._context.read_held(f"{len(unexplained)} windows with lines that no landing accounts for")
         if held is None:
-            return dict.fromkeys(suspects)
+            return dict.fromkeys(unexplained)
         found, is_whole = rebuild.collect_unlanded(held, read_own_offsets(self._context, held))
-        return found if is_whole else dict.fromkeys(suspects) | found
+        return found if is_whole else dict.fromkeys(unexplained) | found
 
     def _adopt(
         self,

@@ -84,18 +84,18 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, un
         reasons.append(
             f"Spark planned {rebuilt.planned_length} bytes, {frozen_length} were frozen; the file changed or is missing"
         )
-    suspects = to_plain(rebuilt.suspects[:MOST_SHOWN])
+    shown = to_plain(rebuilt.contested[:MOST_SHOWN])
     contested = claimed.contested
     if conflicts := rebuilt.conflicts + unlanded.conflicts:
         reasons.append(f"{conflicts} IDs {MORE_THAN_ONE} content")
-        findings.append(Finding(Kind.CONFLICT, {"ids": conflicts, "suspects": suspects}))
+        findings.append(Finding(Kind.CONFLICT, {"ids": conflicts, "contested": shown}))
     elif contested.undecided:
         reasons.append(f"{contested.undecided} IDs {MORE_THAN_ONE} content, in this window or in another")
-        shown = to_plain(contested.suspects)
-        findings.append(Finding(Kind.CONFLICT, {"ids": contested.undecided, "suspects": shown}))
+        of_ledger = to_plain(contested.shown)
+        findings.append(Finding(Kind.CONFLICT, {"ids": contested.undecided, "contested": of_ledger}))
     if rebuilt.misdated:
         reasons.append(f"{rebuilt.misdated} IDs {MORE_THAN_ONE} event time")
-        findings.append(Finding(Kind.MISDATED, {"ids": rebuilt.misdated, "suspects": suspects}))
+        findings.append(Finding(Kind.MISDATED, {"ids": rebuilt.misdated, "contested": shown}))
     if rebuilt.misplaced_lines:
         findings.append(Finding(Kind.MISPLACED_LINE, {"lines": rebuilt.misplaced_lines}))
     if unlanded.foreign or unlanded.beyond:

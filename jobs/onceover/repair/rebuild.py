@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from onceover.model.claim import ClaimedWindow
-from onceover.model.conflict import Suspect
+from onceover.model.conflict import ContestedId
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.offsets import OffsetRange, coalesce
@@ -29,7 +29,7 @@ from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import from_ms, to_ms
-from onceover.repair.contents import list_decided, list_strays, list_suspects, sum_by_piece
+from onceover.repair.contents import list_contested_ids, list_decided, list_strays, sum_by_piece
 from onceover.repair.pieces import list_releases, split_ranges
 from onceover.repair.released import add_releases
 from onceover.spark import lines, parquet, text_files
@@ -99,14 +99,14 @@ class Rebuild:
         if not all(planned[ms] for ms in self._files):
             planned |= self._read_planned_lengths()
         kept, decided = self._distinct, self._decided
-        suspects = (
-            list_suspects(kept) if kept is not None and any(row.conflicts or row.misdated for row in rows) else {}
+        contested = (
+            list_contested_ids(kept) if kept is not None and any(row.conflicts or row.misdated for row in rows) else {}
         )
         contents = list_decided(kept, decided) if kept is not None and decided and rows else {}
         strays = list_strays(kept) if kept is not None and any(row.state == "stray" for row in rows) else {}
         return {
             from_ms(ms): replace(
-                self._summarize(window_rows, planned[ms], conflicts[ms], misdated[ms], tuple(suspects.get(ms, ()))),
+                self._summarize(window_rows, planned[ms], conflicts[ms], misdated[ms], tuple(contested.get(ms, ()))),
                 decided=tuple(contents.get(ms, ())),
                 strays=coalesce(strays.get(ms, ())),
             )
@@ -130,10 +130,10 @@ class Rebuild:
         found, _ = collect_unlanded(landed.where("is_wanted IS NOT NULL"), ())
         return {from_ms(window_ms): unlanded for window_ms, unlanded in found.items()}
 
-    def add_suspects(self, rebuilt: Mapping[datetime, RebuiltWindow]) -> dict[datetime, RebuiltWindow]:
-        """Return the windows with all suspects, also those among the lines that no landing accounts for."""
-        found = {} if self._distinct is None else list_suspects(self._distinct)
-        return {start: replace(w, suspects=tuple(found.get(to_ms(start), ()))) for start, w in rebuilt.items()}
+    def add_contested_ids(self, rebuilt: Mapping[datetime, RebuiltWindow]) -> dict[datetime, RebuiltWindow]:
+        """Return the windows with all contested IDs, also those among the lines that no landing accounts for."""
+        found = {} if self._distinct is None else list_contested_ids(self._distinct)
+        return {start: replace(w, contested=tuple(found.get(to_ms(start), ()))) for start, w in rebuilt.items()}
 
     def aggregate(self) -> DataFrame | None:
         """Return window_ms, keys and measures of the records that count, over all windows; None if there is no file."""
@@ -234,7 +234,7 @@ class Rebuild:
         return place
 
     def _summarize(
-        self, rows: Sequence[Row], planned: int, conflicts: int, misdated: int, suspects: tuple[Suspect, ...]
+        self, rows: Sequence[Row], planned: int, conflicts: int, misdated: int, contested: tuple[ContestedId, ...]
     ) -> RebuiltWindow:
         lines_by: dict[str, int] = {}
         ranges: list[RebuiltRange] = []
@@ -256,7 +256,7 @@ class Rebuild:
             planned_length=planned,
             ranges=tuple(ranges),
             rejected_lines=lines_by.get("rejected", 0),
-            suspects=suspects,
+            contested=contested,
             compacted=compacted,
         )
 

@@ -11,7 +11,7 @@ from bench.large_ledger import pipeline
 from onceover.ledger import conflicts
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
-from onceover.ledger.decisions import decide_all, list_contested, read_decisions
+from onceover.ledger.decisions import decide_all, list_own_contents, read_decisions
 from onceover.model.conflict import NEWEST, Content
 from onceover.model.contract import Column, Columns
 from onceover.model.offsets import KafkaPartition
@@ -47,8 +47,8 @@ def test_decision_names_the_contents_of_its_own_window(connection: Connection) -
     windows: dict[str, datetime | None] = {"aaaa": NOON, "bbbb": NOON, "cccc": NOON + later, "dddd": None}
     contents = [Content(SOURCE, 7, each, start, NOON, 3 if each == "cccc" else None) for each, start in windows.items()]
     conflicts.record_contents(connection, name, contents)
-    (contested,) = list_contested(connection, name, [NOON])[NOON]
-    assert (contested.kept, contested.contents, contested.newest) == ("", ("aaaa", "bbbb"), "cccc")
+    (own,) = list_own_contents(connection, name, [NOON])[NOON]
+    assert (own.contents, own.newest) == (("aaaa", "bbbb"), "cccc")
     decide_all(connection, name, NOON, NEWEST, "test", "a test")
     rows = connection.execute(
         "SELECT decision_id FROM onceover.decision WHERE pipeline = %s ORDER BY window_start", [name]

@@ -28,7 +28,7 @@ READ = {
     "onceover/explain/gather.py": "looks for a Parquet file where text is missing, and for lost lines of open windows",
     "onceover/repair/lost_windows.py": "lists windows whose raw lacks records",
     "onceover/explain/finding_text.py": "puts the numbers of each kind's evidence into words",
-    "onceover/detection/open_windows.py": "takes up the unaccounted bytes of open windows",
+    "onceover/detection/searchable_windows.py": "takes up the unaccounted bytes of open windows",
     "onceover/observability/snapshot.py": "counts the offsets in the evidence of holes",
     "onceover_demo/story.py": "shows a number of the evidence in a column",
     "onceover_demo/ledger_facts.py": "counts windows with late records",

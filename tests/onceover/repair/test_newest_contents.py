@@ -10,7 +10,7 @@ from onceover.errors import UnreachableError
 from onceover.ledger.root import RootRefusedError
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.root_ownership import RootProblem
-from onceover.repair import suspects
+from onceover.repair import suspicions
 
 RANGES = [OffsetRange(KafkaPartition("0a1b2c3d", 0), 5, 10)]
 
@@ -27,7 +27,7 @@ class Context:
 
 def list_held(error: Exception) -> object:
     context: Any = Context(error)
-    return suspects._list_held(context, RANGES)
+    return suspicions._list_held(context, RANGES)
 
 
 def test_log_of_another_cluster_names_no_newest_content() -> None:

@@ -129,7 +129,7 @@ def _list_conflicts(lane: Lane, window: int) -> dict[int, tuple[str, dict[int, s
         assert "is unknown: no record with an event time in it was ever read" in done.stderr
         return found
     for finding in json.loads(done.stdout)["findings"]:
-        for suspect in finding["evidence"].get("suspects", ()) if finding["kind"] == "conflict" else ():
-            hashes = {int(c["event_time"][14:16]) % MINUTES: c["hash"] for c in suspect["contents"]}
-            found[int(suspect["id"].rpartition("-")[2])] = (suspect["id"], hashes)
+        for contested in finding["evidence"].get("contested", ()) if finding["kind"] == "conflict" else ():
+            hashes = {int(c["event_time"][14:16]) % MINUTES: c["hash"] for c in contested["contents"]}
+            found[int(contested["id"].rpartition("-")[2])] = (contested["id"], hashes)
     return found

@@ -20,7 +20,7 @@ from onceover.model.window import WindowRange
 _MOST_NAMED = 20
 
 
-def find_suspects(
+def find_searchable_windows(
     context: PipelineContext,
     expired: Sequence[OffsetRange],
     window_range: WindowRange | None,
@@ -44,10 +44,10 @@ def find_suspects(
         if finding.kind is Kind.UNACCOUNTED_BYTES
     }
     hole = {"open_for": ranges_as_json(expired[:_MOST_NAMED]), "expired": sum(map(len, expired))}
-    suspects = {start: replace(f, evidence={**f.evidence, **hole}) for start, f in sorted(found.items())}
+    searchable = {start: replace(f, evidence={**f.evidence, **hole}) for start, f in sorted(found.items())}
     return {
         start: (finding,)
-        for start, finding in suspects.items()
+        for start, finding in searchable.items()
         if (window_range is not None or start not in blocked)
         and not was_read_for_orphans(context.ledger, context.name, start, finding)
     }

@@ -130,7 +130,7 @@ def record_conflicts(
     minutes = registered.contract.window_minutes
     seen = [
         Content(s.source, s.offset, name, Window.of(from_ms(ms), minutes).start, from_ms(ms))
-        for s in rebuilt.suspects
+        for s in rebuilt.contested
         for name, ms in s.contents
         if ms is not None and len({name for name, _ in s.contents}) > 1
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from onceover.detection import open_windows
+from onceover.detection import searchable_windows
 from onceover.detection.look import Judgement, Look
 from onceover.detection.unexplained_files import UnexplainedFile
 from onceover.ledger.file_lengths import ExpectedFile
@@ -34,8 +34,8 @@ def make_file(start: datetime, *, is_expired: bool, is_blocked: bool = False) ->
 @pytest.fixture(autouse=True)
 def ledger(monkeypatch: pytest.MonkeyPatch) -> None:
     look = Look((judge(OPEN), judge(OPEN_BLOCKED)), 0, (), frozenset(), (), frozenset({OPEN_BLOCKED}), {}, 2)
-    monkeypatch.setattr(open_windows, "judge_windows", lambda *_, **__: look)
-    monkeypatch.setattr(open_windows, "was_read_for_orphans", lambda *_: False)
+    monkeypatch.setattr(searchable_windows, "judge_windows", lambda *_, **__: look)
+    monkeypatch.setattr(searchable_windows, "was_read_for_orphans", lambda *_: False)
 
 
 def find(window_range: WindowRange | None, *lost: OffsetRange) -> list[datetime]:
@@ -45,7 +45,7 @@ def find(window_range: WindowRange | None, *lost: OffsetRange) -> list[datetime]
         make_file(CERTIFIED, is_expired=False),
     ]
     context: Any = type("Context", (), {"ledger": None, "name": "flights", "files": None})
-    return list(open_windows.find_suspects(context, lost, window_range, files))
+    return list(searchable_windows.find_searchable_windows(context, lost, window_range, files))
 
 
 def test_schedule_searches_windows_that_are_not_blocked() -> None:
