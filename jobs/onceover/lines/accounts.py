@@ -1,0 +1,58 @@
+"""What the ledger, Kafka's log and persons say of a window's IDs: by this its lines are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onceover.lines.pieces import LandedPieces
+from onceover.lines.ranges import NO_RANGES, NumberedRanges
+from onceover.model.conflict import Decision
+from onceover.model.digest import read_content_hash
+
+KNOWN, BEYOND = 0, 1  # numbers of the ranges in `own`
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedContents:
+    """The decided IDs, each with the hash of the content that was kept (n x 4), by the number of its range."""
+
+    ids: NumberedRanges = NO_RANGES
+    kept: np.ndarray = field(default_factory=lambda: np.zeros((0, 4), np.uint32))
+
+    @classmethod
+    def of(cls, decisions: Iterable[Decision]) -> DecidedContents:
+        """Take one decision for each ID. One that keeps no content rejects all."""
+        listed = list(decisions)
+        ids = NumberedRanges.of((each.offsets, n) for n, each in enumerate(listed))
+        halves = [read_content_hash(each.kept).as_tuple()[1:] if each.kept else (0,) * 4 for each in listed]
+        return cls(ids, np.array(halves, np.uint32).reshape(-1, 4))
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """The accounts of one window, which begins at `start_ms` and ends before `end_ms`.
+
+    `pieces` are of the window's own landings, `released` the IDs that a release landed in it, by the number of the
+    release. `accounted` IDs landed in any window; None if that is not asked: no line is a stray then, and a decided ID
+    counts wherever it landed. `shared` IDs were read by two landed batches and may be in another window too.
+
+    `contract` ranges hold, by index in `contracts`, the contract of each ID: by release, restatement or cutover; any
+    other ID has `newest`. `held` is what Kafka's log holds now, None if unknown; `own` ranges are KNOWN to be the
+    pipeline's own, or BEYOND the log's end; None says that all IDs are.
+    """
+
+    start_ms: int
+    end_ms: int
+    pieces: LandedPieces
+    contracts: tuple[bytes, ...]
+    newest: int
+    contract: NumberedRanges = NO_RANGES
+    released: NumberedRanges = NO_RANGES
+    decided: DecidedContents = field(default_factory=DecidedContents)
+    accounted: NumberedRanges | None = None
+    shared: NumberedRanges = NO_RANGES
+    held: NumberedRanges | None = None
+    own: NumberedRanges | None = None

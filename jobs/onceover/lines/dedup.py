@@ -1,0 +1,70 @@
+"""Lines deduplicated: each distinct line of each ID once, with its number of copies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onceover.lines.window_lines import WindowLines
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctLines:
+    """The distinct lines in the order of ID and line hash. Their rows are `order`, cut where each one's copies `begin`;
+    `row` is the first of them, `id` numbers its ID, from 0, and `first` is where each ID's distinct lines begin."""
+
+    order: np.ndarray
+    begin: np.ndarray
+    row: np.ndarray
+    id: np.ndarray
+    first: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def count_copies(self) -> np.ndarray:
+        return np.diff(self.begin, append=len(self.order))
+
+    def find_largest(self, values: np.ndarray) -> np.ndarray:
+        """Return the largest of the values, one for each row, that the copies of each distinct line have."""
+        return np.maximum.reduceat(values[self.order], self.begin) if len(self) else values[:0]
+
+
+def deduplicate(lines: WindowLines) -> DistinctLines:
+    """Return the distinct lines. Two lines of one ID with the same hash are one line."""
+    if not len(lines):
+        none = np.empty(0, np.int64)
+        return DistinctLines(none, none, none, none, none)
+    order = _sort_by_id(lines.source, lines.offset)
+    source, offset, line_hash = lines.source[order], lines.offset[order], lines.hash[order]
+    begins_id = mark_changes(source, offset)
+    begins_line = begins_id | mark_changes(line_hash)
+    several = begins_line & ~begins_id
+    number = np.cumsum(begins_id) - 1
+    if several.any():  # copies of one line may lie between those of another
+        has_several = np.zeros(number[-1] + 1, bool)
+        has_several[number[several]] = True
+        at = np.flatnonzero(has_several[number])
+        inner = at[np.lexsort((line_hash[at], number[at]))]
+        order[at], line_hash[at] = order[inner], line_hash[inner]
+        begins_line = begins_id | mark_changes(line_hash)
+    begin = np.flatnonzero(begins_line)
+    return DistinctLines(order, begin, order[begin], number[begin], np.flatnonzero(begins_id[begin]))
+
+
+def mark_changes(*columns: np.ndarray) -> np.ndarray:
+    """Return whether each row is the first one, or differs from the row before."""
+    changes = np.ones(len(columns[0]), bool)
+    if len(changes):
+        changes[1:] = columns[0][1:] != columns[0][:-1]
+    for column in columns[1:]:
+        changes[1:] |= column[1:] != column[:-1]
+    return changes
+
+
+def _sort_by_id(source: np.ndarray, offset: np.ndarray) -> np.ndarray:
+    """Return the stable order of the IDs. Appends are in order, so that little is left to sort."""
+    if (source == source[0]).all():
+        return np.argsort(offset, kind="stable")
+    return np.lexsort((offset, source))

@@ -1,0 +1,125 @@
+"""A window's lines folded: each line judged, each ID counted once, all that a repair proves and publishes by.
+
+    lines -> distinct lines (dedup) -> verdicts on IDs (verdicts) -> lines that are misplaced or rejected drop out
+    -> one line for each ID, its record -> digests by piece (sums, pieces), runs (runs), contents to show (summary)
+
+Nothing that a file holds raises. The result does not depend on the order of lines. A big window is folded in parts:
+`choose_part` sends all lines of an ID to one part, and the summaries of parts add up. Corrupt lines have no ID; each is
+counted in the part that read it.
+
+Columns are believed where a line has the contract of its ID, and no other line has the same record with other columns.
+Where they are not, `evaluate` names the rows whose VALUE is evaluated under the ID's contract, and the fold is repeated
+with the event times that this gives; a second time it names none. A fold of the lines just read names nearly all of
+them while their bytes are still in memory; lines that differ in columns alone may be read at different times.
+
+How repair's proof is written over this, a window at a time:
+
+- `Accounts` are made from the claim: `cut_pieces` of its landings, releases, decisions, and after the freeze `held` and
+  `own`. The numbers of `RebuiltWindow` are the summary's; a verdict's conflicts are `conflicts` + `unlanded_conflicts`.
+- `sum_landings` and `sum_releases` give what raw holds of each landing and Kafka partition, without decided IDs, to
+  compare with what landed. `DecidedIds` explains a difference by `decided`; what `_add_released` adds and
+  `_subtract_adopted` takes away, `sum_landings` gives as well, of the released records or of the adopted IDs' ranges.
+- Pieces are of this window's landings alone, so none is left over: an accounted ID that they lack is a stray. Doubtful
+  offsets are those of STRAY runs and of unproved landings.
+- `Unlanded` is made of runs: pending of PENDING and BEYOND_END, orphans and their parts of ORPHAN. IDs of `shared`
+  and orphans are compared across windows, for the fold of one window does not see an ID in two.
+- The rows to stage are grouped from the typed columns of `counting`, and from VALUE for those of `from_value`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onceover.lines.accounts import Accounts
+from onceover.lines.dedup import DistinctLines, deduplicate, mark_changes
+from onceover.lines.judge import JudgedLines, find_records, judge_lines
+from onceover.lines.runs import find_runs
+from onceover.lines.summary import Contents, WindowSummary
+from onceover.lines.sums import count_all, sum_records
+from onceover.lines.verdicts import COUNTS, FOREIGN, ORPHAN, STRAY, IdVerdicts, judge_ids
+from onceover.lines.window_lines import WindowLines
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedLines:
+    """The summary, and rows of the lines that were folded. It is final only if `evaluate` is empty.
+
+    `counting` has one row for each record that counts, in the order of IDs; where `from_value`, its columns come from
+    VALUE. `evaluate` are rows whose VALUE decides, one for all identical lines.
+    """
+
+    summary: WindowSummary
+    counting: np.ndarray
+    from_value: np.ndarray
+    evaluate: np.ndarray
+
+
+def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = None) -> FoldedLines:
+    """Judge and count the lines of one window, or all that some of its IDs have.
+
+    `evaluated` is, by row, the event time that VALUE gives under the contract of the ID, NO_WINDOW if it gives none,
+    NOT_EVALUATED where it was not asked.
+    """
+    distinct = deduplicate(lines)
+    firsts = distinct.row[distinct.first]
+    ids = judge_ids(lines.source[firsts], lines.offset[firsts], accounts)
+    judged = judge_lines(lines, distinct, ids, accounts, evaluated)
+    records = find_records(lines, distinct, judged)
+    kind, copies = ids.kind[records.id], distinct.count_copies()
+    counts, row = kind == COUNTS, distinct.row[records.record]
+    line_kind = np.where(judged.misplaced | judged.rejected, -1, ids.kind[distinct.id])
+    is_conflict = (kind == ORPHAN) & records.has_contents
+    is_suspect = (records.has_contents | records.has_times) & (kind != STRAY) & (kind != FOREIGN)
+    is_compacted = records.find_any(distinct.find_largest(lines.compacted)[records.line])
+    counting, of_id = row[counts], records.id[counts]
+    in_run = ~counts & (kind != FOREIGN) & ~is_conflict
+    other = row[in_run]
+    summary = WindowSummary(
+        lines=len(lines) + lines.corrupt,
+        corrupt=lines.corrupt,
+        misplaced=int(copies[judged.misplaced].sum()),
+        rejected=int(copies[judged.rejected].sum()),
+        stray=int(copies[line_kind == STRAY].sum()),
+        unlanded=int(copies[line_kind > STRAY].sum()),
+        conflicts=int((counts & records.has_contents).sum()),
+        misdated=int((counts & records.has_times).sum()),
+        unlanded_conflicts=int(is_conflict.sum()),
+        foreign=int((kind == FOREIGN).sum()),
+        compacted=count_all(lines.content[row[counts & is_compacted]]),
+        pieces=sum_records(ids.piece[of_id], ids.release[of_id], lines.source[counting], lines.content[counting]),
+        runs=find_runs(kind[in_run], lines.source[other], lines.offset[other], lines.content[other]),
+        suspects=_list_contents(lines, distinct, records.list_lines(is_suspect)).take_first(),
+        decided=_list_decided(lines, distinct, ids, judged, line_kind == COUNTS),
+        shared=_list_contents(lines, distinct, records.list_lines(counts & ids.is_shared[records.id])),
+    )
+    return FoldedLines(summary, counting, ~judged.believed[records.record[counts]], distinct.row[judged.evaluate])
+
+
+def choose_part(lines: WindowLines, parts: int) -> np.ndarray:
+    """Return for each line which of that many parts takes its ID. Neighbours stay together, so that runs stay long."""
+    part: np.ndarray = (lines.source + (lines.offset >> 12)) % parts
+    return part
+
+
+def _list_decided(
+    lines: WindowLines, distinct: DistinctLines, ids: IdVerdicts, judged: JudgedLines, counts: np.ndarray
+) -> Contents:
+    """Return each content, kept or rejected, of the decided IDs."""
+    at = np.flatnonzero((ids.decided[distinct.id] >= 0) & (judged.rejected | counts))
+    content = lines.content[distinct.row[at]].T
+    at = at[np.lexsort((lines.event_ms[distinct.row[at]], *content[::-1], distinct.id[at]))]
+    return _list_contents(lines, distinct, at, counts)
+
+
+def _list_contents(
+    lines: WindowLines, distinct: DistinctLines, at: np.ndarray, counts: np.ndarray | None = None
+) -> Contents:
+    """Return the distinct contents and event times of these distinct lines, which are in their order."""
+    rows = distinct.row[at]
+    content, event_ms = lines.content[rows], lines.event_ms[rows]
+    keep = mark_changes(distinct.id[at], *content.T, event_ms)
+    rows = rows[keep]
+    does_count = np.ones(len(rows), bool) if counts is None else counts[at][keep]
+    return Contents(lines.source[rows], lines.offset[rows], content[keep], event_ms[keep], does_count)

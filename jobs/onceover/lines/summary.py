@@ -1,0 +1,92 @@
+"""A window's raw in sum: its lines by verdict, its digests by piece, and the few IDs that need more than a number.
+
+Sums of parts that have no ID in common add up to the sum of the whole, so a big window may be folded in parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from onceover.lines.dedup import mark_changes
+from onceover.lines.runs import Runs
+from onceover.lines.sums import PieceSums
+from onceover.model.digest import Digest
+
+MOST_IDS = 10_000  # in a list of contents
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Distinct contents of IDs, in order of ID, content (n x 4) and event time; `counts` says which ones count."""
+
+    source: np.ndarray
+    offset: np.ndarray
+    content: np.ndarray
+    event_ms: np.ndarray
+    counts: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __add__(self, other: Contents) -> Contents:
+        """Return the contents of both, which have no ID in common."""
+        both = Contents(*(np.concatenate((getattr(self, n), getattr(other, n))) for n in self.__slots__))
+        return both.select(np.lexsort((both.offset, both.source)))
+
+    def select(self, rows: np.ndarray) -> Contents:
+        return Contents(*(getattr(self, name)[rows] for name in self.__slots__))
+
+    def take_first(self, most: int = MOST_IDS) -> Contents:
+        """Return the contents of the first IDs alone."""
+        return self.select(np.flatnonzero(np.cumsum(mark_changes(self.source, self.offset)) <= most))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSummary:
+    """One window, or the part of it that has some of its IDs.
+
+    Numbers of lines: `lines` in all, those that are `corrupt`, `misplaced` (another window's by their event time, or
+    by VALUE under their ID's contract), `rejected` by a decision, and intact ones whose ID is a `stray` or `unlanded`.
+    Numbers of IDs: `conflicts` have several contents and `misdated` ones several event times among the lines that
+    count; `unlanded_conflicts` have several contents, nothing in Kafka, and landed nowhere; `foreign` ones belong to no
+    log that the pipeline read.
+
+    `pieces` sum the records that count, `compacted` (one row) those that Parquet holds. `runs` are strays and unlanded
+    IDs but for the two last numbers. `suspects` have several contents or event times: the first MOST_IDS of them;
+    `decided` are all contents of decided IDs, `shared` all that count of IDs that may be in another window too.
+    """
+
+    lines: int
+    corrupt: int
+    misplaced: int
+    rejected: int
+    stray: int
+    unlanded: int
+    conflicts: int
+    misdated: int
+    unlanded_conflicts: int
+    foreign: int
+    compacted: np.ndarray
+    pieces: PieceSums
+    runs: Runs
+    suspects: Contents
+    decided: Contents
+    shared: Contents
+
+    def __add__(self, other: WindowSummary) -> WindowSummary:
+        """Return the sum of two parts that have no ID in common."""
+        values = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
+        return WindowSummary(**{**values, "suspects": values["suspects"].take_first()})
+
+    @property
+    def digest(self) -> Digest:
+        """Return the digest of the records that count."""
+        return Digest(*map(int, self.pieces.sums.sum(axis=0)))
+
+    @property
+    def duplicates(self) -> int:
+        """Return the number of lines that repeat a counted record."""
+        other = self.corrupt + self.misplaced + self.rejected + self.stray + self.unlanded
+        return self.lines - other - self.digest.records

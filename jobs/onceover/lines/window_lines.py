@@ -1,0 +1,83 @@
+"""The intact lines of one window's files, a row each, without their bytes: what a repair keeps of them in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from onceover.lines.ranges import number_sources
+from onceover.lines.read import Lines
+from onceover.lines.reference import LEFT_OUT
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLines:
+    """Intact lines, of text or of Parquet, an element a line in each array; `corrupt` counts the other lines.
+
+    `source` numbers generation and Kafka partition; `content` (n x 4, uint32) is the XXH3-128 that the digest sums,
+    `hash` the line's XXH3-64. `contract` indexes `contracts`. `has_columns` is False where VALUE alone gives a line's
+    columns. `position` is the line's first byte in its file, by which VALUE is found again.
+    """
+
+    source: np.ndarray
+    offset: np.ndarray
+    event_ms: np.ndarray
+    content: np.ndarray
+    hash: np.ndarray
+    contract: np.ndarray
+    has_columns: np.ndarray
+    compacted: np.ndarray
+    position: np.ndarray
+    contracts: tuple[bytes, ...]
+    corrupt: int = 0
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def select(self, rows: np.ndarray) -> WindowLines:
+        """Return these rows alone, without corrupt lines."""
+        return replace(self, corrupt=0, **{name: getattr(self, name)[rows] for name in _ARRAYS})
+
+
+_ARRAYS = tuple(each.name for each in fields(WindowLines) if each.name not in ("contracts", "corrupt"))
+
+
+def hold_lines(lines: Lines, position: int = 0) -> WindowLines:
+    """Return what a repair keeps of these lines of text, which begin at that byte of their file."""
+    rows = np.flatnonzero(lines.intact)
+    return WindowLines(
+        source=number_sources(lines.generation[rows], lines.kafka_partition[rows]),
+        offset=lines.offset[rows],
+        event_ms=lines.event_ms[rows],
+        content=lines.parts[rows].astype(np.uint32),
+        hash=lines.hash[rows],
+        contract=lines.contract[rows],
+        has_columns=~_find_left_out(lines, rows),
+        compacted=np.zeros(len(rows), bool),
+        position=lines.start[rows] + position,
+        contracts=lines.contracts,
+        corrupt=len(lines) - len(rows),
+    )
+
+
+def concatenate(parts: Sequence[WindowLines]) -> WindowLines:
+    """Return the lines of all parts, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    contracts = tuple(dict.fromkeys(name for part in parts for name in part.contracts))
+    places = {name: place for place, name in enumerate(contracts)}
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS if name != "contract"}
+    numbers = [np.array([places[name] for name in part.contracts], np.int32) for part in parts]
+    contract = np.concatenate([of[part.contract] for of, part in zip(numbers, parts, strict=True)])
+    return WindowLines(contract=contract, contracts=contracts, corrupt=sum(part.corrupt for part in parts), **arrays)
+
+
+def _find_left_out(lines: Lines, rows: np.ndarray) -> np.ndarray:
+    """Return where the one column says that the columns were left out."""
+    octets, start = np.frombuffer(lines.data, np.uint8), lines.columns_start[rows]
+    left_out: np.ndarray = (lines.columns[rows] == 1) & (lines.columns_end[rows] - start == len(LEFT_OUT))
+    at = start[left_out]
+    left_out[left_out] = (octets[at] == LEFT_OUT[0]) & (octets[at + 1] == LEFT_OUT[1])
+    return left_out

@@ -1,0 +1,183 @@
+"""A window folded in arrays has the verdicts of the reference, which judges one ID at a time."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.onceover.lines import worlds
+from tests.onceover.lines.worlds import CONTRACTS, END, START, Expected, World, evaluate, judge, make_world
+
+from onceover.lines.accounts import BEYOND, KNOWN, Accounts, DecidedContents
+from onceover.lines.fold import FoldedLines, choose_part, fold
+from onceover.lines.judge import NO_WINDOW, NOT_EVALUATED
+from onceover.lines.pieces import LandedRanges, LandingSums, cut_pieces, sum_landings, sum_releases
+from onceover.lines.ranges import NumberedRanges, name_source, number_source
+from onceover.lines.read import read
+from onceover.lines.reference import decode
+from onceover.lines.summary import Contents, WindowSummary
+from onceover.lines.verdicts import BEYOND_END, ORPHAN, PENDING, STRAY, UNSORTED
+from onceover.lines.window_lines import WindowLines, concatenate, hold_lines
+from onceover.model.conflict import Decision
+from onceover.model.digest import Digest
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+
+KINDS = {
+    STRAY: "stray",
+    PENDING: worlds.PENDING,
+    BEYOND_END: worlds.BEYOND,
+    ORPHAN: worlds.ORPHAN,
+    UNSORTED: worlds.UNSORTED,
+}
+
+
+def _number(ranges: list[OffsetRange] | None, number: int = 0) -> NumberedRanges:
+    return NumberedRanges.of((piece, number) for piece in coalesce(ranges or ()))
+
+
+def _landed(world: World) -> LandedRanges:
+    rows = [
+        (number, number_source(r.source), r.start, r.end, is_exact)
+        for number, (ranges, is_exact) in enumerate(world.landings)
+        for r in ranges
+    ]
+    landing, source, start, end, is_exact = np.array(rows, np.int64).reshape(-1, 5).T
+    return LandedRanges(landing, source, start, end, is_exact.astype(bool))
+
+
+def _account(world: World) -> Accounts:
+    decisions = [Decision(source, offset, kept) for (source, offset), kept in sorted(world.decisions.items())]
+    decided = DecidedContents.of(decisions)
+    released = [(piece, number) for number, ranges in enumerate(world.releases) for piece in ranges]
+    own = None
+    if world.known is not None:
+        own = NumberedRanges.of([*((r, KNOWN) for r in world.known), *((r, BEYOND) for r in world.beyond)])
+    earlier = _subtract(world.cutovers, world.released())
+    return Accounts(
+        START,
+        END,
+        pieces=cut_pieces(_landed(world), decided.ids),
+        contracts=tuple(name.encode() for name in CONTRACTS),
+        newest=1,
+        contract=NumberedRanges.of([*((r, 0) for r in earlier), *((r, 2) for r in world.released())]),
+        released=NumberedRanges.of(released),
+        decided=decided,
+        accounted=None if world.accounted is None else _number(world.accounted),
+        shared=_number(world.shared),
+        held=None if world.held is None else _number(world.held),
+        own=own,
+    )
+
+
+def _subtract(ranges: list[OffsetRange], others: list[OffsetRange]) -> list[OffsetRange]:
+    singles = [OffsetRange(r.source, n, n + 1) for r in ranges for n in range(r.start, r.end)]
+    return [piece for piece in singles if not any(piece.overlaps(other) for other in others)]
+
+
+def _read(world: World, random: Random) -> tuple[WindowLines, bytes]:
+    """Read the world's file in pieces of whole lines; return its text, too."""
+    cuts = sorted(random.randint(0, len(world.lines)) for _ in range(3))
+    pieces = [world.lines[a:b] for a, b in zip([0, *cuts], [*cuts, len(world.lines)], strict=True)]
+    text, parts = b"", []
+    for piece in pieces:
+        data = b"\n".join([b"", *piece, b""])
+        parts.append(hold_lines(read(memoryview(data)), len(text)))
+        text += data
+    lines = concatenate(parts)
+    return replace(lines, compacted=lines.offset % 3 == 0), text
+
+
+def _fold(world: World, lines: WindowLines, accounts: Accounts, text: bytes) -> FoldedLines:
+    """Fold, evaluate what that asks for, and fold again."""
+    folded = fold(lines, accounts)
+    if not len(folded.evaluate):
+        return folded
+    evaluated = np.full(len(lines), NOT_EVALUATED)
+    for row in folded.evaluate.tolist():
+        start = int(lines.position[row])
+        line = decode(text[start : text.index(b"\n", start)])
+        each = line.record.source, line.record.offset
+        event_ms = evaluate(line, world.find_contract(each))
+        evaluated[row] = NO_WINDOW if event_ms is None else event_ms
+    again = fold(lines, accounts, evaluated)
+    assert not len(again.evaluate)
+    return again
+
+
+def _name(contents: Contents) -> list[tuple[tuple[KafkaPartition, int], str, int, bool]]:
+    columns = (each.tolist() for each in (contents.source, contents.offset, contents.content))
+    flags = contents.event_ms.tolist(), contents.counts.tolist()
+    return [
+        ((name_source(source), offset), "".join(f"{part:08x}" for part in parts), ms, counts)
+        for source, offset, parts, ms, counts in zip(*columns, *flags, strict=True)
+    ]
+
+
+def _list_sums(found: LandingSums) -> dict[tuple[int, KafkaPartition], Digest]:
+    columns = found.landing.tolist(), found.source.tolist(), found.sums.tolist()
+    listed = {(n, name_source(source)): Digest(*sums) for n, source, sums in zip(*columns, strict=True)}
+    return {key: digest for key, digest in listed.items() if digest.records}
+
+
+def _assert_same(world: World, expected: Expected, folded: FoldedLines, accounts: Accounts, lines: WindowLines) -> None:
+    summary = folded.summary
+    names = ("lines", "corrupt", "misplaced", "rejected", "stray", "unlanded", "conflicts", "misdated")
+    for name in (*names, "unlanded_conflicts", "foreign"):
+        assert getattr(summary, name) == expected.numbers[name], name
+    counted = [
+        (name_source(int(lines.source[row])), int(lines.offset[row]), bool(from_value))
+        for row, from_value in zip(folded.counting, folded.from_value, strict=True)
+    ]
+    assert counted == [(*each, from_value) for each, (_, from_value) in sorted(expected.counted.items())]
+    assert summary.digest == sum((digest for digest, _ in expected.counted.values()), Digest())
+    parquet = sum((digest for (_, n), (digest, _) in expected.counted.items() if n % 3 == 0), Digest())
+    assert Digest(*map(int, summary.compacted)) == parquet
+    assert summary.duplicates == expected.numbers["counting"] - len(counted)
+    landed, pieces = _landed(world), accounts.pieces
+    assert _list_sums(sum_landings(landed, pieces, summary.pieces)) == expected.landings
+    assert _list_sums(sum_landings(landed, pieces, summary.pieces, released=True)) == expected.within
+    assert _list_sums(sum_releases(pieces, summary.pieces)) == expected.releases
+    assert {name: found for kind, name in KINDS.items() if (found := summary.runs.list_ranges(kind))} == expected.runs
+    assert {(each, name, ms) for each, name, ms, _ in _name(summary.suspects)} == expected.suspects
+    assert {(each, name, ms) for each, name, ms, _ in _name(summary.shared)} == expected.shared
+    assert {(each, name, counts) for each, name, _, counts in _name(summary.decided)} == expected.decided
+
+
+def _plain(summary: WindowSummary) -> dict[str, object]:
+    def plain(value: object) -> object:
+        if isinstance(value, np.ndarray):
+            return value.tolist()
+        slots = getattr(value, "__slots__", ())
+        return {name: plain(getattr(value, name)) for name in slots} if slots else value
+
+    return {each.name: plain(getattr(summary, each.name)) for each in fields(summary)}
+
+
+def _check(random: Random, ids: int, size: int) -> int:
+    world = make_world(random, ids, size)
+    (lines, text), accounts = _read(world, random), _account(world)
+    folded = _fold(world, lines, accounts, text)
+    _assert_same(world, judge(world), folded, accounts, lines)
+    shuffled = lines.select(np.array(random.sample(range(len(lines)), len(lines)), np.int64))
+    part = choose_part(shuffled, 3) if random.random() < 0.5 else (shuffled.source + shuffled.offset) % 3
+    parts = [_fold(world, shuffled.select(np.flatnonzero(part == n)), accounts, text).summary for n in range(3)]
+    whole = _plain(parts[2] + parts[0] + parts[1])
+    corrupt = {name: getattr(folded.summary, name) for name in ("lines", "corrupt")}
+    assert whole | corrupt == _plain(folded.summary)
+    return len(world.lines)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False), st.integers(1, 4), st.integers(0, 12))
+def test_few_lines_get_the_verdicts_of_the_reference(random: Random, ids: int, size: int) -> None:
+    _check(random, ids, size)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_many_lines_get_the_verdicts_of_the_reference(seed: int) -> None:
+    random = Random(seed)
+    assert sum(_check(random, random.choice([3, 100, 1000, 3000]), 3300) for _ in range(4)) >= 13_000
