@@ -9,7 +9,7 @@ from onceover.context import open_pipeline
 from onceover.entrypoint import run
 from onceover.fault_points import FaultPoint
 from onceover.ledger import repair_requests
-from onceover.ledger.adoptions import list_searchable_days
+from onceover.ledger.quarantine_days import list_searchable_days
 from onceover.repair.refill import is_waiting, refill
 from onceover.repair.rounds import run_rounds
 from onceover.spark.session import open_session

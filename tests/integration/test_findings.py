@@ -12,16 +12,17 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import append, copy_line, encode_line, fail, minutes, replay
 
+from onceover.context import PipelineContext
 from onceover.errors import TransientError, UsageError
 from onceover.ledger import decisions
 from onceover.model import line
-from onceover.model.claim import ClaimedWindow
 from onceover.model.conflict import Decision
 from onceover.model.finding_kinds import Kind
 from onceover.model.line import parse_id
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
-from onceover.repair.job import RepairRun
+from onceover.repair.freeze import freeze
+from onceover.spark.hdfs_leases import Leases
 
 pytestmark = pytest.mark.stack
 Lanes = Callable[..., Lane]
@@ -236,15 +237,14 @@ def test_window_changed_before_its_repair_counts_no_failed_try(lanes: Lanes) -> 
     lane = lanes()
     duplicate(lane)
     request = lane.detect().request_id or 0
-    freeze = RepairRun._freeze
 
-    def appended_after(run: RepairRun, claimed: Sequence[ClaimedWindow]) -> Mapping[datetime, int]:
-        frozen = freeze(run, claimed)
+    def appended_after(context: PipelineContext, leases: Leases, starts: Sequence[datetime]) -> Mapping[datetime, int]:
+        frozen = freeze(context, leases, starts)
         append(lane, 0, b"\nhalf a li")
         return frozen
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RepairRun, "_freeze", appended_after)
+        patch.setattr("onceover.repair.job.freeze", appended_after)
         ((_, why),) = lane.repair(request).unneeded
     assert "changed during the repair" in why
     again = lane.detect().request_id or 0

@@ -10,8 +10,8 @@ from itertools import takewhile
 from onceover.context import PipelineContext
 from onceover.detection.unexplained_files import list_unexplained_files
 from onceover.detection.unknown_files import register_unknown_files
-from onceover.ledger.adoptions import list_unexplained_days
 from onceover.ledger.certificates import list_pending
+from onceover.ledger.quarantine_days import list_unexplained_days
 from onceover.ledger.repair_requests import was_searched
 from onceover.model.line import ID, CorruptLineError, decode, encode_id, split_at_lines
 from onceover.model.offsets import OffsetRange, intersect

@@ -20,10 +20,10 @@ from onceover.detection.unknown_files import register_unknown_files
 from onceover.errors import UsageError
 from onceover.ledger import findings as ledger_findings
 from onceover.ledger import refills, repair_requests
-from onceover.ledger.adoptions import list_searchable_days
 from onceover.ledger.catalog import require_in_force
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
+from onceover.ledger.quarantine_days import list_searchable_days
 from onceover.model.finding import Finding
 from onceover.model.offsets import OffsetRange, split
 from onceover.model.reason import clean_reason

@@ -16,7 +16,6 @@ from onceover.errors import FencedError
 from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import repair_requests
 from onceover.ledger.adoptions import Orphans, adopt
-from onceover.ledger.batches import list_in_flight
 from onceover.ledger.catalog import RegisteredPipeline, require_in_force
 from onceover.ledger.database import DatabaseError
 from onceover.model.claim import ClaimedWindow
@@ -26,6 +25,7 @@ from onceover.model.unlanded import Unlanded
 from onceover.model.window import format_moment
 from onceover.repair import publish
 from onceover.repair.expired_windows import end_search, stage_orphans
+from onceover.repair.freeze import freeze
 from onceover.repair.groups import group_windows
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.rebuild import Rebuild
@@ -33,7 +33,7 @@ from onceover.repair.suspicions import WAITS, record_conflicts, settle_suspicion
 from onceover.repair.unread import Unread, find_unread, list_doubtful
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
-from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
+from onceover.spark.hdfs_leases import Leases
 from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class RepairRun:
         return outcome
 
     def _repair_windows(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
-        frozen = self._freeze(claimed)
+        frozen = freeze(self._context, self._leases, [claim.window_start for claim in claimed])
         paths = {
             start: self._hdfs + self._files.layout.window_file(start) for start, length in frozen.items() if length
         }
@@ -135,21 +135,6 @@ class RepairRun:
             if not self._connection.broken:
                 table.unstage(self._connection, stage)
         return outcome
-
-    def _freeze(self, claimed: Sequence[ClaimedWindow]) -> Mapping[datetime, int]:
-        """Return each window file's length, once no writer is in the middle of an append."""
-        starts = [claim.window_start for claim in claimed]
-        existing = self._files.read_lengths(starts)
-        for start in existing:
-            path = self._files.layout.window_file(start)
-            if self._leases.is_closed(path):
-                continue
-            # A live writer finishes in its own time; the lease is taken only when no live writer can hold it.
-            patience = SOFT_LIMIT_SECONDS if list_in_flight(self._connection, self._registered.name) else 0.0
-            if not self._leases.wait_until_closed(path, patience):
-                log.warning("%s is open, its writer is dead: recovering its lease", path)
-                self._leases.recover(path)
-        return dict.fromkeys(starts, 0) | self._files.read_lengths(starts)
 
     def _find_unlanded(
         self, rebuild: Rebuild, rebuilt: Mapping[datetime, RebuiltWindow]

@@ -10,9 +10,10 @@ from pyspark.sql import functions as F
 
 from onceover.context import PipelineContext
 from onceover.detection.own_offsets import read_own_offsets
-from onceover.ledger.adoptions import Orphans, adopt, list_searchable_days, record_search
+from onceover.ledger.adoptions import Orphans, adopt
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.frontiers import read_accounted
+from onceover.ledger.quarantine_days import list_searchable_days, record_search
 from onceover.model.offsets import OffsetRange
 from onceover.model.own_offsets import OwnOffsets
 from onceover.model.unlanded import Unlanded

@@ -9,9 +9,9 @@ import pytest
 from bench.large_ledger import pipeline
 
 from onceover.ledger import batches, drivers, frontiers, landings
-from onceover.ledger.adoptions import list_searchable_days, list_unexplained_days, record_search
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
+from onceover.ledger.quarantine_days import list_searchable_days, list_unexplained_days, record_search
 from onceover.model.batch import Landing, LandingPart, RangeRead
 from onceover.model.batch_plan import Start
 from onceover.model.contract import Column, Columns
