@@ -15,7 +15,8 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 @dataclass(frozen=True, slots=True)
 class FailedRepair:
     """A window's last repair, which failed: `reason` says why, `bytes_read` how long the file was, None if no reader
-    got through it. Since it began nothing has landed in the window. `reread` had been read again before."""
+    got through it. Since it began nothing has landed in the window. `reread` had been read again before, but
+    after raw last proved the window, and no repair since has found the file longer: else raw lost those lines too."""
 
     reason: str
     bytes_read: int | None
@@ -42,7 +43,12 @@ def list_failed_repairs(connection: Connection, pipeline: str) -> dict[datetime,
             SELECT coalesce(jsonb_agg(jsonb_build_array(x.generation, x.kafka_partition, x.start_offset, x.end_offset)),
               '[]')
             FROM onceover.reread x WHERE x.pipeline = w.pipeline AND x.window_start = w.window_start
-              AND x.state = 'appended' AND x.finished_at < r.started_at) AS reread,
+              AND x.state = 'appended' AND x.finished_at < r.started_at
+              AND NOT EXISTS (SELECT FROM onceover.certificate c WHERE c.pipeline = w.pipeline
+                AND c.window_start = w.window_start AND c.created_at > x.finished_at)
+              AND NOT EXISTS (SELECT FROM onceover.repair o WHERE o.pipeline = w.pipeline
+                AND o.window_start = w.window_start AND o.started_at > x.finished_at
+                AND o.bytes_read > coalesce(r.bytes_read, 0))) AS reread,
           NOT EXISTS (SELECT FROM onceover.suspicion s WHERE s.pipeline = w.pipeline AND s.settled_at IS NULL
             AND w.window_start = ANY(s.windows) AND s.created_at >= r.started_at) AS is_compared
         FROM onceover."window" w CROSS JOIN LATERAL (

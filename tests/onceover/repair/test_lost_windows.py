@@ -189,6 +189,34 @@ def test_offsets_read_again_in_vain_do_not_keep_a_window(
     assert "is to be read again for it, 1 range" in refusals(fake)[0][1]
 
 
+def test_reread_that_a_certificate_followed_counts_no_more(
+    connection: Connection, ledger: LargeLedger, fake: Context
+) -> None:
+    fake.held = holds(0, 4_000)
+    reread(connection, 5, *OFFSETS_OF_5, "appended")
+    connection.execute(
+        "UPDATE onceover.certificate SET created_at = clock_timestamp() WHERE pipeline = %s AND window_start = %s",
+        [NAME, start_of(5)],
+    )
+    del ledger.files.held[start_of(5)]
+    fail_repair(connection, 5, "landing 7: raw holds 0 of 5 of lost", 0)
+    assert "Kafka still holds" in refusals(fake)[0][1], "raw had all that was read again, and lost it since"
+    reread(connection, 5, *OFFSETS_OF_5, "appended")
+    fail_repair(connection, 5, "landing 7: raw holds 0 of 5 of lost", 0)
+    assert len(list_lost(as_context(fake), ()).declarable) == 1
+
+
+def test_reread_lines_lost_with_the_file_are_read_again(
+    connection: Connection, ledger: LargeLedger, fake: Context
+) -> None:
+    fake.held = holds(0, 4_000)
+    reread(connection, 5, *OFFSETS_OF_5, "appended")
+    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", 60)
+    del ledger.files.held[start_of(5)]
+    fail_repair(connection, 5, "landing 7: raw holds 0 of 5 of lost", 0)
+    assert "Kafka still holds" in refusals(fake)[0][1]
+
+
 def test_file_changed_since_the_repair_is_read_again(
     connection: Connection, ledger: LargeLedger, fake: Context
 ) -> None:
