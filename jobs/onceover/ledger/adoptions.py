@@ -13,6 +13,7 @@ from uuid import UUID
 
 from onceover.ledger import frontiers, losses
 from onceover.ledger.aggregates import AggregateTable
+from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import digest_columns
 from onceover.ledger.exact_ranges import insert_exact_ranges
@@ -45,23 +46,17 @@ class Orphans:
 
 
 def adopt(
-    connection: Connection,
-    pipeline: str,
-    contract_version: int,
-    orphans: Sequence[Orphans],
-    who: str,
-    why: str,
-    table: AggregateTable | None = None,
+    connection: Connection, registered: RegisteredPipeline, orphans: Sequence[Orphans], who: str, why: str
 ) -> list[Orphans]:
     """Land these lines, in one transaction; return those that were adopted.
 
     Leaves out a window that changed since its claim, or whose claim was lost, and a file of whose IDs one landed
     meanwhile; of an expired window also one that a batch may still land, for no repair would notice that it counts
-    twice. Adds rows in a stage to `table`.
+    twice. Adds rows in a stage to the aggregates.
     Bumps the versions of the windows, and of all that state one of these IDs as an accepted loss. Raises BusyError if
     another such loss was accepted meanwhile.
     """
-    ids = [piece for each in orphans for piece in each.ids]
+    pipeline, ids = registered.name, [piece for each in orphans for piece in each.ids]
     with connection.transaction():
         own = {each.window_start for each in orphans if each.window_start}
         locked = lock_rows(connection, pipeline, own.union(losses.list_stating(connection, pipeline, ids)))
@@ -69,9 +64,9 @@ def adopt(
         adopted: list[Orphans] = []
         for each in orphans:
             if _is_current(connection, pipeline, each) and not _has_landed(connection, pipeline, each, accounted):
-                if table is not None and each.stage is not None and not _count(connection, table, each):
+                if each.stage is not None and not _count(connection, registered.table, each):
                     continue
-                _insert(connection, pipeline, contract_version, each, who, why)
+                _insert(connection, pipeline, registered.contract_version, each, who, why)
                 adopted.append(each)
         ids = [piece for each in adopted for piece in each.ids]
         starts = [each.window_start for each in adopted if each.window_start]

@@ -72,17 +72,14 @@ class LogComparison:
             unknown = intersect(unknown, [OffsetRange(at, held.start, diverged)])
         # What landed beyond the log's end is compared once the log has grown over it.
         is_final = diverged is None and not unknown and all(span.offsets.end <= end for span in landed)
-        windows = log_cuts.record_comparison(
-            self._connection,
-            self._pipeline,
-            at,
-            diverged,
-            unknown[0].start if unknown else None,
-            leader_epoch if is_final else log_cuts.NOT_WHOLE,
-            self._driver,
+        compared = log_cuts.Comparison(
             held,
             landed,
+            diverged_from=diverged,
+            unknown_from=unknown[0].start if unknown else None,
+            compared_epoch=leader_epoch if is_final else log_cuts.NOT_WHOLE,
         )
+        windows = log_cuts.record_comparison(self._connection, self._pipeline, compared, self._driver)
         self._compared[at] = (leader_epoch, end)
         if unknown and at not in self._unknown:
             log.warning(

@@ -91,24 +91,29 @@ def list_landed_epochs(connection: Connection, pipeline: str, log: OffsetRange) 
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One comparison of a `log` with what had `landed` of it: the first offset with another record, and the first one
+    that cannot be compared until it is read again, None for neither. `compared_epoch` is the log's leader epoch,
+    NOT_WHOLE while the comparison has to be made again."""
+
+    log: OffsetRange
+    landed: Sequence[EpochSpan]
+    diverged_from: int | None
+    unknown_from: int | None
+    compared_epoch: int
+
+
 def record_comparison(
-    connection: Connection,
-    pipeline: str,
-    source: KafkaPartition,
-    diverged_from: int | None,
-    unknown_from: int | None,
-    compared_epoch: int,
-    driver: Epoch | None,
-    log: OffsetRange,
-    landed: Sequence[EpochSpan],
+    connection: Connection, pipeline: str, compared: Comparison, driver: Epoch | None
 ) -> list[datetime]:
     """Record where the log has another record than landed, and reopen the windows that hold records from there on, in
-    one transaction; return those windows. `unknown_from` is the first offset that cannot be compared until it is read
-    again, `compared_epoch` NOT_WHOLE while the comparison has to be made again. It is, too, if not only `landed` has
-    landed of the `log`: IDs were adopted meanwhile.
+    one transaction; return those windows. The comparison has to be made again, too, if more of the log has landed than
+    it knew: IDs were adopted meanwhile.
 
     The caller is the driver, or there is none: raises FencedError for a lost epoch, BusyError if one runs.
     """
+    source, diverged_from = compared.log.source, compared.diverged_from
     key = [pipeline, source.generation, source.kafka_partition]
     with connection.transaction():
         if driver is not None:
@@ -128,13 +133,13 @@ def record_comparison(
             key,
         ).fetchone()
         known = before["diverged_from"] if before else None
-        is_same = list_landed_epochs(connection, pipeline, log) == landed
-        _keep_unread(connection, pipeline, source, log)
+        is_same = list_landed_epochs(connection, pipeline, compared.log) == list(compared.landed)
+        _keep_unread(connection, pipeline, source, compared.log)
         connection.execute(
             "UPDATE onceover.kafka_partition SET diverged_from = %s, unknown_from = %s, compared_epoch = %s, "
             "diverged_after = (SELECT coalesce(max(batch_id), 0) FROM onceover.batch) "
             "WHERE pipeline = %s AND generation = %s AND kafka_partition = %s",
-            [diverged_from, unknown_from, compared_epoch if is_same else None, *key],
+            [diverged_from, compared.unknown_from, compared.compared_epoch if is_same else None, *key],
         )
         if diverged_from is None or known == diverged_from:
             return []

@@ -186,18 +186,10 @@ class RepairRun:
             )
         if not orphans:
             return RepairOutcome(), rest
-        table = self._registered.table
-        adopted = adopt(
-            self._connection,
-            self._registered.name,
-            self._registered.contract_version,
-            list(orphans.values()),
-            self._request.who,
-            self._request.why,
-            table,
-        )
+        who, why = self._request.who, self._request.why
+        adopted = adopt(self._connection, self._registered, list(orphans.values()), who, why)
         for stage in filter(None, (each.stage for each in orphans.values())):
-            table.unstage(self._connection, stage)
+            self._registered.table.unstage(self._connection, stage)
         for start, each in orphans.items():
             log.warning(
                 "window %s: %d records that only raw holds, and that never landed, %s",

@@ -47,7 +47,7 @@ def adopt_quarantined(
         for number, day in enumerate(days)
         if (unlanded := found.get(number)) and unlanded.orphans
     ]
-    adopted = adopt(connection, registered.name, registered.contract_version, orphans, who, why) if orphans else []
+    adopted = adopt(connection, registered, orphans, who, why) if orphans else []
     waiting = {each.quarantine_day for each in orphans if each not in adopted}
     for number, day in enumerate(days):
         if foreign := found.get(number, Unlanded()).foreign:

@@ -59,7 +59,7 @@ class Expired:
         ).fetchone()
         version, ids = (row or {})["version"], [OffsetRange(SOURCE, 2, 4)]
         orphans = Orphans(NOON, None, ids, [LandingPart(SOURCE, LATE)], 300, TOKEN, version, "orphans")
-        return bool(adopt(self.connection, self.known.name, 1, [orphans], "me", "a test", self.known.table))
+        return bool(adopt(self.connection, self.known, [orphans], "me", "a test"))
 
     def rows(self) -> dict[str, int]:
         found = self.connection.execute(f"SELECT kind, events FROM aggregates.{self.known.name} ORDER BY kind")

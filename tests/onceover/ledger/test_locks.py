@@ -39,7 +39,8 @@ class Writers:
     def __init__(self, own: Connection, other: Connection, pool: ThreadPoolExecutor) -> None:
         self.own, self._other, self._pool = own, other, pool
         columns = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"),))
-        self.name = register_pipeline(own, pipeline(f"s{uuid.uuid4().hex[:10]}"), columns).name
+        self.known = register_pipeline(own, pipeline(f"s{uuid.uuid4().hex[:10]}"), columns)
+        self.name = self.known.name
         self.epoch: Epoch = drivers.acquire(own, self.name, "test")
         both = {FIRST: Start(0, 0), SECOND: Start(0, 0)}
         frontiers.register_kafka_partitions(own, self.epoch, "topic", both, dict.fromkeys(both, 100))
@@ -86,7 +87,7 @@ class Writers:
         ).fetchone()
         assert row
         orphans = Orphans(start, None, [ids], [LandingPart(ids.source, RECORD)], 10, row["token"], row["version"])
-        return len(adopt(connection, self.name, 1, [orphans], "me", "a test"))
+        return len(adopt(connection, self.known, [orphans], "me", "a test"))
 
 
 @pytest.fixture
@@ -100,10 +101,8 @@ def read(source: KafkaPartition, start: int, records: int = 1) -> RangeRead:
 
 
 def compare(writers: Writers) -> Callable[[Connection], object]:
-    log = OffsetRange(FIRST, 0, 100)
-    return lambda connection: log_cuts.record_comparison(
-        connection, writers.name, FIRST, 0, None, log_cuts.NOT_WHOLE, writers.epoch, log, []
-    )
+    compared = log_cuts.Comparison(OffsetRange(FIRST, 0, 100), (), 0, None, log_cuts.NOT_WHOLE)
+    return lambda connection: log_cuts.record_comparison(connection, writers.name, compared, writers.epoch)
 
 
 def lose(writers: Writers) -> Callable[[Connection], object]:

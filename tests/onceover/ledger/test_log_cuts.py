@@ -18,7 +18,7 @@ from onceover.ledger.conflicts import record_contents
 from onceover.ledger.database import Connection, connect
 from onceover.ledger.frontiers import extend, read_accounted
 from onceover.ledger.log_comparison import LogComparison
-from onceover.ledger.log_cuts import NOT_WHOLE, end_comparisons, list_landed_epochs, record_comparison
+from onceover.ledger.log_cuts import NOT_WHOLE, Comparison, end_comparisons, list_landed_epochs, record_comparison
 from onceover.ledger.losses import record_overwritten
 from onceover.ledger.migrate import upgrade_schema
 from onceover.model.conflict import Content
@@ -134,7 +134,7 @@ def test_adopted_offsets_are_compared_by_a_live_driver(connection: Connection, m
     assert comparison.list_unknown(AT.generation) == [OffsetRange(AT, 40, 50)], "the log has grown over them"
     landed = list_landed_epochs(connection, "cuts", LOG)
     adopt(connection, 70, 80)
-    record_comparison(connection, "cuts", AT, None, None, 2, None, LOG, landed)
+    record_comparison(connection, "cuts", Comparison(LOG, landed, None, None, 2), None)
     found = connection.execute("SELECT compared_epoch FROM onceover.kafka_partition WHERE pipeline = 'cuts'")
     assert found.fetchall() == [{"compared_epoch": None}], "adopted while the log was compared"
 
@@ -156,7 +156,7 @@ def read_overwritten(connection: Connection) -> list[list[int]]:
 @pytest.mark.parametrize("living", [None, "ffffffff"])
 def test_deleted_topic_keeps_what_was_not_read_again(connection: Connection, living: str | None) -> None:
     land(connection, 0, 100, (1, 0))
-    record_comparison(connection, "cuts", AT, 40, None, NOT_WHOLE, None, LOG, [])
+    record_comparison(connection, "cuts", Comparison(LOG, [], 40, None, NOT_WHOLE), None)
     land(connection, 40, 60, (2, 40))
     assert end_comparisons(connection, "cuts", living)
     assert not end_comparisons(connection, "cuts", living)
