@@ -90,9 +90,8 @@ class RepairReplay:
         assert held.verdict.is_proved
         frozen = repair.frozen or 0
         try:
-            return publish.publish(
-                self.connection, self.known, held.request, held.claimed, held.rebuilt, (), held.accounted, frozen
-            )
+            proved = publish.ProvedWindow(held.claimed, held.rebuilt, frozen, held.accounted)
+            return publish.publish(self.connection, self.known, held.request, proved)
         finally:
             self.known.table.unstage(self.connection, held.request.stage)
 

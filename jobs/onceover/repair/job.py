@@ -232,17 +232,8 @@ class RepairRun:
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
             return self._record_failure(claim, reason, rebuilt, frozen, verdict)
         try:
-            published = publish.publish(
-                self._connection,
-                self._registered,
-                self._request,
-                claim,
-                rebuilt,
-                verdict.findings,
-                accounted,
-                frozen,
-                unlanded.pending,
-            )
+            proved = publish.ProvedWindow(claim, rebuilt, frozen, accounted, verdict.findings, unlanded.pending)
+            published = publish.publish(self._connection, self._registered, self._request, proved)
         except FencedError as error:
             log.warning("%s", error)
             publish.reopen(self._connection, claim, str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from psycopg.types.json import Jsonb
@@ -23,16 +24,21 @@ from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.wording import format_records
 
 
+@dataclass(frozen=True, slots=True)
+class ProvedWindow:
+    """A claimed window that was rebuilt from `frozen_length` bytes and proved, with the `accounted` ranges that the
+    proof knew, the findings that do not refute it, and the unlanded offsets that Kafka still holds."""
+
+    claimed: ClaimedWindow
+    rebuilt: RebuiltWindow
+    frozen_length: int
+    accounted: Sequence[OffsetRange]
+    findings: Sequence[Finding] = ()
+    pending: Sequence[OffsetRange] = ()
+
+
 def publish(
-    connection: Connection,
-    registered: RegisteredPipeline,
-    request: RepairRequest,
-    claimed: ClaimedWindow,
-    rebuilt: RebuiltWindow,
-    findings: Iterable[Finding],
-    ranges: Sequence[OffsetRange],
-    frozen_length: int,
-    pending: Sequence[OffsetRange] = (),
+    connection: Connection, registered: RegisteredPipeline, request: RepairRequest, proved: ProvedWindow
 ) -> bool:
     """Overwrite one window's aggregates with those rebuilt from raw and certify it, in one transaction.
 
@@ -41,6 +47,7 @@ def publish(
     revision; rows that already equal raw are only certified. Text that proves the window without its Parquet file
     takes that file's place. Raises FencedError for a lost claim.
     """
+    claimed, rebuilt, frozen_length = proved.claimed, proved.rebuilt, proved.frozen_length
     table, start = registered.table, claimed.window_start
     with connection.transaction():
         row = connection.execute(
@@ -53,7 +60,7 @@ def publish(
             _finish(connection, claimed, "failed", "the window changed during the repair; it is judged again")
             _drop_claim(connection, registered.name, claimed)
             return False
-        for finding in findings:
+        for finding in proved.findings:
             note_finding(connection, registered.name, start, finding)
         staged = table.fingerprint(connection, start, request.stage)
         if bool(staged.rows) != bool(rebuilt.digest.records):
@@ -62,7 +69,7 @@ def publish(
                 "another process has cleared the stage, nothing is published"
             )
         if row["kept_hash"] is not None and (row["kept_rows"], row["kept_hash"]) != (staged.rows, staged.hash):
-            _expire_again(connection, registered.name, claimed, rebuilt, frozen_length)
+            _expire_again(connection, registered.name, proved)
             return False
         revision = int(row["revision"])
         if row["kept_hash"] is not None:
@@ -91,14 +98,14 @@ def publish(
             window_end=claimed.window_end,
             version=claimed.version,
             landing_set=claimed.landing_set,
-            accounted=ranges,
+            accounted=proved.accounted,
             frozen_length=frozen_length,
             digest=rebuilt.digest,
             aggregates=staged,
             who=request.who,
             why=request.why,
             raw=RawProof(claimed.repair_id, rebuilt.lines, rebuilt.duplicates, before, after),
-            pending=pending,
+            pending=proved.pending,
         )
         certify(connection, registered, certificate)
         if claimed.compacted is not None and rebuilt.compacted == EMPTY:  # the text alone has proved the window
@@ -234,10 +241,9 @@ def _finish(
     )
 
 
-def _expire_again(
-    connection: Connection, pipeline: str, claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int
-) -> None:
+def _expire_again(connection: Connection, pipeline: str, proved: ProvedWindow) -> None:
     """Expire a window again whose rows a rebuild of the ledger found without raw, because raw gives other rows now."""
+    claimed, rebuilt = proved.claimed, proved.rebuilt
     reason = (
         f"raw gives {format_records(rebuilt.digest.records)}, and not the rows that were there without raw when the "
         "ledger was rebuilt; those stay"
@@ -249,7 +255,7 @@ def _expire_again(
         """,
         [pipeline, claimed.window_start],
     )
-    _finish(connection, claimed, "failed", reason, rebuilt, frozen_length)
+    _finish(connection, claimed, "failed", reason, rebuilt, proved.frozen_length)
     _drop_claim(connection, pipeline, claimed)
     resolve_findings(connection, pipeline, claimed.window_start, "expired again: raw gives other rows than were there")
 
