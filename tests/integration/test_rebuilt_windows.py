@@ -36,7 +36,7 @@ from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
 from onceover.model.raw_file import RawContents, RawFile, Run
 from onceover.model.window import from_ms
-from onceover.recovery.rebuild_ledger import write_ledger
+from onceover.recovery.rebuild_ledger import KnownLogs, write_ledger
 from onceover.spark.contract_check import check_contract
 
 pytestmark = pytest.mark.stack
@@ -200,7 +200,7 @@ def test_ten_thousand_gaps_are_accepted_at_once(lanes: Lanes) -> None:
             Run(OffsetRange(source, 2 * n, 2 * n + 1), ((0, Digest(1, n)),), None, None) for n in range(many + 1)
         )
         with as_driver(ledger, lane.name, "test") as epoch:
-            written = write_ledger(ledger, epoch, registered, [file], RawContents((runs,)), {}, {})
+            written = write_ledger(ledger, epoch, registered, [file], RawContents((runs,)), KnownLogs())
         assert (written.batches, written.landings, len(written.holes)) == (11, 11, many)
     with lane.open() as context:
         span = OffsetRange(source, 1, 2 * many)

@@ -26,6 +26,7 @@ from onceover.model.root_marker import join_origins
 from onceover.offset_stores.postgres import LedgerOffsetStore
 from onceover.recovery.log_epochs import add_leader_epochs
 from onceover.recovery.rebuild_ledger import (
+    KnownLogs,
     RebuiltLedger,
     find_ends,
     find_missing,
@@ -104,9 +105,8 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
             contents = replace(contents, layers=layers)
         topic_ids = {facts.generation: facts.topic_id} if facts else {}
         with context.ledger.transaction():
-            written = write_ledger(
-                context.ledger, epoch, registered, files, contents, topic_ids, origins, empty, _list_logs(held)
-            )
+            logs = KnownLogs(topic_ids, origins, empty, _list_logs(held))
+            written = write_ledger(context.ledger, epoch, registered, files, contents, logs)
             _store_offsets(context, facts, contents)
         # Last: until then every writer refuses the root, so that none works with half of a ledger.
         context.root.take_rebuilt(epoch, cluster, owner)

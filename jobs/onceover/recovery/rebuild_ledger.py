@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from itertools import groupby, zip_longest
 
@@ -54,23 +54,27 @@ def require_no_batches(connection: Connection, pipeline: str) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class KnownLogs:
+    """What is known of Kafka's logs besides raw: topic IDs by generation, the offsets at which accounting begins, the
+    `empty` offsets without a record, and those that the logs hold now."""
+
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[KafkaPartition, int] = field(default_factory=dict)
+    empty: Sequence[OffsetRange] = ()
+    held: Sequence[OffsetRange] = ()
+
+
 def write_ledger(
     connection: Connection,
     epoch: Epoch,
     registered: RegisteredPipeline,
     files: Sequence[RawFile],
     contents: RawContents,
-    topic_ids: Mapping[str, str],
-    origins: Mapping[KafkaPartition, int],
-    empty: Sequence[OffsetRange] = (),
-    logs: Sequence[OffsetRange] = (),
+    logs: KnownLogs,
 ) -> RebuiltLedger:
     """Write the pipeline's part of the ledger, as the pipeline's driver; the caller's transaction holds all of it.
-
-    `topic_ids` are by generation, where known; `origins` are the offsets at which accounting begins, where known;
-    `empty` are offsets of which Kafka has no record; `logs` are those that its logs hold now. Raises UsageError if the
-    ledger has batches already.
-    """
+    Raises UsageError if the ledger has batches already."""
     name, version = registered.name, registered.contract_version
     rounds = [several for layer in contents.layers for several in _deal(layer)]
     released = [list(group) for _, group in groupby(contents.released, key=lambda run: run.offsets.source.generation)]
@@ -81,9 +85,9 @@ def write_ledger(
         rebuilt.forget_losses(connection, name)
         rebuilt.insert_windows(connection, registered, starts)
         expired = rebuilt.expire_rows_without_raw(connection, registered, starts)
-        _put_partitions(connection, epoch, contents, topic_ids, origins, empty, logs)
-        if empty:
-            rebuilt.land_found(connection, epoch, version, [RangeRead(r, EMPTY, None) for r in empty], ())
+        _put_partitions(connection, epoch, contents, logs)
+        if logs.empty:
+            rebuilt.land_found(connection, epoch, version, [RangeRead(r, EMPTY, None) for r in logs.empty], ())
         for together, of_batch in zip(rounds, landings[: len(rounds)], strict=True):
             read = [
                 RangeRead(run.offsets, run.digest, run.max_event_time, run.oldest_record, run.leader_epochs)
@@ -98,7 +102,7 @@ def write_ledger(
         _record_parquet_files(connection, name, files, contents)
         conflicts.record_contents(connection, name, contents.conflicts)
         return RebuiltLedger(
-            batches=len(rounds) + len(released) + bool(empty),
+            batches=len(rounds) + len(released) + bool(logs.empty),
             landings=sum(map(len, landings)),
             windows=len(starts),
             expired=len(expired),
@@ -148,28 +152,20 @@ def _group_by_source(contents: RawContents) -> dict[KafkaPartition, list[Run]]:
     return dict(sorted(runs.items()))
 
 
-def _put_partitions(
-    connection: Connection,
-    epoch: Epoch,
-    contents: RawContents,
-    topic_ids: Mapping[str, str],
-    origins: Mapping[KafkaPartition, int],
-    empty: Sequence[OffsetRange],
-    logs: Sequence[OffsetRange],
-) -> None:
-    begins = _find_origins(contents, origins)
+def _put_partitions(connection: Connection, epoch: Epoch, contents: RawContents, logs: KnownLogs) -> None:
+    begins = _find_origins(contents, logs.origins)
     for source, of_source in _group_by_source(contents).items():
         held = [run.offsets for run in of_source]
         origin = begins[source]
-        frontier = compute_frontier(origin, [*held, *(r for r in empty if r.source == source)])
+        frontier = compute_frontier(origin, [*held, *(r for r in logs.empty if r.source == source)])
         spans = [span for run in of_source for span in cut_at_epochs(run.offsets, run.leader_epochs)]
-        unknown = [offsets for log in logs if log.source == source for offsets in find_unknown(spans, log)]
+        unknown = [offsets for log in logs.held if log.source == source for offsets in find_unknown(spans, log)]
         newest = [r.max_event_time for r in of_source if r.max_event_time is not None and r.offsets.end <= frontier]
         rebuilt.put_partition(
             connection,
             epoch,
             source,
-            topic_ids.get(source.generation, f"unknown, of generation {source.generation}"),
+            logs.topic_ids.get(source.generation, f"unknown, of generation {source.generation}"),
             origin=origin,
             frontier=frontier,
             reach=max(run.offsets.end for run in of_source),

@@ -16,7 +16,7 @@ from onceover.model.contract import Column, Columns
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import RawContents, RawFile, Run
-from onceover.recovery.rebuild_ledger import write_ledger
+from onceover.recovery.rebuild_ledger import KnownLogs, write_ledger
 
 pytestmark = pytest.mark.stack
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -54,7 +54,7 @@ def test_rebuild_waits_for_what_the_log_may_have_changed(connection: Connection)
     file = RawFile("/unread.log", 100, window_start=NOON)
     with as_driver(connection, registered.name, "test") as epoch:
         runs = RawContents(((run(0, 10), run(10, 20, (1, 10)), run(20, 30)),))
-        write_ledger(connection, epoch, registered, [file], runs, {}, {}, logs=[OffsetRange(at, 5, 60)])
+        write_ledger(connection, epoch, registered, [file], runs, KnownLogs(held=[OffsetRange(at, 5, 60)]))
     rows = connection.execute(
         "SELECT unknown_from FROM onceover.kafka_partition WHERE pipeline = %s", [registered.name]
     ).fetchall()
