@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from confluent_kafka import Producer
+
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
 from onceover.kafka import Topic
@@ -76,3 +78,20 @@ def _cut_folder(folder: Path, offset: int) -> None:
     for other in folder.iterdir():
         if other.suffix in (".index", ".timeindex", ".snapshot", ".txnindex"):
             other.unlink()
+
+
+def produce_compressed(topic: str, records: int) -> None:
+    """Produce a batch of that many records, compressed by gzip."""
+    producer = Producer({"bootstrap.servers": address("kafka"), "compression.type": "gzip", "linger.ms": 1000})
+    for _ in range(records):
+        producer.produce(topic, b"x" * 1_000, partition=0)
+    assert producer.flush(30) == 0
+
+
+def damage_batch(stack: Stack, topic: str) -> None:
+    """Overwrite some of the topic's first batch that gzip compressed, behind the running broker's back."""
+    (segment,) = (stack.local / "kafka" / "data" / f"{topic}-0").glob("*.log")
+    content = segment.read_bytes()
+    with segment.open("r+b") as file:
+        file.seek(content.index(b"\x1f\x8b") + 12)
+        file.write(b"\xff" * 8)

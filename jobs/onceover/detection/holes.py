@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,14 +18,17 @@ from onceover.detection.raw_search import find_held_in_raw
 from onceover.errors import MissingTopicError, OffsetRangeError, OnceoverError, UsageError
 from onceover.kafka.held_log import clip_to_held
 from onceover.kafka.hole_probe import find_gaps
+from onceover.kafka.log_probe import LogProbe
 from onceover.kafka.reader import KafkaSource, read_range
 from onceover.kafka.topic import TopicFacts
 from onceover.ledger import frontiers, losses
 from onceover.ledger.database import Connection
 from onceover.ledger.root import RootRefusedError
+from onceover.ledger.unreadable import list_to_read_again
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.gap import Gap, Reason, merge_losses
+from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange, coalesce, intersect, subtract
 from onceover.model.window import Window, WindowRange, format_moment
 
@@ -141,32 +144,34 @@ def accept_loss(
     UsageError for a span that does not begin and end in a hole that expired, and for offsets that raw still holds, that
     a batch may still land, or that a log which was cut has yet to reach again.
 
-    With `unreadable`, the span is one that Kafka's log holds and that no reader gets: it is lost as well. With
-    `overwritten`, it has landed, and other records under its offsets are lost.
+    With `unreadable`, the span is one that Kafka's log holds and that no reader gets, in a hole or where a log that was
+    cut is read again: it is lost as well. With `overwritten`, it has landed, and other records under its offsets are
+    lost.
     """
     context.require_own_root()
     if overwritten:
         return losses.record_overwritten(context.ledger, context.name, span, windows.start, windows.end, who, why)
     if unreadable:
-        _require_unreadable(context, span)
-        lost: tuple[OffsetRange, ...] = (span,)
-    else:
-        lost = _list_expired(context, span)
-        _reject_beyond_end(context, span)
+        leader_epoch = _require_unreadable(context, span)
+        # What landed under such an offset before the log was cut is another record.
+        _reject_held_in_raw(context, intersect(frontiers.read_holes(context.ledger, context.name), [span]))
+        return (span,), losses.record_unreadable(
+            context.ledger, context.name, span, leader_epoch, windows.start, windows.end, who, why
+        )
+    lost = _list_expired(context, span)
+    _reject_beyond_end(context, span)
     _reject_held_in_raw(context, lost)
-    reopened = losses.record_loss(
-        context.ledger, context.name, lost, windows.start, windows.end, who, why, unreadable=unreadable
-    )
-    return lost, reopened
+    return lost, losses.record_loss(context.ledger, context.name, lost, windows.start, windows.end, who, why)
 
 
-def _require_unreadable(context: PipelineContext, span: OffsetRange) -> None:
-    """Raise UsageError unless the span lies in a hole, Kafka's log holds it, and reads of its first and last offset
-    fail while Kafka answers."""
-    if subtract([span], frontiers.read_holes(context.ledger, context.name)):
+def _require_unreadable(context: PipelineContext, span: OffsetRange) -> int:
+    """Raise UsageError unless the span lies in a hole, or where a log that was cut is read again, Kafka's log holds it,
+    and reads of its first and last offset fail while Kafka answers. Return the log's leader epoch there."""
+    unread = [*frontiers.read_holes(context.ledger, context.name), *list_to_read_again(context.ledger, context.name)]
+    if subtract([span], unread):
         raise UsageError(
-            f"{span} is not all in a hole; have ingest skip it first: `onceover offsets {context.name} set "
-            f'{span.source.kafka_partition}={span.end} --reason "..."`'
+            f"{span} is not all in a hole, nor read again after the log was cut; have ingest skip it first: "
+            f'`onceover offsets {context.name} set {span.source.kafka_partition}={span.end} --reason "..."`'
         )
     with _open_log(context) as now:
         if clip_to_held(span, now.facts) != span:
@@ -174,8 +179,16 @@ def _require_unreadable(context: PipelineContext, span: OffsetRange) -> None:
         for offset in sorted({span.start, span.end - 1}):
             if _is_readable(now.source, OffsetRange(span.source, offset, offset + 1)):
                 raise UsageError(f"offset {offset} of {span} can be read, or has no record: the next repair reads it")
-    with _open_log(context):  # else it failed because Kafka does not answer
-        pass
+    with _open_log(context) as now:  # else it failed because Kafka does not answer
+        return _find_leader_epoch(now, span)
+
+
+def _find_leader_epoch(now: _Log, span: OffsetRange) -> int:
+    """Return the leader epoch of the records of this span, which nothing reads: that of the next record."""
+    kafka_partition = span.source.kafka_partition
+    with closing(LogProbe(now.source, kafka_partition)) as probe:
+        found = probe.find_epoch(span.end)
+    return found[1] if found else now.facts.leader_epochs.get(kafka_partition, NO_EPOCH)
 
 
 def _is_readable(source: KafkaSource, offset: OffsetRange) -> bool:

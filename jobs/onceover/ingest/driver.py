@@ -34,6 +34,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection, DatabaseError
 from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.root import OwnedRoot
+from onceover.ledger.unreadable import list_unreadable
 from onceover.ledger.watermarks import advance_watermark
 from onceover.ledger.windows import count_open_windows
 from onceover.model.batch import Landing, RangeRead
@@ -229,7 +230,12 @@ class Ingest:
         self._warn_of_loss(facts, stored, starts)
         # The only way back of a stored offset besides a truncated log: other records are there than were read.
         diverged = self._comparison.compare(facts, self._open_log(facts))
-        at = {p: min(start.at, diverged.get(p, start.at)) for p, start in starts.items()}
+        at = {p: start.at for p, start in starts.items()}
+        for skipped in list_unreadable(self._connection, self._epoch.pipeline, facts.generation):
+            p = skipped.source.kafka_partition
+            if skipped.start <= at.get(p, skipped.end) < skipped.end:
+                at[p] = min(skipped.end, facts.end[p])
+        at = {p: min(offset, diverged.get(p, offset)) for p, offset in at.items()}
         self._offsets.begin(facts.topic_id, at)
         return at
 

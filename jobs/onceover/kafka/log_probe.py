@@ -9,9 +9,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import TransientError, UnreachableError
 from onceover.kafka.client import LastComplaint, translate_refusal
-from onceover.kafka.reader import KafkaSource
+from onceover.kafka.reader import BAD_BATCH, KafkaSource
 
 _POLL_SECONDS = 0.5
+
+
+class _BadBatchError(TransientError):
+    """A batch that arrives and cannot be read."""
 
 
 class LogProbe:
@@ -42,17 +46,38 @@ class LogProbe:
             raise translate_refusal(error) from error
 
     def find_epoch(self, offset: int) -> tuple[int, int] | None:
-        """Return offset and leader epoch of the first record at this offset or beyond it.
+        """Return offset and leader epoch of the first record at this offset or beyond it that can be read.
 
         None if the log has no such record, or its records carry no epochs. Raises TransientError if the log no
         longer holds the offset, UnreachableError if nothing arrives for the source's `stall_seconds`.
         """
         if offset not in self._seen:
-            self._seen[offset] = self._read(offset)
+            try:
+                self._seen[offset] = self._read(offset)
+            except _BadBatchError:
+                self._seen[offset] = self._read_beyond(offset)
         return self._seen[offset]
 
     def close(self) -> None:
         self._consumer.close()
+
+    def _read_beyond(self, offset: int) -> tuple[int, int] | None:
+        """Find the end of the batch that cannot be read, by bisection, and read there."""
+        log = TopicPartition(self._source.topic, self._kafka_partition)
+        try:
+            bounds = self._consumer.get_watermark_offsets(log, timeout=self._source.stall_seconds)
+        except KafkaException as error:
+            raise UnreachableError(f"topic {self._source.topic!r}: {error.args[0].str()}") from error
+        if bounds is None:
+            raise UnreachableError(f"topic {self._source.topic!r}: no answer about the end of its log")
+        bad, good, found = offset, bounds[1], None
+        while good - bad > 1:
+            middle = (bad + good) // 2
+            try:
+                good, found = middle, self._read(middle)
+            except _BadBatchError:
+                bad = middle
+        return found
 
     def _read(self, offset: int) -> tuple[int, int] | None:
         where = f"topic {self._source.topic!r}, Kafka partition {self._kafka_partition}, offset {offset}"
@@ -72,7 +97,7 @@ class LogProbe:
                 if error.code() not in (
                     KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT
                 ):  # fmt: skip
-                    raise TransientError(f"{where}: {error.str()}")
+                    raise (_BadBatchError if error.code() in BAD_BATCH else TransientError)(f"{where}: {error.str()}")
                 self._complaint(error)
             if monotonic() - begun > self._source.stall_seconds:
                 raise UnreachableError(

@@ -39,6 +39,8 @@ SCHEMA = pa.schema(
         ("leader_epoch", pa.int32()),
     ]
 )
+BAD_BATCH = (KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG)
+"""Errors about a batch of records that was fetched, with its first offset."""
 UNREADABLE_HEADERS: Sequence[Header] = ((b"\xff", None),)
 BATCH_RECORDS = 10_000
 BATCH_BYTES = 8 << 20
@@ -186,6 +188,8 @@ class _Reader:
                 )
             elif error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT):
                 self._complaint(error)
+            elif error.code() in BAD_BATCH and _get_offset(event) >= self._end:
+                self._position = self._end  # read ahead: all that lies before it came before it
             else:
                 raise TransientError(f"{self._where}: {error.str()}")
 

@@ -9,6 +9,7 @@ from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.exact_ranges import ACCOUNTING
 from onceover.ledger.locks import lock_rows
 from onceover.ledger.log_cuts import end_comparisons
+from onceover.ledger.unreadable import list_unreadable
 from onceover.model.batch_plan import Start
 from onceover.model.offsets import KafkaPartition, OffsetRange
 
@@ -196,13 +197,13 @@ def read_accounted(connection: Connection, pipeline: str) -> Iterable[OffsetRang
 def read_landed_bounds(
     connection: Connection, pipeline: str, generation: str, at: Mapping[int, int]
 ) -> dict[int, tuple[int, ...]]:
-    """Return where landed ranges begin and end, by Kafka partition, if reading at `at` would replay some of them; for
-    reading that continues at the reach nothing, at the price of one row a Kafka partition."""
+    """Return where landed ranges and unreadable ones begin and end, by Kafka partition, if reading at `at` would replay
+    some of them; for reading that continues at the reach nothing, at the price of one row a Kafka partition."""
     progress = read_progress(connection, pipeline, generation)
     if not any(at.get(source.kafka_partition, reach) < reach for source, (_, reach) in progress.items()):
         return {}
     bounds: dict[int, set[int]] = {}
-    for piece in read_accounted(connection, pipeline):
+    for piece in (*read_accounted(connection, pipeline), *list_unreadable(connection, pipeline, generation)):
         if piece.source.generation == generation:
             bounds.setdefault(piece.source.kafka_partition, set()).update((piece.start, piece.end))
     return {p: tuple(sorted(offsets)) for p, offsets in bounds.items()}

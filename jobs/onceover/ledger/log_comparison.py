@@ -17,7 +17,8 @@ from onceover.kafka.topic import TopicFacts
 from onceover.ledger import log_cuts
 from onceover.ledger.database import Connection
 from onceover.ledger.drivers import Epoch
-from onceover.model.log_history import find_divergence, find_unknown
+from onceover.ledger.unreadable import list_unreadable
+from onceover.model.log_history import find_divergence, find_unknown, skip_unreadable
 from onceover.model.offsets import KafkaPartition, OffsetRange, intersect
 
 log = logging.getLogger(__name__)
@@ -66,7 +67,9 @@ class LogComparison:
         diverged = None
         if landed:
             with closing(LogProbe(source, at.kafka_partition)) as probe:
-                diverged = find_divergence(landed, held, probe.find_epoch)
+                unreadable = list_unreadable(self._connection, self._pipeline, at.generation)
+                find_epoch = skip_unreadable(probe.find_epoch, intersect(unreadable, [held]))
+                diverged = find_divergence(landed, held, find_epoch)
         unknown = find_unknown(landed, held)
         if diverged is not None:  # from there on all is read again
             unknown = intersect(unknown, [OffsetRange(at, held.start, diverged)])

@@ -86,7 +86,7 @@ def list_landed_epochs(connection: Connection, pipeline: str, log: OffsetRange) 
         for r in rows
         for span in cut_at_epochs(
             OffsetRange(log.source, r["start_offset"], r["end_offset"]),
-            [(NO_EPOCH, r["start_offset"])] if r["records"] == 0 else r["leader_epochs"],
+            r["leader_epochs"] or ([(NO_EPOCH, r["start_offset"])] if r["records"] == 0 else ()),
         )
     )
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from psycopg.types.json import Jsonb
+
 from onceover.errors import UsageError
 from onceover.ledger import refills
 from onceover.ledger.database import Connection
 from onceover.ledger.frontiers import advance_over_all, read_holes
-from onceover.ledger.locks import lock_rows
+from onceover.ledger.locks import lock_rows, require_locked
+from onceover.ledger.unreadable import list_to_read_again
 from onceover.ledger.windows import bump_versions
 from onceover.model.offsets import KafkaPartition, OffsetRange, intersect, subtract
 
@@ -22,25 +25,69 @@ def record_loss(
     end: datetime,
     who: str,
     why: str,
-    *,
-    unreadable: bool = False,
 ) -> list[datetime]:
     """Record the loss of these ranges of one Kafka partition, in order, advance the frontier over them, and reopen the
     windows in `[start, end)`, in one transaction. Returns those windows. Raises UsageError if some offsets landed
     meanwhile, or a batch may still land them.
-
-    Kafka still holds records that are `unreadable`: refuses to read them again, too.
     """
     source = lost[0].source
     with connection.transaction():
         windows = _lock_windows(connection, pipeline, start, end, source)
         _require_lost(connection, pipeline, lost)
-        _insert(connection, pipeline, lost, start, end, who, why, "unreadable" if unreadable else "lost")
-        if unreadable:
-            overlapping = [r for r in refills.list_wanted(connection, pipeline) if any(map(r.overlaps, lost))]
-            refills.refuse_refills(connection, pipeline, overlapping, "accepted as unreadable")
+        _insert(connection, pipeline, lost, start, end, who, why, "lost")
         bump_versions(connection, pipeline, windows)
         advance_over_all(connection, pipeline, source)
+    return windows
+
+
+def record_unreadable(
+    connection: Connection,
+    pipeline: str,
+    span: OffsetRange,
+    leader_epoch: int,
+    start: datetime,
+    end: datetime,
+    who: str,
+    why: str,
+) -> list[datetime]:
+    """Record that no reader gets the records of this span, reopen the windows in `[start, end)` and those that stated
+    an earlier loss of it, and return them. Raises UsageError if the span was read meanwhile.
+
+    A batch of no records accounts for the span, as read under the log's leader epoch there: it is neither a hole nor
+    diverged any more, until the log is cut again. What landed of it before counts as before. A batch that has begun to
+    read it may land: then it was readable, and is no loss.
+    """
+    with connection.transaction():
+        stating = list_stating(connection, pipeline, [span])
+        windows = _lock_windows(connection, pipeline, start, end, span.source, stating)
+        require_locked(pipeline, frozenset(windows), list_stating(connection, pipeline, [span]))
+        if subtract([span], [*read_holes(connection, pipeline), *list_to_read_again(connection, pipeline)]):
+            raise UsageError(f"{span} was read meanwhile; see `onceover holes {pipeline}`")
+        reland(connection, pipeline, [span])
+        connection.execute(
+            """
+            WITH fresh AS (
+              INSERT INTO onceover.batch (pipeline, epoch, contract_version, state, refill, landed_at)
+              SELECT p.name, coalesce(d.epoch, 0), p.contract_version, 'landed', true, clock_timestamp()
+              FROM onceover.pipeline p LEFT JOIN onceover.driver d ON d.pipeline = p.name
+              WHERE p.name = %s RETURNING batch_id)
+            INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, records,
+              high1, low1, high2, low2, leader_epochs) SELECT batch_id, %s, %s, %s, %s, 0, 0, 0, 0, 0, %s FROM fresh
+            """,
+            [
+                pipeline,
+                span.source.generation,
+                span.source.kafka_partition,
+                span.start,
+                span.end,
+                Jsonb([[leader_epoch, span.start]]),
+            ],
+        )
+        _insert(connection, pipeline, [span], start, end, who, why, "unreadable")
+        overlapping = [wanted for wanted in refills.list_wanted(connection, pipeline) if wanted.overlaps(span)]
+        refills.refuse_refills(connection, pipeline, overlapping, "accepted as unreadable")
+        bump_versions(connection, pipeline, windows)
+        advance_over_all(connection, pipeline, span.source)
     return windows
 
 
@@ -77,13 +124,18 @@ def record_overwritten(
 
 
 def _lock_windows(
-    connection: Connection, pipeline: str, start: datetime, end: datetime, source: KafkaPartition
+    connection: Connection,
+    pipeline: str,
+    start: datetime,
+    end: datetime,
+    source: KafkaPartition,
+    more: Iterable[datetime] = (),
 ) -> list[datetime]:
     rows = connection.execute(
         'SELECT window_start FROM onceover."window" WHERE pipeline = %s AND window_start >= %s AND window_start < %s',
         [pipeline, start, end],
     )
-    return sorted(lock_rows(connection, pipeline, (row["window_start"] for row in rows), [source]))
+    return sorted(lock_rows(connection, pipeline, {*more, *(row["window_start"] for row in rows)}, [source]))
 
 
 def _insert(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from onceover.errors import UnreachableError
 from onceover.model.batch import RangeRead
 from onceover.model.offsets import OffsetRange, coalesce
 
@@ -83,6 +84,21 @@ def find_divergence(landed: Iterable[EpochSpan], log: OffsetRange, probe: Probe)
         if span.leader_epoch is not None and (differs := _find_first_other(span, probe)) is not None:
             return differs
     return None
+
+
+def skip_unreadable(probe: Probe, unreadable: Sequence[OffsetRange]) -> Probe:
+    """Return the probe that goes on behind these ranges where their records never arrive."""
+
+    def find_epoch(offset: int) -> tuple[int, int] | None:
+        try:
+            return probe(offset)
+        except UnreachableError:
+            beyond = next((each.end for each in unreadable if each.start <= offset < each.end), None)
+            if beyond is None:
+                raise
+            return probe(beyond)
+
+    return find_epoch
 
 
 def find_unknown(landed: Iterable[EpochSpan], log: OffsetRange) -> tuple[OffsetRange, ...]:

@@ -29,6 +29,7 @@ from onceover.ledger import compactions, repair_requests, rereads
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import as_driver, beat
 from onceover.ledger.rereads import Reread
+from onceover.ledger.unreadable import list_unreadable
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.model.offsets import OffsetRange, coalesce, split, subtract
@@ -194,13 +195,14 @@ def _divide(
     for version, pieces in registered.cutovers.cut_by_version(read).items():
         by_version.setdefault(version, []).extend(pieces)
     most = context.pipeline.ingest.max_records_per_batch
+    unreadable = list_unreadable(context.ledger, context.name, facts.generation)
     wanted: list[Reread] = []
     gone: list[OffsetRange] = []
     for version, ranges in sorted(by_version.items()):
         for whole in coalesce(ranges):
-            held = clip_to_held(whole, facts)
-            wanted += [Reread(window_start, version, piece) for piece in split([held], most)]
-            gone += subtract([whole], [held])
+            held = subtract([clip_to_held(whole, facts)], unreadable)
+            wanted += [Reread(window_start, version, piece) for piece in split(held, most)]
+            gone += subtract([whole], held)
     return tuple(wanted), coalesce(gone)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -34,8 +35,19 @@ class Broker:
     def open(self, context: object) -> Iterator[Any]:
         if not self.is_up:
             raise UnreachableError("Kafka does not answer")
-        facts = TopicFacts("topic", "id", SOURCE.generation, {0: 0}, {0: 20})
+        facts = TopicFacts("topic", "id", SOURCE.generation, {0: 0}, {0: 20}, {0: 7})
         yield SimpleNamespace(source=None, facts=facts)
+
+
+class Probe:
+    """The log's records from 15 on are of leader epoch 4, and there is none at its end."""
+
+    def __init__(self, source: object, kafka_partition: int) -> None: ...
+
+    def find_epoch(self, offset: int) -> tuple[int, int] | None:
+        return (offset, 4) if offset < 19 else None
+
+    def close(self) -> None: ...
 
 
 @pytest.fixture
@@ -43,18 +55,25 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
     made = Broker()
     monkeypatch.setattr(holes, "_open_log", made.open)
     monkeypatch.setattr(holes, "read_range", made.read)
-    monkeypatch.setattr("onceover.ledger.frontiers.read_holes", lambda *_: [OffsetRange(SOURCE, 10, 30)])
+    monkeypatch.setattr(holes, "LogProbe", Probe)
+    monkeypatch.setattr("onceover.ledger.frontiers.read_holes", lambda *_: [OffsetRange(SOURCE, 10, 14)])
+    monkeypatch.setattr(holes, "list_to_read_again", lambda *_: [OffsetRange(SOURCE, 14, 30)])
     return made
 
 
-def require(start: int, end: int) -> None:
+def require(start: int, end: int) -> int:
     context: Any = SimpleNamespace(ledger=None, name="flights")
-    holes._require_unreadable(context, OffsetRange(SOURCE, start, end))
+    return holes._require_unreadable(context, OffsetRange(SOURCE, start, end))
 
 
-@pytest.mark.parametrize("span", [(12, 15), (13, 14)])
+@pytest.mark.parametrize("span", [(12, 15), (13, 14), (14, 15)])
 def test_span_on_which_reads_fail_is_unreadable(broker: Broker, span: tuple[int, int]) -> None:
-    require(*span)
+    assert require(*span) == 4, "the leader epoch of the next record"
+
+
+def test_last_span_of_a_log_is_of_its_leader_epoch(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "BAD", range(19, 20))
+    assert require(19, 20) == 7
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from onceover.config.endpoints import address
-from onceover.ledger import frontiers, losses, refills
+from onceover.errors import UnreachableError, UsageError
+from onceover.kafka import TopicFacts
+from onceover.kafka.reader import KafkaSource
+from onceover.ledger import frontiers, log_comparison, losses, refills
 from onceover.ledger.database import Connection, connect
+from onceover.ledger.frontiers import read_accounted, read_landed_bounds
+from onceover.ledger.log_comparison import LogComparison
 from onceover.ledger.migrate import upgrade_schema
+from onceover.ledger.unreadable import list_to_read_again
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover_local.stack import Stack
 
@@ -43,12 +51,22 @@ def connection(stack: Stack) -> Iterator[Connection]:
         yield connection
 
 
+def land(connection: Connection, start: int, end: int, *epochs: tuple[int, int]) -> None:
+    connection.execute(
+        "WITH b AS (INSERT INTO onceover.batch (pipeline, epoch, contract_version, state) "
+        "VALUES ('losses', 1, 1, 'landed') RETURNING batch_id) "
+        "INSERT INTO onceover.batch_range (batch_id, generation, kafka_partition, start_offset, end_offset, records, "
+        "leader_epochs) SELECT batch_id, %s, 0, %s, %s, 1, %s FROM b",
+        [SOURCE.generation, start, end, json.dumps(epochs)],
+    )
+
+
 def test_unreadable_offsets_are_settled_and_not_read_again(connection: Connection) -> None:
     request = connection.execute(
         "INSERT INTO onceover.repair_request (pipeline, who, why) VALUES ('losses', 'a', 'b') RETURNING request_id"
     ).fetchone()
     refills.record_refills(connection, "losses", (request or {})["request_id"], [of(110, 114), of(114, 120)])
-    losses.record_loss(connection, "losses", [of(112, 114)], NOON, LATER, "me", "a bomb", unreadable=True)
+    losses.record_unreadable(connection, "losses", of(112, 114), 3, NOON, LATER, "me", "a bomb")
     assert refills.list_wanted(connection, "losses") == (of(114, 120),)
     assert frontiers.read_holes(connection, "losses") == [of(110, 112), of(114, 120)]
     rows = connection.execute("SELECT kind FROM onceover.accepted_loss WHERE pipeline = 'losses'").fetchall()
@@ -60,3 +78,62 @@ def test_loss_of_expired_offsets_leaves_refills_alone(connection: Connection) ->
     assert frontiers.read_holes(connection, "losses") == []
     rows = connection.execute("SELECT kind FROM onceover.accepted_loss WHERE pipeline = 'losses'").fetchall()
     assert [row["kind"] for row in rows] == ["lost"]
+
+
+def test_unreadable_offset_under_a_landed_one_is_read(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log was cut to 102 and has grown to 130: of its new records no reader gets 102, nor 105 and 106."""
+    connection.execute(
+        "UPDATE onceover.batch_range SET records = 10, leader_epochs = '[[1, 100]]' WHERE generation = %s",
+        [SOURCE.generation],
+    )
+    connection.execute("UPDATE onceover.kafka_partition SET reach = 110, frontier = 110 WHERE pipeline = 'losses'")
+    monkeypatch.setattr(log_comparison, "LogProbe", CutLog)
+    facts = TopicFacts("topic", "id", SOURCE.generation, {0: 100}, {0: 130}, {0: 2})
+    comparison, source = LogComparison(connection, "losses"), KafkaSource("none:1", "topic", "id")
+
+    def accept(start: int, end: int) -> None:
+        losses.record_unreadable(connection, "losses", of(start, end), 2, NOON, LATER, "me", "a bomb")
+
+    with pytest.raises(UsageError, match="was read meanwhile"):
+        accept(105, 107)
+    assert comparison.compare(facts, source) == {0: 102}
+    accept(102, 103)
+    accept(105, 107)
+    assert comparison.compare(facts, source) == {0: 103}, "reading starts over behind it"
+    assert read_landed_bounds(connection, "losses", SOURCE.generation, {0: 103}) == {0: (100, 102, 103, 105, 107, 110)}
+    land(connection, 103, 105, (2, 103))
+    assert comparison.compare(facts, source) == {0: 107}
+    land(connection, 107, 110, (2, 107))
+    assert comparison.compare(facts, source) == {}
+    assert list_to_read_again(connection, "losses") == []
+    assert read_accounted(connection, "losses") == [of(100, 110)], "as one landed them before the log was cut"
+    monkeypatch.setattr(CutLog, "cut_again_at", 105)
+    facts = replace(facts, leader_epochs={0: 3})
+    assert comparison.compare(facts, source) == {0: 105}, "perhaps it can be read now"
+    losses.record_unreadable(connection, "losses", of(106, 107), 3, NOON, LATER, "me", "still a bomb")
+    monkeypatch.setattr(CutLog, "never", (106,))
+    land(connection, 105, 106, (3, 105))
+    losses.reland(connection, "losses", [of(105, 106)])
+    assert comparison.compare(facts, source) == {0: 107}
+    rows = connection.execute(
+        "SELECT start_offset, end_offset FROM onceover.accepted_loss WHERE relanded_at IS NULL AND pipeline = 'losses' "
+        "ORDER BY 1"
+    )
+    assert [tuple(row.values()) for row in rows] == [(102, 103), (106, 107)], "each that was not read is stated once"
+
+
+class CutLog:
+    """Records of leader epoch 1, of 2 from 102 on, and of 3 where it was cut again. 102 is damaged; some never come."""
+
+    cut_again_at = 1_000
+    never = (105, 106)
+
+    def __init__(self, source: KafkaSource, kafka_partition: int) -> None: ...
+
+    def find_epoch(self, offset: int) -> tuple[int, int]:
+        if offset in self.never:
+            raise UnreachableError("nothing arrives")
+        at = 103 if offset == 102 else offset
+        return at, 1 if at < 102 else 2 if at < self.cut_again_at else 3
+
+    def close(self) -> None: ...

@@ -1,0 +1,32 @@
+"""Offsets that Kafka's log holds and no reader gets, as a person accepted, and landed ones to read again."""
+
+from __future__ import annotations
+
+from onceover.ledger.database import Connection
+from onceover.model.offsets import KafkaPartition, OffsetRange
+
+
+def list_unreadable(connection: Connection, pipeline: str, generation: str) -> list[OffsetRange]:
+    """Return the offsets of this generation that were accepted as unreadable, and that no batch has read since."""
+    rows = connection.execute(
+        "SELECT kafka_partition, start_offset, end_offset FROM onceover.accepted_loss "
+        "WHERE pipeline = %s AND generation = %s AND kind = 'unreadable' AND relanded_at IS NULL ORDER BY 1, 2",
+        [pipeline, generation],
+    )
+    return [
+        OffsetRange(KafkaPartition(generation, row["kafka_partition"]), row["start_offset"], row["end_offset"])
+        for row in rows
+    ]
+
+
+def list_to_read_again(connection: Connection, pipeline: str) -> list[OffsetRange]:
+    """Return the landed offsets of each Kafka partition within which the log has other records, or may have."""
+    rows = connection.execute(
+        "SELECT generation, kafka_partition, least(diverged_from, unknown_from) AS first, reach "
+        "FROM onceover.kafka_partition WHERE pipeline = %s AND least(diverged_from, unknown_from) < reach",
+        [pipeline],
+    )
+    return [
+        OffsetRange(KafkaPartition(row["generation"], row["kafka_partition"]), row["first"], row["reach"])
+        for row in rows
+    ]

@@ -1,0 +1,50 @@
+"""A record that no reader gets, under the offset of one that landed before Kafka's log was cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.integration.cut_logs import cut_log, damage_batch, produce_compressed
+from tests.integration.lane import Lane, event
+from tests.integration.planted_failures import minutes
+from tests.integration.program import run
+
+from onceover.errors import OnceoverError
+from onceover_local.stack import Stack
+
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
+
+
+def test_record_that_nothing_reads_stops_no_cut_log(lanes: Callable[..., Lane], stack: Stack) -> None:
+    lane = lanes()
+    lane.produce([event(n, amount=n) for n in range(3)])
+    lane.produce([event(n, amount=n) for n in (3, 5, 6)])
+    lane.ingest()
+    assert lane.detect().certified == 2
+    cut_log(stack, lane.topic, 3)
+    produce_compressed(lane.topic, 1)
+    lane.produce([event(n, amount=70 + n) for n in (11, 12, 13)])
+    damage_batch(stack, lane.topic)
+    with pytest.raises(OnceoverError, match="offset 3"):
+        lane.ingest()
+    where = f"{generation(lane)}-0:3-4"
+    accept = ["accept-loss", lane.name, where, "--from", "2026-03-01T12:00Z", "--to", "2026-03-01T12:15Z"]
+    done = run(*accept, "--unreadable", "--reason", "INC-7: damaged on disk")
+    assert done.returncode == 0, done.stderr
+    lane.ingest()
+    lane.repair(lane.detect(minutes(0, 15)).request_id or 0)
+    done = run("decide", lane.name, "2026-03-01T12:05Z", "all", "--keep", "newest", "--reason", "x")
+    assert (done.returncode, "2 IDs" in done.stdout) == (0, True), done.stdout + done.stderr
+    lane.repair(lane.detect(minutes(0, 15)).request_id or 0)
+    assert lane.aggregates() == {(0.0, "a"): (4, 6, 3), (10.0, "a"): (3, 246, 83)}, "the first record of 3 counts"
+    assert {at: lane.explain(at)["state"] for at in (0, 5, 10)} == dict.fromkeys((0, 5, 10), "certified")
+    assert "that Kafka holds and no reader gets" in lane.explain_text(0)
+    assert lane.audit()["equal"]
+    assert lane.detect().judged == 0
+
+
+def generation(lane: Lane) -> str:
+    with lane.ledger() as ledger:
+        row = ledger.execute("SELECT generation FROM onceover.kafka_partition WHERE pipeline = %s", [lane.name])
+        return str(row.fetchall()[0]["generation"])
