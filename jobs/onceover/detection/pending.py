@@ -13,7 +13,6 @@ from datetime import datetime
 
 from onceover.context import PipelineContext
 from onceover.detection.look import Look
-from onceover.detection.own_offsets import read_own_offsets
 from onceover.ledger.certificates import list_pending, reopen_certified
 from onceover.ledger.frontiers import read_accounted
 from onceover.ledger.gap_sets import ranges_as_json
@@ -23,7 +22,6 @@ from onceover.model.offsets import OffsetRange, intersect, subtract
 
 log = logging.getLogger(__name__)
 _MOST_RANGES = 20
-_Ranges = Sequence[OffsetRange]
 
 
 def reopen_pending(context: PipelineContext) -> Mapping[datetime, Finding]:
@@ -34,8 +32,7 @@ def reopen_pending(context: PipelineContext) -> Mapping[datetime, Finding]:
         return {}
     accounted = tuple(read_accounted(context.ledger, context.name))
     held = context.read_held(f"{len(pending)} windows whose certificates name pending records")
-    known = None if held is None else (*held, *read_own_offsets(context, held).known)
-    found = {start: _judge(ranges, accounted, held, known) for start, ranges in pending.items()}
+    found = {start: _judge(ranges, accounted, held) for start, ranges in pending.items()}
     findings = {start: finding for start, finding in found.items() if finding is not None}
     reopen_certified(context.ledger, context.name, findings)
     return findings
@@ -55,12 +52,10 @@ def add_findings(look: Look, findings: Mapping[datetime, Finding]) -> Look:
 
 
 def _judge(
-    pending: Sequence[OffsetRange], accounted: Sequence[OffsetRange], held: _Ranges | None, known: _Ranges | None
+    pending: Sequence[OffsetRange], accounted: Sequence[OffsetRange], held: Sequence[OffsetRange] | None
 ) -> Finding | None:
-    """Judge the pending records. One beyond every end of the log that is `known` goes on waiting: Kafka has not reached
-    its offset yet."""
     landed = intersect(pending, accounted)
-    lost = () if held is None or known is None else subtract(subtract(intersect(pending, known), accounted), held)
+    lost = () if held is None else subtract(subtract(pending, accounted), held)
     if not landed and not lost:
         return None
     counts = {"records": _count(landed) + _count(lost), "landed": _count(landed), "lost": _count(lost)}

@@ -87,8 +87,8 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             how = f"{_SCAN} They are not counted: neither the ledger nor the root's marker names their log."
             if ranges := format_list(map(str, parse_offset_ranges(evidence["beyond"])), "offset range"):
                 how = (
-                    f"{_SCAN} They are not counted. Of {ranges}, Kafka's log has not reached the offsets, and the "
-                    "ledger never saw it reach them; the certificate names them as pending."
+                    f"{_SCAN} Kafka's log has not reached {ranges}, and the ledger never saw it reach them: a person "
+                    "has to say whose lines they are."
                 )
         case Kind.CORRUPT_LINE:
             what, how = _agree_in_number(what, evidence["lines"], "line"), _SCAN

@@ -151,10 +151,7 @@ def describe_certificate_basis(facts: WindowFacts) -> str | None:
         parts.append(f"{pluralize(decided, 'decision')} about IDs with several contents")
     if pending := parse_offset_ranges(rests_on["pending"]):
         waiting = pluralize(sum(map(len, pending)), "record")
-        parts.append(
-            f"{waiting} left out, which had not landed and which Kafka still held, to be read again, or had "
-            "not reached yet"
-        )
+        parts.append(f"{waiting} left out, which had not landed and which Kafka still held, to be read again")
     versions = rests_on["contract_versions"]
     parts.append(f"contract {' and '.join(map(str, versions))}" if versions else "no landing")
     return f"It rests on {'; '.join(parts)}."

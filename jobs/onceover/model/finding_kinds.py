@@ -23,6 +23,7 @@ from onceover.model.remedies import (
     REPAIR,
     REREAD,
     RESTORE,
+    TAKE_OUT,
     TAKE_OVER,
     Remedy,
 )
@@ -167,8 +168,8 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         what="{} in the window file [is|are] of a log that the pipeline never read, or beyond the end of its own.",
         cause="a file of another environment, or a line that no ingest of this pipeline wrote; or the ledger was "
         "restored, and the log was cut before its new end",
-        repair="notes it, counts none of it",
-        first=(OWN,),
+        repair="counts none of it; refuses a window with offsets beyond the end of the pipeline's own log",
+        first=(OWN, TAKE_OUT),
         by_scan=True,
     ),
     Kind.CORRUPT_LINE: Meaning(

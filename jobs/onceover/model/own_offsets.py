@@ -15,8 +15,8 @@ from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange
 @dataclass(frozen=True, slots=True)
 class OwnOffsets:
     """The `known` offsets of a pipeline's own Kafka partitions, and those `beyond`: at or after the end of a log that
-    still grows, as far as ledger and log ever showed it. A line there may be the pipeline's own if the ledger was
-    restored and the log was cut; ingest gives its ID to another record as soon as the log reaches it."""
+    still grows, as far as ledger and log ever showed it. A line there is the pipeline's own if the ledger was restored
+    and the log was cut, and forged otherwise."""
 
     known: tuple[OffsetRange, ...]
     beyond: tuple[OffsetRange, ...]

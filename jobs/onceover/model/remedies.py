@@ -35,8 +35,11 @@ RELEASE: Final = Remedy(
 )
 OWN: Final = Remedy(
     "Find out who wrote these lines. If they are the pipeline's own, for the ledger was restored and the log was cut, "
-    "stop ingest, and store the offset up to which the log was read before; the next repair then adopts them:",
+    "stop ingest, store the offset up to which the log was read before, and repair the window, which adopts them:",
     'onceover offsets {pipeline} set PARTITION=OFFSET --past-end --reason "..."',
+)
+TAKE_OUT: Final = Remedy(
+    "If they are not, stop ingest, copy the file elsewhere, put it back without these lines, and repair the window."
 )
 COMPARE: Final = Remedy(
     "Once its records have been read again from Kafka, compare what raw gives with the rows that were there; if they "

@@ -13,9 +13,9 @@ from onceover.model.offsets import OffsetRange
 class Unlanded:
     """The unlanded IDs of one window's files, as the fewest ranges that hold only them.
 
-    `pending`: Kafka's log held the offset after the files were frozen, so that ingest or a refill lands the record; or
-    the offset is `beyond` the end of the log, which reaches it or is deleted some day.
+    `pending`: Kafka's log held the offset after the files were frozen, so that ingest or a refill lands the record.
     `orphans`: Kafka does not hold it, and the line is all there is of the record; `parts` are their counts and digests.
+    `beyond`: nor has any log reached it that the ledger knows of, and a person has to say whose line it is.
     `conflicts` counts further IDs without a record in Kafka, whose lines differ in content or in window, `foreign` IDs
     of a generation or Kafka partition that the pipeline never read.
     """

@@ -102,6 +102,8 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, un
         beyond = [[at.source.generation, at.source.kafka_partition, at.start, at.end] for at in unlanded.beyond]
         evidence = {"ids": unlanded.foreign + sum(map(len, unlanded.beyond)), "beyond": beyond[:MOST_SHOWN]}
         findings.append(Finding(Kind.FOREIGN_LINE, evidence))
+    if unlanded.beyond:
+        reasons.append(f"{sum(map(len, unlanded.beyond))} intact lines have offsets that the log never reached")
     if rebuilt.corrupt_lines:
         findings.append(Finding(Kind.CORRUPT_LINE, {"lines": rebuilt.corrupt_lines}))
     decided = DecidedIds(claimed, rebuilt)

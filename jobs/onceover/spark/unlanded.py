@@ -86,7 +86,7 @@ def _sum_up(rows: Sequence[Row]) -> Unlanded:
         source = _range(row).source
         digests[source] = digests.get(source, EMPTY) + Digest(row.records, *(getattr(row, half) for half in HALVES))
     return Unlanded(
-        pending=coalesce(_range(row) for row in rows if row.kind in (_PENDING, _BEYOND)),
+        pending=coalesce(_range(row) for row in rows if row.kind == _PENDING),
         orphans=coalesce(map(_range, orphans)),
         parts=tuple(LandingPart(source, digest) for source, digest in sorted(digests.items())),
         conflicts=sum(row.records for row in rows if row.kind == _CONFLICT),

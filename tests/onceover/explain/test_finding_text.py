@@ -64,10 +64,10 @@ def test_missing_parquet_reads_differently_from_missing_text() -> None:
     assert "1,000 bytes" in text.how
 
 
-def test_lines_beyond_the_log_end_are_named_as_pending() -> None:
+def test_lines_beyond_the_log_end_wait_for_a_person() -> None:
     text = describe_finding(Kind.FOREIGN_LINE, {"ids": 1, "beyond": [["5f3a0b1c", 0, 10**15, 10**15 + 1]]})
     assert text.what.startswith("1 record in the window file is of a log")
-    assert "5f3a0b1c-0:1000000000000000-1000000000000001, Kafka's log has not reached" in text.how
+    assert "log has not reached offset range 5f3a0b1c-0:1000000000000000-1000000000000001, and" in text.how
 
 
 def test_recorded_evidence_is_shown_in_full() -> None:

@@ -242,9 +242,11 @@ def test_releases_are_cut_at_the_bounds_of_other_landings() -> None:
     ]
 
 
-def test_foreign_lines_are_a_finding_and_do_not_block_the_window() -> None:
+def test_foreign_lines_block_no_window_unless_they_may_be_own() -> None:
     far = of(10**15, 10**15 + 1)
-    verdict = prove(CLAIMED, RIGHT, 900, Unlanded(pending=(far,), beyond=(far,), foreign=3))
+    verdict = prove(CLAIMED, RIGHT, 900, Unlanded(foreign=3))
     (finding,) = verdict.findings
-    assert (verdict.is_proved, finding.kind) == (True, Kind.FOREIGN_LINE)
-    assert finding.evidence == {"ids": 4, "beyond": [[P0.generation, 0, 10**15, 10**15 + 1]]}
+    assert (verdict.is_proved, finding.kind, finding.evidence["ids"]) == (True, Kind.FOREIGN_LINE, 3)
+    verdict = prove(CLAIMED, RIGHT, 900, Unlanded(beyond=(far,), foreign=3))
+    assert verdict.reasons == ("1 intact lines have offsets that the log never reached",)
+    assert verdict.findings[0].evidence == {"ids": 4, "beyond": [[P0.generation, 0, 10**15, 10**15 + 1]]}

@@ -102,7 +102,7 @@ def decide(lane: Lane, line: Line, newest: int) -> bool:
             if done.returncode == 0:
                 assert "1 ID counts" in done.stdout
                 return True
-            assert "decide it by the hash" in done.stderr, done.stderr
+            assert "Decide each by" in done.stdout + done.stderr, done.stderr
         record_id, hashes = shown[line >> 1]
         done = run("decide", lane.name, moment, record_id, "--keep", hashes[line & 1], *_WHY)
         assert done.returncode == 0, done.stderr
