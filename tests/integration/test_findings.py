@@ -149,7 +149,7 @@ def test_forged_line_beyond_the_log_blocks_until_taken_out(lanes: Lanes) -> None
     assert [Kind(f["kind"]) for f in explained["ledger"]["findings"] if f["kind"] == Kind.FOREIGN_LINE]
     assert (explained["state"], lane.aggregates()) == ("failed", RIGHT)
     lane.hdfs().write(path, right, overwrite=True)
-    assert lane.repair(lane.detect().request_id or 0).failed == ()
+    assert lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).failed == ()
     assert (lane.explain(0)["state"], lane.aggregates()) == ("certified", RIGHT)
 
 
