@@ -9,8 +9,8 @@ import numpy as np
 
 from onceover.lines.pieces import LandedPieces
 from onceover.lines.ranges import NO_RANGES, NumberedRanges
-from onceover.model.conflict import Decision
-from onceover.model.digest import read_content_hash
+from onceover.model.conflict import NO_CONTENT, Decision
+from onceover.model.digest import EMPTY, read_content_hash
 
 KNOWN, BEYOND = 0, 1  # numbers of the ranges in `own`
 
@@ -27,8 +27,8 @@ class DecidedContents:
         """Take one decision for each ID. One that keeps no content rejects all."""
         listed = list(decisions)
         ids = NumberedRanges.of((each.offsets, n) for n, each in enumerate(listed))
-        halves = [read_content_hash(each.kept).as_tuple()[1:] if each.kept else (0,) * 4 for each in listed]
-        return cls(ids, np.array(halves, np.uint32).reshape(-1, 4))
+        digests = [EMPTY if each.kept == NO_CONTENT else read_content_hash(each.kept) for each in listed]
+        return cls(ids, np.array([digest.as_tuple()[1:] for digest in digests], np.uint32).reshape(-1, 4))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,12 +36,12 @@ def deduplicate(lines: WindowLines) -> DistinctLines:
     if not len(lines):
         none = np.empty(0, np.int64)
         return DistinctLines(none, none, none, none, none)
-    order = _sort_by_id(lines.source, lines.offset)
+    order = _sort_by_id(lines.source, lines.offset).astype(np.int32)
     source, offset, line_hash = lines.source[order], lines.offset[order], lines.hash[order]
     begins_id = mark_changes(source, offset)
     begins_line = begins_id | mark_changes(line_hash)
     several = begins_line & ~begins_id
-    number = np.cumsum(begins_id) - 1
+    number = np.cumsum(begins_id, dtype=np.int32) - np.int32(1)
     if several.any():  # copies of one line may lie between those of another
         has_several = np.zeros(number[-1] + 1, bool)
         has_several[number[several]] = True
@@ -49,8 +49,9 @@ def deduplicate(lines: WindowLines) -> DistinctLines:
         inner = at[np.lexsort((line_hash[at], number[at]))]
         order[at], line_hash[at] = order[inner], line_hash[inner]
         begins_line = begins_id | mark_changes(line_hash)
-    begin = np.flatnonzero(begins_line)
-    return DistinctLines(order, begin, order[begin], number[begin], np.flatnonzero(begins_id[begin]))
+    begin = np.flatnonzero(begins_line).astype(np.int32)
+    first = np.flatnonzero(begins_id[begin]).astype(np.int32)
+    return DistinctLines(order, begin, order[begin], number[begin], first)
 
 
 def mark_changes(*columns: np.ndarray) -> np.ndarray:

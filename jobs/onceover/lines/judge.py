@@ -17,12 +17,13 @@ NOT_EVALUATED, NO_WINDOW = -2, -1  # in place of an event time
 @dataclass(frozen=True, slots=True)
 class JudgedLines:
     """The verdict on each distinct line: `misplaced`, `rejected` by a decision, or neither. Its columns are `believed`
-    or not; `evaluate` asks for the event time that its VALUE gives."""
+    or not; `evaluate` asks for the event time that its VALUE gives. `unknown` are contracts that the accounts lack."""
 
     misplaced: np.ndarray
     rejected: np.ndarray
     believed: np.ndarray
     evaluate: np.ndarray
+    unknown: tuple[bytes, ...]
 
 
 def judge_lines(
@@ -34,7 +35,9 @@ def judge_lines(
     places = {name: place for place, name in enumerate(accounts.contracts)}
     contract = np.array([places.get(name, -1) for name in lines.contracts], np.int64)[lines.contract[row]]
     is_own = contract == ids.contract[number]
-    doubtful = (~is_own | _find_other_columns(lines, distinct, is_own)) & (ids.kind[number] != FOREIGN)
+    is_of_pipeline = ids.kind[number] != FOREIGN
+    doubtful = (~is_own | _find_other_columns(lines, distinct, is_own)) & is_of_pipeline
+    unknown = {lines.contracts[n] for n in set(lines.contract[row[(contract < 0) & is_of_pipeline]].tolist())}
     misplaced = (event_ms < max(accounts.start_ms, 0)) | (event_ms >= accounts.end_ms)
     evaluate = doubtful & ~misplaced
     if evaluated is not None:
@@ -45,7 +48,7 @@ def judge_lines(
     decided = np.flatnonzero((ids.decided[number] >= 0) & ~misplaced)
     kept = accounts.decided.kept[ids.decided[number[decided]]]
     rejected[decided] = (lines.content[row[decided]] != kept).any(axis=1)
-    return JudgedLines(misplaced, rejected, ~doubtful & lines.has_columns[row], evaluate)
+    return JudgedLines(misplaced, rejected, ~doubtful & lines.has_columns[row], evaluate, tuple(sorted(unknown)))
 
 
 def _find_other_columns(lines: WindowLines, distinct: DistinctLines, is_own: np.ndarray) -> np.ndarray:
@@ -95,9 +98,9 @@ class IdRecords:
 def find_records(lines: WindowLines, distinct: DistinctLines, judged: JudgedLines) -> IdRecords:
     """Return the records of IDs. The smallest content comes first, then the earliest event time, then believed columns,
     so that the choice does not depend on the order of lines."""
-    line = np.flatnonzero(~(judged.misplaced | judged.rejected))
+    line = np.flatnonzero(~(judged.misplaced | judged.rejected)).astype(np.int32)
     begins = mark_changes(distinct.id[line])
-    first = np.flatnonzero(begins)
+    first = np.flatnonzero(begins).astype(np.int32)
     has_contents, has_times = np.zeros(len(first), bool), np.zeros(len(first), bool)
     if len(first) < len(line):
         place = np.cumsum(begins) - 1

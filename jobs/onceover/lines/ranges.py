@@ -49,7 +49,7 @@ class NumberedRanges:
 
     def find(self, source: np.ndarray, offset: np.ndarray) -> np.ndarray:
         """Return the number of the range that holds each ID, -1 where none does. The IDs are in order."""
-        found = np.full(len(source), -1, np.int64)
+        found = np.full(len(source), -1, np.int32)
         for rows, of_source in self.match_sources(source):
             wanted, first = offset[rows], of_source.start
             place = first + np.searchsorted(self.start[of_source], wanted, "right") - 1

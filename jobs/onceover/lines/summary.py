@@ -15,6 +15,7 @@ from onceover.lines.sums import PieceSums
 from onceover.model.digest import Digest
 
 MOST_IDS = 10_000  # in a list of contents
+MOST_CONTRACTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,14 @@ class WindowSummary:
 
     Numbers of lines: `lines` in all, those that are `corrupt`, `misplaced` (another window's by their event time, or
     by VALUE under their ID's contract), `rejected` by a decision, and intact ones whose ID is a `stray` or `unlanded`.
-    Numbers of IDs: `conflicts` have several contents and `misdated` ones several event times among the lines that
-    count; `unlanded_conflicts` have several contents, nothing in Kafka, and landed nowhere; `foreign` ones belong to no
-    log that the pipeline read.
+    Numbers of IDs: `by_value` count by what VALUE gives, not by a line's columns; `conflicts` have several contents and
+    `misdated` ones several event times among the lines that count; `unlanded_conflicts` have several contents, nothing
+    in Kafka, and landed nowhere; `foreign` ones belong to no log that the pipeline read.
 
     `pieces` sum the records that count, `compacted` (one row) those that Parquet holds. `runs` are strays and unlanded
-    IDs but for the two last numbers. `suspects` have several contents or event times: the first MOST_IDS of them;
+    IDs but for the two last numbers. `contested` IDs have several contents or event times: the first MOST_IDS of them;
     `decided` are all contents of decided IDs, `shared` all that count of IDs that may be in another window too.
+    `unknown` are contracts of the pipeline's lines that the accounts lack, the first MOST_CONTRACTS of them.
     """
 
     lines: int
@@ -64,6 +66,7 @@ class WindowSummary:
     rejected: int
     stray: int
     unlanded: int
+    by_value: int
     conflicts: int
     misdated: int
     unlanded_conflicts: int
@@ -71,14 +74,16 @@ class WindowSummary:
     compacted: np.ndarray
     pieces: PieceSums
     runs: Runs
-    suspects: Contents
+    contested: Contents
     decided: Contents
     shared: Contents
+    unknown: tuple[bytes, ...] = ()
 
     def __add__(self, other: WindowSummary) -> WindowSummary:
         """Return the sum of two parts that have no ID in common."""
         values = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
-        return WindowSummary(**{**values, "suspects": values["suspects"].take_first()})
+        unknown = tuple(sorted({*self.unknown, *other.unknown})[:MOST_CONTRACTS])
+        return WindowSummary(**{**values, "contested": values["contested"].take_first(), "unknown": unknown})
 
     @property
     def digest(self) -> Digest:

@@ -21,7 +21,8 @@ def count_groups(content: np.ndarray, first: np.ndarray) -> np.ndarray:
     rows = np.zeros((len(first), WIDTH), np.int64)
     if len(first):
         rows[:, 0] = np.diff(first, append=len(content))
-        rows[:, 1:] = np.add.reduceat(content, first, axis=0, dtype=np.int64)
+        for part in range(WIDTH - 1):  # each on its own, for a copy as int64 is twice as large as `content`
+            rows[:, 1 + part] = np.add.reduceat(content[:, part], first, dtype=np.int64)
     return rows
 
 

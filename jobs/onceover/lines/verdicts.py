@@ -37,7 +37,7 @@ def judge_ids(source: np.ndarray, offset: np.ndarray, accounts: Accounts) -> IdV
     piece, release = accounts.pieces.ranges.find(source, offset), accounts.released.find(source, offset)
     decided, contract = accounts.decided.ids.find(source, offset), accounts.contract.find(source, offset)
     counts = (piece >= 0) | (release >= 0)
-    kind = np.where(counts, COUNTS, UNSORTED)
+    kind = np.where(counts, np.int8(COUNTS), np.int8(UNSORTED))
     if accounts.accounted is not None:
         is_accounted = accounts.accounted.find(source, offset) >= 0
         kind[~counts & is_accounted] = STRAY
@@ -49,15 +49,15 @@ def judge_ids(source: np.ndarray, offset: np.ndarray, accounts: Accounts) -> IdV
         piece,
         release,
         decided,
-        np.where(contract < 0, accounts.newest, contract),
+        np.where(contract < 0, np.int32(accounts.newest), contract),
         accounts.shared.find(source, offset) >= 0,
     )
 
 
 def _sort_unlanded(source: np.ndarray, offset: np.ndarray, accounts: Accounts) -> np.ndarray:
     if accounts.held is None:
-        return np.full(len(source), UNSORTED)
-    kind = np.full(len(source), ORPHAN)
+        return np.full(len(source), UNSORTED, np.int8)
+    kind = np.full(len(source), ORPHAN, np.int8)
     if accounts.own is not None:
         own = accounts.own.find(source, offset)
         kind[own < 0] = FOREIGN

@@ -15,11 +15,11 @@ from tests.onceover.lines.worlds import CONTRACTS, END, START, Expected, World, 
 from onceover.lines.accounts import BEYOND, KNOWN, Accounts, DecidedContents
 from onceover.lines.fold import FoldedLines, choose_part, fold
 from onceover.lines.judge import NO_WINDOW, NOT_EVALUATED
-from onceover.lines.pieces import LandedRanges, LandingSums, cut_pieces, sum_landings, sum_releases
-from onceover.lines.ranges import NumberedRanges, name_source, number_source
+from onceover.lines.pieces import NO_PIECES, LandedRanges, LandingSums, cut_pieces, sum_landings, sum_releases
+from onceover.lines.ranges import NO_RANGES, NumberedRanges, name_source, number_source
 from onceover.lines.read import read
 from onceover.lines.reference import decode
-from onceover.lines.summary import Contents, WindowSummary
+from onceover.lines.summary import MOST_IDS, Contents, WindowSummary
 from onceover.lines.verdicts import BEYOND_END, ORPHAN, PENDING, STRAY, UNSORTED
 from onceover.lines.window_lines import WindowLines, concatenate, hold_lines
 from onceover.model.conflict import Decision
@@ -128,6 +128,8 @@ def _assert_same(world: World, expected: Expected, folded: FoldedLines, accounts
     names = ("lines", "corrupt", "misplaced", "rejected", "stray", "unlanded", "conflicts", "misdated")
     for name in (*names, "unlanded_conflicts", "foreign"):
         assert getattr(summary, name) == expected.numbers[name], name
+    assert summary.unknown == tuple(name.encode() for name in expected.unknown)
+    assert summary.by_value == sum(by_value for _, by_value in expected.counted.values())
     counted = [
         (name_source(int(lines.source[row])), int(lines.offset[row]), bool(from_value))
         for row, from_value in zip(folded.counting, folded.from_value, strict=True)
@@ -142,7 +144,7 @@ def _assert_same(world: World, expected: Expected, folded: FoldedLines, accounts
     assert _list_sums(sum_landings(landed, pieces, summary.pieces, released=True)) == expected.within
     assert _list_sums(sum_releases(pieces, summary.pieces)) == expected.releases
     assert {name: found for kind, name in KINDS.items() if (found := summary.runs.list_ranges(kind))} == expected.runs
-    assert {(each, name, ms) for each, name, ms, _ in _name(summary.suspects)} == expected.suspects
+    assert {(each, name, ms) for each, name, ms, _ in _name(summary.contested)} == expected.contested
     assert {(each, name, ms) for each, name, ms, _ in _name(summary.shared)} == expected.shared
     assert {(each, name, counts) for each, name, _, counts in _name(summary.decided)} == expected.decided
 
@@ -181,3 +183,33 @@ def test_few_lines_get_the_verdicts_of_the_reference(random: Random, ids: int, s
 def test_many_lines_get_the_verdicts_of_the_reference(seed: int) -> None:
     random = Random(seed)
     assert sum(_check(random, random.choice([3, 100, 1000, 3000]), 3300) for _ in range(4)) >= 13_000
+
+
+def _hold_contents(contents: np.ndarray) -> WindowLines:
+    """Return a line for each row of IDs and contents, of one Kafka partition."""
+    rows = len(contents)
+    content = np.zeros((rows, 4), np.uint32)
+    content[:, 3] = contents[:, 1]
+    zeros, numbers = np.zeros(rows, np.int64), contents[:, 1].astype(np.uint64)
+    flags = np.zeros(rows, bool)
+    return WindowLines(zeros, contents[:, 0], zeros + START, content, numbers, zeros, ~flags, flags, zeros, (b"V1",))
+
+
+def test_contested_ids_are_as_many_in_parts_as_in_whole() -> None:
+    rows = np.array([(offset, content) for offset in range(MOST_IDS + 5) for content in (1, 2)])
+    lines = _hold_contents(rows)
+    accounts = Accounts(START, END, NO_PIECES, (b"V1",), 0, held=NO_RANGES)
+    whole = fold(lines, accounts).summary
+    parts = [fold(lines.select(np.flatnonzero(lines.offset % 2 == n)), accounts).summary for n in range(2)]
+    assert _plain(parts[0] + parts[1]) == _plain(whole)
+    assert (whole.unlanded_conflicts, len(whole.contested)) == (MOST_IDS + 5, 2 * MOST_IDS)
+
+
+def test_largest_numbers_of_a_file_do_not_wrap() -> None:
+    rows = np.array([(2**63 - 2, 2**32 - 1), (2**63 - 3, 2**32 - 1), (0, 2**32 - 1)])
+    lines = _hold_contents(rows)
+    (found, digest), (last, both) = fold(lines, Accounts(START, END, NO_PIECES, (b"V1",), 0)).summary.runs.list_ranges(
+        UNSORTED
+    )
+    assert (found.start, found.end, last.start, last.end) == (0, 1, 2**63 - 3, 2**63 - 1)
+    assert (digest.low2, both.low2) == (2**32 - 1, 2**33 - 2)

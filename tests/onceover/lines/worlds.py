@@ -16,6 +16,7 @@ from onceover.model.line import CorruptLineError, Record
 from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange
 
 START, END = 120_000, 180_000
+UNKNOWN = "V9-ffffffffffffffff"
 CONTRACTS = ("V1-00c0ffee00c0ffee", "V2-0123456789abcdef", "R1-00c0ffee00c0ffee")
 OWN = [KafkaPartition(generation, p) for generation in ("00c0ffee", "ffffffff") for p in (0, 99_999)]
 STRANGERS = [KafkaPartition("00000000", 0), KafkaPartition("00c0ffee", 1)]
@@ -77,7 +78,7 @@ def make_world(random: Random, ids: int, lines: int) -> World:
     releases = [free[number::3] for number in range(3)]
     decisions = {}
     pool = [_make_line(random, ids) for _ in range(max(1, lines // 2))]
-    for line in random.sample(pool, min(len(pool), random.choice([0, 0, 5, 20]))):
+    for line in random.sample(pool, min(len(pool), random.choice([0, 0, 5, 100]))):
         record = line.record
         kept = f"{xxhash.xxh3_128_intdigest(encode_content_of(line)):032x}"
         decisions[record.source, record.offset] = random.choice([kept, kept, ""])
@@ -127,6 +128,8 @@ def _make_line(random: Random, ids: int) -> ContractLine:
     record = Record(source, offset, 1, seed.choice([None, b"\\\t"]), (), b",".join(b"%d" % t for t in times))
     contract = random.choice(CONTRACTS) if random.random() < 0.05 else CONTRACTS[seed.choice([0, 1, 1, 2])]
     event_ms: int | None = times[CONTRACTS.index(contract)]
+    if random.random() < 0.01:
+        contract = UNKNOWN
     if random.random() < 0.03:
         event_ms = random.choice([START, END - 1, END, START - 1, 0, None])
     if event_ms is None:
@@ -156,12 +159,13 @@ class Expected:
     """The verdict on a world, in plain values."""
 
     numbers: Counter[str] = field(default_factory=Counter)
+    unknown: set[str] = field(default_factory=set)
     counted: dict[Id, tuple[Digest, bool]] = field(default_factory=dict)  # and whether its columns come from VALUE
     landings: dict[tuple[int, KafkaPartition], Digest] = field(default_factory=dict)
     within: dict[tuple[int, KafkaPartition], Digest] = field(default_factory=dict)  # released, within a landing
     releases: dict[tuple[int, KafkaPartition], Digest] = field(default_factory=dict)
     runs: dict[str, list[tuple[OffsetRange, Digest]]] = field(default_factory=dict)
-    suspects: set[tuple[Id, str, int]] = field(default_factory=set)
+    contested: set[tuple[Id, str, int]] = field(default_factory=set)
     decided: set[tuple[Id, str, bool]] = field(default_factory=set)
     shared: set[tuple[Id, str, int]] = field(default_factory=set)
 
@@ -227,6 +231,8 @@ def _judge_id(
     left: list[tuple[str, int, bool, Record]] = []
     for text, line in decoded.items():
         content = name_content(line.record)
+        if kind != FOREIGN and line.contract not in CONTRACTS:
+            result.unknown.add(line.contract)
         alike = [other for name, other in decoded.items() if name != text and _is_alike(other, line, contract)]
         is_doubtful = kind != FOREIGN and (line.contract != contract or bool(alike))
         by_value = evaluate(line, contract) if is_doubtful else line.event_ms
@@ -259,7 +265,7 @@ def _count_id(
     first, earliest = min((content, ms) for content, ms, *_ in left)
     digest = next(hash_content(record) for content, _, _, record in left if content == first)
     if kind not in ("stray", FOREIGN) and len({(content, ms) for content, ms, *_ in left}) > 1:
-        result.suspects |= {(each, content, ms) for content, ms, *_ in left}
+        result.contested |= {(each, content, ms) for content, ms, *_ in left}
     if kind == FOREIGN:
         result.numbers["foreign"] += 1
     elif kind == ORPHAN and len(contents) > 1:
