@@ -16,7 +16,7 @@ from onceover.ledger.frontiers import read_accounted
 from onceover.ledger.quarantine_days import list_searchable_days, record_search
 from onceover.model.offsets import OffsetRange
 from onceover.model.own_offsets import OwnOffsets
-from onceover.model.unlanded import Unlanded
+from onceover.model.unlanded import NOTHING, Unlanded
 from onceover.spark import lines, text_files
 from onceover.spark.range_join import looked_up
 from onceover.spark.unlanded import collect_unlanded
@@ -50,14 +50,16 @@ def adopt_quarantined(
     adopted = adopt(connection, registered, orphans, who, why) if orphans else []
     waiting = {each.quarantine_day for each in orphans if each not in adopted}
     for number, day in enumerate(days):
-        if foreign := found.get(number, Unlanded()).foreign:
+        unlanded = found.get(number, NOTHING)
+        beyond = sum(map(len, unlanded.beyond))
+        if others := unlanded.foreign + beyond:
             log.warning(
-                "%s: %d records of a generation or Kafka partition that %s never read; they are not counted",
-                context.layout.quarantine_file(day), foreign, registered.name,
+                "%s: %d records of a log that %s never read, or beyond the end of its own; they are not counted",
+                context.layout.quarantine_file(day), others, registered.name,
             )  # fmt: skip
         if is_whole and day not in waiting:
-            pending = found.get(number, Unlanded()).pending
-            record_search(connection, registered.name, day, lengths[day], sum(map(len, pending)))
+            pending = beyond + sum(map(len, unlanded.pending))
+            record_search(connection, registered.name, day, lengths[day], pending)
     return sum(len(piece) for each in adopted for piece in each.ids)
 
 
