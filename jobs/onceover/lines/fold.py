@@ -44,7 +44,8 @@ from onceover.lines.window_lines import WindowLines
 
 @dataclass(frozen=True, slots=True)
 class FoldedLines:
-    """The summary, and rows of the lines that were folded. It is final only if `evaluate` is empty.
+    """The summary, and rows of the lines that were folded, or of typed columns that are kept beside them. It is final
+    only if `evaluate` is empty.
 
     `counting` has one row for each record that counts, in the order of IDs; where `from_value`, its columns come from
     VALUE. `evaluate` are rows whose VALUE decides, one for all identical lines.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from random import Random
 
@@ -9,8 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.onceover.lines import worlds
-from tests.onceover.lines.worlds import CONTRACTS, END, START, Expected, World, evaluate, judge, make_world
+from tests.onceover.lines import plain_verdicts as plain
+from tests.onceover.lines.plain_verdicts import Expected, judge
+from tests.onceover.lines.worlds import CONTRACTS, END, START, World, evaluate, make_world
 
 from onceover.lines.accounts import BEYOND, KNOWN, Accounts, DecidedContents
 from onceover.lines.fold import FoldedLines, choose_part, fold
@@ -24,14 +26,14 @@ from onceover.lines.verdicts import BEYOND_END, ORPHAN, PENDING, STRAY, UNSORTED
 from onceover.lines.window_lines import WindowLines, concatenate, hold_lines
 from onceover.model.conflict import Decision
 from onceover.model.digest import Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect
 
 KINDS = {
     STRAY: "stray",
-    PENDING: worlds.PENDING,
-    BEYOND_END: worlds.BEYOND,
-    ORPHAN: worlds.ORPHAN,
-    UNSORTED: worlds.UNSORTED,
+    PENDING: plain.PENDING,
+    BEYOND_END: plain.BEYOND,
+    ORPHAN: plain.ORPHAN,
+    UNSORTED: plain.UNSORTED,
 }
 
 
@@ -40,11 +42,22 @@ def _number(ranges: list[OffsetRange] | None, number: int = 0) -> NumberedRanges
 
 
 def _landed(world: World) -> LandedRanges:
-    rows = [
-        (number, number_source(r.source), r.start, r.end, is_exact)
-        for number, (ranges, is_exact) in enumerate(world.landings)
-        for r in ranges
-    ]
+    return _build((n, r, is_exact) for n, (ranges, is_exact) in enumerate(world.landings) for r in ranges)
+
+
+def _adopted(world: World) -> LandedRanges:
+    """Return by landing the exact IDs of others that lie within its offset ranges."""
+    exact = [r for ranges, is_exact in world.landings if is_exact for r in ranges]
+    return _build(
+        (n, r, False)
+        for n, (ranges, is_exact) in enumerate(world.landings)
+        if not is_exact
+        for r in intersect(exact, ranges)
+    )
+
+
+def _build(landed: Iterable[tuple[int, OffsetRange, bool]]) -> LandedRanges:
+    rows = [(n, number_source(r.source), r.start, r.end, is_exact) for n, r, is_exact in landed]
     landing, source, start, end, is_exact = np.array(rows, np.int64).reshape(-1, 5).T
     return LandedRanges(landing, source, start, end, is_exact.astype(bool))
 
@@ -142,6 +155,7 @@ def _assert_same(world: World, expected: Expected, folded: FoldedLines, accounts
     landed, pieces = _landed(world), accounts.pieces
     assert _list_sums(sum_landings(landed, pieces, summary.pieces)) == expected.landings
     assert _list_sums(sum_landings(landed, pieces, summary.pieces, released=True)) == expected.within
+    assert _list_sums(sum_landings(_adopted(world), pieces, summary.pieces)) == expected.adopted
     assert _list_sums(sum_releases(pieces, summary.pieces)) == expected.releases
     assert {name: found for kind, name in KINDS.items() if (found := summary.runs.list_ranges(kind))} == expected.runs
     assert {(each, name, ms) for each, name, ms, _ in _name(summary.contested)} == expected.contested
@@ -149,14 +163,14 @@ def _assert_same(world: World, expected: Expected, folded: FoldedLines, accounts
     assert {(each, name, counts) for each, name, _, counts in _name(summary.decided)} == expected.decided
 
 
-def _plain(summary: WindowSummary) -> dict[str, object]:
-    def plain(value: object) -> object:
+def _list_fields(summary: WindowSummary) -> dict[str, object]:
+    def to_plain(value: object) -> object:
         if isinstance(value, np.ndarray):
             return value.tolist()
         slots = getattr(value, "__slots__", ())
-        return {name: plain(getattr(value, name)) for name in slots} if slots else value
+        return {name: to_plain(getattr(value, name)) for name in slots} if slots else value
 
-    return {each.name: plain(getattr(summary, each.name)) for each in fields(summary)}
+    return {each.name: to_plain(getattr(summary, each.name)) for each in fields(summary)}
 
 
 def _check(random: Random, ids: int, size: int) -> int:
@@ -167,9 +181,9 @@ def _check(random: Random, ids: int, size: int) -> int:
     shuffled = lines.select(np.array(random.sample(range(len(lines)), len(lines)), np.int64))
     part = choose_part(shuffled, 3) if random.random() < 0.5 else (shuffled.source + shuffled.offset) % 3
     parts = [_fold(world, shuffled.select(np.flatnonzero(part == n)), accounts, text).summary for n in range(3)]
-    whole = _plain(parts[2] + parts[0] + parts[1])
+    whole = _list_fields(parts[2] + parts[0] + parts[1])
     corrupt = {name: getattr(folded.summary, name) for name in ("lines", "corrupt")}
-    assert whole | corrupt == _plain(folded.summary)
+    assert whole | corrupt == _list_fields(folded.summary)
     return len(world.lines)
 
 
@@ -201,7 +215,7 @@ def test_contested_ids_are_as_many_in_parts_as_in_whole() -> None:
     accounts = Accounts(START, END, NO_PIECES, (b"V1",), 0, held=NO_RANGES)
     whole = fold(lines, accounts).summary
     parts = [fold(lines.select(np.flatnonzero(lines.offset % 2 == n)), accounts).summary for n in range(2)]
-    assert _plain(parts[0] + parts[1]) == _plain(whole)
+    assert _list_fields(parts[0] + parts[1]) == _list_fields(whole)
     assert (whole.unlanded_conflicts, len(whole.contested)) == (MOST_IDS + 5, 2 * MOST_IDS)
 
 
@@ -213,3 +227,33 @@ def test_largest_numbers_of_a_file_do_not_wrap() -> None:
     )
     assert (found.start, found.end, last.start, last.end) == (0, 1, 2**63 - 3, 2**63 - 1)
     assert (digest.low2, both.low2) == (2**32 - 1, 2**33 - 2)
+
+
+def test_hostile_ids_get_one_verdict_for_each_line() -> None:
+    rows, numbers = 100_000, np.random.default_rng(7)
+    offsets = numbers.choice([0, 1, 2, 2**62, 2**63 - 3, 2**63 - 2], rows)
+    sources = numbers.integers(0, 2**49, 20_000)
+    content = numbers.integers(0, 2**32, (rows, 4), np.uint32) * numbers.integers(0, 2, (rows, 1), np.uint32)
+    names = tuple(b"V%d-00c0ffee00c0ffee" % n for n in range(1, 5_000))
+    lines = WindowLines(
+        source=numbers.choice(sources, rows),
+        offset=offsets,
+        event_ms=numbers.choice([-1, 0, START, END - 1, END, 10**13 - 1], rows),
+        content=content,
+        hash=numbers.integers(0, 3, rows, np.uint64),
+        contract=numbers.integers(0, len(names), rows),
+        has_columns=offsets > 0,
+        compacted=offsets > 1,
+        position=offsets,
+        contracts=names,
+        corrupt=3,
+    )
+    held = NumberedRanges.of(
+        (OffsetRange(name_source(int(n)), 1, 2**63 - 1), 0) for n in set(sources[:1000] >> 17 << 17)
+    )
+    for accounted in (None, held):
+        accounts = Accounts(START, END, NO_PIECES, names[:2], 0, accounted=accounted, held=held, shared=held)
+        folded = fold(lines, accounts, numbers.choice([NOT_EVALUATED, NO_WINDOW, START], rows))
+        summary = folded.summary
+        judged = summary.corrupt + summary.misplaced + summary.rejected + summary.stray + summary.unlanded
+        assert (judged, summary.lines, len(folded.counting)) == (rows + 3, rows + 3, 0)
