@@ -1,4 +1,4 @@
-"""An append of a driver that dies before its batch lands."""
+"""An append of a driver that dies before its batch lands, or of another environment's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import closing
 
 from tests.integration.lane import NOON_MS, Lane
 from tests.protocol.trust.held import MINUTES, minute_of
-from tests.protocol.trust.state import Line
+from tests.protocol.trust.state import FOREIGN, Line
 
 from onceover.config.endpoints import address
 from onceover.kafka import Topic
@@ -15,15 +15,19 @@ from onceover.model import line as raw_line
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
 
+_ANOTHER = KafkaPartition("0badcafe", 0)
+
 
 def append_lines(lane: Lane, window: int, contents: Mapping[Line, bytes]) -> None:
-    """Append these records of the model to the file of its window, as the topic's living generation has them."""
+    """Append these records of the model to the file of its window, as the topic's living generation has them, and
+    a foreign one under the same offset of another."""
     with closing(Topic(address("kafka"), lane.topic, "read_committed", {})) as topic:
         source = KafkaPartition(topic.facts().generation, 0)
     encoded = [
         raw_line.encode(
             raw_line.Line(
-                raw_line.Record(source, line >> 1, NOON_MS, None, (), content), NOON_MS + minute_of(line) * 60_000
+                raw_line.Record(_ANOTHER if line == FOREIGN else source, max(line >> 1, 0), NOON_MS, None, (), content),
+                NOON_MS + minute_of(line) * 60_000,
             )
         )
         for line, content in contents.items()

@@ -90,6 +90,20 @@ def _landed_last(batches: tuple[Batch, ...], *, is_last: bool) -> MappingProxyTy
     return MappingProxyType(found)
 
 
+def lost_unread(state: State) -> list[int]:
+    """Offsets that landed, and whose other record the log was seen to have and lost before it was read."""
+    return [offset for offset in state.ledger.diverged if not state.in_log(offset)]
+
+
+def landed_in(ledger: Ledger, window: int) -> set[Line]:
+    return {line for batch in ledger.batches for landing in batch if landing.window == window for line in landing.lines}
+
+
+def lost_lines(state: State, window: int) -> list[Line]:
+    """What landed in the window, and its file has no more."""
+    return sorted(landed_in(state.ledger, window) - set(state.files[window]))
+
+
 def expected_length(ledger: Ledger, window: int) -> int:
     """The certificate's frozen length and all landings since that begin at or beyond it."""
     certificate = ledger.certificates[window]

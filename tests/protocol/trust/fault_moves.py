@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.protocol.trust.facts import by_window, bytes_are_accounted
+from tests.protocol.trust.facts import by_window, bytes_are_accounted, lost_unread
 from tests.protocol.trust.findings import is_certified
-from tests.protocol.trust.state import WINDOWS, Action, Event, Ledger, Move, Scenario, State, put
+from tests.protocol.trust.state import FOREIGN, WINDOWS, Action, Event, Ledger, Move, Scenario, State, put, window_of
 
 
 def kafka_moves(scenario: Scenario, state: State) -> Iterator[Move]:
@@ -18,8 +18,10 @@ def kafka_moves(scenario: Scenario, state: State) -> Iterator[Move]:
     if left.expiries:
         spent = left._replace(expiries=left.expiries - 1)
         for at in range(start + 1, end + 1):
-            log = (None,) * at + state.log[at:]
-            yield Action(Event.EXPIRED, offset=at), state._replace(log_start=at, log=log, left=spent)
+            after = state._replace(log_start=at, log=(None,) * at + state.log[at:], left=spent)
+            if state.ledger.diverged and not spent.expiries:  # what the log still has is not lost any more
+                after = after._replace(ledger=after.ledger._replace(diverged=tuple(lost_unread(after))))
+            yield Action(Event.EXPIRED, offset=at), after
     if left.cuts:
         spent = left._replace(cuts=left.cuts - 1)
         kept = state.log if left.returns else None
@@ -69,16 +71,24 @@ def retention_moves(state: State) -> Iterator[Move]:
             yield Action(Event.RAW_EXPIRED, window), state._replace(ledger=ledger, left=left)
 
 
-def file_moves(state: State) -> Iterator[Move]:
-    """A person moves a file away by mistake, and puts it back, in front of what was appended since. The audit
-    cannot see that of a file whose lines never landed."""
-    if state.left.moves and not state.driver and not state.repair:
-        left = state.left._replace(moves=state.left.moves - 1)
+def file_moves(scenario: Scenario, state: State) -> Iterator[Move]:
+    """A file is lost, or a person moves it away by mistake and puts it back, in front of what was appended since. The
+    audit cannot see that of a file whose lines never landed. A line of another log may be in any file."""
+    left = state.left
+    if (left.moves or left.file_losses) and not state.driver and not state.repair:
+        did, spent = Event.MOVED, left._replace(moves=left.moves - 1)
+        if left.file_losses:
+            did, spent = Event.FILE_LOST, left._replace(file_losses=left.file_losses - 1)
         for window in WINDOWS:
             if (lines := state.files[window]) and bytes_are_accounted(state, window):
-                moved = state._replace(files=put(state.files, window, ()), away=(window, lines), left=left)
-                yield Action(Event.MOVED, window), moved
-    if state.away:
+                gone = state._replace(files=put(state.files, window, ()), away=(window, lines), left=spent)
+                yield Action(did, window), gone
+    if left.foreign and state.marker and state.log:  # a window of a topic without any record never closes
+        window = window_of(FOREIGN)
+        files = put(state.files, window, (*state.files[window], FOREIGN))
+        appended = state._replace(files=files, left=left._replace(foreign=left.foreign - 1))
+        yield Action(Event.FOREIGN_APPENDED, window, lines=(FOREIGN,)), appended
+    if state.away and scenario.left.moves:
         window, lines = state.away
         files = put(state.files, window, lines + state.files[window])
         yield Action(Event.PUT_BACK, window), state._replace(files=files, away=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.protocol.trust.facts import diverged, offsets_of, windows_of
+from tests.protocol.trust.facts import diverged, lost_unread, offsets_of, windows_of
 from tests.protocol.trust.state import Certificate, Ledger, Scenario, State
 
 NEVER_CERTIFIED = Certificate(0, 0, (), False, (), (), ())
@@ -39,6 +39,8 @@ def findings(scenario: Scenario, state: State, window: int) -> Iterator[str]:
             elif not state.in_log(offset):
                 yield "pending record has expired"
     yield from _of_conflicts(scenario, state, window, certificate, since)
+    if ledger.diverged and rules.keep_diverged and lost_unread(state):
+        yield "overwritten"
     if cut := diverged(scenario, state):
         landed_beyond = any(
             landing.window == window and any(line >> 1 >= min(cut) for line in landing.lines)

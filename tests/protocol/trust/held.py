@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer, TopicPartition
 from tests.integration.lane import NOON_MS, Lane
-from tests.protocol.trust.state import WINDOWS, Line, Lines, Offsets, window_of
+from tests.protocol.trust.state import FOREIGN, WINDOWS, Line, Lines, Offsets, window_of
 
 from onceover.config.endpoints import address
 from onceover.model.window import from_ms
 
 MINUTES = 30  # between the two windows, so that the second one's records close the first
 BASE = 8  # a record's amount is this to the power of its line, so that a sum shows how often each is counted
+_PLACES: tuple[Line, ...] = (*range(BASE - 2), FOREIGN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,12 @@ def minute_of(line: Line) -> int:
     return window_of(line) * MINUTES + (line & 1)
 
 
+def amount_of(line: Line) -> int:
+    return int(BASE ** _PLACES.index(line))
+
+
 def line_of(amount: int) -> Line:
-    return next(line for line in range(BASE) if BASE**line == amount)
+    return next(line for line in _PLACES if amount_of(line) == amount)
 
 
 def read_held(lane: Lane, amounts: dict[bytes, int]) -> Held:
@@ -80,7 +85,8 @@ def _read_counted(lane: Lane) -> tuple[dict[Line, int], ...]:
     counted = []
     for window in WINDOWS:
         left = sums.get(float(window * MINUTES), 0)
-        counted.append({line: left // BASE**line % BASE for line in range(BASE - 1) if left // BASE**line % BASE})
+        counts = {line: left // amount_of(line) % BASE for line in _PLACES}
+        counted.append({line: count for line, count in counts.items() if count})
     return tuple(counted)
 
 
@@ -126,6 +132,8 @@ def find_wrong(held: Held, born: int, decided: dict[int, Line], records: int) ->
     """Say what certified windows count, lack or state wrongly, as `right` does of the model."""
     wrong = []
     for window, losses in enumerate(held.losses):
+        if losses is not None and FOREIGN in held.counted[window]:
+            wrong.append(f"W{window} is certified, and counts a line of another log")
         for offset in range(born, records) if losses is not None else ():
             counts = {line: held.counted[window].get(line, 0) for line in (offset * 2, offset * 2 + 1)}
             lines = held.lines_at(offset)

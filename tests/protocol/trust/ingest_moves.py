@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.protocol.trust.facts import by_window, diverged, hole, owns_root
+from tests.protocol.trust.facts import by_window, diverged, hole, lost_unread, owns_root
 from tests.protocol.trust.root_moves import stored_offset
 from tests.protocol.trust.state import WINDOWS, Action, Driver, Event, Landing, Move, Scenario, State, put, window_of
 from tests.protocol.trust.transactions import accounted, reopened
@@ -30,6 +30,9 @@ def _planned(scenario: Scenario, state: State) -> Iterator[Move]:
             if any(line >> 1 >= at for line in landing.lines)
         }
         after = reopened(state, beyond)
+    if (cut or ledger.diverged) and state.left.expiries:  # else nothing that is seen now is lost unread
+        seen = tuple(sorted({*cut, *lost_unread(state)}))
+        after = after._replace(ledger=after.ledger._replace(diverged=seen))
     if at > ledger.reach:
         after = after._replace(ledger=after.ledger._replace(reach=at))
     if missing := [offset for offset in hole(after.ledger) if state.in_log(offset)]:
@@ -88,6 +91,9 @@ def _landed(scenario: Scenario, state: State, driver: Driver) -> Move:
     """Landings and, in the same transaction, the offset of a store inside; a refill moves no offset."""
     rules = scenario.rules
     after = accounted(scenario, state, driver.appended, compares=rules.landing_compares)
+    if after.ledger.diverged:
+        unread = tuple(offset for offset in after.ledger.diverged if not driver.start <= offset < driver.end)
+        after = after._replace(ledger=after.ledger._replace(diverged=unread))
     rest: Driver | None = None
     if scenario.stored_inside and not driver.refill:
         after = after._replace(ledger=after.ledger._replace(stored=driver.end))

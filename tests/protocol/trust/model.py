@@ -28,6 +28,8 @@ FAULTS = frozenset(
         Event.RAW_EXPIRED,
         Event.BACK,
         Event.MOVED,
+        Event.FILE_LOST,
+        Event.FOREIGN_APPENDED,
     }
 )
 
@@ -37,7 +39,7 @@ def moves(scenario: Scenario, state: State) -> Iterator[Move]:
     yield from ledger_moves(scenario, state)
     yield from driver_faults(state)
     yield from retention_moves(state)
-    yield from file_moves(state)
+    yield from file_moves(scenario, state)
     yield from root_moves(scenario, state)
     yield from ingest_moves(scenario, state)
     if state.ledger.known and owns_root(scenario, state) and not state.rebuilding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.protocol.trust.facts import hole, is_closed, landed, raw_holds
+from tests.protocol.trust.facts import hole, is_closed, landed, lost_lines, lost_unread, raw_holds
 from tests.protocol.trust.findings import is_certified, is_clean
 from tests.protocol.trust.repair_moves import adopted
 from tests.protocol.trust.state import (
@@ -44,7 +44,14 @@ def _certified(state: State, window: int) -> Move:
     before = ledger.certificates[window]
     pending = before.pending if before else ()
     certificate = Certificate(
-        len(ledger.batches), len(state.files[window]), lines, True, pending, ledger.losses, ledger.decisions
+        len(ledger.batches),
+        len(state.files[window]),
+        lines,
+        True,
+        pending,
+        ledger.losses,
+        ledger.decisions,
+        ledger.overwritten,
     )
     after = ledger._replace(certificates=put(ledger.certificates, window, certificate))
     return Action(Event.CERTIFIED, window, lines=lines), state._replace(ledger=after)
@@ -63,9 +70,41 @@ def person_moves(scenario: Scenario, state: State) -> Iterator[Move]:
                 Action(Event.ACCEPTED, offset=offset),
                 after._replace(ledger=after.ledger._replace(losses=losses)),
             )
+    yield from _overwritten(state)
+    if scenario.left.file_losses:  # a file that was moved away is put back instead
+        yield from _lost(scenario, state)
     for offset in {at for at, _ in ledger.conflicts} - {at for at, _ in ledger.decisions}:
         for line in (offset * 2, offset * 2 + 1):
             yield Action(Event.DECIDED, lines=(line,)), _decided(scenario, state, offset, line)
+
+
+def _overwritten(state: State) -> Iterator[Move]:
+    driver = state.driver
+    for offset in lost_unread(state):
+        if driver and driver.start <= offset < driver.end:
+            continue  # it may have been read
+        after = reopened(state, WINDOWS)
+        ledger = after.ledger._replace(
+            diverged=tuple(other for other in after.ledger.diverged if other != offset),
+            overwritten=tuple(sorted({*after.ledger.overwritten, offset})),
+        )
+        yield Action(Event.OVERWRITTEN, offset=offset), after._replace(ledger=ledger)
+
+
+def _lost(scenario: Scenario, state: State) -> Iterator[Move]:
+    """A closed window whose file was lost is read again from Kafka, or given up once Kafka holds none of it either."""
+    for window in WINDOWS:
+        lost, rules = lost_lines(state, window), scenario.rules
+        if not lost or state.ledger.expired[window] or not is_closed(scenario, state, window):
+            continue
+        held = tuple(line for line in lost if line == state.line_at(line >> 1))
+        after = reopened(state, {window})
+        if held and not state.driver:
+            files = put(state.files, window, state.files[window] + held)
+            yield Action(Event.REREAD, window, lines=held), after._replace(files=files)
+        if rules.give_up and (not held or not rules.give_up_asks_kafka):
+            ledger = after.ledger._replace(expired=put(after.ledger.expired, window, True))
+            yield Action(Event.GIVEN_UP, window), after._replace(ledger=ledger)
 
 
 def _decided(scenario: Scenario, state: State, offset: int, line: Line) -> State:

@@ -43,6 +43,14 @@ def move_away(lane: Lane, window: int) -> None:
     lane.hdfs().rename(path, away)
 
 
+def give_up(lane: Lane) -> None:
+    """Give up the windows that lost raw, and have read again those of which Kafka holds something."""
+    shown = run("retention", lane.name, "--adopt-missing", "--json", *_WHY).stdout
+    for window in WINDOWS:
+        if f"onceover reread {lane.name} {_format_start(window)}" in shown:
+            lane.reread(window * MINUTES)
+
+
 def put_back(lane: Lane, window: int) -> None:
     """Put the file back, in front of what was appended since."""
     path, away = _find_places(lane, window)
@@ -73,8 +81,8 @@ def accept_loss(lane: Lane, offset: int) -> None:
                     return
 
 
-def accept_overwritten(lane: Lane) -> None:
-    """Accept that the log lost records before they were read, under offsets that landed."""
+def accept_overwritten(lane: Lane) -> bool:
+    """Accept that the log lost records before they were read, under offsets that landed; return whether it did."""
     with lane.open() as context:
         rows = context.ledger.execute(
             "SELECT generation, kafka_partition, lower(r) AS low, upper(r) AS high "
@@ -85,6 +93,7 @@ def accept_overwritten(lane: Lane) -> None:
             lost = OffsetRange(KafkaPartition(row["generation"], row["kafka_partition"]), row["low"], row["high"])
             every = minutes(0, len(WINDOWS) * MINUTES)
             holes.accept_loss(context, lost, every, "test", "gone", overwritten=True)
+    return bool(rows)
 
 
 def decide(lane: Lane, line: Line, newest: int) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.protocol.trust.facts import bytes_are_accounted, hole, is_closed, landed
+from tests.protocol.trust.facts import bytes_are_accounted, hole, is_closed, landed, landed_in
 from tests.protocol.trust.state import (
+    FOREIGN,
     Action,
     Certificate,
     Event,
@@ -42,7 +43,8 @@ def _settled(scenario: Scenario, state: State) -> Iterator[Move]:
     for offset in ledger.suspicions:
         lines = landed(ledger.batches)[offset]
         held = tuple(line for line in sorted(lines) if line in state.files[window_of(line)])
-        if len(held) < len(lines) and scenario.rules.settle_whole:
+        missing = [line for line in lines if line not in held and not ledger.expired[window_of(line)]]
+        if missing and scenario.rules.settle_whole:
             continue
         windows = {window_of(line) for line in held} if len(held) > 1 else set()
         conflicts = {*ledger.conflicts, *((offset, window) for window in windows)}
@@ -73,8 +75,8 @@ def _claimed(scenario: Scenario, state: State, window: int) -> Iterator[Move]:
     """Say of each intact line of the frozen file what it is."""
     rules, ledger = scenario.rules, state.ledger
     known, decided, held = landed(ledger.batches), dict(ledger.decisions), set(state.files[window])
-    own = {line for batch in ledger.batches for landing in batch if landing.window == window for line in landing.lines}
-    if own - held:
+    own = landed_in(ledger, window)
+    if own - held and not ledger.expired[window]:
         return  # blocked: the file has lost lines
     counted: list[int] = []
     pending: list[int] = []
@@ -93,7 +95,7 @@ def _claimed(scenario: Scenario, state: State, window: int) -> Iterator[Move]:
             counted.append(line)
         elif state.in_log(offset) or (not rules.ask_kafka and offset >= ledger.reach):
             pending.append(offset)
-        else:
+        elif line != FOREIGN or not rules.adopt_own:
             orphans.append(line)
     repair = Repair(
         window,
@@ -148,7 +150,9 @@ def _published(scenario: Scenario, state: State, repair: Repair) -> Move:
     if before and len(lines) < len(before.lines) and before.decisions == ledger.decisions:
         return Action(Event.REFUSED, window), state
     pending = repair.pending if scenario.rules.pending else ()
-    certificate = Certificate(batches, repair.length, lines, True, pending, ledger.losses, ledger.decisions)
+    certificate = Certificate(
+        batches, repair.length, lines, True, pending, ledger.losses, ledger.decisions, ledger.overwritten
+    )
     ledger = ledger._replace(
         rows=put(ledger.rows, window, lines),
         unproved=put(ledger.unproved, window, False),

@@ -15,19 +15,10 @@ from tests.integration.cut_logs import bring_back_log, cut_log
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.other_ledger import make_ledger
 from tests.integration.planted_failures import expire, minutes, wait_for_lease_end
+from tests.protocol.trust import persons
 from tests.protocol.trust.backup import back_up, restore
 from tests.protocol.trust.dead_append import append_lines
-from tests.protocol.trust.held import BASE, MINUTES, Held, find_wrong, minute_of, read_held
-from tests.protocol.trust.persons import (
-    accept_loss,
-    accept_overwritten,
-    decide,
-    expire_raw,
-    is_blocked,
-    move_away,
-    put_back,
-    take_root,
-)
+from tests.protocol.trust.held import MINUTES, Held, amount_of, find_wrong, minute_of, read_held
 from tests.protocol.trust.state import WINDOWS, Action, Event, Line, Lines, Move
 from tests.protocol.trust.stepped import Stepped
 
@@ -69,6 +60,8 @@ class Replay:
     repair: Stepped | None = None
     backup: bytes | None = None
     backup_decided: dict[int, Line] = field(default_factory=dict)
+    is_lost: bool = False  # that file, for good
+    has_overwritten: bool = False  # a person has accepted overwritten records
     wrong: list[str] = field(default_factory=list)
 
     def follow(self, trace: list[Move]) -> None:
@@ -92,9 +85,9 @@ class Replay:
                 files, self.log_end = self.before_cut
                 bring_back_log(self.stack, self.lane.topic, files)
                 self.content = 0
-            case Event.MOVED:
-                move_away(self.lane, action.window)
-                self.away = action.window
+            case Event.MOVED | Event.FILE_LOST:
+                persons.move_away(self.lane, action.window)
+                self.away, self.is_lost = action.window, action.did is Event.FILE_LOST
             case Event.PUT_BACK:
                 self._put_back()
             case Event.SETTLED:
@@ -121,8 +114,8 @@ class Replay:
                 self.by_hand = end is not Event.INCREMENTED
                 if not self.by_hand and self.driver:
                     self.driver.advance(Step.APPENDED)
-            case Event.APPENDED | Event.TORN | Event.APPENDED_LATE:
-                if self.by_hand or action.did is Event.APPENDED_LATE:
+            case Event.APPENDED | Event.TORN | Event.APPENDED_LATE | Event.FOREIGN_APPENDED:
+                if self.by_hand or action.did in (Event.APPENDED_LATE, Event.FOREIGN_APPENDED):
                     self._append(action.window, action.lines or ())
                 if action.did is Event.TORN:
                     self._kill_driver()
@@ -135,13 +128,15 @@ class Replay:
             case Event.RAW_EXPIRED:
                 self._finish_repair()
                 self._finish_driver()
-                expire_raw(self.lane, action.window)
+                persons.expire_raw(self.lane, action.window)
             case Event.CERTIFIED | Event.LISTED:
                 self._detect()
             case Event.CLAIMED:
                 self._start_repair()
             case Event.ACCEPTED:
-                accept_loss(self.lane, action.offset)
+                persons.accept_loss(self.lane, action.offset)
+            case Event.OVERWRITTEN | Event.REREAD | Event.GIVEN_UP:
+                self._accept_what_is_gone()
             case Event.DECIDED:
                 self._decide((action.lines or (0,))[0])
             case _:
@@ -177,20 +172,27 @@ class Replay:
         raise AssertionError(f"not all is certified after {ROUNDS} rounds: {held}")
 
     def _put_back(self) -> None:
-        if self.away is not None:
-            put_back(self.lane, self.away)
+        if self.away is not None and not self.is_lost:
+            persons.put_back(self.lane, self.away)
         self.away = None
 
     def _produce(self) -> None:
-        line = self.log_end * 2 + self.content
-        value = event(minute_of(line), amount=BASE**line)
-        self.amounts[value], self.contents[line] = BASE**line, value
-        self.lane.produce([value], timestamp=NOON_MS)
+        self.lane.produce([self._make(self.log_end * 2 + self.content)], timestamp=NOON_MS)
         self.log_end += 1
+
+    def _make(self, line: Line) -> bytes:
+        value = event(minute_of(line), amount=amount_of(line))
+        self.amounts[value], self.contents[line] = amount_of(line), value
+        return value
+
+    def _accept_what_is_gone(self) -> None:
+        self.has_overwritten |= persons.accept_overwritten(self.lane)
+        if self.is_lost:
+            persons.give_up(self.lane)
 
     def _append(self, window: int, lines: Lines) -> None:
         """Append as a driver does that has read before, and whose ledger never hears of it."""
-        append_lines(self.lane, window, {line: self.contents[line] for line in lines})
+        append_lines(self.lane, window, {line: self.contents.get(line) or self._make(line) for line in lines})
 
     def _own_root(self) -> None:
         """Follow the command that a refused root names."""
@@ -201,7 +203,7 @@ class Replay:
             if "ledger rebuild" in str(refused):
                 self.lane.rebuild()
             else:
-                take_root(self.lane)
+                persons.take_root(self.lane)
 
     def _register(self) -> None:
         """Register the Kafka partition where the log begins, and read nothing."""
@@ -271,18 +273,18 @@ class Replay:
 
     def _decide(self, line: Line) -> None:
         self._own_root()
-        if decide(self.lane, line, self.content):
+        if persons.decide(self.lane, line, self.content):
             self.decided[line >> 1] = line
 
     def _call_persons(self, held: Held) -> None:
-        accept_overwritten(self.lane)
+        self._accept_what_is_gone()
         for offset in range(self.born or 0, self.records):
             lines = held.lines_at(offset)
             if not lines:
-                accept_loss(self.lane, offset)
+                persons.accept_loss(self.lane, offset)
             elif len(lines) == 2 and offset not in self.decided:
                 self._decide(lines[-1])
-        if is_blocked(self.lane):  # after three tries before the decision, only a person's command repairs it
+        if persons.is_blocked(self.lane):  # after three tries before the decision, only a person's command repairs it
             self._start_repair(minutes(0, len(WINDOWS) * MINUTES))
             self._finish_repair()
 

@@ -11,9 +11,11 @@ each offset from `born` on:
 4. else, two contents are held: if a person decided, 3 is true of the chosen one and the other is not counted; if not,
    at least one of their windows is not certified or has a finding. (Only a file shows a content that never landed:
    until that file's bytes are read, the other window cannot know.)
+5. the log had another record there, which a plan saw, and lost it before it was read: the certificate states that.
 
-A file that was moved away still counts as raw: a person puts it back.
-A window whose raw has expired is not certified any more; what retention took still counts as held by raw.
+A line of another log is never counted. A file that was moved away still counts as raw: a person puts it back.
+A window whose raw has expired is not certified any more; what retention took still counts as held by raw, and so does
+what a lost file held. A person gives up its window only once Kafka has none of that.
 
 Where a superseded driver may append, 3 excuses a stated loss for as long as the window of that line is not certified or
 has a finding, for the same reason as 4: only its file shows it.
@@ -23,15 +25,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.protocol.trust.facts import frontier, hole, owns_root
+from tests.protocol.trust.facts import frontier, hole, lost_lines, lost_unread, owns_root
 from tests.protocol.trust.findings import is_certified, is_clean
-from tests.protocol.trust.state import WINDOWS, Certificate, Lines, Scenario, State, shown, window_of
+from tests.protocol.trust.state import FOREIGN, WINDOWS, Certificate, Lines, Scenario, State, shown, window_of
 
 
 def wrong(scenario: Scenario, state: State) -> str | None:
     """Say which window is certified, audited clean and not right."""
     if not state.ledger.known or not owns_root(scenario, state):
         return None
+    if scenario.left.file_losses:
+        for window, is_expired in enumerate(state.ledger.expired):
+            lost = lost_lines(state, window) if is_expired else ()
+            if any(line == state.line_at(line >> 1) for line in lost):
+                return f"W{window} is given up, and Kafka holds what it lacks"
     for window in WINDOWS:
         certificate = state.ledger.certificates[window]
         if certificate and is_trusted(scenario, state, window):
@@ -51,6 +58,11 @@ def _wrong(scenario: Scenario, state: State, window: int, certificate: Certifica
     if state.away:
         raw.update(state.away[1])
     assert state.born is not None
+    if FOREIGN in rows:
+        yield "a line of another log is counted"
+    for offset in (*lost_unread(state), *ledger.overwritten) if ledger.diverged or ledger.overwritten else ():
+        if offset not in certificate.overwritten and offset * 2 + 1 not in raw:
+            yield f"{offset} had another record, which is lost, and this is not stated"
     for offset in range(state.born, scenario.records):
         counts = (rows.count(offset * 2), rows.count(offset * 2 + 1))
         if offset >= first and state.in_log(offset):

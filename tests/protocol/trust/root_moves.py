@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.protocol.trust.facts import owns_root
-from tests.protocol.trust.state import WINDOWS, Action, Event, Landing, Marker, Move, Scenario, State, window_of
+from tests.protocol.trust.state import (
+    FOREIGN,
+    WINDOWS,
+    Action,
+    Event,
+    Landing,
+    Marker,
+    Move,
+    Scenario,
+    State,
+    window_of,
+)
 from tests.protocol.trust.transactions import accounted
 
 
@@ -50,7 +61,8 @@ def _registered(scenario: Scenario, state: State) -> Iterator[Move]:
 def _rebuilt(scenario: Scenario, state: State) -> Move:
     """One transaction: each file is one landing, each file and each window with rows has a window."""
     rules, ledger = scenario.rules, state.ledger
-    held = tuple(sorted({line for file in state.files for line in file}))
+    foreign = {FOREIGN} if rules.rebuild_own and state.marker else set()
+    held = tuple(sorted({line for file in state.files for line in file} - foreign))
     start = held[0] >> 1 if held else min(stored_offset(scenario, state), state.log_end)
     origin = state.marker.origin if rules.origin and state.marker else start
     if held:
@@ -68,7 +80,7 @@ def _rebuilt(scenario: Scenario, state: State) -> Move:
     after = state._replace(ledger=known)
     if held:
         batch = tuple(
-            Landing(window, 0, len(file), tuple(sorted(set(file))), compared=rules.unknown_epochs)
+            Landing(window, 0, len(file), tuple(sorted(set(file) - foreign)), compared=rules.unknown_epochs)
             for window, file in enumerate(state.files)
             if file
         )

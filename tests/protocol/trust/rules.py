@@ -29,6 +29,10 @@ class Rules:
     adopt_expired: bool = True  # an expired window's file is read for adoption, though nothing is published
     loss_waits: bool = True  # a loss is refused while a begun batch covers it
     loss_below_end: bool = True  # a loss is refused at or beyond the log's end, where a cut log may grow again
+    give_up: bool = True  # a window that has lost lines for good is declared expired
+    give_up_asks_kafka: bool = True  # ... unless Kafka still holds one of them
+    adopt_own: bool = True  # only lines of logs that the ledger or the marker names are adopted
+    rebuild_own: bool = True  # ... and land by a rebuild
     found_again: bool = True  # what lands or is adopted is no loss, and certificates that state it lose their version
     lower_origin: bool = True  # an adoption below the origin lowers the origin
     # R2: bytes that no landing accounts for are a finding.
@@ -38,6 +42,7 @@ class Rules:
     epochs: bool = True
     unknown_epochs: bool = True  # ... and by content where these are unknown, after a rebuild or an adoption
     last_landed: bool = True  # of what landed under one offset the last is compared, not the newest epoch
+    keep_diverged: bool = True  # what the log was seen to have, and lost unread, blocks until a person accepts that
     cut_is_hole: bool = True  # nothing is certified until what has diverged is read again
     landing_compares: bool = True  # a landing under an offset that landed with another content is a conflict
     settle_whole: bool = True  # a suspicion is settled only once every file concerned holds what landed

@@ -36,6 +36,11 @@ QUICK = {
     "cut-loss-in": _inside(391, 1, cuts=1, losses=1),
     "returned-in": _inside(525, 1, cuts=1, returns=1),
     "hung2-in": _inside(31_728, crashes=1, expiries=1, takeovers=1),
+    "foreign-in": _inside(184, 1, losses=1, foreign=1),
+    "foreign2-in": _inside(4_419, expiries=1, losses=1, foreign=1),
+    "overwritten-in": _inside(2_874, 1, crashes=1, expiries=1, cuts=1),
+    "lost-in": _inside(1_112, expiries=1, file_losses=1),
+    "lost-cut-in": Explored(Scenario(1, Left(cuts=1, file_losses=1), True, suspects=True), 531),
 }
 RARE = {
     "crash-out": _outside(70_064, 3, crashes=1, expiries=1),
@@ -46,8 +51,10 @@ RARE = {
     "restore3-out": _outside(170_019, 3, expiries=1, restores=1),
     "both-out": _outside(147_595, expiries=1, losses=1, restores=1),
     "cut-in": _inside(589_840, crashes=1, cuts=1),
-    "cut-ex-in": _inside(121_187, expiries=1, cuts=1),
-    "cut-ex-out": _outside(171_456, expiries=1, cuts=1),
+    "cut-ex-in": _inside(131_750, expiries=1, cuts=1),
+    "cut-ex-out": _outside(185_251, expiries=1, cuts=1),
+    "overwritten-out": _outside(3_831, 1, crashes=1, expiries=1, cuts=1),
+    "lost-out": _outside(24_208, crashes=1, expiries=1, file_losses=1),
     "cut-loss": _outside(352_249, cuts=1, losses=1),
     "hung-out": _outside(5_077, expiries=1, takeovers=1),
 }

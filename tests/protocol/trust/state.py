@@ -2,8 +2,9 @@
 
 One Kafka partition, offsets 0 to 2, two windows, one driver and one repair at a time. A line is `offset * 2 + content`:
 content 0 is what was first written under an offset, content 1 what the offset holds after the log was cut and has grown
-again; the two may belong to different windows. One line of raw is one byte long. A claim, its freeze and its reading
-are one step here, and appends are torn between lines only; `tests/protocol` explores what comes between.
+again; the two may belong to different windows. One line of raw is one byte long; FOREIGN is of another log. A claim,
+its freeze and its reading are one step here, and appends are torn between lines only; `tests/protocol` explores what
+comes between.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ Decision = tuple[int, Line]  # an offset and the line that a person chose
 DriverStep = Literal["append", "increment", "land", "commit"]
 
 WINDOWS = (0, 1)
+FOREIGN: Line = -2  # of an offset that this log never had, in W0
 _WINDOW_OF = ((0, 1, 0), (0, 0, 1))  # by content, then by offset
 _CLOSES = {
     1: (1, 1),
@@ -47,6 +49,8 @@ class Event(StrEnum):
     MOVED = "a person moves away the file of"
     BACK = "log is back as before the cut"
     RAW_EXPIRED = "retention takes the raw of"
+    FILE_LOST = "raw loses the file of"
+    FOREIGN_APPENDED = "a line of another log is appended to"
 
     MARKED = "marker written, origin"
     REGISTERED = "registered, origin"
@@ -66,6 +70,9 @@ class Event(StrEnum):
     LISTED = "detection: a file without a window"
     CERTIFIED = "detection certifies"
     ACCEPTED = "PERSON accepts the loss of"
+    OVERWRITTEN = "PERSON accepts as overwritten"
+    REREAD = "PERSON has read again for"
+    GIVEN_UP = "PERSON gives up"
     DECIDED = "PERSON decides for"
     SETTLED = "repair settles the suspicion of"
     CLAIMED = "repair claims and reads"
@@ -121,6 +128,7 @@ class Certificate(NamedTuple):
     pending: Offsets
     losses: Offsets
     decisions: tuple[Decision, ...]
+    overwritten: Offsets = ()
 
 
 class Ledger(NamedTuple):
@@ -139,8 +147,10 @@ class Ledger(NamedTuple):
     losses: Offsets = ()
     conflicts: tuple[tuple[int, int], ...] = ()  # offset and window
     decisions: tuple[Decision, ...] = ()
-    expired: tuple[bool, ...] = (False, False)  # retention took the window's raw
+    expired: tuple[bool, ...] = (False, False)  # retention took the window's raw, or a person gave it up
     suspicions: Offsets = ()
+    diverged: Offsets = ()  # had another record, says the log, and none of it has landed since
+    overwritten: Offsets = ()  # of these, those that the log lost, and a person accepts that
 
 
 class Driver(NamedTuple):
@@ -183,6 +193,8 @@ class Left(NamedTuple):
     retentions: int = 0
     returns: int = 0
     moves: int = 0
+    file_losses: int = 0
+    foreign: int = 0
 
 
 class State(NamedTuple):
@@ -203,7 +215,7 @@ class State(NamedTuple):
     hung: tuple[tuple[int, Lines], ...]  # appends that a superseded driver may still do
     left: Left
     before_cut: tuple[int | None, ...] | None = None  # the log of a replica that may lead again
-    away: tuple[int, Lines] | None = None  # a window whose file was moved away, and what it held
+    away: tuple[int, Lines] | None = None  # a window whose file was moved away or lost, and what it held
 
     @property
     def log_end(self) -> int:

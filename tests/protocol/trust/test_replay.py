@@ -20,12 +20,15 @@ Lanes = Callable[..., Lane]
 MOST = 40  # actions of a walk
 
 
-def replay(lanes: Lanes, stack: Stack, environment: pytest.MonkeyPatch, scenario: Scenario, trace: list[Move]) -> None:
+def replay(
+    lanes: Lanes, stack: Stack, environment: pytest.MonkeyPatch, scenario: Scenario, trace: list[Move]
+) -> Replay:
     lane = lanes(offset_store="postgres" if scenario.stored_inside else "kafka")
     replayed = Replay(lane, stack, environment, scenario.records)
     try:
         replayed.follow(trace)
         replayed.settle()
+        return replayed
     except BaseException as error:
         error.add_note("\n  ".join(["of the trace", *(str(action) for action, _ in trace)]))
         raise
@@ -42,6 +45,10 @@ IN_MODEL_ALONE = (  # seen soon, but `make test-faults` has no time for all
     "unknown_epochs in cut-loss-in",
     "last_landed in returned-in",
     "settle_whole in moved-in",
+    "give_up in lost-in",
+    "give_up_asks_kafka in lost-in",
+    "adopt_own in foreign-in",
+    "rebuild_own in foreign-in",
 )
 WALKS = 8  # of 200, for `make test-faults`
 
@@ -66,7 +73,8 @@ def test_trace_of_a_mutant_ends_right_on_real_parts(
 ) -> None:
     shown = mutant.explore().shown
     assert shown is not None
-    replay(lanes, stack, monkeypatch, mutant.scenario, list(shown.trace))
+    replayed = replay(lanes, stack, monkeypatch, mutant.scenario, list(shown.trace))
+    assert replayed.has_overwritten or "keep_diverged" not in mutant.without
 
 
 @pytest.mark.rare
