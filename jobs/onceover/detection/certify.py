@@ -9,6 +9,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection
 from onceover.ledger.findings import record_findings, resolve_findings
+from onceover.ledger.log_cuts import is_cut
 from onceover.model.finding import Evidence, Finding
 from onceover.model.offsets import OffsetRange
 
@@ -23,9 +24,9 @@ def certify_from_ledger(
 ) -> list[datetime]:
     """Certify windows from the ledger, each only if its version is still the one it was judged at.
 
-    One transaction; returns the windows certified. The next detection judges those that changed meanwhile, which is all
-    of them if the pipeline's contract changed. Certificates state the rows in the table too, so that a sweep detects
-    later changes by hand.
+    One transaction; returns the windows certified, none if the log was found cut since they were judged. The next
+    detection judges those that changed meanwhile, which is all of them if the pipeline's contract changed.
+    Certificates state the rows in the table too, so that a sweep detects later changes by hand.
     """
     judged = {evidence.window_start: (evidence, findings) for evidence, findings in right}
     certified: list[datetime] = []
@@ -39,6 +40,8 @@ def certify_from_ledger(
             [registered.name, registered.contract_version, sorted(judged)],
         ).fetchall()
         same = [row["window_start"] for row in rows if row["version"] == judged[row["window_start"]][0].version]
+        if is_cut(connection, registered.name):
+            return []
         fingerprints = registered.table.fingerprints(connection, same)
         for start in same:
             evidence, findings = judged[start]

@@ -14,6 +14,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.ledger.exact_ranges import ACCOUNTING
 from onceover.ledger.frontiers import read_accounted
+from onceover.ledger.log_cuts import IS_CUT
 from onceover.ledger.windows import count_open_windows
 from onceover.model.conflict import UNCONTESTED, Contested
 from onceover.model.digest import Digest
@@ -35,7 +36,8 @@ class EvidenceSnapshot:
     open_windows: int
 
 
-_CHOSEN = """
+_CHOSEN = (
+    """
   FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
   LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
   WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL
@@ -43,8 +45,9 @@ _CHOSEN = """
     AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
     AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
     AND (%(all)s OR c.version IS DISTINCT FROM w.version)
-    AND NOT EXISTS (SELECT FROM onceover.kafka_partition k
-      WHERE k.pipeline = p.name AND (coalesce(k.diverged_from, k.unknown_from) IS NOT NULL OR k.overwritten <> '{}'))"""
+    AND NOT """
+    + IS_CUT
+)
 
 # Selects windows by start, not by the condition of _CHOSEN: the planner cannot know how few of a year's windows are
 # uncertified, and would read every landing.

@@ -21,6 +21,16 @@ NOT_WHOLE: Final = -1
 """The leader epoch of a comparison that has to be made again, as the log ends before what landed, or differs."""
 
 
+# Whether a log of the pipeline of w has, or lost, other records under landed offsets: no window is certified then.
+IS_CUT = """
+  EXISTS (SELECT FROM onceover.kafka_partition cut WHERE cut.pipeline = w.pipeline
+    AND (coalesce(cut.diverged_from, cut.unknown_from) IS NOT NULL OR cut.overwritten <> '{}'))"""
+WHY_CUT: Final = (
+    "Kafka's log has, or lost, other records under offsets that landed: no window is certified until ingest has read "
+    "them again, or a person accepts their loss; `onceover explain` says which"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ComparedLog:
     """What the ledger knows of one log: how far its records landed, the leader epoch at which they were compared with
@@ -55,6 +65,13 @@ def is_uncompared(connection: Connection, pipeline: str, generation: str | None)
         [pipeline, generation],
     ).fetchone()
     return row is not None
+
+
+def is_cut(connection: Connection, pipeline: str) -> bool:
+    """Return whether a log has, or lost, other records under landed offsets. Ask in the transaction that certifies
+    a window, once it holds the window's row."""
+    row = connection.execute(f"SELECT {IS_CUT} AS is_cut FROM (SELECT %s::text AS pipeline) w", [pipeline]).fetchone()
+    return bool(row and row["is_cut"])
 
 
 def list_landed_epochs(connection: Connection, pipeline: str, log: OffsetRange) -> list[EpochSpan]:

@@ -19,6 +19,7 @@ from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.findings import record_findings
 from onceover.ledger.frontiers import read_accounted
 from onceover.ledger.landings import read_landings
+from onceover.ledger.log_cuts import IS_CUT, WHY_CUT
 from onceover.ledger.windows import LOG_UNTIL, lock_windows
 from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
 from onceover.model.conflict import UNCONTESTED
@@ -30,6 +31,8 @@ _CHUNK = 200
 # Of repair r and its window w: whether it is only searched for orphans, and whether it has expired and is not.
 _IS_SEARCHED = "jsonb_path_exists(r.findings, '$[*].open_for')"
 _IS_GONE = f"(w.expired_at IS NOT NULL AND NOT {_IS_SEARCHED})"
+_WAITS = f"(NOT {_IS_SEARCHED} AND (NOT %(compared)s OR {IS_CUT}))"
+_UNCOMPARED = "Kafka's log was not compared with what landed yet: repair again while it can be read, or ingest runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +146,14 @@ def read_request(connection: Connection, pipeline: str, request_id: int) -> Repa
     )
 
 
-def claim(connection: Connection, request: RepairRequest) -> tuple[list[ClaimedWindow], tuple[OffsetRange, ...]]:
+def claim(
+    connection: Connection, request: RepairRequest, *, is_compared: bool = True
+) -> tuple[list[ClaimedWindow], tuple[OffsetRange, ...]]:
     """Claim the request's windows by compare-and-set, then read the evidence for their repair in one snapshot. Windows
     whose records leave Kafka's log first come first.
 
-    Windows that another repair holds are left to it; windows that were certified, blocked or expired since the request
+    Windows that another repair holds are left to it, and all that may be certified are while the log is cut, or has
+    still to be compared with what landed. Windows that were certified, blocked or expired since the request
     are marked unneeded, unless an expired one is to be searched for orphans.
     """
     with connection.transaction():
@@ -160,16 +166,23 @@ def claim(connection: Connection, request: RepairRequest) -> tuple[list[ClaimedW
               reason = CASE WHEN c.certificate_id IS NOT NULL THEN 'certified meanwhile'
                 WHEN {_IS_GONE} THEN 'expired: its raw is gone'
                 WHEN w.blocked_at IS NOT NULL THEN 'blocked meanwhile: ' || w.blocked_why
+                WHEN {_WAITS} THEN CASE WHEN {IS_CUT} THEN %(cut)s ELSE %(uncompared)s END
                 ELSE 'being repaired by ' || w.claimed_by END
             FROM onceover."window" w JOIN onceover.repair_request q ON q.request_id = %(request)s
             LEFT JOIN onceover.certificate c
               ON c.certificate_id = w.certificate_id AND c.version = w.version AND c.created_at > q.created_at
             WHERE r.request_id = %(request)s AND r.state IN ('planned', 'claimed')
               AND w.pipeline = r.pipeline AND w.window_start = r.window_start
-              AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL OR {_IS_GONE}
+              AND (c.certificate_id IS NOT NULL OR w.blocked_at IS NOT NULL OR {_IS_GONE} OR {_WAITS}
                 OR (w.claimed_until >= clock_timestamp() AND w.claimed_by <> %(owner)s))
             """,
-            {"request": request.request_id, "owner": request.owner},
+            {
+                "request": request.request_id,
+                "owner": request.owner,
+                "compared": is_compared,
+                "cut": WHY_CUT,
+                "uncompared": _UNCOMPARED,
+            },
         )
         connection.execute(
             """

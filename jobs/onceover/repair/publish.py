@@ -15,6 +15,7 @@ from onceover.ledger.certificates import Certificate, RawProof, certify, revoke
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns, digest_columns, read_count
 from onceover.ledger.findings import note_finding, resolve_findings
+from onceover.ledger.log_cuts import WHY_CUT, is_cut
 from onceover.ledger.repair_requests import RepairRequest
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import EMPTY
@@ -42,10 +43,10 @@ def publish(
 ) -> bool:
     """Overwrite one window's aggregates with those rebuilt from raw and certify it, in one transaction.
 
-    Returns False and publishes nothing if the window changed since the claim, which the next detection judges again; or
-    if a rebuild of the ledger found other rows without raw, which stay, and expire again. Keeps replaced rows as a
-    revision; rows that already equal raw are only certified. Text that proves the window without its Parquet file
-    takes that file's place. Raises FencedError for a lost claim.
+    Returns False and publishes nothing if the log was found cut since the claim; or if the window changed since, which
+    the next detection judges again; or if a rebuild of the ledger found other rows without raw, which stay, and expire
+    again. Keeps replaced rows as a revision; rows that already equal raw are only certified. Text that proves the
+    window without its Parquet file takes that file's place. Raises FencedError for a lost claim.
     """
     claimed, rebuilt, frozen_length = proved.claimed, proved.rebuilt, proved.frozen_length
     table, start = registered.table, claimed.window_start
@@ -56,6 +57,10 @@ def publish(
         ).fetchone()
         if row is None or row["token"] != claimed.token:
             raise FencedError(f"window {start:%Y-%m-%dT%H:%MZ}: the claim was lost to another repair")
+        if is_cut(connection, registered.name):
+            _finish(connection, claimed, "left", WHY_CUT)
+            _drop_claim(connection, registered.name, claimed)
+            return False
         if row["version"] != claimed.version:
             _finish(connection, claimed, "failed", "the window changed during the repair; it is judged again")
             _drop_claim(connection, registered.name, claimed)

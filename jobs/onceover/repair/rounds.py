@@ -7,6 +7,7 @@ import logging
 from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
+from onceover.detection.cuts import compare_log
 from onceover.fault_points import FaultPoint, RepairStep
 from onceover.ledger import repair_requests
 from onceover.ledger.catalog import RegisteredPipeline
@@ -25,10 +26,14 @@ def run_rounds(
     request: repair_requests.RepairRequest,
     fault_point: FaultPoint,
 ) -> RepairOutcome:
-    """Claim and repair the request's windows until no orphan is left; drop the claims. The counts are of all rounds."""
+    """Claim and repair the request's windows until no orphan is left; drop the claims. The counts are of all rounds.
+
+    The log is compared first, as detection does, for the request may be old. An adoption asks Kafka itself.
+    """
     ledger, total = context.ledger, RepairOutcome()
+    is_compared = compare_log(context)
     for _ in range(_MOST_ROUNDS):
-        claimed, accounted = repair_requests.claim(ledger, request)
+        claimed, accounted = repair_requests.claim(ledger, request, is_compared=is_compared)
         try:
             with ClaimRenewer(context.address("postgres"), registered.name, claimed):
                 fault_point.stop_after(RepairStep.CLAIMED)
