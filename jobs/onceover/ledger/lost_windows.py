@@ -20,6 +20,7 @@ class FailedRepair:
 
     reason: str
     bytes_read: int | None
+    started_at: datetime
     reread: tuple[OffsetRange, ...]
     is_compared: bool  # it gave no new reason to compare contents with other windows
 
@@ -39,7 +40,7 @@ def list_failed_repairs(connection: Connection, pipeline: str) -> dict[datetime,
     """Return the last repair of each window in which it failed, and nothing has landed since, in order."""
     rows = connection.execute(
         """
-        SELECT w.window_start, r.reason, r.bytes_read, (
+        SELECT w.window_start, r.reason, r.bytes_read, r.started_at, (
             SELECT coalesce(jsonb_agg(jsonb_build_array(x.generation, x.kafka_partition, x.start_offset, x.end_offset)),
               '[]')
             FROM onceover.reread x WHERE x.pipeline = w.pipeline AND x.window_start = w.window_start
@@ -66,6 +67,7 @@ def list_failed_repairs(connection: Connection, pipeline: str) -> dict[datetime,
         row["window_start"]: FailedRepair(
             row["reason"],
             row["bytes_read"],
+            row["started_at"],
             tuple(OffsetRange(KafkaPartition(g, p), start, end) for g, p, start, end in row["reread"]),
             row["is_compared"],
         )

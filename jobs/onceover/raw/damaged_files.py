@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 import requests
@@ -73,6 +74,12 @@ class DamagedFiles:
         folder, _, name = self._layout.damaged(path).rpartition("/")
         names = (each for each, _ in list_folder(self._client, self._address, folder))
         return sorted(f"{folder}/{each}" for each in names if each.startswith(f"{name}.") and each.endswith(_READABLE))
+
+    def was_written_since(self, path: str, moment: datetime) -> bool:
+        """Return whether the file was written or replaced after that moment, by the NameNode's clock."""
+        with wrap_errors(self._address):
+            status = self._client.status(path, strict=False)
+        return status is not None and int(status["modificationTime"]) > moment.timestamp() * 1000
 
     def set_aside(self, path: str) -> str | None:
         """Move a file away that cannot be read, or holds other records than its name says; return where it is kept,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from onceover.context import PipelineContext
 from onceover.detection.look import Judgement, judge_windows
 from onceover.errors import OnceoverError, UnreachableError
-from onceover.ledger import lost_windows, rereads
+from onceover.ledger import log_cuts, lost_windows, rereads
 from onceover.ledger.lost_windows import FailedRepair, LostWindow
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import OffsetRange, coalesce, intersect, subtract
@@ -24,6 +24,7 @@ from onceover.raw.damaged_files import DamagedFiles
 from onceover.repair.proof import MORE_THAN_ONE, lacks_lines
 
 _MOST_SAID = 300
+_TRUSTED = timedelta(hours=1)  # how long a repair's reading of raw is believed, and how long an outage may last
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +62,11 @@ def list_lost(context: PipelineContext, known: Collection[datetime]) -> LostWind
             )
         elif held is None:
             waiting.append((lost, "Kafka does not say whether it still holds the records; see `onceover doctor`"))
-        elif why := _explain_held(context, start, held, repair):
+        elif why := _explain_doubt(context, start, repair) or _explain_held(context, start, held, repair):
             waiting.append((lost, why))
         else:
             declarable.append(lost)
-    is_cut = any(
-        f.kind is Kind.TRUNCATED and f.evidence.keys() & {"diverged_from", "unknown_from"} for f in look.findings
-    )
+    is_cut = log_cuts.is_cut(ledger, name)
     others = sorted(waiting, key=lambda pair: pair[0].window_start)
     return LostWindows(tuple(declarable), tuple(others), look.changing, is_cut)
 
@@ -130,12 +129,38 @@ def _would_fail_again(context: PipelineContext, window_start: datetime, length: 
         return False
     if repair.bytes_read is not None:
         return repair.bytes_read == length
+    return _find_error(context, window_start) is not None
+
+
+def _find_error(context: PipelineContext, window_start: datetime) -> OnceoverError | None:
+    """Return why the window file cannot be read to its end, None if it can."""
     try:
         for _ in context.files.read_window(window_start):
             pass
-    except OnceoverError:
-        return True
-    return False
+    except OnceoverError as error:
+        return error
+    return None
+
+
+def _explain_doubt(context: PipelineContext, window_start: datetime, repair: FailedRepair | None) -> str | None:
+    """Return why raw may hold the records after all; None if nothing says so."""
+    files, path = DamagedFiles(context.address("webhdfs"), context.layout), context.layout.window_file(window_start)
+    named = f"{context.name} {format_moment(window_start)}"
+    if files.list_unfinished(path):
+        return f'a reread of it was interrupted: run `onceover reread {named} --reason "..."` again first'
+    if repair is None:
+        return None
+    is_recent = datetime.now(UTC) - repair.started_at < _TRUSTED
+    if repair.bytes_read is None:
+        error = _find_error(context, window_start) if is_recent else None
+        if isinstance(error, UnreachableError):
+            return "HDFS does not deliver its file, which may pass: try again an hour after the repair that failed"
+    elif not is_recent or files.was_written_since(path, repair.started_at):
+        return (
+            "its file may have been put back since the repair that failed: repair it first, as "
+            f"`onceover explain {named}` shows"
+        )
+    return None
 
 
 def _explain_held(

@@ -13,7 +13,7 @@ from bench import large_ledger
 from bench.large_ledger import MINUTES, LargeLedger, generation, start_of
 
 from onceover.context import PipelineContext
-from onceover.errors import TerminalError, UnreachableError
+from onceover.errors import OnceoverError, TerminalError, UnreachableError
 from onceover.ledger import rereads
 from onceover.ledger.database import Connection
 from onceover.ledger.windows import list_windows
@@ -35,7 +35,9 @@ class Context:
     files: Any
     held: tuple[OffsetRange, ...] | None = ()
     away: bool = False
-    unreadable: set[datetime] = field(default_factory=set)
+    unreadable: dict[datetime, OnceoverError] = field(default_factory=dict)
+    put_back: bool = False
+    unfinished: tuple[str, ...] = ()
     name: str = NAME
     layout: Layout = field(default_factory=lambda: Layout("/large", NAME))
 
@@ -63,7 +65,7 @@ def fake(connection: Connection, ledger: LargeLedger, monkeypatch: pytest.Monkey
 
     def read_window(start: datetime) -> Iterator[bytes]:
         if start in made.unreadable:
-            raise TerminalError("no DataNode has the block")
+            raise made.unreadable[start]
         yield b""
 
     def require_datanodes(self: object, path: str) -> None:
@@ -72,6 +74,8 @@ def fake(connection: Connection, ledger: LargeLedger, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(ledger.files, "read_window", read_window, raising=False)
     monkeypatch.setattr(DamagedFiles, "require_datanodes", require_datanodes)
+    monkeypatch.setattr(DamagedFiles, "was_written_since", lambda self, path, moment: made.put_back)
+    monkeypatch.setattr(DamagedFiles, "list_unfinished", lambda self, path: list(made.unfinished))
     return made
 
 
@@ -98,6 +102,13 @@ def fail_repair(connection: Connection, window: int, reason: str, length: int | 
     )
     connection.execute(
         'UPDATE onceover."window" SET tries = 1 WHERE pipeline = %s AND window_start = %s', [NAME, start_of(window)]
+    )
+
+
+def age_repairs(connection: Connection) -> None:
+    """Have all repairs be more than an hour old."""
+    connection.execute(
+        "UPDATE onceover.repair SET started_at = started_at - interval '2 hours' WHERE pipeline = %s", [NAME]
     )
 
 
@@ -257,8 +268,30 @@ def test_contents_that_are_still_to_be_compared_are_not_lost(
 def test_file_that_can_be_read_again_is_not_lost(connection: Connection, fake: Context) -> None:
     fail_repair(connection, 5, "reading raw failed: Could not obtain block", None)
     assert refusals(fake) == []
-    fake.unreadable.add(start_of(5))
+    fake.unreadable[start_of(5)] = TerminalError("no DataNode has the block")
     assert len(list_lost(as_context(fake), ()).declarable) == 1
+    fake.unreadable[start_of(5)] = UnreachableError("it hangs")
+    assert "may pass" in refusals(fake)[0][1]
+    age_repairs(connection)
+    assert len(list_lost(as_context(fake), ()).declarable) == 1
+
+
+def test_file_that_may_have_been_put_back_is_repaired_first(
+    connection: Connection, ledger: LargeLedger, fake: Context
+) -> None:
+    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", ledger.files.held[start_of(5)])
+    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    fake.put_back = True
+    assert "repair it first" in refusals(fake)[0][1]
+    fake.put_back = False
+    age_repairs(connection)
+    assert "repair it first" in refusals(fake)[0][1], "a rename keeps a file's time"
+
+
+def test_interrupted_reread_is_finished_first(ledger: LargeLedger, fake: Context) -> None:
+    del ledger.files.held[start_of(5)]
+    fake.unfinished = ("damaged/part.readable",)
+    assert "was interrupted: run `onceover reread lost 2025-01-01T00:25Z" in refusals(fake)[0][1]
 
 
 def test_nothing_is_given_up_while_datanodes_are_away(

@@ -163,7 +163,8 @@ def _show_missing(listed: MissingText, lost: LostWindows, others: Sequence[tuple
         say(f"and {len(cells) - _MOST_SHOWN:,} more; --json lists all")
     if lost.is_cut:
         say(
-            "Kafka's log was cut, or landed without leader epochs: once ingest has read it again, run the command again"
+            "Kafka's log was cut, or landed without leader epochs: once ingest has read it again, or the loss of what "
+            "expired unread is accepted, run the command again; `onceover explain` says which"
         )
     elif lost.changing:
         say(f"a batch is landing in {pluralize(lost.changing, 'window')}: run the command again once it has landed")
