@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -22,8 +22,9 @@ from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.drivers import as_driver
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.raw_file import RawContents, RawFile
-from onceover.model.root_marker import join_origins
+from onceover.model.root_marker import UnreadableMarkerError, join_origins
 from onceover.offset_stores.postgres import LedgerOffsetStore
+from onceover.raw.marker import MarkerFiles
 from onceover.recovery.log_epochs import add_leader_epochs
 from onceover.recovery.rebuild_ledger import (
     KnownLogs,
@@ -92,8 +93,8 @@ def rebuild_pipeline(spark: SparkSession, context: PipelineContext) -> RebuildRe
         before = identity.read_origins(context.ledger, pipeline.name)  # of a driver that landed nothing
         origins = join_origins([marker.origins if marker else {}, whole, before])
         foreign = 0
-        if marker is not None:  # it names each Kafka partition from before its first append
-            contents, foreign = leave_out_foreign(contents, {*marker.origins, *before})
+        if (named := _list_named(context.markers)) is not None:
+            contents, foreign = leave_out_foreign(contents, {*named, *before})
             if foreign:
                 log.warning("%d records are of a log that the root's marker does not name: they do not count", foreign)
         empty = _find_empty_offsets(context, facts, find_missing(contents, origins))
@@ -148,6 +149,16 @@ def _store_offsets(context: PipelineContext, facts: TopicFacts | None, contents:
     ends = {at.kafka_partition: end for at, end in find_ends(contents).items() if at.generation == facts.generation}
     if ends:
         LedgerOffsetStore(context.ledger, context.name).save(ends, facts.topic_id)
+
+
+def _list_named(markers: MarkerFiles) -> Collection[KafkaPartition] | None:
+    """List the Kafka partitions that the root's marker names, each from before its first append. None without a marker,
+    and if the newest cannot be read: an older one may not name all."""
+    try:
+        marker = markers.read_newest().marker
+    except UnreadableMarkerError:
+        return None
+    return None if marker is None else tuple(marker.origins)
 
 
 def _list_log_starts(facts: TopicFacts | None) -> Mapping[KafkaPartition, int]:
