@@ -9,11 +9,11 @@ from itertools import groupby
 from typing import Any
 
 from onceover.errors import UsageError
-from onceover.ledger import conflicts
+from onceover.ledger import conflicts, losses
 from onceover.ledger.database import Connection
 from onceover.model.conflict import NEWEST, Content, ContestedId, Decision, OwnContents
 from onceover.model.line import encode_id
-from onceover.model.offsets import KafkaPartition
+from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.window import format_moment
 
 # The content that Kafka's log held when those of the ID of decision d were compared; NULL if unknown.
@@ -78,8 +78,15 @@ def record_decision(
                 why,
             ],
         )
-        conflicts.reopen(connection, pipeline, [window_start])
+        _reopen(connection, pipeline, [window_start], [decision.offsets])
     return [window_start]
+
+
+def _reopen(connection: Connection, pipeline: str, windows: Sequence[datetime], decided: Sequence[OffsetRange]) -> None:
+    """Have these windows judged again. All contents of a decided ID are in raw: where one was accepted as lost, the
+    windows that state so are judged again too."""
+    conflicts.reopen(connection, pipeline, {*windows, *losses.list_stating(connection, pipeline, decided)})
+    losses.reland(connection, pipeline, decided)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +144,8 @@ def _record(
         for start in sorted({c.window_start for c in contents if c.window_start is not None})
     ]  # fmt: skip
     windows = sorted({row[1] for row in rows})
-    conflicts.reopen(connection, pipeline, windows)
+    decided = [OffsetRange(c[0].source, c[0].offset, c[0].offset + 1) for _, c in chosen]
+    _reopen(connection, pipeline, windows, coalesce(decided))
     connection.cursor().executemany(
         """
         INSERT INTO onceover.decision

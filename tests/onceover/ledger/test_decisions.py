@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from bench.large_ledger import pipeline
 
-from onceover.ledger import conflicts
+from onceover.ledger import conflicts, losses
 from onceover.ledger.catalog import register_pipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.decisions import decide_all, list_own_contents, read_decisions
 from onceover.model.conflict import NEWEST, Content
 from onceover.model.contract import Column, Columns
-from onceover.model.offsets import KafkaPartition
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 pytestmark = pytest.mark.stack
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -58,3 +58,20 @@ def test_decision_names_the_contents_of_its_own_window(connection: Connection) -
         [("cccc", ("aaaa", "bbbb"))],
         [("cccc", ("cccc",))],
     ]
+
+
+def test_decided_id_is_no_accepted_loss_any_more(connection: Connection) -> None:
+    """Its second content was accepted as lost unread, and a batch that had died turned out to have appended it."""
+    name = register_pipeline(connection, pipeline(f"s{uuid.uuid4().hex[:10]}"), COLUMNS).name
+    unread, ids = OffsetRange(SOURCE, 5, 9), [OffsetRange(SOURCE, 7, 8)]
+    connection.execute(
+        'INSERT INTO onceover."window" (pipeline, window_start, window_end) VALUES (%s, %s, %s)',
+        [name, NOON, NOON + timedelta(hours=1)],
+    )
+    losses._insert(connection, name, [unread], NOON, NOON + timedelta(hours=2), "me", "gone", "overwritten")
+    contents = [Content(SOURCE, 7, each, NOON, NOON, epoch) for each, epoch in (("aaaa", 3), ("bbbb", None))]
+    conflicts.record_contents(connection, name, contents)
+    assert losses.list_stating(connection, name, ids) == [NOON]
+    assert decide_all(connection, name, NOON, NEWEST, "test", "a test").ids == 1
+    assert losses.list_stating(connection, name, ids) == []
+    assert losses.list_stating(connection, name, [unread]) == [NOON], "the other offsets stay lost"
