@@ -1,0 +1,63 @@
+"""A file's bytes cut into pieces of whole lines: 16 MiB at a time, or one line that is longer.
+
+A big file is read in splits, each by a reader of its own, with bounds moved to where a line begins: so a line belongs
+to the split that holds its first byte.
+
+    file      aaaa\nbbbbbbbb\ncccc\ndd      an unended last line is a line, too
+    splits    |--------|--------|----|
+    lines     |----------------||----|      a and b; none; c and d
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from onceover.lines.reference import LONGEST_COLUMNS, LONGEST_LINE
+
+CHUNK: Final = 16 * 1024 * 1024
+LONGEST: Final = LONGEST_LINE + LONGEST_COLUMNS + 64 * 1024  # of a line with all its fields
+TOO_LONG: Final = b"?"
+"""In place of a longer line, which Onceover did not write, so that its bytes need not be held: a corrupt line."""
+
+Fill = Callable[[memoryview], None]
+"""Fills the buffer with the file's next bytes, or raises."""
+
+
+def cut_lines(
+    fill: Fill, start: int, end: int, chunk: int = CHUNK, longest: int = LONGEST
+) -> Iterator[tuple[int, memoryview]]:
+    """Yield the bytes `[start, end)`, where lines begin, in pieces of whole lines with the position of each one's first
+    byte. Asks for no byte at or past `end`. Each piece is a buffer of its own. `longest` is no less than `chunk`."""
+    at, kept, is_lost = start, b"", False  # `kept` begins a line at `at`; of one that `is_lost` it is the rest
+    while at + len(kept) < end:
+        buffer = bytearray(len(kept) + min(chunk, end - at - len(kept)))
+        buffer[: len(kept)] = kept
+        fill(memoryview(buffer)[len(kept) :])
+        is_last = at + len(buffer) == end
+        if is_lost or len(buffer) > longest:
+            newline = buffer.find(b"\n", len(kept))
+            rest = newline if newline >= 0 else len(buffer)
+            if is_lost or rest > longest:
+                if not is_lost:
+                    yield at, memoryview(TOO_LONG)
+                is_lost = newline < 0
+                at, buffer = at + len(buffer[: rest + 1]), buffer[rest + 1 :]
+        cut = len(buffer) if is_last else buffer.rfind(b"\n") + 1
+        if cut:
+            yield at, memoryview(buffer)[:cut]
+        at, kept = at + cut, bytes(memoryview(buffer)[cut:])
+
+
+def find_line(fill: Fill, start: int, end: int, chunk: int = 256 * 1024) -> int:
+    """Return where the first line begins in `[start, end)`, or `end`. `fill` reads on from the byte before `start`,
+    which shows whether a line begins there."""
+    at = start - 1
+    while 0 <= at < end:
+        buffer = bytearray(min(chunk, end - at))
+        fill(memoryview(buffer))
+        newline = buffer.find(b"\n")
+        if newline >= 0:
+            return at + newline + 1
+        at += len(buffer)
+    return max(at, 0)

@@ -1,0 +1,141 @@
+"""A window file read by a task over WebHDFS, to its frozen length and no further, in pieces of whole lines.
+
+A read that breaks off or hangs goes on once, where it stopped, through another DataNode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from urllib.parse import urlsplit
+
+import requests
+import urllib3
+from hdfs import Client, HdfsError
+
+from onceover.errors import OnceoverError, TerminalError, UnreachableError
+from onceover.lines.chunks import CHUNK, cut_lines, find_line
+from onceover.raw.hdfs import (
+    connect_hdfs,
+    get_exception_name,
+    is_missing,
+    take_first_line,
+    translate_error,
+    wrap_errors,
+)
+
+_PART = 1024 * 1024  # bytes taken from the connection at a time
+_BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
+
+
+class FrozenFiles:
+    """Files of one HDFS, read as the user that `connect_hdfs` logs in. Make it in the task: sessions do not survive a
+    fork. One reader at a time keeps the connection to the NameNode."""
+
+    def __init__(self, address: str) -> None:
+        self._address, self._client = address, connect_hdfs(address)
+
+    def read_lines(self, path: str, length: int, chunk: int = CHUNK) -> Iterator[tuple[int, memoryview]]:
+        """Yield the first `length` bytes as `cut_lines` does. Raise UnreachableError, or TerminalError if the file is
+        missing or shorter; both name the file."""
+        if length:
+            with closing(_Reading(self._client, self._address, path, 0, length)) as reading:
+                yield from cut_lines(reading.fill, 0, length, chunk)
+
+    def read_split(
+        self, path: str, start: int, end: int, length: int, chunk: int = CHUNK
+    ) -> Iterator[tuple[int, memoryview]]:
+        """Yield the lines that begin in `[start, end)` of a file that was frozen at `length`, as `read_lines` does."""
+        first, after = (self._find_line(path, at, length) for at in (start, end))
+        if first < after:
+            with closing(_Reading(self._client, self._address, path, first, after)) as reading:
+                yield from cut_lines(reading.fill, first, after, chunk)
+
+    def _find_line(self, path: str, start: int, length: int) -> int:
+        if not 0 < start < length:
+            return min(start, length)
+        with closing(_Reading(self._client, self._address, path, start - 1, length)) as reading:
+            return find_line(reading.fill, start, length)
+
+
+class _Reading:
+    """The bytes `[at, end)` of a file, one after the other."""
+
+    def __init__(self, client: Client, address: str, path: str, at: int, end: int) -> None:
+        self._client, self._address, self._path, self._at, self._end = client, address, path, at, end
+        self._response: requests.Response | None = None
+        self._failure: OnceoverError | None = None  # since when not a byte has come
+        self._avoided: str | None = None
+
+    def fill(self, view: memoryview) -> None:
+        filled = 0
+        while filled < len(view):
+            try:
+                got = self._read(min(_PART, len(view) - filled))
+            except _BROKEN as error:
+                self._give_up(self._describe(type(error).__name__), error)
+                continue
+            if not got:
+                self._give_up(self._describe("the connection ended"), None)
+                continue
+            self._failure = None
+            view[filled : filled + len(got)] = got
+            filled, self._at = filled + len(got), self._at + len(got)
+
+    def close(self) -> None:
+        if self._response is not None:
+            self._response.close()
+            self._response = None
+
+    def _read(self, wanted: int) -> bytes:
+        if self._response is None:
+            self._response = self._open()
+        got: bytes = self._response.raw.read(wanted)
+        return got
+
+    def _open(self) -> requests.Response:
+        avoided = {} if self._avoided is None else {"excludedatanodes": self._avoided}
+        try:
+            response: requests.Response = self._client._open(
+                self._path, offset=self._at, length=self._end - self._at, **avoided
+            )
+        except HdfsError as error:
+            if self._failure is not None:  # no other DataNode holds it
+                raise self._failure from error
+            if is_missing(error):
+                raise TerminalError(
+                    f"{self._path} is missing, of which {self._end} bytes were frozen; `onceover explain` has more"
+                ) from error
+            if "out of the range" in str(error):
+                raise self._report_short() from error
+            if get_exception_name(error) in ("IOException", "BlockMissingException"):
+                raise UnreachableError(
+                    f"{self._path} cannot be read at byte {self._at}: {take_first_line(error)}; `hdfs fsck` says which "
+                    "DataNodes hold it"
+                ) from error
+            raise translate_error(self._address, error) from error
+        return response
+
+    def _give_up(self, failure: OnceoverError, cause: Exception | None) -> None:
+        """Raise the failure, if no byte has come since the one before; else close the connection."""
+        host = None if self._response is None else urlsplit(self._response.url).hostname
+        self.close()
+        if self._failure is not None:
+            raise self._failure from cause
+        with wrap_errors(self._address):
+            status = self._client.status(self._path, strict=False)
+        if status is not None and int(status["length"]) < self._end:
+            raise self._report_short() from cause
+        self._failure, self._avoided = failure, host
+
+    def _describe(self, what: str) -> UnreachableError:
+        return UnreachableError(
+            f"reading {self._path} stopped at byte {self._at} of {self._end} ({what}); a DataNode does not answer, or "
+            "lost the block: `hdfs fsck` says which ones hold it"
+        )
+
+    def _report_short(self) -> TerminalError:
+        return TerminalError(
+            f"{self._path} ends before byte {self._end}, where it was frozen; it was cut or replaced: run the command "
+            "again, which freezes it again"
+        )

@@ -1,0 +1,148 @@
+"""Reads of a frozen file end in its bytes or in an error that names it, whatever a DataNode does."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from onceover.errors import TerminalError, UnreachableError
+from onceover.raw import hdfs
+from onceover.raw.frozen_file import FrozenFiles
+
+TEXT = b"".join(b"%d\n" % n for n in range(5000))
+PATH = "/raw/t/2026-03-01/1200.log"
+
+
+class Hdfs(ThreadingHTTPServer):
+    """A NameNode and its DataNode in one, with one file; `send` writes the bytes that were asked for."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.file: bytes | None = TEXT
+        self.asked: list[dict[str, str]] = []
+        self.send: Callable[[_Handler, bytes], None] = lambda handler, data: handler.write(data)
+        self.ended = threading.Event()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Hdfs
+
+    def do_GET(self) -> None:
+        query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
+        file = self.server.file
+        if file is None:
+            self.refuse(404, "FileNotFoundException", f"File does not exist: {PATH}")
+        elif query["op"] == "GETFILESTATUS":
+            self.answer(200, json.dumps({"FileStatus": {"length": len(file)}}).encode())
+        else:
+            self.server.asked.append(query)
+            start, length = int(query["offset"]), int(query["length"])
+            if start >= len(file):
+                self.refuse(403, "IOException", f"Offset={start} out of the range [0, {len(file)}); OPEN, path={PATH}")
+                return
+            data = file[start : start + length]
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            with suppress(OSError):
+                self.server.send(self, data)
+
+    def write(self, data: bytes) -> None:
+        self.wfile.write(data)
+
+    def refuse(self, status: int, exception: str, message: str) -> None:
+        self.answer(status, json.dumps({"RemoteException": {"exception": exception, "message": message}}).encode())
+
+    def answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Keep the log empty."""
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hdfs]:
+    monkeypatch.setattr(hdfs, "_TIMEOUT", (5.0, 0.3))
+    with Hdfs() as found:
+        serving = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
+        serving.start()
+        yield found
+        found.ended.set()
+        found.shutdown()
+        serving.join()
+
+
+def read(server: Hdfs, length: int = len(TEXT), chunk: int = 1000) -> bytes:
+    pieces = list(FrozenFiles(server.address).read_lines(PATH, length, chunk))
+    assert [at for at, _ in pieces] == [sum(len(p) for _, p in pieces[:n]) for n in range(len(pieces))]
+    return b"".join(bytes(piece) for _, piece in pieces)
+
+
+def test_file_is_read_by_one_request_to_its_frozen_length(server: Hdfs) -> None:
+    assert read(server) == TEXT
+    assert read(server, 12_345) == TEXT[:12_345], "bytes that were appended since are not asked for"
+    assert [query["length"] for query in server.asked] == [str(len(TEXT)), "12345"]
+    assert read(server, 0) == b""
+
+
+def test_splits_of_a_file_hold_its_lines_once(server: Hdfs) -> None:
+    files, length = FrozenFiles(server.address), 12_345
+    bounds = [0, 1, 1001, 1002, 1003, 9999, length]
+    splits = [b"".join(bytes(p) for _, p in files.read_split(PATH, a, b, length, 100)) for a, b in pairwise(bounds)]
+    assert b"".join(splits) == TEXT[:length]
+    assert all(split.endswith(b"\n") for split in splits[:-1] if split)
+    assert all(int(query["offset"]) + int(query["length"]) <= length for query in server.asked)
+
+
+def test_read_that_ends_early_goes_on_where_it_stopped(server: Hdfs) -> None:
+    server.send = lambda handler, data: handler.write(data[: len(data) // 2 + 1])
+    assert read(server) == TEXT
+    assert [int(query["offset"]) for query in server.asked][:2] == [0, len(TEXT) // 2 + 1]
+    assert server.asked[1]["excludedatanodes"] == "127.0.0.1"
+
+
+def test_read_that_ends_early_again_names_file_and_byte(server: Hdfs) -> None:
+    server.send = lambda handler, data: handler.write(data[:100] if len(data) == len(TEXT) else b"")
+    with pytest.raises(UnreachableError, match=rf"reading {PATH} stopped at byte 100 of {len(TEXT)}"):
+        read(server)
+
+
+def test_datanode_that_hangs_is_an_error_with_the_file(server: Hdfs) -> None:
+    def hang(handler: _Handler, data: bytes) -> None:
+        handler.write(data[:10])
+        server.ended.wait()
+
+    server.send = hang
+    with pytest.raises(UnreachableError, match=rf"reading {PATH} stopped at byte \d+ .*ReadTimeout.*hdfs fsck"):
+        read(server, 11)
+
+
+@pytest.mark.parametrize("left", [0, 1, 5000])
+def test_file_shorter_than_frozen_is_an_error(server: Hdfs, left: int) -> None:
+    server.file = TEXT[:left]
+    with pytest.raises(TerminalError, match=f"{PATH} ends before byte {len(TEXT)}"):
+        read(server)
+
+
+def test_missing_file_is_an_error_with_its_name(server: Hdfs) -> None:
+    server.file = None
+    with pytest.raises(TerminalError, match=f"{PATH} is missing"):
+        read(server)
+    with pytest.raises(UnreachableError, match=r"HDFS at .* does not answer"):
+        list(FrozenFiles("http://127.0.0.1:1").read_lines(PATH, 1))
