@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import fields, replace
 from random import Random
 
@@ -12,21 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.onceover.lines import plain_verdicts as plain
 from tests.onceover.lines.plain_verdicts import Expected, judge
-from tests.onceover.lines.worlds import CONTRACTS, END, START, World, evaluate, make_world
+from tests.onceover.lines.world_accounts import list_adopted, list_landed, make_accounts
+from tests.onceover.lines.worlds import END, START, World, evaluate, make_world
 
-from onceover.lines.accounts import BEYOND, KNOWN, Accounts, DecidedContents
+from onceover.lines.accounts import Accounts
 from onceover.lines.fold import FoldedLines, choose_part, fold
 from onceover.lines.judge import NO_WINDOW, NOT_EVALUATED
-from onceover.lines.pieces import NO_PIECES, LandedRanges, LandingSums, cut_pieces, sum_landings, sum_releases
-from onceover.lines.ranges import NO_RANGES, NumberedRanges, name_source, number_source
+from onceover.lines.pieces import NO_PIECES, LandingSums, sum_landings, sum_releases
+from onceover.lines.ranges import NO_RANGES, NumberedRanges, name_source
 from onceover.lines.read import read
 from onceover.lines.reference import decode
 from onceover.lines.summary import MOST_IDS, Contents, WindowSummary
 from onceover.lines.verdicts import BEYOND_END, ORPHAN, PENDING, STRAY, UNSORTED
 from onceover.lines.window_lines import WindowLines, concatenate, hold_lines
-from onceover.model.conflict import Decision
 from onceover.model.digest import Digest
-from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, intersect
+from onceover.model.offsets import KafkaPartition, OffsetRange
 
 KINDS = {
     STRAY: "stray",
@@ -35,60 +34,6 @@ KINDS = {
     ORPHAN: plain.ORPHAN,
     UNSORTED: plain.UNSORTED,
 }
-
-
-def _number(ranges: list[OffsetRange] | None, number: int = 0) -> NumberedRanges:
-    return NumberedRanges.of((piece, number) for piece in coalesce(ranges or ()))
-
-
-def _landed(world: World) -> LandedRanges:
-    return _build((n, r, is_exact) for n, (ranges, is_exact) in enumerate(world.landings) for r in ranges)
-
-
-def _adopted(world: World) -> LandedRanges:
-    """Return by landing the exact IDs of others that lie within its offset ranges."""
-    exact = [r for ranges, is_exact in world.landings if is_exact for r in ranges]
-    return _build(
-        (n, r, False)
-        for n, (ranges, is_exact) in enumerate(world.landings)
-        if not is_exact
-        for r in intersect(exact, ranges)
-    )
-
-
-def _build(landed: Iterable[tuple[int, OffsetRange, bool]]) -> LandedRanges:
-    rows = [(n, number_source(r.source), r.start, r.end, is_exact) for n, r, is_exact in landed]
-    landing, source, start, end, is_exact = np.array(rows, np.int64).reshape(-1, 5).T
-    return LandedRanges(landing, source, start, end, is_exact.astype(bool))
-
-
-def _account(world: World) -> Accounts:
-    decisions = [Decision(source, offset, kept) for (source, offset), kept in sorted(world.decisions.items())]
-    decided = DecidedContents.of(decisions)
-    released = [(piece, number) for number, ranges in enumerate(world.releases) for piece in ranges]
-    own = None
-    if world.known is not None:
-        own = NumberedRanges.of([*((r, KNOWN) for r in world.known), *((r, BEYOND) for r in world.beyond)])
-    earlier = _subtract(world.cutovers, world.released())
-    return Accounts(
-        START,
-        END,
-        pieces=cut_pieces(_landed(world), decided.ids),
-        contracts=tuple(name.encode() for name in CONTRACTS),
-        newest=1,
-        contract=NumberedRanges.of([*((r, 0) for r in earlier), *((r, 2) for r in world.released())]),
-        released=NumberedRanges.of(released),
-        decided=decided,
-        accounted=None if world.accounted is None else _number(world.accounted),
-        shared=_number(world.shared),
-        held=None if world.held is None else _number(world.held),
-        own=own,
-    )
-
-
-def _subtract(ranges: list[OffsetRange], others: list[OffsetRange]) -> list[OffsetRange]:
-    singles = [OffsetRange(r.source, n, n + 1) for r in ranges for n in range(r.start, r.end)]
-    return [piece for piece in singles if not any(piece.overlaps(other) for other in others)]
 
 
 def _read(world: World, random: Random) -> tuple[WindowLines, bytes]:
@@ -152,10 +97,10 @@ def _assert_same(world: World, expected: Expected, folded: FoldedLines, accounts
     parquet = sum((digest for (_, n), (digest, _) in expected.counted.items() if n % 3 == 0), Digest())
     assert Digest(*map(int, summary.compacted)) == parquet
     assert summary.duplicates == expected.numbers["counting"] - len(counted)
-    landed, pieces = _landed(world), accounts.pieces
+    landed, pieces = list_landed(world), accounts.pieces
     assert _list_sums(sum_landings(landed, pieces, summary.pieces)) == expected.landings
     assert _list_sums(sum_landings(landed, pieces, summary.pieces, released=True)) == expected.within
-    assert _list_sums(sum_landings(_adopted(world), pieces, summary.pieces)) == expected.adopted
+    assert _list_sums(sum_landings(list_adopted(world), pieces, summary.pieces)) == expected.adopted
     assert _list_sums(sum_releases(pieces, summary.pieces)) == expected.releases
     assert {name: found for kind, name in KINDS.items() if (found := summary.runs.list_ranges(kind))} == expected.runs
     assert {(each, name, ms) for each, name, ms, _ in _name(summary.contested)} == expected.contested
@@ -175,7 +120,7 @@ def _list_fields(summary: WindowSummary) -> dict[str, object]:
 
 def _check(random: Random, ids: int, size: int) -> int:
     world = make_world(random, ids, size)
-    (lines, text), accounts = _read(world, random), _account(world)
+    (lines, text), accounts = _read(world, random), make_accounts(world)
     folded = _fold(world, lines, accounts, text)
     _assert_same(world, judge(world), folded, accounts, lines)
     shuffled = lines.select(np.array(random.sample(range(len(lines)), len(lines)), np.int64))

@@ -1,0 +1,169 @@
+"""A window's file, read in pieces and folded with its columns, gives what the reference counts, or says why not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.onceover.lines.plain_verdicts import hash_content, judge
+from tests.onceover.lines.world_accounts import make_accounts
+from tests.onceover.lines.worlds import CONTRACTS, END, START, World, make_world
+
+from onceover.lines.accounts import Accounts
+from onceover.lines.chunks import cut_lines
+from onceover.lines.folded_window import FoldedWindow, Shuffled, fold_window
+from onceover.lines.pieces import NO_PIECES, LandedRanges, cut_pieces
+from onceover.lines.ranges import NO_RANGES, number_source
+from onceover.lines.read import read
+from onceover.lines.reference import ContractLine, decode, encode
+from onceover.lines.typed_lines import ColumnFormats, hold_typed, join_typed
+from onceover.model.digest import EMPTY
+from onceover.model.line import CorruptLineError, Record
+from onceover.model.offsets import KafkaPartition
+
+FORMATS = ColumnFormats(pa.schema([("k_a", pa.string())]), {name.encode(): ("k_a",) for name in CONTRACTS})
+SOURCE = KafkaPartition("00c0ffee", 0)
+
+
+def _cut(text: bytes, chunk: int) -> Iterator[tuple[int, memoryview]]:
+    at = 0
+
+    def fill(view: memoryview) -> None:
+        nonlocal at
+        view[:] = text[at : at + len(view)]
+        at += len(view)
+
+    return cut_lines(fill, 0, len(text), chunk, max(chunk, 10_000))
+
+
+def _decode(text: bytes) -> ContractLine | None:
+    try:
+        return decode(text)
+    except CorruptLineError:
+        return None
+
+
+def _drop_doubtful(world: World) -> None:
+    """Leave the lines with the contract of their ID, of those that differ in columns alone the first one."""
+    first: dict[tuple[object, ...], bytes] = {}
+    left: list[bytes] = []
+    for text in world.lines:
+        line = _decode(text)
+        if line is not None:
+            contract = world.find_contract((line.record.source, line.record.offset))
+            is_readable = line.event_ms is None or (line.columns is not None and len(line.columns) == 1)
+            alike = first.setdefault((line.record, line.event_ms), text)
+            if line.contract != contract or not is_readable or alike != text:
+                continue
+        left.append(text)
+    world.lines = left
+
+
+def _list_rows(world: World) -> Counter[bytes | None]:
+    """Return the column of each record that counts."""
+    expected, column = judge(world), {}
+    dated = [(line.event_ms, line) for line in map(_decode, world.lines) if line and line.event_ms is not None]
+    for event_ms, line in sorted(dated, key=lambda pair: -pair[0]):  # the earliest is the last one
+        each = line.record.source, line.record.offset
+        is_record = each in expected.counted and hash_content(line.record) == expected.counted[each][0]
+        if is_record and START <= event_ms < END:
+            column[each] = (line.columns or (None,))[0]
+    return Counter(column[each] for each in expected.counted)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_window_without_doubtful_lines_gives_its_columns(seed: int) -> None:
+    random = Random(seed)
+    world = make_world(random, random.choice([3, 100, 1000]), 1500)
+    _drop_doubtful(world)
+    expected, accounts = judge(world), make_accounts(world)
+    text = b"\n".join([b"", *world.lines, b""])
+    for chunk in (700, 1 << 20):
+        folded = fold_window(_cut(text, chunk), accounts, FORMATS)
+        assert isinstance(folded, FoldedWindow)
+        names = ("lines", "corrupt", "misplaced", "rejected", "stray", "unlanded", "conflicts", "misdated", "foreign")
+        assert [getattr(folded.summary, n) for n in names] == [expected.numbers[n] for n in names]
+        assert folded.summary.digest == sum((d for d, _ in expected.counted.values()), EMPTY)
+        counted = Counter(None if v is None else v.encode() for v in folded.rows.column("k_a").to_pylist())
+        assert counted == _list_rows(world)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_window_with_records_by_value_is_left_to_the_shuffle(seed: int) -> None:
+    random = Random(seed)
+    world = make_world(random, 1000, 1500)
+    if any(by_value for _, by_value in judge(world).counted.values()):
+        text = b"\n".join(world.lines)
+        assert fold_window(_cut(text, 10_000), make_accounts(world), FORMATS) is Shuffled.NEEDS_VALUE
+
+
+def test_column_left_out_or_contract_of_a_stray_needs_the_value() -> None:
+    zero, names = np.zeros(1, np.int64), (CONTRACTS[0].encode(), CONTRACTS[1].encode())
+    landed = LandedRanges(zero, zero + number_source(SOURCE), zero, zero + 10, zero > 0)
+    accounts = Accounts(START, END, cut_pieces(landed, NO_RANGES), names, 0)
+    left_out = encode(ContractLine(Record(SOURCE, 1, 1, None, (), b"v"), START, CONTRACTS[0], None))
+    for text in (left_out, _line(99, b"k", contract=CONTRACTS[1])):
+        texts = _line(0, b"k") + b"\n" + text
+        assert fold_window(_cut(texts, 1000), accounts, FORMATS) is Shuffled.NEEDS_VALUE
+    assert isinstance(fold_window(_cut(left_out[:-1], 1000), accounts, FORMATS), FoldedWindow)
+
+
+def test_empty_file_and_file_of_newlines_have_no_lines() -> None:
+    accounts = make_accounts(make_world(Random(1), 3, 3))
+    for text in (b"", b"\n", b"\n\n\n"):
+        folded = fold_window(_cut(text, 2), accounts, FORMATS)
+        assert isinstance(folded, FoldedWindow)
+        assert (folded.summary.lines, folded.summary.corrupt, folded.rows.num_rows) == (0, 0, 0)
+        assert folded.rows.schema == FORMATS.schema
+
+
+def test_large_window_is_left_to_the_shuffle() -> None:
+    accounts = Accounts(START, END, NO_PIECES, (CONTRACTS[0].encode(),), 0)
+    text = b"".join(_line(n, b"x" * 1000) + b"\n" for n in range(50))
+    assert isinstance(fold_window(_cut(text, 5000), accounts, FORMATS), FoldedWindow)
+    assert fold_window(_cut(text, 5000), accounts, FORMATS, most_lines=49) is Shuffled.IS_LARGE
+    assert fold_window(_cut(text, 5000), accounts, FORMATS, most_bytes=50_000) is Shuffled.IS_LARGE
+
+
+def _line(offset: int, *columns: bytes | None, contract: str = CONTRACTS[0]) -> bytes:
+    return encode(ContractLine(Record(SOURCE, offset, 1, None, (), b"v"), START, contract, columns))
+
+
+def test_lines_of_two_contracts_have_all_columns_in_order() -> None:
+    kinds = [("k_a", pa.string()), ("m_n", pa.decimal128(28, 2)), ("m_at", pa.timestamp("us", "UTC"))]
+    names = {CONTRACTS[0].encode(): ("k_a", "m_n"), CONTRACTS[1].encode(): ("m_at", "k_a", "m_n")}
+    formats = ColumnFormats(pa.schema(kinds), names)
+    texts = [
+        _line(0, b"a", b"1.50"),
+        _line(1, b"2026-03-01 12:00:00.25", b"b\n", None, contract=CONTRACTS[1]),
+        b"torn",
+        _line(2, None, b"0E-7"),
+        _line(3, b"a", b"not a number"),
+        _line(4, b"a"),
+        _line(5, b"a", b"7", contract="V9-ffffffffffffffff"),
+        _line(6, b"2026-03-01 12:00:00", b"\\", b"-3", contract=CONTRACTS[1]),
+    ]
+    held = hold_typed(read(memoryview(b"\n".join(texts))), 100, formats)
+    assert held.columns.schema == formats.schema
+    assert held.lines.offset.tolist() == list(range(7))
+    assert held.lines.has_columns.tolist() == [False, True, False, False, False, False, True]
+    assert held.columns.column("k_a").to_pylist() == [None, "b\n", None, None, None, None, "\\"]
+    assert [str(v) for v in held.columns.column("m_n").to_pylist()][-1] == "-3.00"
+    both = join_typed([held, held])
+    assert (len(both), both.lines.corrupt, both.columns.num_rows) == (14, 2, 14)
+    assert both.nbytes == 2 * held.nbytes
+
+
+def test_one_unreadable_line_of_many_is_found() -> None:
+    formats = ColumnFormats(pa.schema([("m_n", pa.int64())]), {CONTRACTS[0].encode(): ("m_n",)})
+    texts = [_line(n, b"%d" % n if n != 700 else b"seven") for n in range(2000)]
+    held = hold_typed(read(memoryview(b"\n".join(texts))), 0, formats)
+    left_out = [n for n, each in enumerate(held.lines.has_columns.tolist()) if not each]
+    assert 700 in left_out
+    assert len(left_out) < 64
+    column = held.columns.column("m_n").to_pylist()
+    assert column == [None if n in left_out else n for n in range(2000)]
