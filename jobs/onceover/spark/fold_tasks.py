@@ -1,0 +1,151 @@
+"""Window files read and folded by tasks, each of which has several: nothing moves between windows but rows to sum.
+
+task numbers -> each task's files, to their frozen length -> lines -> folded window by window
+-> a row for each record that counts, summed and grouped by Spark, and one for each window with its summary
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+
+from onceover.errors import OnceoverError
+from onceover.lines.accounts import Accounts
+from onceover.lines.folded_window import FoldedWindow, Shuffled, fold_window
+from onceover.lines.packing import pack
+from onceover.lines.summary import WindowSummary
+from onceover.lines.typed_lines import ColumnFormats
+from onceover.raw.frozen_file import FrozenFiles
+from onceover.spark.read_ahead import read_ahead
+
+SUMMARY: Final = "__onceover_summary"  # no key or measure has that name
+_OWN = [("window_ms", pa.int64()), (SUMMARY, pa.binary())]
+_BATCH = 65_536  # rows that go to the JVM together
+_Piece = tuple[int, memoryview]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFile:
+    """A window's file with its frozen length, and what its lines are judged by."""
+
+    window_ms: int
+    path: str
+    length: int
+    accounts: Accounts
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOutcome:
+    """A window's summary, or why it has none: it is left to the shuffle, or its file could not be read (`error`)."""
+
+    summary: WindowSummary | None = None
+    shuffled: Shuffled | None = None
+    error: str | None = None
+
+
+class LineReader(Protocol):
+    """Reads a file's lines to its frozen length, as `FrozenFiles` does."""
+
+    def read_lines(self, path: str, length: int) -> Iterator[_Piece]: ...
+
+
+def fold_files(
+    spark: SparkSession, address: str, files: Sequence[WindowFile], formats: ColumnFormats, types: StructType
+) -> DataFrame:
+    """Return `window_ms`, SUMMARY, and the columns `types`: a row with an outcome for each window, which
+    `read_outcome` reads, and one for each of its records that counts, whose SUMMARY is null.
+
+    `formats` are those of the types. Lazy, and each action reads HDFS again.
+    """
+    packed = pack([file.length for file in files], spark.sparkContext.defaultParallelism)
+    schema = StructType([StructField("window_ms", LongType()), StructField(SUMMARY, BinaryType()), *types.fields])
+    if not packed:
+        return spark.createDataFrame([], schema)
+    planned = spark.sparkContext.broadcast(([[files[place] for place in task] for task in packed], formats))
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tasks, of_columns = planned.value
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from run_task(FrozenFiles(address), tasks[number], of_columns)
+
+    return spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, schema)
+
+
+def read_outcome(data: bytes) -> WindowOutcome:
+    """Return what a task wrote."""
+    outcome: WindowOutcome = pickle.loads(data)
+    return outcome
+
+
+def run_task(reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of these windows. A file that cannot be read fails its window alone."""
+    schema = pa.schema([*_OWN, *formats.schema])
+    waiting: list[pa.Table] = []
+    for rows in _fold_each(reader, files, formats, schema):
+        waiting.append(rows)
+        if sum(len(each) for each in waiting) >= _BATCH:
+            yield from pa.concat_tables(waiting).combine_chunks().to_batches(_BATCH)
+            waiting = []
+    if waiting:
+        yield from pa.concat_tables(waiting).combine_chunks().to_batches(_BATCH)
+
+
+def _fold_each(
+    reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats, schema: pa.Schema
+) -> Iterator[pa.Table]:
+    left: set[int] = set()  # windows of which no more is read
+    with closing(read_ahead(_read_each(reader, files, left.__contains__))) as pieces:
+        for number, of_window in groupby(pieces, key=lambda each: each[0]):
+            file = files[number]
+            try:
+                folded = fold_window(_raise_errors(of_window), file.accounts, formats)
+            except OnceoverError as error:
+                outcome = WindowOutcome(error=str(error))
+            else:
+                if isinstance(folded, FoldedWindow):
+                    outcome = WindowOutcome(folded.summary)
+                    yield _add_window(folded.rows, file.window_ms, schema)
+                else:
+                    outcome = WindowOutcome(shuffled=folded)
+            left.add(number)
+            given = {"window_ms": file.window_ms, SUMMARY: pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)}
+            yield pa.Table.from_pylist([given], schema)
+
+
+def _read_each(
+    reader: LineReader, files: Sequence[WindowFile], is_left: Callable[[int], bool]
+) -> Generator[tuple[int, _Piece | OnceoverError | None], None, None]:
+    """Yield each file's pieces, or the error in their place, with the file's number; None after the last one."""
+    for number, file in enumerate(files):
+        try:
+            for piece in reader.read_lines(file.path, file.length):
+                yield number, piece
+                if is_left(number):
+                    break
+        except OnceoverError as error:
+            yield number, error
+        else:
+            yield number, None
+
+
+def _raise_errors(pieces: Iterable[tuple[int, _Piece | OnceoverError | None]]) -> Iterator[_Piece]:
+    for _, piece in pieces:
+        if isinstance(piece, OnceoverError):
+            raise piece
+        if piece is not None:
+            yield piece
+
+
+def _add_window(rows: pa.Table, window_ms: int, schema: pa.Schema) -> pa.Table:
+    window = pa.array(np.full(len(rows), window_ms, np.int64))
+    return pa.table([window, pa.nulls(len(rows), pa.binary()), *rows.columns], schema=schema)

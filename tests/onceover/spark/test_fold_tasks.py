@@ -1,0 +1,153 @@
+"""A task folds its windows one after the other, and a file that cannot be read fails its window alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from onceover.errors import TerminalError
+from onceover.lines import folded_window
+from onceover.lines.accounts import Accounts
+from onceover.lines.chunks import cut_lines
+from onceover.lines.folded_window import Shuffled
+from onceover.lines.pieces import LandedRanges, cut_pieces
+from onceover.lines.ranges import NO_RANGES, number_source
+from onceover.lines.reference import ContractLine, encode
+from onceover.lines.typed_lines import ColumnFormats
+from onceover.model.line import Record
+from onceover.model.offsets import KafkaPartition
+from onceover.spark import fold_tasks
+from onceover.spark.fold_tasks import SUMMARY, WindowFile, WindowOutcome, read_outcome, run_task
+from onceover.spark.read_ahead import read_ahead
+
+SOURCE, HOUR = KafkaPartition("00c0ffee", 0), 3_600_000
+CONTRACT, OTHER = "V1-00c0ffee00c0ffee", "V2-00c0ffee00c0ffee"
+FORMATS = ColumnFormats(pa.schema([("m_n", pa.int64())]), {CONTRACT.encode(): ("m_n",), OTHER.encode(): ("m_n",)})
+
+
+class Files:
+    """Files in memory, of which one cannot be read to its end."""
+
+    def __init__(self, texts: dict[str, bytes], broken: str = "") -> None:
+        self._texts, self._broken = texts, broken
+        self.read: dict[str, int] = {}
+
+    def read_lines(self, path: str, length: int) -> Iterator[tuple[int, memoryview]]:
+        at = 0
+
+        def fill(view: memoryview) -> None:
+            nonlocal at
+            if path == self._broken and at:
+                raise TerminalError(f"{path} ends early")
+            view[:] = self._texts[path][at : at + len(view)]
+            at += len(view)
+            self.read[path] = at
+
+        return cut_lines(fill, 0, length, 100, 1000)
+
+
+def _window(number: int, text: bytes) -> WindowFile:
+    zero = np.zeros(1, np.int64)
+    landed = LandedRanges(zero, zero + number_source(SOURCE), zero, zero + 1000, zero > 0)
+    names = (CONTRACT.encode(), OTHER.encode())
+    accounts = Accounts(number * HOUR, (number + 1) * HOUR, cut_pieces(landed, NO_RANGES), names, 0)
+    return WindowFile(number * HOUR, f"/{number}", len(text), accounts)
+
+
+def _text(number: int, rows: int, contract: str = CONTRACT) -> bytes:
+    lines = (
+        ContractLine(Record(SOURCE, n, 1, None, (), b"v"), number * HOUR, contract, (b"%d" % n,)) for n in range(rows)
+    )
+    return b"".join(encode(line) + b"\n" for line in lines)
+
+
+def _run(files: Files, windows: list[WindowFile]) -> tuple[dict[int, list[int]], dict[int, WindowOutcome]]:
+    rows: dict[int, list[int]] = {}
+    outcomes: dict[int, WindowOutcome] = {}
+    for batch in run_task(files, windows, FORMATS):
+        for row in batch.to_pylist():
+            if row[SUMMARY] is None:
+                rows.setdefault(row["window_ms"], []).append(row["m_n"])
+            else:
+                assert row["m_n"] is None
+                outcomes[row["window_ms"]] = read_outcome(row[SUMMARY])
+    return rows, outcomes
+
+
+@pytest.mark.parametrize("batch", [1, 7, 65_536])
+def test_each_window_gives_its_rows_and_one_summary(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    monkeypatch.setattr(fold_tasks, "_BATCH", batch)
+    texts = {0: _text(0, 5), 1: b"", 2: _text(2, 9) + b"torn", 3: b"foreign\n" * 50}
+    windows = [_window(number, text) for number, text in texts.items()]
+    rows, outcomes = _run(Files({f"/{number}": text for number, text in texts.items()}), windows)
+    assert rows == {0: list(range(5)), 2 * HOUR: list(range(9))}
+    summaries = {number: outcomes[number * HOUR].summary for number in texts}
+    assert {number: (s.lines, s.corrupt, s.digest.records) for number, s in summaries.items() if s} == {
+        0: (5, 0, 5),
+        1: (0, 0, 0),
+        2: (10, 1, 9),
+        3: (50, 50, 0),
+    }
+
+
+def test_file_that_cannot_be_read_fails_its_window_alone() -> None:
+    texts = {f"/{number}": _text(number, 20) for number in range(3)}
+    windows = [_window(number, text) for number, text in enumerate(texts.values())]
+    rows, outcomes = _run(Files(texts, broken="/1"), windows)
+    assert rows == {0: list(range(20)), 2 * HOUR: list(range(20))}
+    assert outcomes[HOUR] == WindowOutcome(error="/1 ends early")
+    assert [outcomes[n * HOUR].summary is None for n in range(3)] == [False, True, False]
+
+
+def test_window_that_is_left_to_the_shuffle_is_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folded_window.fold_window, "__defaults__", (15, 1 << 30))
+    texts = {"/0": _text(0, 500), "/1": _text(1, 5, OTHER), "/2": _text(2, 5)}
+    files = Files(texts)
+    rows, outcomes = _run(files, [_window(number, text) for number, text in enumerate(texts.values())])
+    assert rows == {2 * HOUR: list(range(5))}
+    assert outcomes[0] == WindowOutcome(shuffled=Shuffled.IS_LARGE)
+    assert outcomes[HOUR] == WindowOutcome(shuffled=Shuffled.NEEDS_VALUE)
+    assert files.read["/0"] < len(texts["/0"]) // 2
+
+
+def test_items_are_made_ahead_and_their_error_comes_in_its_place() -> None:
+    made: list[int] = []
+    may_end = threading.Event()
+
+    def make() -> Generator[int, None, None]:
+        for n in range(3):
+            made.append(n)
+            yield n
+        may_end.wait(5)
+        raise TerminalError("broken")
+
+    items = read_ahead(make(), 5)
+    assert next(items) == 0
+    while len(made) < 3:
+        threading.Event().wait(0.001)
+    assert [next(items), next(items)] == [1, 2], "made before they were asked for"
+    may_end.set()
+    with pytest.raises(TerminalError, match="broken"):
+        next(items)
+
+
+def test_closed_reading_ahead_ends_its_thread_and_items() -> None:
+    is_closed = threading.Event()
+
+    def make() -> Generator[int, None, None]:
+        try:
+            while True:
+                yield 1
+        finally:
+            is_closed.set()
+
+    before = threading.active_count()
+    items = read_ahead(make())
+    assert next(items) == 1
+    items.close()
+    assert is_closed.is_set()
+    assert threading.active_count() == before
