@@ -1,11 +1,6 @@
 """One window's file folded as it is read: its summary, and the typed columns of the records that count.
 
-A fold that needs VALUE, or more memory than a task has, is left to the shuffle: its tasks read the window in splits and
-emit a row for each line, with what `WindowLines` holds of it, its typed columns and, where VALUE decides, its record;
-Spark evaluates those records by the contract of the ID; rows are grouped by window and `choose_part`, and each group is
-folded, with `evaluated`, as lines of a window are here. Summaries of parts add up. Lines of another contract than their
-ID's are known by themselves, and so are those without columns; those that differ from others of their ID in columns
-alone are not, so a fold that still names some is repeated with the records of all lines.
+A fold that needs VALUE, or more memory than a task has, is left to the shuffle (`line_rows`).
 """
 
 from __future__ import annotations
@@ -22,7 +17,7 @@ from onceover.lines.accounts import Accounts
 from onceover.lines.fold import fold
 from onceover.lines.read import read
 from onceover.lines.summary import WindowSummary
-from onceover.lines.typed_lines import ColumnFormats, hold_typed, join_typed
+from onceover.lines.typed_lines import ColumnFormats, TypedLines, hold_typed, join_typed
 
 MOST_LINES: Final = 1_000_000  # a fold takes some 200 bytes for each
 MOST_BYTES: Final = 256 * 1024 * 1024  # of lines without VALUE
@@ -51,7 +46,7 @@ def fold_window(
     most_bytes: int = MOST_BYTES,
 ) -> FoldedWindow | Shuffled:
     """Fold a file's pieces of whole lines, with their positions."""
-    parts = [hold_typed(read(memoryview(b"")), 0, formats)]
+    parts: list[TypedLines] = []
     lines = held = 0
     for position, text in pieces:
         part = hold_typed(read(text), position, formats)
@@ -59,7 +54,7 @@ def fold_window(
         if lines > most_lines or held > most_bytes:
             return Shuffled.IS_LARGE
         parts.append(part)
-    typed = join_typed(parts)
+    typed = join_typed(parts or [hold_typed(read(memoryview(b"")), 0, formats)])
     del parts
     folded = fold(typed.lines, accounts)
     if len(folded.evaluate) or folded.from_value.any():

@@ -45,11 +45,13 @@ class WindowFile:
 
 @dataclass(frozen=True, slots=True)
 class WindowOutcome:
-    """A window's summary, or why it has none: it is left to the shuffle, or its file could not be read (`error`)."""
+    """A window's summary, or why it has none: it is left to the shuffle, or its file could not be read (`error`). That
+    of a `part` is of some of its IDs."""
 
     summary: WindowSummary | None = None
     shuffled: Shuffled | None = None
     error: str | None = None
+    part: int = 0
 
 
 class LineReader(Protocol):
@@ -79,6 +81,11 @@ def fold_files(
                 yield from run_task(FrozenFiles(address), tasks[number], of_columns)
 
     return spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, schema)
+
+
+def make_outcome(outcome: WindowOutcome) -> bytes:
+    """Return what the driver reads."""
+    return pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
 
 
 def read_outcome(data: bytes) -> WindowOutcome:
@@ -118,7 +125,7 @@ def _fold_each(
                 else:
                     outcome = WindowOutcome(shuffled=folded)
             left.add(number)
-            given = {"window_ms": file.window_ms, SUMMARY: pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)}
+            given = {"window_ms": file.window_ms, SUMMARY: make_outcome(outcome)}
             yield pa.Table.from_pylist([given], schema)
 
 
