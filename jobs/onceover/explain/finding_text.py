@@ -79,8 +79,8 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
             what = _agree_in_number(what, evidence["lines"], "line")
             how = (
                 f"{_SCAN} They are not counted: they are lines of another window, or of a release from quarantine that "
-                "never landed. If it was killed, or the ledger was restored from before it: `onceover quarantine "
-                "PIPELINE release`."
+                "never landed. If the release was killed, or the ledger was restored from before it: `onceover "
+                'quarantine PIPELINE release --why "..."`.'
             )
         case Kind.FOREIGN_LINE:
             what = _agree_in_number(what, evidence["ids"], "record")

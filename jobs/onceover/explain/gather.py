@@ -20,6 +20,7 @@ from onceover.model.remedies import Remedy
 from onceover.model.window import Window, WindowRange
 
 _BY_SCAN = frozenset(kind for kind in Kind if kind.meaning.by_scan)
+_CONTESTED = frozenset({Kind.CONFLICT, Kind.MISDATED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +63,15 @@ class WindowFacts:
 
     @property
     def steps(self) -> list[Remedy]:
-        kinds = [str(row["kind"]) for row in self.findings] + [str(f.kind) for f in self.of_pipeline]
+        findings = self.findings
+        kinds = [str(row["kind"]) for row in findings] + [str(f.kind) for f in self.of_pipeline]
+        undecided = [row["evidence"].get("ids") for row in findings if row["kind"] in _CONTESTED]
         window = self.rows["window"]
         why, compares = window["blocked_why"], window["rows_without_raw"]
         return list_next_steps(
-            self.pipeline, self.window, self.state, kinds, self.changing, why, compares, self.has_unknown_parquet
-        )
+            self.pipeline, self.window, self.state, kinds, self.changing, why, compares, self.has_unknown_parquet,
+            nothing_to_decide=all(ids == 0 for ids in undecided),
+        )  # fmt: skip
 
 
 def gather(context: PipelineContext, window: Window) -> WindowFacts:

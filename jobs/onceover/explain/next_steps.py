@@ -8,6 +8,8 @@ from onceover.model.finding_kinds import Kind, failures
 from onceover.model.remedies import (
     CERTIFY,
     COMPARE,
+    DECIDE,
+    DECIDE_ALL,
     DECLARE,
     LOOK,
     REPAIR,
@@ -29,10 +31,12 @@ def list_next_steps(
     blocked_why: str | None = None,
     rows_without_raw: bool = False,
     has_unknown_parquet: bool = False,
+    nothing_to_decide: bool = False,
 ) -> list[Remedy]:
     """Return the steps for the window's state, the reason why it is blocked, and its and its pipeline's findings; never
     empty. `rows_without_raw`: a rebuild of the ledger found its rows without a file. `has_unknown_parquet`: beside its
-    text is a Parquet file that the ledger does not know."""
+    text is a Parquet file that the ledger does not know. `nothing_to_decide`: its conflict is offsets that a
+    repair compares first."""
     about_pipeline = {kind for kind in Kind if not kind.meaning.of_window}
     names = {"pipeline": pipeline, "window": str(window), "end": format_moment(window.end)}
     about_window = (
@@ -40,7 +44,10 @@ def list_next_steps(
         if state == "expired" and rows_without_raw
         else _list_window_steps(state, set(kinds) - about_pipeline, changing, blocked_why or "")
     )
-    helpful = (step for step in about_window if step != TAKE_OVER or has_unknown_parquet)
+    helpless = set() if has_unknown_parquet else {TAKE_OVER}
+    if nothing_to_decide:
+        helpless |= {DECIDE, DECIDE_ALL}
+    helpful = (step for step in about_window if step not in helpless)
     return [*list_pipeline_steps(pipeline, kinds), *(step.fill(**names) for step in helpful)]
 
 

@@ -183,14 +183,14 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         what="{} in the window file [has|have] more than one event time.",
         cause="one ID with two event times",
         repair="refuses until `decide`",
-        first=(RESTORE, DECIDE),
+        first=(DECIDE,),
         by_scan=True,
     ),
     Kind.CONFLICT: Meaning(
         what="{} of the window [has|have] more than one content, in this window or in another.",
         cause="one ID with two contents: a log that was cut and written again",
         repair="compares the contents; refuses until `decide`",
-        first=(RESTORE, DECIDE, DECIDE_ALL),
+        first=(DECIDE, DECIDE_ALL),
         by_scan=True,
     ),
     Kind.DECIDED: Meaning(

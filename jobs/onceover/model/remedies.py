@@ -34,8 +34,9 @@ RELEASE: Final = Remedy(
     "onceover quarantine {pipeline} release --dry-run",
 )
 OWN: Final = Remedy(
-    "Find out who wrote these lines. If they are the pipeline's own, for the ledger was restored and the log was cut, "
-    "stop ingest, store the offset up to which the log was read before, and repair the window, which adopts them:",
+    "Find out who wrote these lines. If they lie beyond the log's end and are the pipeline's own, for the ledger was "
+    "restored and the log was cut: stop ingest, store the offset up to which the log was read before, start ingest "
+    "again, and repair the window, which adopts them:",
     'onceover offsets {pipeline} set PARTITION=OFFSET --past-end --reason "..."',
 )
 TAKE_OUT: Final = Remedy(

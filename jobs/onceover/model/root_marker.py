@@ -98,7 +98,10 @@ def parse_marker(content: bytes) -> RootMarker:
     except UnreadableMarkerError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, TerminalError) as error:
-        raise UnreadableMarkerError(f"is not a marker ({type(error).__name__})") from error
+        raise UnreadableMarkerError(
+            f"is not a marker ({type(error).__name__}); put it back, or run "
+            '`onceover ledger take-root PIPELINE --reason "..."`, which replaces it'
+        ) from error
 
 
 def join_origins(several: Iterable[Mapping[KafkaPartition, int]]) -> dict[KafkaPartition, int]:

@@ -92,7 +92,10 @@ def set_offsets(
     """
     pipeline, kind = context.pipeline, context.pipeline.ingest.offset_store
     if kind == "none":
-        raise UsageError(f"pipeline {pipeline.name} keeps no offsets (offset_store none); there is nothing to set")
+        raise UsageError(
+            f"pipeline {pipeline.name} keeps no offsets (offset_store none); there is nothing to set; to set one, "
+            f"name a store under [ingest] in pipelines/{pipeline.name}.toml first"
+        )
     with _open_topic(context) as (ledger, facts):
         for kafka_partition, offset in changes.items():
             low, high = facts.earliest.get(kafka_partition), facts.end.get(kafka_partition)

@@ -38,6 +38,7 @@ from onceover.spark.source import read_ranges
 log = logging.getLogger(__name__)
 WAITS = "some of its offsets landed more than once, and their contents are compared first"
 _AT_ONCE, _MOST_NAMED = 10_000, 5
+_OF_DAY = "the quarantine of "
 _ID, _NAMED = ("generation", "kafka_partition", "offset"), ("id", "content")
 
 
@@ -85,7 +86,7 @@ def _settle(spark: SparkSession, context: PipelineContext) -> Mapping[datetime, 
             "compared %d offsets that landed more than once: %d contents in conflict; %d of %d suspicions wait",
             sum(map(len, ranges)), contents, len(waiting), len(some),
         )  # fmt: skip
-        return {start: _explain_wait(each, names) for each, names in waiting.items() for start in each.windows}
+        return {start: explain_wait(pipeline, each, names) for each, names in waiting.items() for start in each.windows}
 
     def leave(each: Suspicion, reason: str) -> Mapping[datetime, str]:
         log.error("%s landed more than once, and its contents were not compared: %s", each.offsets, reason)
@@ -108,14 +109,20 @@ def _list_unheld(
         for start in suspicion.windows
         if any(part.overlaps(piece) for part in unheld.get(start, ()) for piece in twice)
     ]
-    return [*windows, *(f"the quarantine of {day}" for day in sorted(short_days))]
+    return [*windows, *(f"{_OF_DAY}{day}" for day in sorted(short_days))]
 
 
-def _explain_wait(suspicion: Suspicion, names: Sequence[str]) -> str:
+def explain_wait(pipeline: str, suspicion: Suspicion, names: Sequence[str]) -> str:
+    """Return why the windows of a suspicion wait, by the names of those that do not hold its lines, days last."""
     shown = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")
+    of_days = (
+        "; bring the file of a day of quarantine back, or declare the day expired; see which that would be: `onceover "
+        f"retention {pipeline} --adopt-missing --dry-run`"
+    )
     return (
         f"{suspicion.offsets} landed more than once, perhaps with different contents, and raw of {shown} does not hold "
         "them as they landed; see `onceover explain` there, and repair again"
+        + (of_days if names[-1].startswith(_OF_DAY) else "")
     )
 
 

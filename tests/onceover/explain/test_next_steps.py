@@ -65,6 +65,16 @@ def test_lost_text_is_taken_over_only_where_parquet_is_there() -> None:
         assert (command in named, declare in named) == (expected, True)
 
 
+def test_conflict_is_decided_and_no_file_is_brought_back() -> None:
+    decide = "onceover decide things 2013-01-01T05:00Z"
+    end = '--reason "..."'
+    expected = [f"{decide} ID --keep HASH {end}", f"{decide} all --keep newest {end}"]
+    assert commands("failed", Kind.CONFLICT)[:-2] == expected
+    assert commands("failed", Kind.MISDATED)[:-2] == expected[:1]
+    steps = list_next_steps("things", WINDOW, "failed", [Kind.CONFLICT, Kind.MISDATED])
+    assert not any("bring the window file back" in step.text for step in steps)
+
+
 def test_open_window_without_its_file_is_read_again() -> None:
     assert commands("open", Kind.MISSING_FILE) == ['onceover reread things 2013-01-01T05:00Z --reason "..."']
 

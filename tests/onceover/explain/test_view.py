@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from onceover.explain.gather import WindowFacts, describe_expiry
 from onceover.explain.view import describe_verdict
 from onceover.ledger.rebuilt import EXPIRED_WHY
+from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window
 
 
@@ -21,6 +23,7 @@ def make_facts(state: str, expired_why: str | None) -> WindowFacts:
                 "state": state,
                 "expired_why": expired_why,
                 "rows_without_raw": expired_why == EXPIRED_WHY,
+                "blocked_why": None,
             },
             "findings": [],
             "losses": [],
@@ -51,6 +54,15 @@ def test_expired_window_says_the_stored_reason(expired_why: str | None, expected
     assert describe_expiry(expired_why) == expected
     assert describe_verdict(make_facts("expired", expired_why)).casefold().startswith(f"{expected.casefold()}: ")
     assert ("perhaps twice" in describe_verdict(make_facts("expired", expired_why))) is (expired_why == EXPIRED_WHY)
+
+
+@pytest.mark.parametrize(("ids", "decides"), [(0, False), (2, True)])
+def test_offsets_to_compare_are_no_conflict_to_decide(ids: int, decides: bool) -> None:
+    facts = make_facts("failed", None)
+    conflict = {"kind": str(Kind.CONFLICT), "evidence": {"ids": ids, "suspected": 3}, "resolved_at": None}
+    facts = replace(facts, rows={**facts.rows, "findings": [conflict]})
+    assert any("onceover decide" in (step.command or "") for step in facts.steps) is decides
+    assert any("onceover repair" in (step.command or "") for step in facts.steps)
 
 
 def test_open_window_needs_no_reason() -> None:

@@ -43,7 +43,9 @@ def test_marker_reads_back_as_it_was_written(driver: DriverMark | None) -> None:
     [b"", b"{", b"[]", b"null", b"\xff", b"{}", MARKER.to_bytes()[:100], MARKER.to_bytes().replace(b"0123abcd", b"x")],
 )
 def test_content_that_is_no_marker_is_refused(content: bytes) -> None:
-    with pytest.raises(UnreadableMarkerError, match="is not a marker"):
+    with pytest.raises(
+        UnreadableMarkerError, match=r"is not a marker \(.+put it back, or run `onceover ledger take-root"
+    ):
         parse_marker(content)
 
 

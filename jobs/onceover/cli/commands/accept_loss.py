@@ -21,7 +21,8 @@ Range = Annotated[
     str,
     typer.Argument(
         metavar="RANGE",
-        help="GENERATION-PARTITION:START-END, as `onceover holes` prints it; END is exclusive. May span several.",
+        help="GENERATION-PARTITION:START-END, as `onceover holes` prints it, or `onceover explain` for "
+        "--overwritten; END is exclusive. May span several.",
     ),
 ]
 
@@ -44,6 +45,10 @@ def add_to(app: typer.Typer) -> None:
         epilog=format_epilog(
             "onceover accept-loss flights 1f2e3d4c-0:1200-1300 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
             '--reason "INC-42: retention was an hour"',
+            "onceover accept-loss flights 1f2e3d4c-0:1300-1301 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
+            '--unreadable --reason "INC-43: a damaged batch"',
+            "onceover accept-loss flights 1f2e3d4c-0:1400-1420 --from 2013-01-05T14:00Z --to 2013-01-05T16:00Z "
+            '--overwritten --reason "INC-44: the log was cut, and expired before it was read again"',
         ),
     )(accept_loss)
 
@@ -59,9 +64,10 @@ def accept_loss(
 ) -> None:
     """Declare offsets lost that have expired in Kafka, and name the windows that may lack their records.
 
-    Ingest's frontier moves past these offsets, so that later windows can close again. The windows of the range are
-    judged again, and their certificates state the loss permanently. This cannot be undone. A range may span thousands
-    of such gaps, as control markers leave after a rebuild; what raw or Kafka holds in between stays as it is.
+    Ingest's frontier moves past these offsets, so that later windows can close again; with --overwritten, windows can
+    be certified again. The windows of the range are judged again, and their certificates state the loss permanently.
+    This cannot be undone. A range may span thousands of such gaps, as control markers leave after a rebuild; what raw
+    or Kafka holds in between stays as it is.
     """
     with open_pipeline(pipeline, "accept-loss") as context:
         span = parse_range(offsets)

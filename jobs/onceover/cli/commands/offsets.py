@@ -44,7 +44,11 @@ At = Annotated[
 
 PastEnd = Annotated[
     bool,
-    typer.Option("--past-end", help="With set: an offset may lie beyond the log's end, for the log was cut after it."),
+    typer.Option(
+        "--past-end",
+        help="With set: an offset may lie beyond the log's end, for the log was cut after it was read so far. Once "
+        "ingest has started with it, it cannot be lowered.",
+    ),
 ]
 
 
@@ -78,7 +82,8 @@ def offsets(
 
     show reads only. set and copy need a reason, which the ledger keeps, and a stopped ingest. After an offset is set
     ahead, the next repair reads the skipped offsets again; after one is set back, records land twice and the next
-    repair counts them once. After a copy, name the new store in the pipeline's TOML before you start ingest again.
+    repair counts them once. While a log that was cut and has grown again is read again, reading starts at the first
+    other record at the latest. After a copy, name the new store in the pipeline's TOML before you start ingest again.
     """
     with open_pipeline(pipeline, "offsets") as context:
         if values and action is not OffsetsAction.SET:
@@ -135,7 +140,10 @@ def _set(context: PipelineContext, values: Sequence[str], reason: str | None, js
         print_json({"pipeline": context.name, "store": context.pipeline.ingest.offset_store, "stored": stored})
     else:
         shown = ", ".join(f"{p}={offset}" for p, offset in sorted(stored.items()))
-        say(f"stored now: {shown}; the next `onceover ingest {context.name}` reads from there")
+        start = f"stored now: {shown}; the next `onceover ingest {context.name}` reads from there"
+        if past_end:
+            start += ", or from the log's end if that is smaller; then a repair adopts what raw holds up to there"
+        say(start)
 
 
 def _copy(context: PipelineContext, to: str | None, path: str, reason: str | None, json: bool) -> None:
