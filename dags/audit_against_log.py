@@ -9,8 +9,8 @@ too, which may take a while; without them all windows are compared, and quaranti
 - `ask`: the times or the pipeline are invalid, or a part does not answer; the error in the log says which.
 - `audit`: either the Spark application failed: fix what the last lines of the log name, then clear the task. Or the
   sides differ, and the log lists windows, counts and the first IDs. If only the aggregates differ, run `repair_on_call`
-  with `force`. A record that Kafka has and raw has not is lost: keep the topic from expiring, and see
-  docs/runbook.md#a-window-looks-wrong.
+  with `force`. A record that Kafka has and raw has not is one that raw has lost: read it again with `onceover reread`
+  before the topic expires, see docs/maintenance.md#raw-that-lost-lines.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ def test_line_past_a_cut_log_counts_once_a_person_says_so(over: Lanes) -> None:
     record = replace(own.record, offset=12, value=event(0, amount=100))
     append(lane, 0, line.frame([line.encode(replace(own, record=record))]))
     ((_, reason),) = lane.repair(lane.detect().request_id or 0).failed
-    assert reason == "1 intact lines have offsets that the log never reached"
+    assert reason == "1 intact line with offsets that the log never reached"
     assert lane.aggregates() == {(0.0, "a"): (10, 45, 9)}
     past = ("offsets", lane.name, "set", "0=13", "--reason", "it was cut at 10")
     assert onceover(*past)[0] == 2

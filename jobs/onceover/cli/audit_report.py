@@ -69,8 +69,8 @@ def show(pipeline: str, result: Mapping[str, Any]) -> None:
         say(f"`onceover explain {pipeline} WINDOW` says what is known of a window, and which command leads out.")
         if result["unaccounted"]:
             say(
-                f"`onceover repair {pipeline} --from TIME --to TIME --force` reads the windows again, adopts records "
-                "that no landing accounts for, and names those that it cannot."
+                f'`onceover repair {pipeline} --from TIME --to TIME --force --reason "..."` reads the windows again, '
+                "adopts records that no landing accounts for, and names those that it cannot."
             )
     if result["not_read_yet"]:
         say(f"{pluralize(result['not_read_yet'], 'offset')} not read yet: ingest reads them, the audit did not")

@@ -17,7 +17,7 @@ from onceover.explain.view import (
     describe_certificate_basis,
     describe_loss,
     describe_marks,
-    describe_release,
+    describe_origin,
     describe_repair,
     describe_verdict,
     format_second,
@@ -131,7 +131,7 @@ def _draw_landings(known: WindowFacts) -> list[RenderableType]:
                 row["records"],
                 row["landed_at"].replace(second=0, microsecond=0) if row["landed_at"] else None,
                 describe_marks(row)
-                + (describe_release(row) or " ".join(map(str, parse_offset_ranges(row["offset_ranges"])))),
+                + (describe_origin(row) or " ".join(map(str, parse_offset_ranges(row["offset_ranges"])))),
             )
             for row in shown
         ),

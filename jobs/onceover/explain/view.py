@@ -61,7 +61,7 @@ def describe_marks(row: Mapping[str, Any]) -> str:
     return ("late, " if row["late"] else "") + ("" if row["proved"] else "unproved, ")
 
 
-def describe_release(row: Mapping[str, Any]) -> str | None:
+def describe_origin(row: Mapping[str, Any]) -> str | None:
     """Describe by whom and why a landing was released from quarantine, or adopted from raw; None if it was read from
     Kafka."""
     if adoption := row["adopted"]:

@@ -174,8 +174,8 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
         )
     if row["expired_at"]:
         raise TerminalError(
-            f"raw of window {window_start:%Y-%m-%dT%H:%MZ} of {pipeline} has expired by its retention: its certificate "
-            "can no longer be verified"
+            f"window {window_start:%Y-%m-%dT%H:%MZ} of {pipeline} has expired: its certificate can no longer be "
+            f"verified; `onceover explain {pipeline} {window_start:%Y-%m-%dT%H:%MZ}` says why it expired"
         )
     return StoredCertificate(
         claimed=ClaimedWindow(

@@ -47,7 +47,7 @@ class LogComparison:
         """
         for at, known in log_cuts.read_compared_logs(self._connection, self._pipeline, facts.generation).items():
             if at.kafka_partition in facts.leader_epochs and self._may_differ(at, known, facts):
-                self._compare_one(at, known, facts, source)
+                self._compare_one(at, facts, source)
         return {at.kafka_partition: o for at, o in self._diverged.items() if at.generation == facts.generation}
 
     def _may_differ(self, at: KafkaPartition, known: log_cuts.ComparedLog, facts: TopicFacts) -> bool:
@@ -58,9 +58,7 @@ class LogComparison:
             return self._compared.get(at) != (leader_epoch, facts.end[at.kafka_partition])
         return known.compared_epoch != leader_epoch
 
-    def _compare_one(
-        self, at: KafkaPartition, known: log_cuts.ComparedLog, facts: TopicFacts, source: KafkaSource
-    ) -> None:
+    def _compare_one(self, at: KafkaPartition, facts: TopicFacts, source: KafkaSource) -> None:
         leader_epoch, end = facts.leader_epochs[at.kafka_partition], facts.end[at.kafka_partition]
         held = OffsetRange(at, min(facts.earliest[at.kafka_partition], end), end)
         landed = log_cuts.list_landed_epochs(self._connection, self._pipeline, held)

@@ -53,7 +53,8 @@ TAKE_OVER: Final = Remedy(
 )
 DECLARE: Final = Remedy(
     "If neither a backup nor Kafka has the records any more, declare the window expired: its rows stay as they are, "
-    "and are never proved. See which windows that would be; then with --reason instead of --dry-run:",
+    "and are never proved. That declares all windows that are listed without a reason against it, for good, even if a "
+    "backup is found later. See which; then with --reason instead of --dry-run:",
     "onceover retention {pipeline} --adopt-missing --dry-run",
 )
 DECIDE: Final = Remedy(

@@ -45,7 +45,7 @@ _SMALL = 100
 
 @dataclass(frozen=True, slots=True)
 class RebuildResult:
-    """What was written from which files, and the offsets that raw lacks, in Kafka's log or lost."""
+    """What was written from which files, and the offsets that neither raw nor Kafka holds."""
 
     pipeline: str
     files: tuple[RawFile, ...]
@@ -66,7 +66,7 @@ class RebuildResult:
             "conflicts": written.conflicts,
             "foreign": self.foreign,
             "holes": [str(hole) for hole in written.holes],
-            "beyond_reading": sum(map(len, self.lost)),
+            "in_neither": sum(map(len, self.lost)),
         }
 
 

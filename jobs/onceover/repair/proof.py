@@ -16,6 +16,7 @@ from onceover.model.json_text import to_plain
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.unlanded import NOTHING, Unlanded
+from onceover.model.wording import pluralize
 from onceover.repair.decided import DecidedIds
 
 MORE_THAN_ONE = "have more than one"
@@ -103,7 +104,8 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, un
         evidence = {"ids": unlanded.foreign + sum(map(len, unlanded.beyond)), "beyond": beyond[:MOST_SHOWN]}
         findings.append(Finding(Kind.FOREIGN_LINE, evidence))
     if unlanded.beyond:
-        reasons.append(f"{sum(map(len, unlanded.beyond))} intact lines have offsets that the log never reached")
+        lines = pluralize(sum(map(len, unlanded.beyond)), "intact line")
+        reasons.append(f"{lines} with offsets that the log never reached")
     if rebuilt.corrupt_lines:
         findings.append(Finding(Kind.CORRUPT_LINE, {"lines": rebuilt.corrupt_lines}))
     decided = DecidedIds(claimed, rebuilt)
@@ -116,7 +118,10 @@ def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, un
     more += [piece.offsets for (_, release, _), pieces in left.items() if is_other and not release for piece in pieces]
     stray = rebuilt.stray_lines + sum(piece.digest.records for pieces in left.values() for piece in pieces)
     if stray:
-        reasons.append(f"{stray} records were accounted for, but by no landing of this window")
+        reasons.append(
+            f"{pluralize(stray, 'record')} accounted for, but by no landing of this window; `onceover audit` compares "
+            "it with Kafka's log"
+        )
     # A decision may reject records that were certified.
     if claimed.certified is not None and rebuilt.digest.records < claimed.certified.records - len(claimed.decisions):
         reasons.append(

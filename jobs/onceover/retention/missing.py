@@ -30,12 +30,6 @@ class MissingText:
     def as_dict(self) -> dict[str, Any]:
         return {
             "pipeline": self.pipeline,
-            "missing": [
-                {"window": text.window_start, "records": text.digest.records, "bytes": text.bytes, "why_not": why}
-                for text, why in sorted(
-                    [*((text, None) for text in self.declarable), *self.others], key=lambda pair: pair[0].window_start
-                )
-            ],
             "missing_quarantine": [
                 {"day": file.quarantine_day, "records": file.records, "bytes": file.bytes} for file in self.days
             ],

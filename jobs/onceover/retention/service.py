@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 @dataclass(frozen=True, slots=True)
 class ExpiryDue:
     """Files without a landing for longer than the pipeline keeps raw, oldest first. `kept_back` counts windows as old
-    that stay: not certified, blocked, or held by a repair."""
+    that stay: not certified, blocked, held by a repair, or waiting for records."""
 
     pipeline: str
     older_than_ms: int

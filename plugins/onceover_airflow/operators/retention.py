@@ -74,5 +74,6 @@ def _files(listed: ExpiryDue) -> str:
         for file in listed.files[:XCOM_ROWS]
     ]
     more = f"\nand {len(listed.files) - XCOM_ROWS:,} more" if len(listed.files) > XCOM_ROWS else ""
-    kept = f"\n{listed.kept_back:,} windows of that age stay: not certified, blocked, or held by a repair"
+    reasons = "not certified, blocked, held by a repair, or waiting for records"
+    kept = f"\n{listed.kept_back:,} windows of that age stay: {reasons}"
     return format_table(rows) + more + (kept if listed.kept_back else "")

@@ -32,7 +32,7 @@ def add_to(app: typer.Typer) -> None:
 def explain(pipeline: PipelineName, window: WindowStart, json: AsJson = False) -> None:
     """Explain one window: its findings and their evidence, its landings and repairs, and what to do next.
 
-    Reads the ledger and the length of the window file only; changes nothing.
+    Reads the ledger, the marker of the raw root, and lengths of files only; changes nothing.
     """
     with open_pipeline(pipeline, "explain") as context:
         chosen = resolve_window(context, window)

@@ -42,7 +42,8 @@ def add_to(app: typer.Typer) -> None:
             'onceover retention flights --adopt-missing --reason "the ledger was restored from Tuesday\'s backup"',
             codes={
                 FAILED: "with --adopt-missing: a window that lacks raw cannot be declared expired; it is listed",
-                TRY_LATER: "the running ingest has not moved all files yet; or a service or DataNode does not answer",
+                TRY_LATER: "the running ingest has not moved all files yet; or, with --adopt-missing, Kafka's log was "
+                "cut, or a batch is landing; or a service or DataNode does not answer",
             },
         )
     )(retention)
@@ -66,8 +67,8 @@ def retention(
     After a restore of the ledger from a backup, --adopt-missing declares windows expired whose file is gone: certified
     ones whose rows are as certified. Where Kafka still holds the records, `onceover reread` brings the file back. It
     also declares days of quarantine expired whose file is gone or has lost records: no aggregate counts those. And it
-    gives up closed windows whose raw has lost records that Kafka no longer holds: their rows stay, unproved. --dry-run
-    lists all of them, and the others with the reason.
+    gives up closed windows whose raw has lost records that Kafka no longer holds: their rows stay, unproved. All are
+    declared at once, for good. --dry-run lists them, and the others with the reason.
     """
     with open_pipeline(pipeline, "retention") as context:
         if adopt_missing:
@@ -183,7 +184,8 @@ def _show(due: ExpiryDue, dry_run: bool, result: ExpiryResult) -> None:
     if due.compacted:
         say(f"of these, {pluralize(due.compacted, 'window')} stay repairable from Parquet")
     if due.kept_back:
-        say(f"{pluralize(due.kept_back, 'window')} of that age stay: not certified, blocked, or held by a repair")
+        reasons = "not certified, blocked, held by a repair, or waiting for records"
+        say(f"{pluralize(due.kept_back, 'window')} of that age stay: {reasons}")
     if not dry_run:
         left = f", {result.left:,} not moved yet" if result.left else ""
         say(f"{pluralize(result.expired, 'file')} expired{left}")

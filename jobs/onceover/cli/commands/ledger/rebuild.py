@@ -63,8 +63,8 @@ def rebuild(pipeline: PipelineName, json: AsJson = False) -> None:
         say(f"raw does not hold {hole}")
     if len(result["holes"]) > _MOST_SHOWN:
         say(f"and {len(result['holes']) - _MOST_SHOWN} more ranges: `onceover holes {name}`")
-    if result["beyond_reading"]:
-        number = pluralize(result["beyond_reading"], "offset")
+    if result["in_neither"]:
+        number = pluralize(result["in_neither"], "offset")
         say(
             f"{number} of these are no longer in Kafka either: control markers, or compacted, expired or lost records. "
             f"Windows close once they are accepted as lost: `onceover accept-loss {name} RANGE --from TIME --to TIME "
