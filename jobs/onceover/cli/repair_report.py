@@ -11,7 +11,8 @@ from onceover.cli.exit_codes import FAILED, TRY_LATER, USAGE, WRONG_TOML
 from onceover.cli.output import draw_table, say, style
 from onceover.detection.service import Detection, PlannedRepair
 from onceover.explain.finding_text import describe_finding
-from onceover.model.finding import Finding
+from onceover.ledger.log_cuts import WHY_CUT
+from onceover.model.finding import Finding, is_log_cut
 from onceover.model.gap import Reason
 from onceover.model.wording import pluralize
 from onceover.repair.service import Confirmation
@@ -56,7 +57,7 @@ class Result:
             return self.spark_exit_code if self.spark_exit_code in (USAGE, TRY_LATER, WRONG_TOML) else FAILED
         if any(_needs_decision(finding) for finding in self.detection.findings):
             return FAILED
-        return TRY_LATER if "left" in states or self.detection.waiting else 0
+        return TRY_LATER if "left" in states or self.detection.waiting or is_log_cut(self.detection.findings) else 0
 
     def as_dict(self) -> dict[str, object]:
         findings = {str(each.window): each.findings for each in self.detection.failed}
@@ -101,13 +102,16 @@ def show_plan(planned: Sequence[PlannedRepair]) -> None:
 
 def show_result(result: Result) -> None:
     seen, outcomes = result.detection, result.outcomes
-    if not seen.failed:
+    is_cut = is_log_cut(seen.findings)
+    if is_cut:
+        say(f"no window was judged: {WHY_CUT}")
+    if not seen.failed and not is_cut:
         say(
             f"nothing to repair: {pluralize(seen.judged, 'window')} judged, {seen.certified} certified from the ledger"
             if seen.judged
             else f"nothing to judge: {_describe_unjudged(result.unjudged)}"
         )
-    else:
+    elif seen.failed:
         troubled = {window: outcome for window, outcome in outcomes.items() if outcome[0] != "confirmed"}
         shown = outcomes if len(outcomes) <= _MOST_ROWS else troubled
         findings = {str(each.window): _format_kinds(each.findings) for each in seen.failed}

@@ -17,14 +17,15 @@ from onceover.detection.pending import add_findings, reopen_pending
 from onceover.detection.searchable_windows import find_searchable_windows
 from onceover.detection.unexplained_files import list_unexplained_files, reopen_unexplained
 from onceover.detection.unknown_files import register_unknown_files
-from onceover.errors import UsageError
+from onceover.errors import BusyError, UsageError
 from onceover.ledger import findings as ledger_findings
 from onceover.ledger import refills, repair_requests
 from onceover.ledger.catalog import require_in_force
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
+from onceover.ledger.log_cuts import WHY_CUT
 from onceover.ledger.quarantine_days import list_searchable_days
-from onceover.model.finding import Finding
+from onceover.model.finding import Finding, is_log_cut
 from onceover.model.offsets import OffsetRange, split
 from onceover.model.reason import clean_reason
 from onceover.model.window import Window, WindowRange
@@ -197,11 +198,15 @@ def detect(
 def plan_repair(
     context: PipelineContext, *, window_range: WindowRange, force: bool = False
 ) -> tuple[PlannedRepair, ...]:
-    """Return the windows whose repair `detect` with the same range would request. Writes nothing."""
+    """Return the windows whose repair `detect` with the same range would request. Writes nothing.
+
+    Raises BusyError while a log that was cut keeps all windows from being judged."""
     registered, connection = context.require_same_contract(), context.ledger
     unexplained = list_unexplained_files(connection, registered.name, context.files, window_range)
     every = force or any(file.expected.is_certified for file in unexplained)  # `detect` reopens these
     judged = judge_windows(connection, registered.name, context.files, window_range, every)
+    if is_log_cut(judged.findings):
+        raise BusyError(f"no window of {registered.name} is judged now: {WHY_CUT}")
     failed = [j for j in judged.judgements if not j.is_right or force]
     expired = holes.plan_refills(context, judged.findings).expired
     searchable = find_searchable_windows(context, expired, window_range, unexplained)

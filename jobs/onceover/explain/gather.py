@@ -13,8 +13,9 @@ from onceover.detection.look import judge_windows
 from onceover.errors import OnceoverError, TerminalError
 from onceover.explain.next_steps import list_next_steps
 from onceover.ledger import compactions
+from onceover.ledger.log_cuts import WHY_CUT
 from onceover.ledger.window_history import read_window_history
-from onceover.model.finding import Finding
+from onceover.model.finding import Finding, is_log_cut
 from onceover.model.finding_kinds import Kind
 from onceover.model.remedies import Remedy
 from onceover.model.window import Window, WindowRange
@@ -27,7 +28,8 @@ _CONTESTED = frozenset({Kind.CONFLICT, Kind.MISDATED})
 class WindowFacts:
     """A window: the ledger's rows about it, and the findings that follow from them and the file's length now.
 
-    `judged` is None if the window is open, a batch is landing in it, or HDFS does not answer; `not_judged` says which.
+    `judged` is None if the window is open, a batch is landing in it, Kafka's log was cut, or HDFS does not answer;
+    `not_judged` says which.
     """
 
     pipeline: str
@@ -71,6 +73,7 @@ class WindowFacts:
         return list_next_steps(
             self.pipeline, self.window, self.state, kinds, self.changing, why, compares, self.has_unknown_parquet,
             nothing_to_decide=all(ids == 0 for ids in undecided),
+            is_cut=is_log_cut(self.of_pipeline),
         )  # fmt: skip
 
 
@@ -140,6 +143,8 @@ def _judge(
         return None, str(error), None, False, findings
     for judgement in seen.judgements:
         return judgement.findings, None, judgement.file_length, False, seen.findings
+    if is_log_cut(seen.findings):
+        return None, WHY_CUT, None, False, seen.findings
     if seen.changing:
         return None, "a batch is landing in it right now", None, True, seen.findings
     opened = judge_windows(context.ledger, context.name, context.files, only, every=True, patience=0.0, open_ones=True)

@@ -21,13 +21,13 @@ NOT_WHOLE: Final = -1
 """The leader epoch of a comparison that has to be made again, as the log ends before what landed, or differs."""
 
 
-# Whether a log of the pipeline of w has, or lost, other records under landed offsets: no window is certified then.
+# Whether a log of the pipeline of w has, may have, or lost, other records under landed offsets: no window is certified.
 IS_CUT = """
   EXISTS (SELECT FROM onceover.kafka_partition cut WHERE cut.pipeline = w.pipeline
     AND (coalesce(cut.diverged_from, cut.unknown_from) IS NOT NULL OR cut.overwritten <> '{}'))"""
 WHY_CUT: Final = (
-    "Kafka's log has, or lost, other records under offsets that landed: no window is certified until ingest has read "
-    "them again, or a person accepts their loss; `onceover explain` says which"
+    "Kafka's log has, may have, or lost, other records under offsets that landed: no window is certified until ingest "
+    "has read them again, or a person accepts their loss; `onceover explain` says which"
 )
 
 
@@ -68,8 +68,8 @@ def is_uncompared(connection: Connection, pipeline: str, generation: str | None)
 
 
 def is_cut(connection: Connection, pipeline: str) -> bool:
-    """Return whether a log has, or lost, other records under landed offsets. Ask in the transaction that certifies
-    a window, once it holds the window's row."""
+    """Return whether a log has, may have, or lost, other records under landed offsets. Ask in the transaction that
+    certifies a window, once it holds the window's row."""
     row = connection.execute(f"SELECT {IS_CUT} AS is_cut FROM (SELECT %s::text AS pipeline) w", [pipeline]).fetchone()
     return bool(row and row["is_cut"])
 
@@ -190,7 +190,8 @@ def _keep_unread(connection: Connection, pipeline: str, source: KafkaPartition, 
     if unread:
         _logger.warning(
             "%s: the log lost other records than landed, or what may have been such, before they were read: %s; no "
-            "window is certified until `onceover accept-loss %s RANGE --overwritten`",
+            "window is certified until `onceover accept-loss %s RANGE --overwritten --from TIME --to TIME --reason "
+            '"..."`',
             pipeline, ", ".join(map(str, coalesce(unread))), pipeline,
         )  # fmt: skip
     connection.execute(

@@ -6,7 +6,7 @@ begin at or beyond it; expected count and digest = certified + all landings sinc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -127,6 +127,12 @@ def _mismatch(counted: Digest | None, landed: Digest) -> dict[str, object]:
         return {"counted": None, "landed": landed.records, "difference": "unknown"}
     difference = counted.records - landed.records
     return {"counted": counted.records, "landed": landed.records, "difference": difference or "digest"}
+
+
+def is_log_cut(findings: Iterable[Finding]) -> bool:
+    """Return whether these findings of a pipeline keep all its windows from being judged: Kafka's log has, may have, or
+    lost, other records under landed offsets. A log that is only shorter than what was read keeps none."""
+    return any(found.kind is Kind.TRUNCATED and found.evidence.keys() - {"end_and_stored"} for found in findings)
 
 
 def is_right(findings: tuple[Finding, ...]) -> bool:

@@ -204,7 +204,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         repair="reads them again, lands them, repairs their windows",
         reason="lost",
         other=Case(
-            "the log was cut before it was read, or the topic was deleted; windows beyond stay open",
+            "the log expired, or was cut, before it was read, or the topic was deleted; windows beyond stay open",
             "waits for `accept-loss`",
             "expired",
             Alert(
@@ -231,15 +231,21 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         what="The topic's log ends before the offset that was stored, or it was cut and has grown again, with other "
         "records than landed. Or the store is another topic's. "
         "New records take IDs that were read before; where they differ, a person decides about the conflict.",
-        cause="the topic's log ends before the stored offset: an unclean election cut it, or the store "
-        "belongs to another topic",
-        repair="continues at the log's end; where new records reuse old IDs, `conflict`",
+        cause="the topic's log ends before the stored offset, or was cut and has grown again: an unclean election; or "
+        "the store belongs to another topic; or raw was read without the log, as by a rebuild of the ledger",
+        repair="ingest continues at the log's end, or reads landed offsets again, and until it has, no window is "
+        "certified; where new records reuse old IDs, `conflict`; what the log lost unread waits for `accept-loss "
+        "--overwritten`",
         remedy=(
             Remedy(
                 "Find out who cut the log; see where it ends and which offset is stored:",
                 "onceover offsets {pipeline} show",
             ),
             Remedy("Ingest reads again what the log holds now under landed offsets:", "onceover ingest {pipeline}"),
+            Remedy(
+                "If the log lost other records before they were read, a person accepts that:",
+                'onceover accept-loss {pipeline} RANGE --overwritten --from TIME --to TIME --reason "..."',
+            ),
         ),
         look="onceover offsets {pipeline} show",
         of_window=False,

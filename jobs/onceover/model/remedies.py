@@ -62,7 +62,8 @@ DECIDE: Final = Remedy(
     'onceover decide {pipeline} {window} ID --keep HASH --reason "..."',
 )
 DECIDE_ALL: Final = Remedy(
-    "Or decide all conflicts of the window at once, for what Kafka's log holds now (newest) or what it held before:",
+    "Or decide all conflicts of the window at once, for what Kafka's log held when the contents were compared (newest) "
+    "or what it held before (oldest):",
     'onceover decide {pipeline} {window} all --keep newest --reason "..."',
 )
 LOOK: Final = Remedy(

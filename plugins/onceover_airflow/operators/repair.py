@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
 
-from onceover.errors import TerminalError
+from onceover.errors import BusyError, TerminalError
+from onceover.model.finding import is_log_cut
 from onceover.model.json_text import to_plain
 from onceover_airflow.metrics import count
 from onceover_airflow.requester import name_requester
@@ -33,7 +34,8 @@ class DetectOperator(BaseOperator):
     """Judges windows, certifies the right ones from the ledger, and requests a repair of the failed ones.
 
     Returns the detection as a dictionary; its `request_id` is None when there is nothing to repair. A dry run writes
-    nothing and returns `plan`, one row a window.
+    nothing and returns `plan`, one row a window. Raises BusyError if none of the requested windows can be judged, as
+    Kafka's log was cut.
     """
 
     template_fields: Sequence[str] = ("pipeline",)
@@ -48,6 +50,7 @@ class DetectOperator(BaseOperator):
         from onceover.context import open_pipeline
         from onceover.detection import service as detection_service
         from onceover.detection.future_range import reject_future_range
+        from onceover.ledger.log_cuts import WHY_CUT
 
         run, request = context["dag_run"], RunRequest()
         with open_pipeline(chosen_name(self.pipeline), "detect") as opened:
@@ -70,7 +73,10 @@ class DetectOperator(BaseOperator):
                 window_range=request.window_range,
                 force=request.force,
             )
-        return self._log_detection(opened.name, to_plain(detection))
+        logged = self._log_detection(opened.name, to_plain(detection))
+        if request.window_range is not None and detection.request_id is None and is_log_cut(detection.findings):
+            raise BusyError(f"no window of {opened.name} was judged: {WHY_CUT}")
+        return logged
 
     def _log_plan(self, name: str, planned: Sequence[PlannedRepair]) -> dict[str, Any]:
         rows: list[dict[str, Any]] = to_plain(planned)

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from onceover.context import PipelineContext
 from onceover.detection import service as detection_service
 from onceover.detection.service import Detection, FailedWindow, PlannedRepair
-from onceover.errors import TerminalError, UsageError
+from onceover.errors import BusyError, TerminalError, UsageError
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window, WindowRange
@@ -121,6 +121,18 @@ def test_reason_goes_to_the_ledger_unchanged(library: Library) -> None:
     detect(reason_needed=True).execute(context({"reason": reason, **times}, Run(run_type="manual")))
 
     assert library.calls[0][1]["why"] == reason
+
+
+def test_range_that_a_cut_log_kept_from_being_judged_is_retried(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = Finding(Kind.TRUNCATED, {"end_and_stored": [], "unknown_from": [["5f3a0b1c", 0, 3]]})
+    seen = Detection("events", 0, 0, (), 0, 0, 0, (cut,), None)
+    monkeypatch.setattr(detection_service, "detect", lambda *_, **__: seen)
+
+    with pytest.raises(BusyError, match="no window of events was judged: Kafka's log"):
+        detect().execute(context())
+    assert detect("ledger").execute(context())["request_id"] is None, "a schedule looks again by itself"
 
 
 def test_dry_run_only_plans(library: Library) -> None:

@@ -37,7 +37,8 @@ def add_to(app: typer.Typer) -> None:
             codes={
                 0: "every failed window is repaired and confirmed, or no window was wrong",
                 FAILED: "a window failed, is blocked or was revoked, or lost offsets need `onceover accept-loss`",
-                TRY_LATER: "a service does not answer, or a batch or another repair holds windows; retry later",
+                TRY_LATER: "a service does not answer, a batch or another repair holds windows, or Kafka's log was cut "
+                "and no window is judged; retry later",
             },
         )
     )(repair)
