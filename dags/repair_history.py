@@ -12,8 +12,8 @@ has to be chosen. An empty choice never means all pipelines.
 ### When a task is red
 
 - `choose`: no pipeline was chosen, or an unknown one. Start the backfill again with one from the list.
-- `windows.detect`: a part does not answer, or the day lies in the future; the error in the log says which. Run
-  `onceover doctor`, then clear the task.
+- `windows.detect`: a part does not answer, the day lies in the future, or Kafka's log was cut and no window is judged
+  until that is settled; the error in the log says which. Run `onceover doctor`, then clear the task.
 - `windows.repair`: the Spark application failed. Fix what the last lines of the log name, then clear the task: running
   it twice is harmless.
 - `windows.confirm`: windows are newly **blocked**, or published rows read back differently. Run
