@@ -1,8 +1,8 @@
 """Windows whose landed records neither raw nor Kafka holds any more: found without Spark, and given up by a person.
 
-Raw lacks records where a file is missing or shorter than what landed, and where the last repair said so and nothing has
-changed since. Offsets that Kafka holds do not help once they were read again for the window: they are other windows'
-records, or those of a log that was cut.
+Raw lacks records where a file is missing, where it is shorter than what landed and no repair could prove it, and where
+the last repair said so and nothing has changed since. Offsets that Kafka holds do not help once they were read again
+for the window: they are other windows' records, or those of a log that was cut.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def list_lost(context: PipelineContext, known: Collection[datetime]) -> LostWind
     opened = judge_windows(ledger, name, context.files, None, every=True, patience=0.0, open_ones=True)
     closed = _select(context, look.judgements, repairs, known)
     waiting = [(lost, "it is open: it can be declared once it has closed")
-               for lost, _ in _select(context, opened.judgements, {}, known)]  # fmt: skip
+               for lost, _, _ in _select(context, opened.judgements, {}, known)]  # fmt: skip
     held = context.read_held(f"{len(closed)} windows whose raw lacks records") if closed else ()
     rereading = lost_windows.list_rereading(ledger, name)
     declarable: list[LostWindow] = []
-    for lost, repair in closed:
+    for lost, repair, is_read in closed:
         start = lost.window_start
         if start in look.claimed:
             waiting.append((lost, "a repair holds it; try again in a minute"))
@@ -62,7 +62,7 @@ def list_lost(context: PipelineContext, known: Collection[datetime]) -> LostWind
             )
         elif held is None:
             waiting.append((lost, "Kafka does not say whether it still holds the records; see `onceover doctor`"))
-        elif why := _explain_doubt(context, start, repair) or _explain_held(context, start, held, repair):
+        elif why := _explain_doubt(context, start, repair, is_read) or _explain_held(context, start, held, repair):
             waiting.append((lost, why))
         else:
             declarable.append(lost)
@@ -88,18 +88,20 @@ def _select(
     judgements: Sequence[Judgement],
     repairs: Mapping[datetime, FailedRepair],
     known: Collection[datetime],
-) -> list[tuple[LostWindow, FailedRepair | None]]:
-    """Return the judged windows whose raw lacks records, each with its last repair if that saw the file as it is."""
-    found: list[tuple[LostWindow, FailedRepair | None]] = []
+) -> list[tuple[LostWindow, FailedRepair | None, bool]]:
+    """Return the judged windows whose raw lacks records, each with its last repair if that would fail again, and
+    whether a repair has failed on the file as it is, or there is no file to read."""
+    found: list[tuple[LostWindow, FailedRepair | None, bool]] = []
     for judgement in judgements:
         evidence, length = judgement.evidence, judgement.file_length or 0
         if evidence.window_start in known:
             continue
-        repair = repairs.get(evidence.window_start)
-        if repair and not _would_fail_again(context, evidence.window_start, length, repair):
-            repair = None
+        failed = repairs.get(evidence.window_start)
+        repair = failed if failed and _would_fail_again(context, evidence.window_start, length, failed) else None
         missing = [each for each in judgement.findings if each.kind is Kind.MISSING_FILE]
+        is_read = bool(repair or not length or (failed and failed.bytes_read == length))
         if missing and missing[0].evidence.get("parquet"):
+            is_read = True  # no repair certifies the window without that file
             what = "its Parquet file is missing or has another length"
         elif missing:
             what = f"its file has {length:,} of {evidence.expected_length:,} bytes"
@@ -117,6 +119,7 @@ def _select(
                     what,
                 ),
                 repair,
+                is_read,
             )
         )
     return found
@@ -142,12 +145,17 @@ def _find_error(context: PipelineContext, window_start: datetime) -> OnceoverErr
     return None
 
 
-def _explain_doubt(context: PipelineContext, window_start: datetime, repair: FailedRepair | None) -> str | None:
+def _explain_doubt(
+    context: PipelineContext, window_start: datetime, repair: FailedRepair | None, is_read: bool
+) -> str | None:
     """Return why raw may hold the records after all; None if nothing says so."""
     files, path = DamagedFiles(context.address("webhdfs"), context.layout), context.layout.window_file(window_start)
     named = f"{context.name} {format_moment(window_start)}"
     if files.list_unfinished(path):
         return f'a reread of it was interrupted: run `onceover reread {named} --reason "..."` again first'
+    repair_first = f"repair it first, as `onceover explain {named}` shows"
+    if not is_read:
+        return f"no repair has read its file as it is, which may hold all records all the same: {repair_first}"
     if repair is None:
         return None
     is_recent = datetime.now(UTC) - repair.started_at < _TRUSTED
@@ -156,10 +164,7 @@ def _explain_doubt(context: PipelineContext, window_start: datetime, repair: Fai
         if isinstance(error, UnreachableError):
             return "HDFS does not deliver its file, which may pass: try again an hour after the repair that failed"
     elif not is_recent or files.was_written_since(path, repair.started_at):
-        return (
-            "its file may have been put back since the repair that failed: repair it first, as "
-            f"`onceover explain {named}` shows"
-        )
+        return f"its file was written since the repair that failed, or that is over an hour ago: {repair_first}"
     return None
 
 

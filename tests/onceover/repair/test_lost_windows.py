@@ -148,6 +148,7 @@ def refusals(fake: Context) -> list[tuple[datetime, str]]:
 def test_window_that_nothing_holds_is_given_up(connection: Connection, ledger: LargeLedger, fake: Context) -> None:
     del ledger.files.held[start_of(5)]
     ledger.files.held[start_of(9)] -= 50
+    fail_repair(connection, 9, "landing 7: raw holds 4 of 5 of lost", ledger.files.held[start_of(9)])
     fake.held = holds(1_000, 4_000)
     before = read_window(connection, 5)
     with large_ledger.uncertified(connection, ledger, [start_of(9)]):
@@ -273,6 +274,21 @@ def test_file_that_can_be_read_again_is_not_lost(connection: Connection, fake: C
     fake.unreadable[start_of(5)] = UnreachableError("it hangs")
     assert "may pass" in refusals(fake)[0][1]
     age_repairs(connection)
+    assert len(list_lost(as_context(fake), ()).declarable) == 1
+
+
+def test_file_that_is_merely_shorter_is_repaired_first(
+    connection: Connection, ledger: LargeLedger, fake: Context
+) -> None:
+    """It may lack nothing but second copies of its records."""
+    ledger.files.held[start_of(5)] -= 50
+    length = ledger.files.held[start_of(5)]
+    assert "repair it first, as `onceover explain lost 2025-01-01T00:25Z`" in refusals(fake)[0][1]
+    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", length + 1)
+    assert "repair it first" in refusals(fake)[0][1], "it read another file"
+    fail_repair(connection, 5, "1 IDs have more than one content", length)
+    assert len(list_lost(as_context(fake), ()).declarable) == 1, "it could not prove the file either"
+    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", length)
     assert len(list_lost(as_context(fake), ()).declarable) == 1
 
 

@@ -83,7 +83,8 @@ def show(swept: SweepResult, dry_run: bool) -> None:
         say(
             f"quarantine of {each.day} has {each.file_length or 0:,} of {each.expected_length:,} bytes: bring "
             f"{each.path} back from a backup; if there is none, declare the day expired, for no aggregate counts its "
-            f'records: `onceover retention {swept.pipeline} --adopt-missing --reason "..."`'
+            "records. That declares lost windows too, for good; see which, then with --reason, not --dry-run: "
+            f"`onceover retention {swept.pipeline} --adopt-missing --dry-run`"
         )
     if swept.waiting:
         say(f"{pluralize(swept.waiting, 'window')} skipped: a batch in flight may explain them; sweep again afterwards")
