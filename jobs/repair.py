@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 
 from onceover.context import open_pipeline
+from onceover.detection.searchable_days import find_searchable_days
 from onceover.entrypoint import run
 from onceover.fault_points import FaultPoint
 from onceover.ledger import repair_requests
-from onceover.ledger.quarantine_days import list_searchable_days
 from onceover.repair.refill import is_waiting, refill
 from onceover.repair.rounds import run_rounds
 from onceover.spark.session import open_session
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
         registered, ledger = context.require_same_contract(), context.ledger
         request = repair_requests.read_request(ledger, registered.name, chosen.request)
         wanted = request.window_starts or is_waiting(ledger, registered.name, request.request_id)
-        if not wanted and not list_searchable_days(ledger, registered.name, context.files.list_quarantine_days()):
+        if not wanted and not find_searchable_days(context, context.files.list_quarantine_days()):
             print(f"request {request.request_id}: nothing left to repair")
             return 0
         context.files.check()

@@ -127,15 +127,22 @@ def test_quarantined_orphans_are_adopted_as_quarantined(lanes: Lanes, monkeypatc
         ).fetchall()
     assert [row["records"] for row in rows] == [2]
     assert lane.detect().request_id is None
+    append_other_content(lane, 10, 20)
+    repair(lane)  # the log ends before, so the line waits, and no schedule starts Spark for it
+    produce(lane, range(12, 21))
+    assert lane.detect().request_id is not None, "the log has reached it"
 
 
 def repair_once(lane: Lane) -> None:
     lane.repair(lane.detect().request_id or 0)
 
 
-def append_other_content(lane: Lane, offset: int) -> None:
-    """Append a second content of a quarantined ID to its file, as a driver that died after a cut log."""
+def append_other_content(lane: Lane, offset: int, at: int | None = None) -> None:
+    """Append a second content of a quarantined ID, or of the ID at another offset, to its file, as a driver that died
+    after a cut log."""
     name, original = next((name, x) for name, x in lane.lines() if x.record.offset == offset)
-    other = replace(original, record=replace(original.record, value=b"other rubbish"))
+    other = replace(
+        original, record=replace(original.record, offset=offset if at is None else at, value=b"other rubbish")
+    )
     path = f"{lane.layout.raw_root}/{lane.name}/{name}"
     lane.hdfs().write(path, line.frame([line.encode(other)]), append=True)

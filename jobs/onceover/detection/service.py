@@ -14,6 +14,7 @@ from onceover.detection.certify import certify_from_ledger
 from onceover.detection.cuts import compare_log
 from onceover.detection.look import Look, judge_windows
 from onceover.detection.pending import add_findings, reopen_pending
+from onceover.detection.searchable_days import find_searchable_days
 from onceover.detection.searchable_windows import find_searchable_windows
 from onceover.detection.unexplained_files import list_unexplained_files, reopen_unexplained
 from onceover.detection.unknown_files import register_unknown_files
@@ -24,7 +25,6 @@ from onceover.ledger.catalog import require_in_force
 from onceover.ledger.frontiers import read_holes
 from onceover.ledger.landings import count_distinct_records, count_landed_lines
 from onceover.ledger.log_cuts import WHY_CUT
-from onceover.ledger.quarantine_days import list_searchable_days
 from onceover.model.finding import Finding, is_log_cut
 from onceover.model.offsets import OffsetRange, split
 from onceover.model.reason import clean_reason
@@ -254,7 +254,7 @@ def _list_searchable_days(
     their bytes, unless a hole has expired."""
     if window_range is not None or (judged.in_flight and not expired):
         return []
-    return list_searchable_days(context.ledger, context.name, context.files.list_quarantine_days())
+    return find_searchable_days(context, context.files.list_quarantine_days())
 
 
 def _reason(why: str | None, window_range: WindowRange | None, force: bool) -> str:

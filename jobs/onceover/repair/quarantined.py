@@ -10,10 +10,11 @@ from pyspark.sql import functions as F
 
 from onceover.context import PipelineContext
 from onceover.detection.own_offsets import read_own_offsets
+from onceover.detection.searchable_days import find_searchable_days
 from onceover.ledger.adoptions import Orphans, adopt
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.frontiers import read_accounted
-from onceover.ledger.quarantine_days import list_searchable_days, record_search
+from onceover.ledger.quarantine_days import record_search
 from onceover.model.offsets import OffsetRange
 from onceover.model.own_offsets import OwnOffsets
 from onceover.model.unlanded import NOTHING, Unlanded
@@ -32,7 +33,7 @@ def adopt_quarantined(
     they hold too many to collect. Raises RootRefusedError for another cluster."""
     connection, files = context.ledger, context.files
     lengths = files.list_quarantine_days()
-    days = list_searchable_days(connection, registered.name, lengths)
+    days = find_searchable_days(context, lengths)
     if not days:
         return 0
     held = context.read_held(f"{len(days)} days of quarantine with lines that no landing accounts for")
@@ -51,15 +52,14 @@ def adopt_quarantined(
     waiting = {each.quarantine_day for each in orphans if each not in adopted}
     for number, day in enumerate(days):
         unlanded = found.get(number, NOTHING)
-        beyond = sum(map(len, unlanded.beyond))
-        if others := unlanded.foreign + beyond:
+        if others := unlanded.foreign + sum(map(len, unlanded.beyond)):
             log.warning(
                 "%s: %d records of a log that %s never read, or beyond the end of its own; they are not counted",
                 context.layout.quarantine_file(day), others, registered.name,
             )  # fmt: skip
         if is_whole and day not in waiting:
-            pending = beyond + sum(map(len, unlanded.pending))
-            record_search(connection, registered.name, day, lengths[day], pending)
+            pending = sum(map(len, unlanded.pending))
+            record_search(connection, registered.name, day, lengths[day], pending, unlanded.beyond)
     return sum(len(piece) for each in adopted for piece in each.ids)
 
 

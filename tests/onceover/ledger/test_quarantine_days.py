@@ -51,9 +51,20 @@ def test_only_the_landed_length_explains_a_quarantine_file(
 
 def test_unproved_and_unknown_quarantine_files_are_searched_once(connection: Connection, name: str) -> None:
     lengths = {PROVED: 100, UNPROVED: 100, UNKNOWN: 7}
-    assert list_searchable_days(connection, name, lengths) == [UNPROVED, UNKNOWN]
+    assert list_searchable_days(connection, name, lengths) == {UNPROVED: (), UNKNOWN: ()}
     record_search(connection, name, UNPROVED, 100, 0)
-    assert list_searchable_days(connection, name, lengths) == [UNKNOWN]
+    assert list_searchable_days(connection, name, lengths) == {UNKNOWN: ()}
+    record_search(connection, name, UNKNOWN, 7, 1)
+    assert list_searchable_days(connection, name, lengths) == {UNKNOWN: ()}
+
+
+def test_quarantine_file_with_lines_beyond_a_log_waits_for_them(connection: Connection, name: str) -> None:
+    other = KafkaPartition("0a1b2c3d", 1)
+    beyond = [OffsetRange(SOURCE, 7, 9), OffsetRange(SOURCE, 20, 30), OffsetRange(other, 3, 4)]
+    record_search(connection, name, UNKNOWN, 7, 0, beyond)
+    first = [OffsetRange(SOURCE, 7, 8), OffsetRange(other, 3, 4)]
+    assert list_searchable_days(connection, name, {UNKNOWN: 7}) == {UNKNOWN: first}
+    assert list_searchable_days(connection, name, {UNKNOWN: 8}) == {UNKNOWN: ()}, "the file has grown"
 
 
 def test_quarantined_records_are_counted(connection: Connection, name: str) -> None:

@@ -80,11 +80,14 @@ CREATE TABLE onceover.quarantine_search (
   quarantine_day date NOT NULL,
   bytes bigint NOT NULL,
   pending bigint NOT NULL,
+  beyond jsonb NOT NULL DEFAULT '[]',
   searched_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (pipeline, quarantine_day)
 );
 COMMENT ON TABLE onceover.quarantine_search IS
   'Quarantine files that a repair searched for orphans: their bytes then, and the records left that Kafka still held.';
+COMMENT ON COLUMN onceover.quarantine_search.beyond IS
+  'The first line beyond each log''s end, as it was seen: [generation, kafka_partition, offset, offset + 1].';
 
 ALTER TABLE onceover.accepted_loss ADD COLUMN kind text NOT NULL DEFAULT 'lost'
   CHECK (kind IN ('lost', 'unreadable', 'overwritten')),
