@@ -1,4 +1,4 @@
-"""A file's bytes cut into pieces of whole lines: 16 MiB at a time, or one line that is longer.
+"""A file's bytes cut into pieces of whole lines: 4 MiB at a time, or one line that is longer.
 
 A big file is read in splits, each by a reader of its own, with bounds moved to where a line begins: so a line belongs
 to the split that holds its first byte.
@@ -15,7 +15,7 @@ from typing import Final
 
 from onceover.lines.reference import LONGEST_COLUMNS, LONGEST_LINE
 
-CHUNK: Final = 16 * 1024 * 1024
+CHUNK: Final = 4 * 1024 * 1024
 LONGEST: Final = LONGEST_LINE + LONGEST_COLUMNS + 64 * 1024  # of a line with all its fields
 TOO_LONG: Final = b"?"
 """In place of a longer line, which Onceover did not write, so that its bytes need not be held: a corrupt line."""
