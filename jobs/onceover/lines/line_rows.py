@@ -76,8 +76,6 @@ def make_rows(
     ]
     schema = pa.schema([*SCHEMA, *typed.columns.schema])
     table = pa.table(own_columns, schema=schema)
-    if not held.corrupt:
-        return table
     return pa.concat_tables([table, pa.Table.from_pylist([{"part": 0, "corrupt": held.corrupt}], schema)])
 
 

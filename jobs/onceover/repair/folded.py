@@ -6,31 +6,27 @@ IDs, which two landed batches read, and among the unlanded ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from py4j.protocol import Py4JError
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from onceover.lines.summary import WindowSummary
-from onceover.model.claim import ClaimedWindow
+from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.contract import Contracts
+from onceover.model.digest import EMPTY
 from onceover.model.offsets import OffsetRange, coalesce
 from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
-from onceover.model.window import format_moment, from_ms, to_ms
-from onceover.repair.shared_ids import add_shared_conflicts
+from onceover.model.window import from_ms, to_ms
+from onceover.repair.shared_ids import add_contents, add_shared_conflicts
 from onceover.repair.unlanded_runs import drop_repeated, find_repeated, sort_runs
 from onceover.repair.window_accounts import GroupAccounts, WindowAccounts
-from onceover.spark.aggregate import aggregate
-from onceover.spark.fold_tasks import SUMMARY, WindowFile, WindowOutcome, fold_files, read_outcome
-from onceover.spark.line_columns import LineColumns
+from onceover.spark.fold_tasks import WindowFile
+from onceover.spark.window_folder import FoldedFiles, WindowFolder
 
 MOST_RUNS: Final = 1_000_000
 
@@ -60,37 +56,32 @@ class FoldedRebuild:
         files: Mapping[datetime, FrozenText],
         shared: Sequence[OffsetRange] = (),
     ) -> None:
-        self._spark, self._address, self._contracts = spark, address, contracts
         self._claimed, self._files = {claim.window_start: claim for claim in claimed}, files
         self._group = GroupAccounts.of(contracts, accounted, shared)
-        self._columns = LineColumns.of(spark, contracts)
         self._accounts = {start: WindowAccounts.of(claim, self._group) for start, claim in self._claimed.items()}
-        self._aggregated: DataFrame | None = None
-        self._summaries: dict[datetime, WindowSummary] = {}
+        self._folder = WindowFolder(spark, address, contracts)
+        self._folded: FoldedFiles | None = None
+        self._repeated: Sequence[OffsetRange] = ()  # orphans that are in two windows
         self.failures: dict[datetime, str] = {}
 
     def collect(self) -> dict[datetime, RebuiltWindow]:
         """Return what raw holds of each window that could be read, and keep its rows until `close`."""
         self.close()
-        of_contract = aggregate(self._contracts.newest, [SUMMARY])
-        self._aggregated = self._fold(self._accounts).transform(of_contract).persist(StorageLevel.MEMORY_AND_DISK)
-        self._summaries, self.failures = _split_outcomes(_collect_outcomes(self._aggregated))
-        rebuilt = {
-            start: self._accounts[start].rebuild(summary, self._length(start))
-            for start, summary in self._summaries.items()
-        }
-        return add_shared_conflicts(rebuilt, {start: each.shared for start, each in self._summaries.items()})
+        self._folded = self._folder.fold(self._list_files(self._accounts), keep=True)
+        summaries = self._take(self._folded)
+        rebuilt = {start: self._accounts[start].rebuild(each, self._length(start)) for start, each in summaries.items()}
+        return add_shared_conflicts(rebuilt, {start: each.shared for start, each in summaries.items()})
 
     def collect_unlanded(
         self, held: Sequence[OffsetRange], own: OwnOffsets | None
     ) -> tuple[dict[datetime, Unlanded], bool]:
         """Return the windows with intact lines that no landing accounts for, and whether these are all; Kafka's log
         holds the offsets `held`, and the pipeline's lines have its `own`. Reads these windows again."""
-        group = self._group.ask_log(held, own)
-        unlanded = [start for start, summary in self._summaries.items() if summary.unlanded]
-        summaries = self._fold_again(unlanded, group)
+        unlanded = self._list_unlanded()
+        summaries = self._fold_again(unlanded, self._group.ask_log(held, own))
         if repeated := find_repeated(summaries):
-            summaries |= self._fold_again(unlanded, self._group.ask_log(coalesce((*held, *repeated)), own))
+            self._repeated = repeated
+            summaries = self._fold_again(unlanded, self._group.ask_log(coalesce((*held, *repeated)), own))
         is_whole = sum(len(summary.runs) for summary in summaries.values()) <= MOST_RUNS
         found = {start: drop_repeated(sort_runs(summary), repeated) for start, summary in summaries.items()}
         if not is_whole:
@@ -102,67 +93,63 @@ class FoldedRebuild:
         all windows again."""
         if not offsets:
             return {}
-        summaries = self._fold_again(self._summaries, self._group.search(offsets), offsets)
+        summaries = self._fold_again(self._list_summaries(), self._group.search(offsets), offsets)
         if repeated := find_repeated(summaries):
-            summaries = self._fold_again(self._summaries, self._group.search(offsets, repeated), offsets)
+            summaries = self._fold_again(summaries, self._group.search(offsets, repeated), offsets)
         found = {start: drop_repeated(sort_runs(summary), repeated) for start, summary in summaries.items()}
         return {start: replace(each, foreign=0) for start, each in found.items() if each.orphans or each.conflicts}
 
     def add_contested_ids(self, rebuilt: Mapping[datetime, RebuiltWindow]) -> dict[datetime, RebuiltWindow]:
-        """Return the windows as they are: a summary has all contested IDs, also those that no landing accounts for."""
-        return dict(rebuilt)
+        """Return the windows with all contested IDs, also those that no landing accounts for. A summary has those of
+        one window; orphans that `collect_unlanded` found in two are read again."""
+        if not self._repeated:
+            return dict(rebuilt)
+        landing = ClaimedLanding(0, tuple((piece, EMPTY) for piece in self._repeated))
+        starts, group = self._list_unlanded(), self._group.list_contents(self._repeated)
+        claims = [replace(self._claimed[start], landings=(landing,), decisions=()) for start in starts]
+        accounts = {claim.window_start: WindowAccounts.of(claim, group) for claim in claims}
+        summaries = self._take(self._folder.fold(self._list_files(accounts), keep=False))
+        return add_contents(rebuilt, {start: summary.shared for start, summary in summaries.items()})
 
     def aggregate(self) -> DataFrame | None:
         """Return window_ms, keys and measures of the records that count, over all windows; None before `collect`."""
-        if self._aggregated is None:
-            return None
-        return self._aggregated.where(F.col(SUMMARY).isNull()).drop(SUMMARY)
+        return None if self._folded is None else self._folded.select_rows()
+
+    def select_records(self, windows: Collection[datetime]) -> DataFrame:
+        """Return the records of these windows that count, each once, as `parquet.write` takes them. Reads the windows
+        again, and shuffles their records."""
+        accounts = {start: each for start, each in self._accounts.items() if start in windows}
+        return self._folder.select_records(self._list_files(accounts))
 
     def close(self) -> None:
-        if self._aggregated is not None:
-            with suppress(Py4JError, OSError):  # a JVM that died keeps nothing
-                self._aggregated.unpersist()
-        self._aggregated = None
+        if self._folded is not None:
+            self._folded.close()
+        self._folded = None
 
     def _length(self, start: datetime) -> int:
         return self._files[start].length if start in self._files else 0
 
-    def _fold(self, accounts: Mapping[datetime, WindowAccounts]) -> DataFrame:
-        files = [
+    def _list_files(self, accounts: Mapping[datetime, WindowAccounts]) -> list[WindowFile]:
+        return [
             WindowFile(to_ms(start), self._files[start].path if start in self._files else "", self._length(start),
                        each.accounts)
             for start, each in sorted(accounts.items())
         ]  # fmt: skip
-        return fold_files(self._spark, self._address, files, self._columns.formats, self._columns.types)
 
     def _fold_again(
         self, starts: Iterable[datetime], group: GroupAccounts, without: Sequence[OffsetRange] = ()
     ) -> dict[datetime, WindowSummary]:
         """Return the summaries of these windows under other accounts; a window that cannot be read now has failed."""
         accounts = {start: WindowAccounts.of(self._claimed[start], group, without) for start in starts}
-        if not accounts:
-            return {}
-        summaries, failures = _split_outcomes(_collect_outcomes(self._fold(accounts)))
-        self.failures |= failures
-        return summaries
+        return self._take(self._folder.fold(self._list_files(accounts), keep=False))
 
+    def _take(self, folded: FoldedFiles) -> dict[datetime, WindowSummary]:
+        self.failures |= {from_ms(window_ms): error for window_ms, error in folded.failures.items()}
+        return {from_ms(window_ms): summary for window_ms, summary in folded.summaries.items()}
 
-def _collect_outcomes(rows: DataFrame) -> dict[datetime, WindowOutcome]:
-    found = rows.where(F.col(SUMMARY).isNotNull()).select("window_ms", SUMMARY).collect()  # one row a window
-    return {from_ms(row.window_ms): read_outcome(row[SUMMARY]) for row in found}
+    def _list_summaries(self) -> dict[datetime, WindowSummary]:
+        summaries = {} if self._folded is None else self._folded.summaries
+        return {from_ms(window_ms): summary for window_ms, summary in summaries.items()}
 
-
-def _split_outcomes(
-    outcomes: Mapping[datetime, WindowOutcome],
-) -> tuple[dict[datetime, WindowSummary], dict[datetime, str]]:
-    summaries: dict[datetime, WindowSummary] = {}
-    failures: dict[datetime, str] = {}
-    for start, outcome in outcomes.items():
-        if outcome.summary is None:
-            failures[start] = outcome.error or f"window {format_moment(start)}: {outcome.shuffled}"
-        elif outcome.summary.unknown:
-            names = ", ".join(name.decode("ascii", "replace") for name in outcome.summary.unknown)
-            failures[start] = f"lines have contracts that the ledger does not know: {names}"
-        else:
-            summaries[start] = outcome.summary
-    return summaries, failures
+    def _list_unlanded(self) -> list[datetime]:
+        return [start for start, summary in self._list_summaries().items() if summary.unlanded]

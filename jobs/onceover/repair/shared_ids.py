@@ -1,8 +1,8 @@
-"""IDs that two windows of one repair count: conflicts of both."""
+"""IDs that two windows of one repair have: conflicts of both, with the contents of both."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -20,28 +20,43 @@ def add_shared_conflicts(
 ) -> dict[datetime, RebuiltWindow]:
     """Return the windows with each ID that two of them count, `shared` ones being all that can be: as a conflict if its
     contents differ, and as misdated if its event times do, unless it is that in the window alone."""
+    result = add_contents(rebuilt, shared)
+    for start, own, every in _list_repeated(shared):
+        window = result[start]
+        result[start] = replace(
+            window,
+            conflicts=window.conflicts + _differ(own, every, 0),
+            misdated=window.misdated + _differ(own, every, 1),
+        )
+    return result
+
+
+def add_contents(
+    rebuilt: Mapping[datetime, RebuiltWindow], shared: Mapping[datetime, Contents]
+) -> dict[datetime, RebuiltWindow]:
+    """Return the windows with each of these IDs that is in two of them as contested, with all its contents."""
+    found: dict[datetime, dict[_Id, ContestedId]] = {}
+    for start, _, every in _list_repeated(shared):
+        found.setdefault(start, {})[every.source, every.offset] = every
+    result = dict(rebuilt)
+    for start, ids in found.items():
+        contested = {(each.source, each.offset): each for each in result[start].contested} | ids
+        result[start] = replace(result[start], contested=tuple(each for _, each in sorted(contested.items())))
+    return result
+
+
+def _list_repeated(shared: Mapping[datetime, Contents]) -> Iterator[tuple[datetime, ContestedId, ContestedId]]:
+    """Yield each ID that two windows have, for each of them, with its contents there and everywhere."""
     by_id: dict[_Id, dict[datetime, ContestedId]] = {}
     for start, contents in shared.items():
         for each in list_contested_ids(contents):
             by_id.setdefault((each.source, each.offset), {})[start] = each
-    result = dict(rebuilt)
     for of_windows in by_id.values():
         if len(of_windows) > 1:
             every = tuple(sorted({content for each in of_windows.values() for content in each.contents}))
-            for start, each in of_windows.items():
-                result[start] = _add_contents(result[start], each, every)
-    return result
+            for start, own in of_windows.items():
+                yield start, own, replace(own, contents=every)
 
 
-def _add_contents(window: RebuiltWindow, own: ContestedId, every: tuple[tuple[str, int | None], ...]) -> RebuiltWindow:
-    def differ(place: int) -> bool:
-        return len({each[place] for each in own.contents}) == 1 < len({each[place] for each in every})
-
-    others = [each for each in window.contested if (each.source, each.offset) != (own.source, own.offset)]
-    contested = sorted([*others, replace(own, contents=every)], key=lambda each: (each.source, each.offset))
-    return replace(
-        window,
-        conflicts=window.conflicts + differ(0),
-        misdated=window.misdated + differ(1),
-        contested=tuple(contested),
-    )
+def _differ(own: ContestedId, every: ContestedId, place: int) -> bool:
+    return len({each[place] for each in own.contents}) == 1 < len({each[place] for each in every.contents})

@@ -57,6 +57,11 @@ class GroupAccounts:
         own = NumberedRanges.of((piece, KNOWN) for piece in coalesce(offsets))
         return replace(self, accounted=NO_RANGES, shared=NO_RANGES, held=_mark(held), own=own)
 
+    def list_contents(self, offsets: Sequence[OffsetRange]) -> GroupAccounts:
+        """Return accounts under which a summary lists all contents of these offsets, if a landing has them, as
+        `shared`."""
+        return replace(self, accounted=None, shared=_mark(offsets), held=None, own=None)
+
 
 @dataclass(frozen=True, slots=True)
 class WindowAccounts:

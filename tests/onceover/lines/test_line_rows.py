@@ -102,3 +102,14 @@ def test_record_of_a_line_is_what_was_written() -> None:
     assert set(found.column("headers").to_pylist()) == {b"", b"h\\=1"}
     assert read_records(lines, rows[:0]).num_rows == 0
     assert decode(text.split(b"\n")[1]).record == records[0]
+
+
+def test_rows_of_a_piece_without_lines_are_its_corrupt_lines() -> None:
+    accounts = make_accounts(make_world(Random(1), 3, 3))
+    for text, corrupt in ((b"\n", 0), (b"torn\n\nfile", 2)):
+        lines = read(memoryview(text))
+        rows = make_rows(lines, hold_typed(lines, 0, FORMATS), accounts, 3, every=True)
+        assert rows.num_rows == 1, "each piece has a row"
+        folded = fold_rows(rows.append_column(EVALUATED, pa.nulls(1, pa.int64())), accounts)
+        assert isinstance(folded, FoldedWindow)
+        assert (folded.summary.lines, folded.summary.corrupt, len(folded.rows)) == (corrupt, corrupt, 0)

@@ -1,0 +1,126 @@
+"""Windows folded in the way that each needs: by one task, or in splits and parts, by columns or by VALUE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from onceover.lines.summary import WindowSummary
+from onceover.model.contract import Contracts
+from onceover.spark.aggregate import aggregate
+from onceover.spark.fold_tasks import SUMMARY, WindowFile, WindowOutcome, fold_files, read_outcome
+from onceover.spark.line_columns import LineColumns
+from onceover.spark.shuffled_lines import shuffle_files
+
+LARGE_BYTES: Final = 512 * 1024 * 1024
+"""Of a file that no task begins to fold alone: even with lines of 500 bytes it has too many."""
+
+_PARTITION_BITS = 17  # as `lines.ranges` numbers a source
+
+
+@dataclass(slots=True)
+class FoldedFiles:
+    """The summaries of windows, by their start in ms, and why others have none. Rows that are kept are of all ways that
+    were tried: those of a window count where its summary came from."""
+
+    summaries: dict[int, WindowSummary] = field(default_factory=dict)
+    failures: dict[int, str] = field(default_factory=dict)
+    kept: list[tuple[DataFrame, list[int]]] = field(default_factory=list)
+
+    def select_rows(self) -> DataFrame | None:
+        """Return window_ms, keys and measures of all windows that have a summary; None if no rows are kept."""
+        selected = [
+            rows.where(F.col(SUMMARY).isNull() & ~F.col("window_ms").isin(others)).drop(SUMMARY)
+            for rows, others in self.kept
+        ]
+        return reduce(DataFrame.unionByName, selected) if selected else None
+
+    def close(self) -> None:
+        for rows, _ in self.kept:
+            with suppress(Py4JError, OSError):  # a JVM that died keeps nothing
+                rows.unpersist()
+        self.kept.clear()
+
+
+class WindowFolder:
+    """Folds windows of one pipeline from their files on HDFS at that address."""
+
+    def __init__(self, spark: SparkSession, address: str, contracts: Contracts) -> None:
+        self._spark, self._address, self._contracts = spark, address, contracts
+        self._columns = LineColumns.of(spark, contracts)
+
+    def fold(self, files: Sequence[WindowFile], *, keep: bool) -> FoldedFiles:
+        """Fold these windows, and `keep` their aggregated rows. One that needs it is read again, in another way."""
+        folded = FoldedFiles()
+        small = [file for file in files if file.length <= LARGE_BYTES]
+        if small:
+            self._collect(folded, self._fold_alone(small), small, keep=keep)
+        for every in (False, True):
+            done = folded.summaries.keys() | folded.failures.keys()
+            if left := [file for file in files if file.window_ms not in done]:
+                self._collect(folded, self._shuffle(left, every=every), left, keep=keep)
+        for file in files:
+            if file.window_ms not in folded.summaries:
+                folded.failures.setdefault(file.window_ms, f"{file.path} could not be folded; report this")
+        return folded
+
+    def select_records(self, files: Sequence[WindowFile]) -> DataFrame:
+        """Return the records that count: window_ms, generation, kafka_partition, offset, event_ms, kafka_timestamp,
+        key, headers and value. Raises nothing for a file that cannot be read: its window has fewer rows."""
+        rows = shuffle_files(
+            self._spark, self._address, files, self._columns, self._contracts, every=False, with_records=True
+        )
+        generation = F.lower(F.lpad(F.hex(F.shiftright("source", _PARTITION_BITS)), 8, "0"))
+        partition = F.col("source").bitwiseAND((1 << _PARTITION_BITS) - 1).cast("int")
+        return rows.where(F.col(SUMMARY).isNull()).select(
+            "window_ms", generation.alias("generation"), partition.alias("kafka_partition"), "offset",
+            F.col("line_ms").alias("event_ms"), "kafka_timestamp", "key", "headers", "value",
+        )  # fmt: skip
+
+    def _fold_alone(self, files: Sequence[WindowFile]) -> DataFrame:
+        return fold_files(self._spark, self._address, files, self._columns.formats, self._columns.types)
+
+    def _shuffle(self, files: Sequence[WindowFile], *, every: bool) -> DataFrame:
+        return shuffle_files(self._spark, self._address, files, self._columns, self._contracts, every=every)
+
+    def _collect(self, folded: FoldedFiles, rows: DataFrame, files: Sequence[WindowFile], *, keep: bool) -> None:
+        """Add the outcomes of these windows: a summary if all parts have one, a failure if any has failed."""
+        if keep:
+            of_contract = aggregate(self._contracts.newest, [SUMMARY])
+            rows = rows.transform(of_contract).persist(StorageLevel.MEMORY_AND_DISK)
+        parts: dict[int, list[WindowOutcome]] = {}
+        for row in rows.where(F.col(SUMMARY).isNotNull()).select("window_ms", SUMMARY).collect():  # one a part
+            parts.setdefault(row.window_ms, []).append(read_outcome(row[SUMMARY]))
+        summaries, failures = join_parts(parts)
+        folded.summaries |= summaries
+        folded.failures |= failures
+        if keep:
+            folded.kept.append((rows, [file.window_ms for file in files if file.window_ms not in summaries]))
+
+
+def join_parts(parts: Mapping[int, Sequence[WindowOutcome]]) -> tuple[dict[int, WindowSummary], dict[int, str]]:
+    """Return the sums of the summaries, and the errors; neither for a window of which a part needs another way."""
+    summaries: dict[int, WindowSummary] = {}
+    failures: dict[int, str] = {}
+    for window_ms, outcomes in parts.items():
+        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+        found = [outcome.summary for outcome in outcomes if outcome.summary is not None]
+        if errors:
+            failures[window_ms] = errors[0]
+        elif len(found) == len(outcomes):
+            summary = reduce(add, found)
+            if summary.unknown:
+                names = ", ".join(name.decode("ascii", "replace") for name in summary.unknown)
+                failures[window_ms] = f"it has lines of contracts that the ledger does not know: {names}"
+            else:
+                summaries[window_ms] = summary
+    return summaries, failures
