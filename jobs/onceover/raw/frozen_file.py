@@ -5,7 +5,7 @@ A read that breaks off or hangs goes on once, where it stopped, through another 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from urllib.parse import urlsplit
 
@@ -35,7 +35,7 @@ class FrozenFiles:
     def __init__(self, address: str) -> None:
         self._address, self._client = address, connect_hdfs(address)
 
-    def read_lines(self, path: str, length: int, chunk: int = CHUNK) -> Iterator[tuple[int, memoryview]]:
+    def read_lines(self, path: str, length: int, chunk: int = CHUNK) -> Generator[tuple[int, memoryview], None, None]:
         """Yield the first `length` bytes as `cut_lines` does. Raise UnreachableError, or TerminalError if the file is
         missing or shorter; both name the file."""
         if length:

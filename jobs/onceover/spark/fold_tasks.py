@@ -7,10 +7,9 @@ task numbers -> each task's files, to their frozen length -> lines -> folded win
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Final, Protocol
 
 import numpy as np
@@ -25,7 +24,6 @@ from onceover.lines.packing import pack
 from onceover.lines.summary import WindowSummary
 from onceover.lines.typed_lines import ColumnFormats
 from onceover.raw.frozen_file import FrozenFiles
-from onceover.spark.read_ahead import read_ahead
 
 SUMMARY: Final = "__onceover_summary"  # no key or measure has that name
 _OWN = [("window_ms", pa.int64()), (SUMMARY, pa.binary())]
@@ -57,7 +55,7 @@ class WindowOutcome:
 class LineReader(Protocol):
     """Reads a file's lines to its frozen length, as `FrozenFiles` does."""
 
-    def read_lines(self, path: str, length: int) -> Iterator[_Piece]: ...
+    def read_lines(self, path: str, length: int) -> Generator[_Piece, None, None]: ...
 
 
 def fold_files(
@@ -110,47 +108,23 @@ def run_task(reader: LineReader, files: Sequence[WindowFile], formats: ColumnFor
 def _fold_each(
     reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats, schema: pa.Schema
 ) -> Iterator[pa.Table]:
-    left: set[int] = set()  # windows of which no more is read
-    with closing(read_ahead(_read_each(reader, files, left.__contains__))) as pieces:
-        for number, of_window in groupby(pieces, key=lambda each: each[0]):
-            file = files[number]
-            try:
-                folded = fold_window(_raise_errors(of_window), file.accounts, formats)
-            except OnceoverError as error:
-                outcome = WindowOutcome(error=str(error))
-            else:
-                if isinstance(folded, FoldedWindow):
-                    outcome = WindowOutcome(folded.summary)
-                    yield _add_window(folded.rows, file.window_ms, schema)
-                else:
-                    outcome = WindowOutcome(shuffled=folded)
-            left.add(number)
-            given = {"window_ms": file.window_ms, SUMMARY: make_outcome(outcome)}
-            yield pa.Table.from_pylist([given], schema)
+    for file in files:
+        outcome, rows = _fold_file(reader, file, formats)
+        if rows is not None:
+            yield _add_window(rows, file.window_ms, schema)
+        yield pa.Table.from_pylist([{"window_ms": file.window_ms, SUMMARY: make_outcome(outcome)}], schema)
 
 
-def _read_each(
-    reader: LineReader, files: Sequence[WindowFile], is_left: Callable[[int], bool]
-) -> Generator[tuple[int, _Piece | OnceoverError | None], None, None]:
-    """Yield each file's pieces, or the error in their place, with the file's number; None after the last one."""
-    for number, file in enumerate(files):
-        try:
-            for piece in reader.read_lines(file.path, file.length):
-                yield number, piece
-                if is_left(number):
-                    break
-        except OnceoverError as error:
-            yield number, error
-        else:
-            yield number, None
-
-
-def _raise_errors(pieces: Iterable[tuple[int, _Piece | OnceoverError | None]]) -> Iterator[_Piece]:
-    for _, piece in pieces:
-        if isinstance(piece, OnceoverError):
-            raise piece
-        if piece is not None:
-            yield piece
+def _fold_file(reader: LineReader, file: WindowFile, formats: ColumnFormats) -> tuple[WindowOutcome, pa.Table | None]:
+    # No thread reads ahead: it would wait for Python's lock, and the connection's buffer fills meanwhile, too.
+    try:
+        with closing(reader.read_lines(file.path, file.length)) as pieces:
+            folded = fold_window(pieces, file.accounts, formats)
+    except OnceoverError as error:
+        return WindowOutcome(error=str(error)), None
+    if isinstance(folded, FoldedWindow):
+        return WindowOutcome(folded.summary), folded.rows
+    return WindowOutcome(shuffled=folded), None
 
 
 def _add_window(rows: pa.Table, window_ms: int, schema: pa.Schema) -> pa.Table:

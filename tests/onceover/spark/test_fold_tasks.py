@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,6 @@ from onceover.model.line import Record
 from onceover.model.offsets import KafkaPartition
 from onceover.spark import fold_tasks
 from onceover.spark.fold_tasks import SUMMARY, WindowFile, WindowOutcome, read_outcome, run_task
-from onceover.spark.read_ahead import read_ahead
 
 SOURCE, HOUR = KafkaPartition("00c0ffee", 0), 3_600_000
 CONTRACT, OTHER = "V1-00c0ffee00c0ffee", "V2-00c0ffee00c0ffee"
@@ -36,7 +34,7 @@ class Files:
         self._texts, self._broken = texts, broken
         self.read: dict[str, int] = {}
 
-    def read_lines(self, path: str, length: int) -> Iterator[tuple[int, memoryview]]:
+    def read_lines(self, path: str, length: int) -> Generator[tuple[int, memoryview], None, None]:
         at = 0
 
         def fill(view: memoryview) -> None:
@@ -47,7 +45,7 @@ class Files:
             at += len(view)
             self.read[path] = at
 
-        return cut_lines(fill, 0, length, 100, 1000)
+        yield from cut_lines(fill, 0, length, 100, 1000)
 
 
 def _window(number: int, text: bytes) -> WindowFile:
@@ -112,42 +110,3 @@ def test_window_that_is_left_to_the_shuffle_is_read_no_further(monkeypatch: pyte
     assert outcomes[0] == WindowOutcome(shuffled=Shuffled.IS_LARGE)
     assert outcomes[HOUR] == WindowOutcome(shuffled=Shuffled.NEEDS_VALUE)
     assert files.read["/0"] < len(texts["/0"]) // 2
-
-
-def test_items_are_made_ahead_and_their_error_comes_in_its_place() -> None:
-    made: list[int] = []
-    may_end = threading.Event()
-
-    def make() -> Generator[int, None, None]:
-        for n in range(3):
-            made.append(n)
-            yield n
-        may_end.wait(5)
-        raise TerminalError("broken")
-
-    items = read_ahead(make(), 5)
-    assert next(items) == 0
-    while len(made) < 3:
-        threading.Event().wait(0.001)
-    assert [next(items), next(items)] == [1, 2], "made before they were asked for"
-    may_end.set()
-    with pytest.raises(TerminalError, match="broken"):
-        next(items)
-
-
-def test_closed_reading_ahead_ends_its_thread_and_items() -> None:
-    is_closed = threading.Event()
-
-    def make() -> Generator[int, None, None]:
-        try:
-            while True:
-                yield 1
-        finally:
-            is_closed.set()
-
-    before = threading.active_count()
-    items = read_ahead(make())
-    assert next(items) == 1
-    items.close()
-    assert is_closed.is_set()
-    assert threading.active_count() == before
