@@ -153,6 +153,13 @@ def uncertified(connection: Connection, ledger: LargeLedger, starts: Sequence[da
         connection.execute(change, [held, [row["certificate_id"] for row in rows], name])
 
 
+# What `build` writes, and what detection, repairs and tests of the ledger write later: what refers to others first.
+_EMPTIED = (
+    "landing", "batch", '"window"', "revision_row", "revision", "certificate", "kafka_partition", "driver", "finding",
+    "suspicion", "conflict", "reread", "repair", "repair_request",
+)  # fmt: skip
+
+
 def drop(connection: Connection, ledger: LargeLedger) -> None:
     """Delete the ledger's rows and tables."""
     name = ledger.known.name
@@ -160,7 +167,7 @@ def drop(connection: Connection, ledger: LargeLedger) -> None:
         of = "(SELECT {0}_id FROM onceover.{0} WHERE pipeline = %s)"
         for table, key in (("batch_range", "batch"), ("landing_part", "landing")):
             connection.execute(f"DELETE FROM onceover.{table} WHERE {key}_id IN {of.format(key)}", [name])
-        for table in ("landing", "batch", '"window"', "certificate", "kafka_partition", "driver", "finding"):
+        for table in _EMPTIED:
             connection.execute(f"DELETE FROM onceover.{table} WHERE pipeline = %s", [name])
         connection.execute(sql.SQL("DELETE FROM {}").format(ledger.known.table.table))
 

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from confluent_kafka import Producer
+from tests.integration.lane import Lane, event
 
 from onceover.config.endpoints import address
 from onceover.errors import TransientError
@@ -17,6 +18,15 @@ from onceover_local.stack.process import wait_for
 
 _HEADER = struct.Struct(">qi")  # base offset, length of what follows
 _CHECKPOINTS = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint", ".kafka_cleanshutdown")
+
+
+def land_and_cut(lane: Lane, stack: Stack) -> None:
+    """Land six records in two windows by two batches of Kafka's, certify them, and cut the log to its first batch."""
+    lane.produce([event(n, amount=n) for n in range(3)])
+    lane.produce([event(n, amount=n) for n in (3, 5, 6)])
+    lane.ingest()
+    assert lane.detect().certified == 2
+    cut_log(stack, lane.topic, 3)
 
 
 def cut_log(stack: Stack, topic: str, offset: int) -> dict[str, bytes]:

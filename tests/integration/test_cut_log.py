@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.integration.cut_logs import cut_log
+from tests.integration.cut_logs import cut_log, land_and_cut
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import append, copy_line, minutes, spoil
 from tests.integration.program import run
@@ -21,13 +21,9 @@ Lanes = Callable[..., Lane]
 NOON = format_moment(from_ms(NOON_MS))
 
 
-def land_and_cut(lane: Lane, stack: Stack) -> None:
-    """Land six records in two windows and certify them, cut the log to three, and let others take their offsets."""
-    lane.produce([event(n, amount=n) for n in range(3)])
-    lane.produce([event(n, amount=n) for n in (3, 5, 6)])
-    lane.ingest()
-    assert lane.detect().certified == 2
-    cut_log(stack, lane.topic, 3)
+def land_cut_and_grow(lane: Lane, stack: Stack) -> None:
+    """Land six records in two windows, cut the log to three, and let others take their offsets."""
+    land_and_cut(lane, stack)
     lane.produce([event(n, amount=70 + n) for n in (3, 11, 12, 13)])
 
 
@@ -46,7 +42,7 @@ def decide(lane: Lane, *arguments: str) -> str:
 
 def test_cut_log_is_read_again_and_decided_by_a_person(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
-    land_and_cut(lane, stack)
+    land_cut_and_grow(lane, stack)
     lane.ingest()
     held = {(x.record.offset, x.record.value) for _, x in lane.lines()}
     assert {(at, value) for (_, at), (_, value) in lane.log().items()} <= held, "all that the log holds is in raw"
@@ -70,7 +66,7 @@ def test_cut_log_is_read_again_and_decided_by_a_person(lanes: Lanes, stack: Stac
 
 def test_oldest_content_counts_after_a_decision(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
-    land_and_cut(lane, stack)
+    land_cut_and_grow(lane, stack)
     lane.ingest()
     repair(lane)
     for window in (NOON, format_moment(from_ms(NOON_MS + 300_000))):
@@ -82,7 +78,7 @@ def test_oldest_content_counts_after_a_decision(lanes: Lanes, stack: Stack) -> N
 
 def test_cut_log_reopens_windows_without_ingest(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
-    land_and_cut(lane, stack)
+    land_cut_and_grow(lane, stack)
     (finding,) = lane.detect().findings
     assert (finding.kind, [x[2] for x in finding.evidence["diverged_from"]]) == (Kind.TRUNCATED, [3])  # type: ignore[attr-defined]
     assert [lane.explain(at)["state"] for at in (0, 5)] == ["closed", "closed"], "both hold records from the cut on"
@@ -112,7 +108,7 @@ def test_contents_are_compared_only_if_all_raw_is_there(
 ) -> None:
     monkeypatch.setattr(suspicions, "_AT_ONCE", 2)
     lane = lanes()
-    land_and_cut(lane, stack)
+    land_cut_and_grow(lane, stack)
     lane.ingest()
     file = lane.layout.window_file(from_ms(NOON_MS + 300_000))
     lane.hdfs().rename(file, f"{file}.away")
@@ -134,7 +130,7 @@ def test_contents_are_compared_only_if_all_raw_is_there(
 
 def test_window_that_lost_its_raw_is_given_up(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
-    land_and_cut(lane, stack)
+    land_cut_and_grow(lane, stack)
     lane.ingest()
     lane.hdfs().write(lane.layout.window_file(from_ms(NOON_MS + 300_000)), b"", overwrite=True)
     repair(lane, 1)
@@ -153,7 +149,7 @@ def test_window_that_lost_its_raw_is_given_up(lanes: Lanes, stack: Stack) -> Non
 
 def test_unreadable_file_holds_up_only_its_own_ids(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
-    land_and_cut(lane, stack)
+    land_cut_and_grow(lane, stack)
     lane.produce([event(20)])
     lane.ingest()
     append(lane, 20, copy_line(lane, 7))
@@ -169,7 +165,7 @@ def test_unreadable_file_holds_up_only_its_own_ids(lanes: Lanes, stack: Stack) -
 
 def test_log_cut_while_the_ledger_was_lost_is_read_again(lanes: Lanes, stack: Stack) -> None:
     lane = lanes()
-    land_and_cut(lane, stack)
+    land_cut_and_grow(lane, stack)
     lose_ledger()
     assert lane.rebuild().written.records == 6, "raw does not know that offsets 3, 4 and 5 have other records now"
     (finding,) = lane.detect().findings

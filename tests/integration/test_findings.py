@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +19,6 @@ from onceover.model import line
 from onceover.model.conflict import Decision
 from onceover.model.finding_kinds import Kind
 from onceover.model.line import parse_id
-from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
 from onceover.repair.freeze import freeze
 from onceover.spark.hdfs_leases import Leases
@@ -66,14 +65,6 @@ def append_misplaced_line(lane: Lane) -> None:
     append(lane, 0, copy_line(lane, 5))
 
 
-def append_foreign_lines(lane: Lane) -> None:
-    """Of a generation and of a Kafka partition that the pipeline never read."""
-    own = next(each for _, each in lane.lines())
-    for source in ("0badcafe", 0), (own.record.source.generation, 99_999):
-        record = replace(own.record, source=KafkaPartition(*source), offset=1)
-        append(lane, 0, b"\n" + line.encode(replace(own, record=record)) + b"\n")
-
-
 @dataclass(frozen=True)
 class Plant:
     """A failure to plant, how the ledger and the file's length show it, and what a scan shows besides."""
@@ -113,44 +104,6 @@ def test_planted_failure_is_detected_explained_and_repaired(lanes: Lanes, plant:
     assert lane.aggregates()[(0.0, "a")] == RIGHT[(0.0, "a")]
     assert lane.detect().judged == 0
     assert lane.verify(from_ms(NOON_MS))["equal"]
-
-
-@pytest.mark.rare
-def test_lines_of_a_log_never_read_are_named_and_not_counted(lanes: Lanes) -> None:
-    lane = lanes()
-    land(lane)
-    append_foreign_lines(lane)
-    detection = lane.detect()
-    assert len(lane.repair(detection.request_id or 0).confirmed) == 1
-    assert lane.aggregates() == RIGHT
-    with lane.ledger() as ledger:
-        known = "SELECT kafka_partition, reach FROM onceover.kafka_partition WHERE pipeline = %s"
-        assert ledger.execute(known, [lane.name]).fetchall() == [{"kafka_partition": 0, "reach": 5}], (
-            "no watermark stops"
-        )
-    explained = lane.explain(0)
-    assert {Kind(f["kind"]) for f in explained["ledger"]["findings"]} == {BYTES, Kind.FOREIGN_LINE}
-    assert (explained["state"], explained["findings"], lane.detect().judged) == ("certified", [], 0)
-    assert lane.verify(from_ms(NOON_MS))["differences"] == ["raw: 2 records that no landing accounts for"]
-
-
-@pytest.mark.rare
-def test_forged_line_beyond_the_log_blocks_until_taken_out(lanes: Lanes) -> None:
-    lane = lanes()
-    land(lane)
-    own = next(each for _, each in lane.lines())
-    path = lane.layout.window_file(from_ms(NOON_MS))
-    with lane.hdfs().read(path) as reader:
-        right = reader.read()
-    record = replace(own.record, offset=10**15)
-    append(lane, 0, b"\n" + line.encode(replace(own, record=record)) + b"\n")
-    assert len(lane.repair(lane.detect().request_id or 0).failed) == 1
-    explained = lane.explain(0)
-    assert [Kind(f["kind"]) for f in explained["ledger"]["findings"] if f["kind"] == Kind.FOREIGN_LINE]
-    assert (explained["state"], lane.aggregates()) == ("failed", RIGHT)
-    lane.hdfs().write(path, right, overwrite=True)
-    assert lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).failed == ()
-    assert (lane.explain(0)["state"], lane.aggregates()) == ("certified", RIGHT)
 
 
 def test_findings_of_one_window_are_named_and_repaired_at_once(lanes: Lanes) -> None:

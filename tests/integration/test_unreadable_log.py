@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.integration.cut_logs import cut_log, damage_batch, produce_compressed
+from tests.integration.cut_logs import damage_batch, land_and_cut, produce_compressed
 from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import count_certified, minutes
 from tests.integration.program import run
@@ -18,11 +18,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 def test_record_that_nothing_reads_stops_no_cut_log(lanes: Callable[..., Lane], stack: Stack) -> None:
     lane = lanes()
-    lane.produce([event(n, amount=n) for n in range(3)])
-    lane.produce([event(n, amount=n) for n in (3, 5, 6)])
-    lane.ingest()
-    assert lane.detect().certified == 2
-    cut_log(stack, lane.topic, 3)
+    land_and_cut(lane, stack)
     lane.produce([event(11, amount=81)])
     produce_compressed(lane.topic, 1)
     lane.produce([event(n, amount=70 + n) for n in (12, 13)])

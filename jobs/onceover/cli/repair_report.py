@@ -102,10 +102,10 @@ def show_plan(planned: Sequence[PlannedRepair]) -> None:
 
 def show_result(result: Result) -> None:
     seen, outcomes = result.detection, result.outcomes
-    is_cut = is_log_cut(seen.findings)
-    if is_cut:
+    log_is_cut = is_log_cut(seen.findings)
+    if log_is_cut:
         say(f"no window was judged: {WHY_CUT}")
-    if not seen.failed and not is_cut:
+    if not seen.failed and not log_is_cut:
         say(
             f"nothing to repair: {pluralize(seen.judged, 'window')} judged, {seen.certified} certified from the ledger"
             if seen.judged

@@ -9,7 +9,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import Certificate, certify
 from onceover.ledger.database import Connection
 from onceover.ledger.findings import record_findings, resolve_findings
-from onceover.ledger.log_cuts import is_cut
+from onceover.ledger.log_cuts import may_log_differ
 from onceover.model.finding import Evidence, Finding
 from onceover.model.offsets import OffsetRange
 
@@ -40,7 +40,7 @@ def certify_from_ledger(
             [registered.name, registered.contract_version, sorted(judged)],
         ).fetchall()
         same = [row["window_start"] for row in rows if row["version"] == judged[row["window_start"]][0].version]
-        if is_cut(connection, registered.name):
+        if may_log_differ(connection, registered.name):
             return []
         fingerprints = registered.table.fingerprints(connection, same)
         for start in same:

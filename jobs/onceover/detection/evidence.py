@@ -14,7 +14,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import read_count, read_digest
 from onceover.ledger.exact_ranges import ACCOUNTING
 from onceover.ledger.frontiers import read_accounted
-from onceover.ledger.log_cuts import IS_CUT
+from onceover.ledger.log_cuts import LOG_MAY_DIFFER
 from onceover.ledger.windows import count_open_windows
 from onceover.model.conflict import UNCONTESTED, Contested
 from onceover.model.digest import Digest
@@ -46,7 +46,7 @@ _CHOSEN = (
     AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
     AND (%(all)s OR c.version IS DISTINCT FROM w.version)
     AND NOT """
-    + IS_CUT
+    + LOG_MAY_DIFFER
 )
 
 # Selects windows by start, not by the condition of _CHOSEN: the planner cannot know how few of a year's windows are

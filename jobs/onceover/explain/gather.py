@@ -73,7 +73,7 @@ class WindowFacts:
         return list_next_steps(
             self.pipeline, self.window, self.state, kinds, self.changing, why, compares, self.has_unknown_parquet,
             nothing_to_decide=all(ids == 0 for ids in undecided),
-            is_cut=is_log_cut(self.of_pipeline),
+            is_log_cut=is_log_cut(self.of_pipeline),
         )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ NOT_WHOLE: Final = -1
 
 
 # Whether a log of the pipeline of w has, may have, or lost, other records under landed offsets: no window is certified.
-IS_CUT = """
+LOG_MAY_DIFFER = """
   EXISTS (SELECT FROM onceover.kafka_partition cut WHERE cut.pipeline = w.pipeline
     AND (coalesce(cut.diverged_from, cut.unknown_from) IS NOT NULL OR cut.overwritten <> '{}'))"""
 WHY_CUT: Final = (
@@ -67,11 +67,13 @@ def is_uncompared(connection: Connection, pipeline: str, generation: str | None)
     return row is not None
 
 
-def is_cut(connection: Connection, pipeline: str) -> bool:
+def may_log_differ(connection: Connection, pipeline: str) -> bool:
     """Return whether a log has, may have, or lost, other records under landed offsets. Ask in the transaction that
     certifies a window, once it holds the window's row."""
-    row = connection.execute(f"SELECT {IS_CUT} AS is_cut FROM (SELECT %s::text AS pipeline) w", [pipeline]).fetchone()
-    return bool(row and row["is_cut"])
+    row = connection.execute(
+        f"SELECT {LOG_MAY_DIFFER} AS may_log_differ FROM (SELECT %s::text AS pipeline) w", [pipeline]
+    ).fetchone()
+    return bool(row and row["may_log_differ"])
 
 
 def list_landed_epochs(connection: Connection, pipeline: str, log: OffsetRange) -> list[EpochSpan]:

@@ -19,7 +19,7 @@ from onceover.ledger.digest_columns import read_digest
 from onceover.ledger.findings import record_findings
 from onceover.ledger.frontiers import read_accounted
 from onceover.ledger.landings import read_landings
-from onceover.ledger.log_cuts import IS_CUT, WHY_CUT
+from onceover.ledger.log_cuts import LOG_MAY_DIFFER, WHY_CUT
 from onceover.ledger.windows import LOG_UNTIL, lock_windows
 from onceover.model.claim import CLAIM_SECONDS, ClaimedWindow
 from onceover.model.conflict import UNCONTESTED
@@ -31,7 +31,7 @@ _CHUNK = 200
 # Of repair r and its window w: whether it is only searched for orphans, and whether it has expired and is not.
 _IS_SEARCHED = "jsonb_path_exists(r.findings, '$[*].open_for')"
 _IS_GONE = f"(w.expired_at IS NOT NULL AND NOT {_IS_SEARCHED})"
-_WAITS = f"(NOT {_IS_SEARCHED} AND (NOT %(compared)s OR {IS_CUT}))"
+_WAITS = f"(NOT {_IS_SEARCHED} AND (NOT %(compared)s OR {LOG_MAY_DIFFER}))"
 _UNCOMPARED = "Kafka's log was not compared with what landed yet: repair again while it can be read, or ingest runs"
 
 
@@ -166,7 +166,7 @@ def claim(
               reason = CASE WHEN c.certificate_id IS NOT NULL THEN 'certified meanwhile'
                 WHEN {_IS_GONE} THEN 'expired: its raw is gone'
                 WHEN w.blocked_at IS NOT NULL THEN 'blocked meanwhile: ' || w.blocked_why
-                WHEN {_WAITS} THEN CASE WHEN {IS_CUT} THEN %(cut)s ELSE %(uncompared)s END
+                WHEN {_WAITS} THEN CASE WHEN {LOG_MAY_DIFFER} THEN %(cut)s ELSE %(uncompared)s END
                 ELSE 'being repaired by ' || w.claimed_by END
             FROM onceover."window" w JOIN onceover.repair_request q ON q.request_id = %(request)s
             LEFT JOIN onceover.certificate c

@@ -30,13 +30,24 @@ _TRUSTED = timedelta(hours=1)  # how long a repair's reading of raw is believed,
 @dataclass(frozen=True, slots=True)
 class LostWindows:
     """Windows of whose landed records raw lacks some: those that can be given up, and those that cannot, each with the
-    reason. `changing` counts windows in which a batch is landing; `is_cut`: what landed is compared with a cut log
-    first, and no window is judged before."""
+    reason. `changing` counts windows in which a batch is landing; `log_may_differ`: what landed is compared with a log
+    that was cut, and no window is judged before."""
 
     declarable: tuple[LostWindow, ...] = ()
     others: tuple[tuple[LostWindow, str], ...] = ()
     changing: int = 0
-    is_cut: bool = False
+    log_may_differ: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A window whose raw lacks records; `repair` is its last one if that would fail again, `error` why its file cannot
+    be read, if that repair could not read it. `is_read`: a repair has failed on the file as it is, or there is none."""
+
+    lost: LostWindow
+    repair: FailedRepair | None
+    is_read: bool
+    error: OnceoverError | None
 
 
 def list_lost(context: PipelineContext, known: Collection[datetime]) -> LostWindows:
@@ -47,13 +58,13 @@ def list_lost(context: PipelineContext, known: Collection[datetime]) -> LostWind
     look = judge_windows(ledger, name, context.files, None, every=True)
     opened = judge_windows(ledger, name, context.files, None, every=True, patience=0.0, open_ones=True)
     closed = _select(context, look.judgements, repairs, known)
-    waiting = [(lost, "it is open: it can be declared once it has closed")
-               for lost, _, _ in _select(context, opened.judgements, {}, known)]  # fmt: skip
+    waiting = [(seen.lost, "it is open: it can be declared once it has closed")
+               for seen in _select(context, opened.judgements, {}, known)]  # fmt: skip
     held = context.read_held(f"{len(closed)} windows whose raw lacks records") if closed else ()
     rereading = lost_windows.list_rereading(ledger, name)
     declarable: list[LostWindow] = []
-    for lost, repair, is_read in closed:
-        start = lost.window_start
+    for seen in closed:
+        lost, start = seen.lost, seen.lost.window_start
         if start in look.claimed:
             waiting.append((lost, "a repair holds it; try again in a minute"))
         elif start in rereading:
@@ -62,13 +73,13 @@ def list_lost(context: PipelineContext, known: Collection[datetime]) -> LostWind
             )
         elif held is None:
             waiting.append((lost, "Kafka does not say whether it still holds the records; see `onceover doctor`"))
-        elif why := _explain_doubt(context, start, repair, is_read) or _explain_held(context, start, held, repair):
+        elif why := _explain_doubt(context, seen) or _explain_held(context, start, held, seen.repair):
             waiting.append((lost, why))
         else:
             declarable.append(lost)
-    is_cut = log_cuts.is_cut(ledger, name)
+    log_may_differ = log_cuts.may_log_differ(ledger, name)
     others = sorted(waiting, key=lambda pair: pair[0].window_start)
-    return LostWindows(tuple(declarable), tuple(others), look.changing, is_cut)
+    return LostWindows(tuple(declarable), tuple(others), look.changing, log_may_differ)
 
 
 def give_up(context: PipelineContext, listed: Sequence[LostWindow], who: str, why: str) -> int:
@@ -88,16 +99,18 @@ def _select(
     judgements: Sequence[Judgement],
     repairs: Mapping[datetime, FailedRepair],
     known: Collection[datetime],
-) -> list[tuple[LostWindow, FailedRepair | None, bool]]:
-    """Return the judged windows whose raw lacks records, each with its last repair if that would fail again, and
-    whether a repair has failed on the file as it is, or there is no file to read."""
-    found: list[tuple[LostWindow, FailedRepair | None, bool]] = []
+) -> list[_Seen]:
+    """Return the judged windows whose raw lacks records."""
+    found: list[_Seen] = []
     for judgement in judgements:
         evidence, length = judgement.evidence, judgement.file_length or 0
         if evidence.window_start in known:
             continue
-        failed = repairs.get(evidence.window_start)
-        repair = failed if failed and _would_fail_again(context, evidence.window_start, length, failed) else None
+        failed, error = repairs.get(evidence.window_start), None
+        if failed and failed.bytes_read is None and _says_lost(failed):
+            error = _find_error(context, evidence.window_start)
+        would_fail_again = failed and _says_lost(failed) and (error is not None or failed.bytes_read == length)
+        repair = failed if would_fail_again else None
         missing = [each for each in judgement.findings if each.kind is Kind.MISSING_FILE]
         is_read = bool(repair or not length or (failed and failed.bytes_read == length))
         if missing and missing[0].evidence.get("parquet"):
@@ -110,7 +123,7 @@ def _select(
         else:
             continue
         found.append(
-            (
+            _Seen(
                 LostWindow(
                     evidence.window_start,
                     evidence.version,
@@ -120,19 +133,15 @@ def _select(
                 ),
                 repair,
                 is_read,
+                error,
             )
         )
     return found
 
 
-def _would_fail_again(context: PipelineContext, window_start: datetime, length: int, repair: FailedRepair) -> bool:
-    """Return whether the repair found that raw lacks lines, and would find it again. Where an ID has several contents,
-    a decision comes first."""
-    if not lacks_lines(repair.reason) or MORE_THAN_ONE in repair.reason:
-        return False
-    if repair.bytes_read is not None:
-        return repair.bytes_read == length
-    return _find_error(context, window_start) is not None
+def _says_lost(repair: FailedRepair) -> bool:
+    """Return whether the repair found that raw lacks lines. A decision comes first where an ID has several contents."""
+    return lacks_lines(repair.reason) and MORE_THAN_ONE not in repair.reason
 
 
 def _find_error(context: PipelineContext, window_start: datetime) -> OnceoverError | None:
@@ -145,23 +154,21 @@ def _find_error(context: PipelineContext, window_start: datetime) -> OnceoverErr
     return None
 
 
-def _explain_doubt(
-    context: PipelineContext, window_start: datetime, repair: FailedRepair | None, is_read: bool
-) -> str | None:
+def _explain_doubt(context: PipelineContext, seen: _Seen) -> str | None:
     """Return why raw may hold the records after all; None if nothing says so."""
+    window_start, repair = seen.lost.window_start, seen.repair
     files, path = DamagedFiles(context.address("webhdfs"), context.layout), context.layout.window_file(window_start)
     named = f"{context.name} {format_moment(window_start)}"
     if files.list_unfinished(path):
         return f'a reread of it was interrupted: run `onceover reread {named} --reason "..."` again first'
     repair_first = f"repair it first, as `onceover explain {named}` shows"
-    if not is_read:
+    if not seen.is_read:
         return f"no repair has read its file as it is, which may hold all records all the same: {repair_first}"
     if repair is None:
         return None
     is_recent = datetime.now(UTC) - repair.started_at < _TRUSTED
     if repair.bytes_read is None:
-        error = _find_error(context, window_start) if is_recent else None
-        if isinstance(error, UnreachableError):
+        if is_recent and isinstance(seen.error, UnreachableError):
             return "HDFS does not deliver its file, which may pass: try again an hour after the repair that failed"
     elif not is_recent or files.was_written_since(path, repair.started_at):
         return f"its file was written since the repair that failed, or that is over an hour ago: {repair_first}"

@@ -15,7 +15,7 @@ from onceover.ledger.certificates import Certificate, RawProof, certify, revoke
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns, digest_columns, read_count
 from onceover.ledger.findings import note_finding, resolve_findings
-from onceover.ledger.log_cuts import WHY_CUT, is_cut
+from onceover.ledger.log_cuts import WHY_CUT, may_log_differ
 from onceover.ledger.repair_requests import RepairRequest
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import EMPTY
@@ -57,7 +57,7 @@ def publish(
         ).fetchone()
         if row is None or row["token"] != claimed.token:
             raise FencedError(f"window {start:%Y-%m-%dT%H:%MZ}: the claim was lost to another repair")
-        if is_cut(connection, registered.name):
+        if may_log_differ(connection, registered.name):
             _finish(connection, claimed, "left", WHY_CUT)
             _drop_claim(connection, registered.name, claimed)
             return False

@@ -91,7 +91,7 @@ def test_window_in_which_a_batch_is_landing_is_left_alone() -> None:
 @pytest.mark.parametrize("state", ["closed", "failed", "blocked", "certified"])
 def test_cut_log_is_settled_before_a_window_is_repaired(state: str) -> None:
     kinds = [Kind.TRUNCATED] if state == "closed" else [Kind.TRUNCATED, Kind.DUPLICATED]
-    steps = list_next_steps("things", WINDOW, state, kinds, is_cut=True)
+    steps = list_next_steps("things", WINDOW, state, kinds, is_log_cut=True)
     named = [step.command or "" for step in steps]
     assert [each for each in named if each.startswith("onceover repair ")] == []
     assert named[-1] == "onceover explain things 2013-01-01T05:00Z"
@@ -101,7 +101,7 @@ def test_cut_log_is_settled_before_a_window_is_repaired(state: str) -> None:
 
 def test_expired_window_is_searched_while_a_log_is_cut() -> None:
     kinds = [Kind.TRUNCATED, Kind.UNACCOUNTED_BYTES]
-    assert list_next_steps("things", WINDOW, "expired", kinds, is_cut=True)[-1].command == REPAIR
+    assert list_next_steps("things", WINDOW, "expired", kinds, is_log_cut=True)[-1].command == REPAIR
 
 
 def test_unfinished_batch_needs_ingest_first() -> None:

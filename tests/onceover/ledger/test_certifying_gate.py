@@ -33,11 +33,7 @@ SEARCHED = Finding(Kind.HOLE, {"open_for": [["0a1b2c3d", 0, 5, 10]], "expired": 
 def ledger(connection: Connection) -> Iterator[LargeLedger]:
     built = large_ledger.build(connection, NAME, 10, rows=True)
     yield built
-    for table in ("revision_row", "revision"):
-        connection.execute(f"DELETE FROM onceover.{table} WHERE pipeline = %s", [NAME])
     large_ledger.drop(connection, built)
-    for table in ("repair", "repair_request"):
-        connection.execute(f"DELETE FROM onceover.{table} WHERE pipeline = %s", [NAME])
 
 
 def request(connection: Connection, windows: dict[int, list[Finding]]) -> RepairRequest:

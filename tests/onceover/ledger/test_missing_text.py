@@ -56,8 +56,6 @@ class Context:
 def ledger(connection: Connection) -> Iterator[LargeLedger]:
     built = large_ledger.build(connection, NAME, 10, rows=True)
     yield built
-    for table in ("suspicion", "conflict"):
-        connection.execute(f"DELETE FROM onceover.{table} WHERE pipeline = %s", [NAME])
     large_ledger.drop(connection, built)
 
 

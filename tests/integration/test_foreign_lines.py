@@ -1,0 +1,68 @@
+"""Lines of a log that the pipeline never read, and of offsets that no log has reached: named, and not counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from tests.integration.lane import NOON_MS, Lane, event
+from tests.integration.planted_failures import append, minutes
+
+from onceover.model import line
+from onceover.model.finding_kinds import Kind
+from onceover.model.offsets import KafkaPartition
+from onceover.model.window import from_ms
+
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
+Lanes = Callable[..., Lane]
+RIGHT = {(0.0, "a"): (5, 10, 4)}
+
+
+def land(lane: Lane) -> None:
+    lane.produce([event(n, amount=n) for n in range(5)])
+    lane.ingest()
+
+
+def append_foreign_lines(lane: Lane) -> None:
+    """Of a generation and of a Kafka partition that the pipeline never read."""
+    own = next(each for _, each in lane.lines())
+    for source in ("0badcafe", 0), (own.record.source.generation, 99_999):
+        record = replace(own.record, source=KafkaPartition(*source), offset=1)
+        append(lane, 0, b"\n" + line.encode(replace(own, record=record)) + b"\n")
+
+
+def test_lines_of_a_log_never_read_are_named_and_not_counted(lanes: Lanes) -> None:
+    lane = lanes()
+    land(lane)
+    append_foreign_lines(lane)
+    detection = lane.detect()
+    assert len(lane.repair(detection.request_id or 0).confirmed) == 1
+    assert lane.aggregates() == RIGHT
+    with lane.ledger() as ledger:
+        known = "SELECT kafka_partition, reach FROM onceover.kafka_partition WHERE pipeline = %s"
+        assert ledger.execute(known, [lane.name]).fetchall() == [{"kafka_partition": 0, "reach": 5}], (
+            "no watermark stops"
+        )
+    explained = lane.explain(0)
+    assert {Kind(f["kind"]) for f in explained["ledger"]["findings"]} == {Kind.UNACCOUNTED_BYTES, Kind.FOREIGN_LINE}
+    assert (explained["state"], explained["findings"], lane.detect().judged) == ("certified", [], 0)
+    assert lane.verify(from_ms(NOON_MS))["differences"] == ["raw: 2 records that no landing accounts for"]
+
+
+def test_forged_line_beyond_the_log_blocks_until_taken_out(lanes: Lanes) -> None:
+    lane = lanes()
+    land(lane)
+    own = next(each for _, each in lane.lines())
+    path = lane.layout.window_file(from_ms(NOON_MS))
+    with lane.hdfs().read(path) as reader:
+        right = reader.read()
+    record = replace(own.record, offset=10**15)
+    append(lane, 0, b"\n" + line.encode(replace(own, record=record)) + b"\n")
+    assert len(lane.repair(lane.detect().request_id or 0).failed) == 1
+    explained = lane.explain(0)
+    assert [Kind(f["kind"]) for f in explained["ledger"]["findings"] if f["kind"] == Kind.FOREIGN_LINE]
+    assert (explained["state"], lane.aggregates()) == ("failed", RIGHT)
+    lane.hdfs().write(path, right, overwrite=True)
+    assert lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).failed == ()
+    assert (lane.explain(0)["state"], lane.aggregates()) == ("certified", RIGHT)

@@ -1,0 +1,42 @@
+"""Fixtures of windows that lost raw: their ledger on PostgreSQL, and files and Kafka that a test sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+from bench import large_ledger
+from bench.large_ledger import LargeLedger
+from tests.onceover.repair.lost_ledger import NAME, Context
+
+from onceover.errors import UnreachableError
+from onceover.ledger.database import Connection
+from onceover.raw.damaged_files import DamagedFiles
+
+
+@pytest.fixture
+def ledger(connection: Connection) -> Iterator[LargeLedger]:
+    built = large_ledger.build(connection, NAME, 40)
+    yield built
+    large_ledger.drop(connection, built)
+
+
+@pytest.fixture
+def fake(connection: Connection, ledger: LargeLedger, monkeypatch: pytest.MonkeyPatch) -> Context:
+    made = Context(connection, ledger.files)
+
+    def read_window(start: datetime) -> Iterator[bytes]:
+        if start in made.unreadable:
+            raise made.unreadable[start]
+        yield b""
+
+    def require_datanodes(self: object, path: str) -> None:
+        if made.away:
+            raise UnreachableError("1 DataNodes of HDFS do not answer")
+
+    monkeypatch.setattr(ledger.files, "read_window", read_window, raising=False)
+    monkeypatch.setattr(DamagedFiles, "require_datanodes", require_datanodes)
+    monkeypatch.setattr(DamagedFiles, "was_written_since", lambda self, path, moment: made.put_back)
+    monkeypatch.setattr(DamagedFiles, "list_unfinished", lambda self, path: list(made.unfinished))
+    return made

@@ -1,0 +1,110 @@
+"""A large ledger whose windows have lost raw, and a double of the context that a person's commands judge it by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, cast
+
+from bench.large_ledger import generation, start_of
+
+from onceover.context import PipelineContext
+from onceover.errors import OnceoverError
+from onceover.ledger.database import Connection
+from onceover.ledger.windows import list_windows
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.raw.layout import Layout
+from onceover.repair.lost_windows import list_lost
+
+NAME = "lost"
+OFFSETS_OF_5 = (250, 350)  # of its own five batches, and of the next five
+
+
+@dataclass
+class Context:
+    """A double of a pipeline's context: `held` is what Kafka's log holds, None if Kafka does not answer."""
+
+    ledger: Connection
+    files: Any
+    held: tuple[OffsetRange, ...] | None = ()
+    away: bool = False
+    unreadable: dict[datetime, OnceoverError] = field(default_factory=dict)
+    put_back: bool = False
+    unfinished: tuple[str, ...] = ()
+    name: str = NAME
+    layout: Layout = field(default_factory=lambda: Layout("/large", NAME))
+
+    def require_own_root(self) -> None: ...
+    def address(self, part: str) -> str:
+        return "http://127.0.0.1:9"
+
+    def read_held(self, wanted: str) -> tuple[OffsetRange, ...] | None:
+        return self.held
+
+
+def as_context(fake: Context) -> PipelineContext:
+    return cast("PipelineContext", fake)
+
+
+def holds(start: int, end: int) -> tuple[OffsetRange, ...]:
+    return (OffsetRange(KafkaPartition(generation(NAME), 0), start, end),)
+
+
+def fail_repair(connection: Connection, window: int, reason: str, length: int | None) -> None:
+    """Record a repair that failed for that reason, as the window is now."""
+    connection.execute(
+        """
+        WITH request AS (INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%(name)s, 'me', 'a test')
+          RETURNING request_id)
+        INSERT INTO onceover.repair (request_id, pipeline, window_start, state, reason, findings, started_at,
+          finished_at, bytes_read)
+        SELECT request_id, %(name)s, %(start)s, 'failed', %(reason)s, '[]', clock_timestamp(), clock_timestamp(),
+          %(length)s FROM request
+        """,
+        {"name": NAME, "start": start_of(window), "reason": reason, "length": length},
+    )
+    connection.execute(
+        'UPDATE onceover."window" SET tries = 1 WHERE pipeline = %s AND window_start = %s', [NAME, start_of(window)]
+    )
+
+
+def age_repairs(connection: Connection) -> None:
+    """Have all repairs be more than an hour old."""
+    connection.execute(
+        "UPDATE onceover.repair SET started_at = started_at - interval '2 hours' WHERE pipeline = %s", [NAME]
+    )
+
+
+def reread(connection: Connection, window: int, start: int, end: int, state: str) -> None:
+    connection.execute(
+        """
+        WITH request AS (INSERT INTO onceover.repair_request (pipeline, who, why) VALUES (%(name)s, 'me', 'a test')
+          RETURNING request_id)
+        INSERT INTO onceover.reread (pipeline, window_start, contract_version, generation, kafka_partition,
+          start_offset, end_offset, request_id, state, finished_at)
+        SELECT %(name)s, %(at)s, 1, %(generation)s, 0, %(start)s, %(end)s, request_id, %(state)s, clock_timestamp()
+        FROM request
+        """,
+        {"name": NAME, "at": start_of(window), "generation": generation(NAME), "start": start, "end": end,
+         "state": state},
+    )  # fmt: skip
+
+
+@contextmanager
+def unclosed(connection: Connection, window: int) -> Iterator[None]:
+    """Have that window and all later ones open, and not certified."""
+    connection.execute("UPDATE onceover.pipeline SET watermark = %s WHERE name = %s", [start_of(window), NAME])
+    yield
+
+
+def read_window(connection: Connection, window: int) -> Any:
+    (row,) = list_windows(connection, NAME, None, start_of(window), start_of(window + 1))
+    return row
+
+
+def refusals(fake: Context) -> list[tuple[datetime, str]]:
+    listed = list_lost(as_context(fake), ())
+    assert listed.declarable == ()
+    return [(lost.window_start, why) for lost, why in listed.others]

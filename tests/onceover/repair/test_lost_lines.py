@@ -1,0 +1,165 @@
+"""Which windows lack landed records, by what repairs and rereads of their files found."""
+
+from __future__ import annotations
+
+import pytest
+from bench.large_ledger import MINUTES, LargeLedger, generation, start_of
+from tests.onceover.repair.lost_ledger import (
+    NAME,
+    OFFSETS_OF_5,
+    Context,
+    age_repairs,
+    as_context,
+    fail_repair,
+    holds,
+    refusals,
+    reread,
+)
+
+from onceover.errors import TerminalError, UnreachableError
+from onceover.ledger import rereads
+from onceover.ledger.database import Connection
+from onceover.repair.lost_windows import list_lost
+
+pytestmark = pytest.mark.stack
+
+
+def test_records_that_kafka_holds_are_read_again_first(ledger: LargeLedger, fake: Context) -> None:
+    del ledger.files.held[start_of(5)]
+    fake.held = holds(340, 4_000)
+    ((start, why),) = refusals(fake)
+    assert (start, "Kafka still holds 10 offsets" in why) == (start_of(5), True)
+    assert "`onceover reread lost 2025-01-01T00:25Z" in why
+    fake.held = None
+    assert "does not say whether it still holds" in refusals(fake)[0][1]
+
+
+def test_offsets_read_again_in_vain_do_not_keep_a_window(
+    connection: Connection, ledger: LargeLedger, fake: Context
+) -> None:
+    """As where the log was cut: Kafka has other records under the window's offsets."""
+    del ledger.files.held[start_of(5)]
+    fake.held = holds(0, 4_000)
+    reread(connection, 5, *OFFSETS_OF_5, "appended")
+    assert "Kafka still holds" in refusals(fake)[0][1], "no repair has looked since"
+    fail_repair(connection, 5, "landing 7: raw holds 0 of 5 of lost", 0)
+    assert [each.window_start for each in list_lost(as_context(fake), ()).declarable] == [start_of(5)]
+    reread(connection, 5, *OFFSETS_OF_5, "wanted")
+    assert "is to be read again for it, 1 range" in refusals(fake)[0][1]
+
+
+def test_reread_that_a_certificate_followed_counts_no_more(
+    connection: Connection, ledger: LargeLedger, fake: Context
+) -> None:
+    fake.held = holds(0, 4_000)
+    reread(connection, 5, *OFFSETS_OF_5, "appended")
+    connection.execute(
+        "UPDATE onceover.certificate SET created_at = clock_timestamp() WHERE pipeline = %s AND window_start = %s",
+        [NAME, start_of(5)],
+    )
+    del ledger.files.held[start_of(5)]
+    fail_repair(connection, 5, "landing 7: raw holds 0 of 5 of lost", 0)
+    assert "Kafka still holds" in refusals(fake)[0][1], "raw had all that was read again, and lost it since"
+    reread(connection, 5, *OFFSETS_OF_5, "appended")
+    fail_repair(connection, 5, "landing 7: raw holds 0 of 5 of lost", 0)
+    assert len(list_lost(as_context(fake), ()).declarable) == 1
+
+
+def test_reread_lines_lost_with_the_file_are_read_again(
+    connection: Connection, ledger: LargeLedger, fake: Context
+) -> None:
+    fake.held = holds(0, 4_000)
+    reread(connection, 5, *OFFSETS_OF_5, "appended")
+    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", 60)
+    del ledger.files.held[start_of(5)]
+    fail_repair(connection, 5, "landing 7: raw holds 0 of 5 of lost", 0)
+    assert "Kafka still holds" in refusals(fake)[0][1]
+
+
+def test_file_changed_since_the_repair_is_read_again(
+    connection: Connection, ledger: LargeLedger, fake: Context
+) -> None:
+    fake.held = holds(0, 4_000)
+    ledger.files.held[start_of(5)] = 60
+    reread(connection, 5, *OFFSETS_OF_5, "appended")
+    fail_repair(connection, 5, "landing 7: raw holds 1 of 5 of lost", 60)
+    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    del ledger.files.held[start_of(5)]
+    assert "Kafka still holds" in refusals(fake)[0][1]
+
+
+def test_lines_that_a_repair_missed_count_as_lost(connection: Connection, ledger: LargeLedger, fake: Context) -> None:
+    whole = ledger.files.held[start_of(5)]
+    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", whole)
+    (lost,) = list_lost(as_context(fake), ()).declarable
+    assert (lost.window_start, lost.what) == (start_of(5), "landing 7: raw holds 4 of 5 of lost")
+    assert list_lost(as_context(fake), {start_of(5)}).declarable == (), "known already"
+    fail_repair(connection, 5, "1 IDs have more than one content; landing 7: raw holds 4 of 5 of lost", whole)
+    assert refusals(fake) == [], "a decision comes first"
+
+
+def test_contents_that_are_still_to_be_compared_are_not_lost(
+    connection: Connection, ledger: LargeLedger, fake: Context
+) -> None:
+    reason = "landing 7: raw holds 5 of 5 of lost, with another digest"
+    fail_repair(connection, 5, reason, ledger.files.held[start_of(5)])
+    connection.execute(
+        "INSERT INTO onceover.suspicion (pipeline, generation, kafka_partition, start_offset, end_offset, windows, "
+        "created_at) VALUES (%s, %s, 0, 250, 260, %s, clock_timestamp())",
+        [NAME, generation(NAME), [start_of(5), start_of(6)]],
+    )
+    assert refusals(fake) == []
+    fail_repair(connection, 5, reason, ledger.files.held[start_of(5)])
+    assert len(list_lost(as_context(fake), ()).declarable) == 1, "the next repair has compared them, and still fails"
+
+
+def test_file_that_can_be_read_again_is_not_lost(connection: Connection, fake: Context) -> None:
+    fail_repair(connection, 5, "reading raw failed: Could not obtain block", None)
+    assert refusals(fake) == []
+    fake.unreadable[start_of(5)] = TerminalError("no DataNode has the block")
+    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    fake.unreadable[start_of(5)] = UnreachableError("it hangs")
+    assert "may pass" in refusals(fake)[0][1]
+    age_repairs(connection)
+    assert len(list_lost(as_context(fake), ()).declarable) == 1
+
+
+def test_file_that_is_merely_shorter_is_repaired_first(
+    connection: Connection, ledger: LargeLedger, fake: Context
+) -> None:
+    """It may lack nothing but second copies of its records."""
+    ledger.files.held[start_of(5)] -= 50
+    length = ledger.files.held[start_of(5)]
+    assert "repair it first, as `onceover explain lost 2025-01-01T00:25Z`" in refusals(fake)[0][1]
+    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", length + 1)
+    assert "repair it first" in refusals(fake)[0][1], "it read another file"
+    fail_repair(connection, 5, "1 IDs have more than one content", length)
+    assert len(list_lost(as_context(fake), ()).declarable) == 1, "it could not prove the file either"
+    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", length)
+    assert len(list_lost(as_context(fake), ()).declarable) == 1
+
+
+def test_file_that_may_have_been_put_back_is_repaired_first(
+    connection: Connection, ledger: LargeLedger, fake: Context
+) -> None:
+    fail_repair(connection, 5, "landing 7: raw holds 4 of 5 of lost", ledger.files.held[start_of(5)])
+    assert len(list_lost(as_context(fake), ()).declarable) == 1
+    fake.put_back = True
+    assert "repair it first" in refusals(fake)[0][1]
+    fake.put_back = False
+    age_repairs(connection)
+    assert "repair it first" in refusals(fake)[0][1], "a rename keeps a file's time"
+
+
+def test_interrupted_reread_is_finished_first(ledger: LargeLedger, fake: Context) -> None:
+    del ledger.files.held[start_of(5)]
+    fake.unfinished = ("damaged/part.readable",)
+    assert "was interrupted: run `onceover reread lost 2025-01-01T00:25Z" in refusals(fake)[0][1]
+
+
+def test_offsets_of_the_window_are_those_of_its_batches(connection: Connection, ledger: LargeLedger) -> None:
+    window = rereads.read_unclaimed(connection, NAME, start_of(5))
+    assert window is not None
+    ids = [piece for landing in window.landings for piece in landing.ids if piece.source.kafka_partition == 0]
+    assert (min(p.start for p in ids), max(p.end for p in ids)) == OFFSETS_OF_5
+    assert len(ids) == 2 * MINUTES
