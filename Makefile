@@ -13,7 +13,7 @@ export PYTHON
 # Java reads no path with a letter beyond ASCII under a locale that lacks it; containers often name none.
 export LC_ALL := C.UTF-8
 
-.PHONY: help setup demo demo-faults experiments test test-quick test-pipelines test-airflow test-faults test-rare-pipelines test-rare-parts model check fix up down bench
+.PHONY: help setup demo demo-faults experiments test test-quick test-model test-pipelines test-airflow test-faults test-rare-pipelines test-rare-parts model check fix up down bench
 
 help: ## List the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,12 +37,16 @@ down: setup ## Stop what `make up` started; its data stays
 	@$(BIN)/onceover stack down
 
 test: setup ## Prove every main behaviour on the real parts, in ten minutes: fast tests first, then two lanes
-	@$(MAKE) $(BESIDE) check test-quick
+	@$(MAKE) $(BESIDE) test-quick test-model
 	@$(MAKE) $(BESIDE) test-pipelines test-airflow
 	@$(SAY_SECONDS)
 
 test-quick:
-	@$(PYTEST) -q -m "not spark and not stack and not airflow and not rare" $(NAMED)
+	@$(PYTEST) -q -m "not spark and not stack and not airflow and not rare" --ignore=tests/protocol $(NAMED)
+	@$(SAY_SECONDS)
+
+test-model: check
+	@$(PYTEST) -q -m "not spark and not stack and not airflow and not rare" tests/protocol $(NAMED)
 	@$(SAY_SECONDS)
 
 test-pipelines: # one session, so that its tests share one stack and one Spark
@@ -55,16 +59,20 @@ test-airflow: # Airflow waits more than it works, so it shares the cores with th
 	@$(PYTEST) -q -m "airflow and stack and not rare" $(NAMED)
 	@$(SAY_SECONDS)
 
-test-faults: setup ## The rest, half an hour: kills and outages one by one, clusters, places that are hard to clone to
+test-faults: setup ## The rest, three quarters of an hour: kills and outages one by one, clusters, places that are hard to clone to
 	@$(MAKE) $(BESIDE) test-rare-pipelines test-rare-parts
 	@$(SAY_SECONDS)
 
 test-rare-pipelines:
-	@$(PYTEST) -q -m "rare and not airflow and not largest" --ignore=tests/protocol/trust tests/integration tests/protocol $(NAMED)
+	@$(PYTEST) -q -m "rare and not airflow and not largest" --ignore=tests/protocol/trust $(OWN_SERVERS:%=--ignore=%) tests/integration tests/protocol $(NAMED)
 	@$(SAY_SECONDS)
+
+# They share neither stack nor Spark with the other pipelines, so they run in the lane that ends first.
+OWN_SERVERS := tests/integration/test_cluster.py tests/integration/test_sasl_ssl.py
 
 test-rare-parts:
 	@$(PYTEST) -q -m rare --ignore=tests/integration --ignore=tests/protocol $(NAMED)
+	@$(PYTEST) -q -m "rare and not airflow" $(OWN_SERVERS) $(NAMED)
 	@$(PYTEST) -q -m "rare and airflow" tests/integration $(NAMED)
 	@$(PYTEST) -q -m "rare and not largest" tests/protocol/trust $(NAMED)
 	@$(SAY_SECONDS)

@@ -49,6 +49,7 @@ def test_orphans_of_closed_windows_are_adopted_and_certified(lanes: Lanes) -> No
     assert "25 records adopted from raw at" in lane.explain_text(0)
 
 
+@pytest.mark.rare
 def test_appended_and_expired_records_are_adopted_not_lost(lanes: Lanes) -> None:
     lane = lanes()
     produce(lane, range(50))

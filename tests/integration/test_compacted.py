@@ -27,7 +27,7 @@ from onceover.model.finding_kinds import Kind
 from onceover.observability.lineage import read_lineage
 from onceover.retention.expire import carry_out
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 DAMAGED = "the Parquet file that replaced the window's text is missing or damaged:"
 
 
@@ -65,7 +65,6 @@ def test_window_without_text_is_proved_and_repaired_from_parquet(lane: Lane) -> 
     assert "the text before it has expired" in lane.explain_text(0)
 
 
-@pytest.mark.rare
 def test_late_text_is_certified_and_repaired_with_the_parquet(lane: Lane) -> None:
     lane.compact()
     expire_text(lane)
@@ -87,7 +86,6 @@ def test_late_text_is_certified_and_repaired_with_the_parquet(lane: Lane) -> Non
     assert lane.detect().judged == 0
 
 
-@pytest.mark.rare
 def test_text_stays_while_its_parquet_file_is_missing(lane: Lane) -> None:
     (first, _) = lane.compact()
     delete(lane, lane.layout.parquet_file(NOON, first.due.digest))
@@ -100,7 +98,6 @@ def test_text_stays_while_its_parquet_file_is_missing(lane: Lane) -> None:
     assert lane.verify(NOON)["equal"]
 
 
-@pytest.mark.rare
 def test_moved_text_is_not_deleted_while_its_parquet_is_missing(lane: Lane) -> None:
     first, _ = lane.compact()
     backdate(lane)
@@ -121,7 +118,6 @@ def test_moved_text_is_not_deleted_while_its_parquet_is_missing(lane: Lane) -> N
     ]
 
 
-@pytest.mark.rare
 def test_window_changed_since_compaction_expires_with_its_text(lane: Lane) -> None:
     lane.compact()
     lane.produce([event(1, "late")])
@@ -131,7 +127,6 @@ def test_window_changed_since_compaction_expires_with_its_text(lane: Lane) -> No
     assert list_states(lane) == ["expired", "certified"]
 
 
-@pytest.mark.rare
 def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
     lane.compact()
     lane.produce([event(1, "late")])
@@ -146,7 +141,6 @@ def test_window_changed_since_compaction_is_compacted_again(lane: Lane) -> None:
     assert lane.verify(NOON)["equal"]
 
 
-@pytest.mark.rare
 def test_sweep_finds_missing_parquet_and_repair_waits_for_it(lane: Lane) -> None:
     made = {one.due.window_start: one.due for one in lane.compact()}
     expire_text(lane)
@@ -189,7 +183,6 @@ def drop_record(lane: Lane, path: str) -> None:
         )
 
 
-@pytest.mark.rare
 @pytest.mark.parametrize(
     ("damage", "why"),
     [

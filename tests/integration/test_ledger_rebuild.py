@@ -17,7 +17,7 @@ from onceover.ledger.database import connect
 from onceover.ledger.migrate import upgrade_schema
 from onceover.ledger.root import RootRefusedError
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 
 def rebuild(lane: Lane) -> subprocess.CompletedProcess[str]:
@@ -69,7 +69,6 @@ def test_lost_ledger_is_rebuilt_from_raw_and_certifies_the_same(lanes: Callable[
     assert lane.audit()["equal"]
 
 
-@pytest.mark.rare
 @pytest.mark.parametrize("number", [0, 1], ids=["the first", "one in between"])
 def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Callable[..., Lane], number: int) -> None:
     lane = lanes()
@@ -89,7 +88,6 @@ def test_offsets_missing_in_raw_are_holes_and_read_again(lanes: Callable[..., La
     assert lane.aggregates() == aggregates
 
 
-@pytest.mark.rare
 def test_ingest_on_an_empty_ledger_is_refused_then_rebuilt(lanes: Callable[..., Lane]) -> None:
     lane = lanes(offset_store="postgres")
     lane.produce([event(n) for n in range(10)])

@@ -20,7 +20,7 @@ from tests.integration.planted_failures import count_certified, fail, list_gaps,
 
 from onceover.errors import ContractChangedError, TransientError, UsageError
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 Lanes = Callable[..., Lane]
 
 
@@ -70,7 +70,6 @@ def test_cutover_is_certified_on_both_sides_without_repair(lanes: Lanes) -> None
     assert_proved(lane, 0, 20, 60)
 
 
-@pytest.mark.rare
 def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> None:
     lane = lanes(partitions=2, idle_after="1h")
     produce_both(lane, 0, 10)
@@ -104,7 +103,6 @@ def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> N
     assert_proved(lane, 0, 10, 15)
 
 
-@pytest.mark.rare
 def test_offsets_set_back_below_the_cutover_use_the_old_contract(lanes: Lanes) -> None:
     lane = lanes(partitions=2, most=6)
     produce_both(lane, 0, 8)
@@ -128,7 +126,6 @@ def test_offsets_set_back_below_the_cutover_use_the_old_contract(lanes: Lanes) -
     assert_proved(lane, 0, 5)
 
 
-@pytest.mark.rare
 def test_hole_across_the_cutover_is_reread_in_two_parts(lanes: Lanes) -> None:
     lane = lanes()
     lane.produce([event(n, amount=n) for n in range(5)])

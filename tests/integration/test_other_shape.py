@@ -12,7 +12,7 @@ from tests.integration.planted_failures import replay
 
 from onceover.repair.rebuild import Rebuild
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 PAYMENTS = """
 [contract]
 topic = "{topic}"

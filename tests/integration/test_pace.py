@@ -38,7 +38,7 @@ def count_records(lane: Lane) -> int:
     return sum(events for events, *_ in lane.aggregates().values())  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("control", ["none", "pid"])
+@pytest.mark.parametrize("control", ["none", pytest.param("pid", marks=pytest.mark.rare)])
 def test_backlog_in_waiting_batches_leaves_every_window_right(lanes: Lanes, control: str) -> None:
     more = f'rate_control = "{control}"\nstart_rate = 200\nsharding = "backlog"'
     lane = lanes(toml=make_toml("1s", more), partitions=2, most=700)

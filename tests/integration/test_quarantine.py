@@ -57,21 +57,3 @@ def test_sweep_reports_quarantine_that_lost_records(lanes: Callable[..., Lane]) 
     assert f"onceover retention {lane.name} --adopt-missing" in done.stdout
     assert as_json(*declare, "--reason", "there is no backup")["expired_days"] == 1
     assert lane.sweep().quarantine == ()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("list", "--day", "../../etc"), "--day takes a date"),
-        (("list", "--reason", "x"), "list takes no --reason"),
-        (("drop",), "'drop' is not one of"),
-        (("release", "--limit", "3", "--dry-run"), "release takes no --limit"),
-        (("show", "--dry-run"), "show takes no --dry-run"),
-        (("release",), 'give --why "..."'),
-    ],
-)
-def test_quarantine_refuses_malformed_arguments(
-    lanes: Callable[..., Lane], arguments: tuple[str, ...], says: str
-) -> None:
-    done = run("quarantine", lanes().name, *arguments)
-    assert (done.returncode, says in done.stderr) == (2, True), done.stderr

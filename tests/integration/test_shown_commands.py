@@ -16,7 +16,7 @@ from tests.integration.lane import Lane
 
 from onceover_local.stack import Stack
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.rare]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,6 @@ def test_command_that_looks_or_decides_ends_as_shown(looked_at: Shell, step: Ste
     looked_at.follow(step)
 
 
-@pytest.mark.rare
 @pytest.mark.parametrize("step", JOBS, ids=str)
 def test_command_that_starts_a_job_ends_as_shown(worked_on: Shell, step: Step) -> None:
     worked_on.follow(step)

@@ -85,17 +85,18 @@ def quarantine(
     (`onceover pipelines migrate`). Records that fit a window now land in it and leave the quarantine for good; their
     windows are judged again. The command may be killed and repeated.
     """
+    chosen = _parse_date(day)
     with open_pipeline(pipeline, "quarantine") as context:
         if reason is not None and action is QuarantineAction.LIST:
             raise UsageError("list takes no --reason; that is for show and release")
         if limit is not None and action is not QuarantineAction.SHOW:
             raise UsageError(f"{action} takes no --limit; that is for show")
         if action is QuarantineAction.RELEASE:
-            release(context.name, _parse_date(day), reason, why, dry_run, json)
+            release(context.name, chosen, reason, why, dry_run, json)
             return
         if dry_run or why is not None:
             raise UsageError(f"{action} takes no --dry-run and no --why; those are for release")
-        days = _list_days(context.files, day)
+        days = _list_days(context.files, chosen)
         releases = list_releases(context.ledger, context.name)
         released = ReleasedIds(offsets for release_ in releases for offsets in release_.ranges)
         if action is QuarantineAction.LIST:
@@ -104,8 +105,7 @@ def quarantine(
             show_records(context.files, days, released, reason, limit or 20, json)
 
 
-def _list_days(files: QuarantineFiles, day: str | None) -> Mapping[date, int]:
-    chosen = _parse_date(day)
+def _list_days(files: QuarantineFiles, chosen: date | None) -> Mapping[date, int]:
     return {each: size for each, size in files.list_quarantine_days().items() if chosen in (None, each)}
 
 
