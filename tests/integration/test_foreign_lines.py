@@ -60,9 +60,14 @@ def test_forged_line_beyond_the_log_blocks_until_taken_out(lanes: Lanes) -> None
     record = replace(own.record, offset=10**15)
     append(lane, 0, b"\n" + line.encode(replace(own, record=record)) + b"\n")
     assert len(lane.repair(lane.detect().request_id or 0).failed) == 1
+    again = lane.detect()  # requests another repair, which has not read the file yet
     explained = lane.explain(0)
-    assert [Kind(f["kind"]) for f in explained["ledger"]["findings"] if f["kind"] == Kind.FOREIGN_LINE]
+    assert {Kind(f["kind"]) for f in explained["findings"]} == {Kind.UNACCOUNTED_BYTES, Kind.FOREIGN_LINE}
     assert (explained["state"], lane.aggregates()) == ("failed", RIGHT)
+    lane.hdfs().write(path, right[: right.rstrip(b"\n").rindex(b"\n") + 1], overwrite=True)
+    ((_, reason),) = lane.repair(again.request_id or 0).failed
+    assert "raw holds 4 of 5" in reason
+    assert {Kind(f["kind"]) for f in lane.explain(0)["findings"]} == {Kind.MISSING_FILE}
     lane.hdfs().write(path, right, overwrite=True)
     assert lane.repair(lane.detect(minutes(0, 5), force=True).request_id or 0).failed == ()
     assert (lane.explain(0)["state"], lane.aggregates()) == ("certified", RIGHT)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Final
 
 from psycopg.types.json import Jsonb
 
 from onceover.ledger.database import Connection
 from onceover.model.finding import Finding
+from onceover.model.finding_kinds import Kind
+
+_BY_SCAN: Final = frozenset(kind for kind in Kind if kind.meaning.by_scan) - {Kind.CONFLICT}
+"""Conflicts that a scan finds are in the ledger from then on."""
 
 
 def note_finding(connection: Connection, pipeline: str, window_start: datetime | None, finding: Finding) -> None:
@@ -24,19 +29,26 @@ def note_finding(connection: Connection, pipeline: str, window_start: datetime |
 
 
 def record_findings(
-    connection: Connection, pipeline: str, window_start: datetime | None, findings: Iterable[Finding]
+    connection: Connection,
+    pipeline: str,
+    window_start: datetime | None,
+    findings: Iterable[Finding],
+    *,
+    by_scan: bool = False,
 ) -> None:
-    """Record these findings, and resolve the window's others."""
-    kinds = []
+    """Record these findings, and resolve the window's others: those that the ledger and the files' lengths show, or
+    those that only a scan of raw shows."""
+    seen = set()
     for finding in findings:
-        kinds.append(str(finding.kind))
+        seen.add(finding.kind)
         note_finding(connection, pipeline, window_start, finding)
+    gone = [str(kind) for kind in Kind if kind not in seen and (kind in _BY_SCAN) == by_scan]
     connection.execute(
         """
         UPDATE onceover.finding SET resolved_at = now(), resolution = 'no longer there'
-        WHERE pipeline = %s AND window_start IS NOT DISTINCT FROM %s AND resolved_at IS NULL AND NOT kind = ANY(%s)
+        WHERE pipeline = %s AND window_start IS NOT DISTINCT FROM %s AND resolved_at IS NULL AND kind = ANY(%s)
         """,
-        [pipeline, window_start, kinds],
+        [pipeline, window_start, gone],
     )
 
 

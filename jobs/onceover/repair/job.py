@@ -243,7 +243,7 @@ class RepairRun:
                 raise
             # A window that the database refuses must not hold up the others.
             return self._record_failure(
-                claim, f"publishing failed: {str(error).strip().splitlines()[0]}", rebuilt, frozen
+                claim, f"publishing failed: {str(error).strip().splitlines()[0]}", rebuilt, frozen, verdict
             )
         if not published:
             return RepairOutcome(changed=1)

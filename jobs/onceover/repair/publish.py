@@ -14,7 +14,7 @@ from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.certificates import Certificate, RawProof, certify, revoke
 from onceover.ledger.database import Connection
 from onceover.ledger.digest_columns import count_columns, digest_columns, read_count
-from onceover.ledger.findings import note_finding, resolve_findings
+from onceover.ledger.findings import note_finding, record_findings, resolve_findings
 from onceover.ledger.log_cuts import WHY_CUT, may_log_differ
 from onceover.ledger.repair_requests import RepairRequest
 from onceover.model.claim import ClaimedWindow
@@ -152,8 +152,8 @@ def record_failed_try(
             return False  # the claim was lost: the repair that holds it judges the window
         blocked = bool(row["tries"] >= max_tries)
         _finish(connection, claimed, "failed", reason, rebuilt, frozen_length, blocked=blocked)
-        for finding in findings:
-            note_finding(connection, registered.name, claimed.window_start, finding)
+        if rebuilt is not None:
+            record_findings(connection, registered.name, claimed.window_start, findings, by_scan=True)
     return blocked
 
 

@@ -30,6 +30,7 @@ READ = {
     "onceover/explain/finding_text.py": "puts the numbers of each kind's evidence into words",
     "onceover/detection/searchable_windows.py": "takes up the unaccounted bytes of open windows",
     "onceover/observability/snapshot.py": "counts the offsets in the evidence of holes",
+    "onceover/ledger/findings.py": "keeps what a scan showed, but for conflicts, which the ledger shows too",
     "onceover_demo/story.py": "shows a number of the evidence in a column",
     "onceover_demo/ledger_facts.py": "counts windows with late records",
     "onceover_demo/experiments/__main__.py": "expects what an experiment plants",
