@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from tests.integration.lane import NOON_MS, Lane
 from tests.integration.planted_failures import minutes
@@ -13,6 +14,8 @@ from tests.protocol.trust.state import WINDOWS, Line, window_of
 from onceover.detection import holes
 from onceover.errors import UsageError
 from onceover.ledger import drivers, expiries
+from onceover.ledger.root import RootRefusedError
+from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.window import format_moment, from_ms
 from onceover.retention.expire import carry_out
@@ -20,9 +23,17 @@ from onceover.retention.expire import carry_out
 _WHY = ("--reason", "a replay")
 
 
-def take_root(lane: Lane) -> None:
-    done = run("ledger", "take-root", lane.name, *_WHY)
-    assert done.returncode == 0, done.stderr
+def own_root(lane: Lane) -> None:
+    """Follow the command that a refused root names."""
+    try:
+        with lane.open() as context:
+            context.require_own_root()
+    except RootRefusedError as refused:
+        if "ledger rebuild" in str(refused):
+            lane.rebuild()
+        else:
+            done = run("ledger", "take-root", lane.name, *_WHY)
+            assert done.returncode == 0, done.stderr
 
 
 def expire_raw(lane: Lane, window: int) -> None:
@@ -119,6 +130,22 @@ def decide(lane: Lane, line: Line, newest: int) -> bool:
     return False
 
 
+def store_past_end(lane: Lane) -> bool:
+    """Say that lines beyond every end of the log are the pipeline's own, where `explain` shows any: store the offset up
+    to which the log was read before. Ingest must not run. Return whether there are any."""
+    ends = [
+        end
+        for window in WINDOWS
+        for finding in _list_findings(lane, window)
+        if finding["kind"] == Kind.FOREIGN_LINE
+        for *_, end in finding["evidence"]["beyond"]
+    ]
+    if ends:
+        done = run("offsets", lane.name, "set", f"0={max(ends)}", "--past-end", *_WHY)
+        assert done.returncode == 0, done.stderr
+    return bool(ends)
+
+
 def is_blocked(lane: Lane) -> bool:
     """Return whether a window waits for `onceover repair`, as `onceover decide` and `explain` say."""
     with lane.ledger() as ledger:
@@ -133,12 +160,16 @@ def _format_start(window: int) -> str:
 def _list_conflicts(lane: Lane, window: int) -> dict[int, tuple[str, dict[int, str]]]:
     """Return by offset the IDs that are in conflict, with the hash of each content, distinguished by their minutes."""
     found: dict[int, tuple[str, dict[int, str]]] = {}
-    done = run("explain", lane.name, _format_start(window), "--json")
-    if done.returncode:
-        assert "is unknown: no record with an event time in it was ever read" in done.stderr
-        return found
-    for finding in json.loads(done.stdout)["findings"]:
-        for contested in finding["evidence"].get("contested", ()) if finding["kind"] == "conflict" else ():
+    for finding in _list_findings(lane, window):
+        for contested in finding["evidence"].get("contested", ()) if finding["kind"] == Kind.CONFLICT else ():
             hashes = {int(c["event_time"][14:16]) % MINUTES: c["hash"] for c in contested["contents"]}
             found[int(contested["id"].rpartition("-")[2])] = (contested["id"], hashes)
     return found
+
+
+def _list_findings(lane: Lane, window: int) -> list[dict[str, Any]]:
+    done = run("explain", lane.name, _format_start(window), "--json")
+    if done.returncode:
+        assert "is unknown: no record with an event time in it was ever read" in done.stderr
+        return []
+    return list(json.loads(done.stdout)["findings"])

@@ -25,7 +25,6 @@ from tests.protocol.trust.stepped import Stepped
 from onceover.errors import OnceoverError
 from onceover.fault_points import FaultPoint, RepairStep, Step
 from onceover.ledger import repair_requests
-from onceover.ledger.root import RootRefusedError
 from onceover.model.window import WindowRange
 from onceover.repair.rounds import run_rounds
 from onceover_local.stack import Stack
@@ -62,6 +61,7 @@ class Replay:
     backup_decided: dict[int, Line] = field(default_factory=dict)
     is_lost: bool = False  # that file, for good
     has_overwritten: bool = False  # a person has accepted overwritten records
+    has_past_end: bool = False  # ... and said that lines past the log's end are the pipeline's own
     wrong: list[str] = field(default_factory=list)
 
     def follow(self, trace: list[Move]) -> None:
@@ -194,22 +194,11 @@ class Replay:
         """Append as a driver does that has read before, and whose ledger never hears of it."""
         append_lines(self.lane, window, {line: self.contents.get(line) or self._make(line) for line in lines})
 
-    def _own_root(self) -> None:
-        """Follow the command that a refused root names."""
-        try:
-            with self.lane.open() as context:
-                context.require_own_root()
-        except RootRefusedError as refused:
-            if "ledger rebuild" in str(refused):
-                self.lane.rebuild()
-            else:
-                persons.take_root(self.lane)
-
     def _register(self) -> None:
         """Register the Kafka partition where the log begins, and read nothing."""
         if self.driver:
             return
-        self._own_root()
+        persons.own_root(self.lane)
         self._set_born()
         with self.lane.driver() as driver:
             driver.turn(refills_only=True)
@@ -225,7 +214,7 @@ class Replay:
 
     def _start_driver(self) -> None:
         self._finish_driver()
-        self._own_root()
+        persons.own_root(self.lane)
         self._set_born()
         self.by_hand = False
         self.driver = Stepped(self._drive)
@@ -250,7 +239,7 @@ class Replay:
         try:
             return self.lane.detect(window_range).request_id
         except OnceoverError:
-            self._own_root()
+            persons.own_root(self.lane)
             return None
 
     def _start_repair(self, window_range: WindowRange | None = None) -> None:
@@ -272,7 +261,7 @@ class Replay:
         self.repair = None
 
     def _decide(self, line: Line) -> None:
-        self._own_root()
+        persons.own_root(self.lane)
         if persons.decide(self.lane, line, self.content):
             self.decided[line >> 1] = line
 
@@ -284,6 +273,10 @@ class Replay:
                 persons.accept_loss(self.lane, offset)
             elif len(lines) == 2 and offset not in self.decided:
                 self._decide(lines[-1])
+        if persons.store_past_end(self.lane):
+            self.has_past_end = True
+            self._start_driver()
+            self._finish_driver()
         if persons.is_blocked(self.lane):  # after three tries before the decision, only a person's command repairs it
             self._start_repair(minutes(0, len(WINDOWS) * MINUTES))
             self._finish_repair()

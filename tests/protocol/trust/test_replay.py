@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 
 import pytest
 from tests.integration.lane import Lane
 from tests.protocol.trust.explore import walk
+from tests.protocol.trust.model import moves
 from tests.protocol.trust.mutants import MUTANTS, Mutant
 from tests.protocol.trust.replay import Replay
-from tests.protocol.trust.scenarios import WALKED
-from tests.protocol.trust.state import Move, Scenario
+from tests.protocol.trust.scenarios import ALL, WALKED
+from tests.protocol.trust.state import Event, Move, Scenario
 
 from onceover_local.stack import Stack
 
@@ -86,3 +88,21 @@ def test_random_walk_ends_right_on_real_parts(
 ) -> None:
     scenario = WALKED["inside" if seed % 2 else "outside"]
     replay(lanes, stack, monkeypatch, scenario, list(islice(walk(scenario, seed), MOST)))
+
+
+@pytest.mark.rare
+@pytest.mark.largest
+def test_line_past_every_end_of_its_log_ends_right(lanes: Lanes, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The backup has seen the log end before a line that landed later; then the log was cut there."""
+    scenario, lands = ALL["cut-restore"].scenario, (Event.READ, Event.APPENDED, Event.INCREMENTED, Event.LANDED)
+    scenario = replace(scenario, stored_inside=True)
+    state, trace = scenario.start(), []
+    for event in (
+        Event.MARKED, Event.REGISTERED, Event.PRODUCED, Event.PLANNED, *lands, Event.BACKED_UP,
+        Event.PRODUCED, Event.PLANNED, *lands, Event.CUT, Event.RESTORED,
+    ):  # fmt: skip
+        trace.append([move for move in moves(scenario, state) if move[0].did is event][-1])
+        state = trace[-1][1]
+    assert (state.log_end, state.ledger.reach, state.files) == (1, 1, ((0,), (2,)))
+    replayed = replay(lanes, stack, monkeypatch, scenario, trace)
+    assert replayed.has_past_end
