@@ -77,7 +77,7 @@ test-rare-parts:
 	@$(PYTEST) -q -m "rare and not largest" tests/protocol/trust $(NAMED)
 	@$(SAY_SECONDS)
 
-model: setup ## Explore the largest worlds of the protocol's model, and replay 192 walks: hours, and 10 GB of memory
+model: setup ## Explore the largest worlds of the protocol's model, and replay 192 walks: two and a half hours, and 10 GB of memory
 	@$(PYTEST) -q -m largest tests/protocol $(NAMED)
 	@$(SAY_SECONDS)
 
