@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 
-from bench import bursts, compact, detect, durability, ingest, offset_stores, partitioner, sharding
+from bench import bursts, compact, detect, durability, ingest, offset_stores, partitioner, repair, sharding
 from bench.table import Row, results, show
 from onceover.config.endpoints import address
 from onceover.ledger.migrate import upgrade_schema
@@ -22,6 +22,7 @@ BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
     "sharding": sharding.run,
     "bursts": bursts.run,
     "compact": compact.run,
+    "repair": repair.run,
 }
 
 

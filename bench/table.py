@@ -33,10 +33,16 @@ class Row:
 
 def alternate(ours: Callable[[], float], peer: Callable[[], float], runs: int) -> tuple[list[float], list[float]]:
     """Run both in turn, ours first, so that a drifting machine treats them alike, after one run of each to warm up."""
-    ours()
-    peer()
-    pairs = [(ours(), peer()) for _ in range(runs)]
-    return [a for a, _ in pairs], [b for _, b in pairs]
+    of_ours, of_peer = alternate_all((ours, peer), runs)
+    return of_ours, of_peer
+
+
+def alternate_all(works: Sequence[Callable[[], float]], runs: int) -> list[list[float]]:
+    """Run all in turn, as `alternate` does; return the seconds of each."""
+    for work in works:
+        work()
+    rounds = [[work() for work in works] for _ in range(runs)]
+    return [list(seconds) for seconds in zip(*rounds, strict=True)]
 
 
 def runs() -> int:

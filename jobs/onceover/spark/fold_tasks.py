@@ -1,7 +1,7 @@
 """Window files read and folded by tasks, each of which has several: nothing moves between windows but rows to sum.
 
 task numbers -> each task's files, to their frozen length -> lines -> folded window by window
--> a row for each record that counts, summed and grouped by Spark, and one for each window with its summary
+-> a row for each group of its records that count, and one for each window with its summary
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from onceover.errors import OnceoverError
 from onceover.lines.accounts import Accounts
 from onceover.lines.folded_window import FoldedWindow, Shuffled, fold_window
+from onceover.lines.grouping import Grouping
 from onceover.lines.packing import pack
 from onceover.lines.summary import WindowSummary
 from onceover.lines.typed_lines import ColumnFormats
 from onceover.raw.frozen_file import FrozenFiles
+from onceover.spark.line_columns import LineColumns
 
 SUMMARY: Final = "__onceover_summary"  # no key or measure has that name
 _OWN = [("window_ms", pa.int64()), (SUMMARY, pa.binary())]
@@ -58,25 +60,25 @@ class LineReader(Protocol):
     def read_lines(self, path: str, length: int) -> Generator[_Piece, None, None]: ...
 
 
-def fold_files(
-    spark: SparkSession, address: str, files: Sequence[WindowFile], formats: ColumnFormats, types: StructType
-) -> DataFrame:
-    """Return `window_ms`, SUMMARY, and the columns `types`: a row with an outcome for each window, which
-    `read_outcome` reads, and one for each of its records that counts, whose SUMMARY is null.
+def fold_files(spark: SparkSession, address: str, files: Sequence[WindowFile], columns: LineColumns) -> DataFrame:
+    """Return `window_ms`, SUMMARY, and the grouped columns: a row with an outcome for each window, which
+    `read_outcome` reads, and one for each group of its records that count, whose SUMMARY is null.
 
-    `formats` are those of the types. Lazy, and each action reads HDFS again.
+    Lazy, and each action reads HDFS again.
     """
     packed = pack([file.length for file in files], spark.sparkContext.defaultParallelism)
-    schema = StructType([StructField("window_ms", LongType()), StructField(SUMMARY, BinaryType()), *types.fields])
+    schema = StructType([StructField("window_ms", LongType()), StructField(SUMMARY, BinaryType()), *columns.grouped])
     if not packed:
         return spark.createDataFrame([], schema)
-    planned = spark.sparkContext.broadcast(([[files[place] for place in task] for task in packed], formats))
+    planned = spark.sparkContext.broadcast(
+        ([[files[place] for place in task] for task in packed], columns.formats, columns.grouping)
+    )
 
     def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tasks, of_columns = planned.value
+        tasks, formats, grouping = planned.value
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                yield from run_task(FrozenFiles(address), tasks[number], of_columns)
+                yield from run_task(FrozenFiles(address), tasks[number], formats, grouping)
 
     return spark.range(0, len(packed), 1, len(packed)).mapInArrow(run, schema)
 
@@ -92,11 +94,13 @@ def read_outcome(data: bytes) -> WindowOutcome:
     return outcome
 
 
-def run_task(reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats) -> Iterator[pa.RecordBatch]:
+def run_task(
+    reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats, grouping: Grouping
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows of these windows. A file that cannot be read fails its window alone."""
-    schema = pa.schema([*_OWN, *formats.schema])
+    schema = pa.schema([*_OWN, *grouping.schema])
     waiting: list[pa.Table] = []
-    for rows in _fold_each(reader, files, formats, schema):
+    for rows in _fold_each(reader, files, formats, grouping, schema):
         waiting.append(rows)
         if sum(len(each) for each in waiting) >= _BATCH:
             yield from pa.concat_tables(waiting).combine_chunks().to_batches(_BATCH)
@@ -106,12 +110,12 @@ def run_task(reader: LineReader, files: Sequence[WindowFile], formats: ColumnFor
 
 
 def _fold_each(
-    reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats, schema: pa.Schema
+    reader: LineReader, files: Sequence[WindowFile], formats: ColumnFormats, grouping: Grouping, schema: pa.Schema
 ) -> Iterator[pa.Table]:
     for file in files:
         outcome, rows = _fold_file(reader, file, formats)
         if rows is not None:
-            yield _add_window(rows, file.window_ms, schema)
+            yield _add_window(grouping.group(rows), file.window_ms, schema)
         yield pa.Table.from_pylist([{"window_ms": file.window_ms, SUMMARY: make_outcome(outcome)}], schema)
 
 

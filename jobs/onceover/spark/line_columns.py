@@ -1,34 +1,79 @@
-"""The columns that a pipeline's lines hold, as Spark's types and as the formats that a line's text is read by."""
+"""The columns that a pipeline's lines hold: their types, the formats that text is read by, and how they are grouped."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import DataType, DecimalType, LongType, StructField, StructType
 
 from onceover.lines.contract_names import name_contracts
+from onceover.lines.grouping import Grouping
 from onceover.lines.typed_lines import ColumnFormats
-from onceover.model.contract import Contracts
+from onceover.model.contract import Contract, Contracts
+from onceover.spark.aggregate import aggregate
 from onceover.spark.contract_check import analyze_contract
+
+_FUNCTIONS: Final = {"count": "sum"}  # of ones and zeros
 
 
 @dataclass(frozen=True, slots=True)
 class LineColumns:
     """The columns `k_NAME` and `m_NAME` of the newest contract: each earlier one has some of them, of the same types.
-    Lines that ingest wrote name a contract's version by `V`, released ones by `R`."""
+    Lines that ingest wrote name a contract's version by `V`, released ones by `R`. `grouped` are the same columns
+    grouped into the contract's measures, as `aggregate` gives them: by `grouping`, which keeps their names."""
 
+    contract: Contract
     types: StructType
     formats: ColumnFormats
+    grouped: StructType
+    grouping: Grouping
 
     @classmethod
     def of(cls, spark: SparkSession, contracts: Contracts) -> LineColumns:
         """Find the types by the contracts' SQL."""
         types = analyze_contract(spark, contracts.newest).types
-        fields = [StructField(name, kind) for name, kind in types.items()]
-        schema = pa.schema([(name, to_arrow_type(kind, timezone="UTC")) for name, kind in types.items()])
+        functions = {f"m_{each.name}": _FUNCTIONS.get(each.operation, each.operation)
+                     for each in contracts.newest.measures}  # fmt: skip
+        grouped = {name: _widen(kind) if functions.get(name) == "sum" else kind for name, kind in types.items()}
         columns = [tuple(analyze_contract(spark, contract).types) for contract in contracts.versions]
         names = dict(zip(name_contracts(contracts), columns * 2, strict=True))
-        return cls(StructType(fields), ColumnFormats(schema, names))
+        return cls(
+            contracts.newest,
+            _make_type(types),
+            ColumnFormats(_make_schema(types), names),
+            _make_type(grouped),
+            Grouping(functions, _make_schema(grouped)),
+        )
+
+    def name(self, rows: DataFrame, beside: Sequence[str]) -> DataFrame:
+        """Give the grouped columns the contract's names. Takes and returns `window_ms` and columns `beside` too."""
+        names = [(f"k_{key.name}", key.name) for key in self.contract.keys]
+        names += [(f"m_{measure.name}", measure.name) for measure in self.contract.measures]
+        return rows.select("window_ms", *beside, *(F.col(column).alias(name) for column, name in names))
+
+    def merge(self, rows: DataFrame, beside: Sequence[str]) -> DataFrame:
+        """Return what `name` does, of groups of which several parts have some of the rows."""
+        merged = rows.transform(aggregate(self.contract, beside))
+        kinds = zip(merged.columns[1 + len(beside) :], self.grouped, strict=True)
+        return merged.select(
+            "window_ms", *beside, *(F.col(name).cast(field.dataType).alias(name) for name, field in kinds)
+        )
+
+
+def _widen(kind: DataType) -> DataType:
+    """Return the type that Spark sums values of this type in."""
+    return DecimalType(min(kind.precision + 10, 38), kind.scale) if isinstance(kind, DecimalType) else LongType()
+
+
+def _make_type(types: Mapping[str, DataType]) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in types.items()])
+
+
+def _make_schema(types: Mapping[str, DataType]) -> pa.Schema:
+    return pa.schema([(name, to_arrow_type(kind, timezone="UTC")) for name, kind in types.items()])

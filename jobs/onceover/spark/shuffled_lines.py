@@ -56,9 +56,10 @@ def shuffle_files(
     every: bool,
     with_records: bool = False,
 ) -> DataFrame:
-    """Return rows as `fold_files` does, but an outcome for each part of a window: their summaries add up. A window of
-    which one part has none may have rows of the others. With `every`, VALUE gives the columns of all records;
-    `with_records` adds what `select_records` needs. Lazy, and each action reads HDFS again."""
+    """Return rows as `fold_files` does, but an outcome for each part of a window, and groups of its records: summaries
+    and groups of parts add up. A window of which one part has none may have rows of the others. With `every`, VALUE
+    gives the columns of all records. `with_records` returns records in place of groups, as `select_records` needs them.
+    Lazy, and each action reads HDFS again."""
     splits = [
         _Split(number, start, min(start + SPLIT_BYTES, file.length), -(-file.length // SPLIT_BYTES))
         for number, file in enumerate(files)
@@ -155,22 +156,25 @@ def _make_folder(
     spark: SparkSession, files: Sequence[WindowFile], columns: LineColumns, *, with_records: bool
 ) -> tuple[Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table], StructType]:
     accounts: Mapping[int, Accounts] = {file.window_ms: file.accounts for file in files}
-    carried = ["source", "offset", "line_ms", *records.SCHEMA.names] if with_records else []
+    carried = ["source", "offset", "line_ms", *records.SCHEMA.names]
     of_lines = {field.name: from_arrow_type(field.type) for field in SCHEMA}
     schema = StructType([
         StructField("window_ms", LongType()), StructField(SUMMARY, BinaryType()),
-        *(StructField(name, of_lines[name]) for name in carried), *columns.types.fields,
+        *([StructField(name, of_lines[name]) for name in carried] if with_records else columns.grouped),
     ])  # fmt: skip
     planned = spark.sparkContext.broadcast(accounts)
-    names = [*carried, *columns.types.names]
+    grouping, typed = columns.grouping, columns.formats.schema
+
+    def select(rows: pa.Table) -> pa.Table:
+        return rows.select(carried) if with_records else grouping.group(rows.select(typed.names).cast(typed))
 
     def fold(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
         window_ms, part = (each.as_py() for each in key)
         errors = rows.column(_ERROR).drop_null()
         folded = None if len(errors) else fold_rows(rows, planned.value[window_ms])
-        selected = rows.select(names).slice(0, 0)
+        selected = select(rows.slice(0, 0))
         if isinstance(folded, FoldedWindow):
-            outcome, selected = WindowOutcome(folded.summary, part=part), folded.rows.select(names)
+            outcome, selected = WindowOutcome(folded.summary, part=part), select(folded.rows)
         elif folded is None:
             outcome = WindowOutcome(error=errors[0].as_py(), part=part)
         else:
@@ -179,6 +183,6 @@ def _make_folder(
         window = pa.array(np.full(count + 1, window_ms, np.int64))
         summary = pa.array([*([None] * count), make_outcome(outcome)], pa.binary())
         padded = [pa.chunked_array([*column.chunks, pa.nulls(1, column.type)]) for column in selected.columns]
-        return pa.table([window, summary, *padded], names=["window_ms", SUMMARY, *names])
+        return pa.table([window, summary, *padded], names=["window_ms", SUMMARY, *selected.column_names])
 
     return fold, schema

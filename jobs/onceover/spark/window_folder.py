@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 
 from onceover.lines.summary import WindowSummary
 from onceover.model.contract import Contracts
-from onceover.spark.aggregate import aggregate
 from onceover.spark.fold_tasks import SUMMARY, WindowFile, WindowOutcome, fold_files, read_outcome
 from onceover.spark.line_columns import LineColumns
 from onceover.spark.shuffled_lines import shuffle_files
@@ -63,7 +62,8 @@ class WindowFolder:
         folded = FoldedFiles()
         small = [file for file in files if file.length <= LARGE_BYTES]
         if small:
-            self._collect(folded, self._fold_alone(small), small, keep=keep)
+            rows = fold_files(self._spark, self._address, small, self._columns)
+            self._collect(folded, self._columns.name(rows, [SUMMARY]), small, keep=keep)
         for every in (False, True):
             done = folded.summaries.keys() | folded.failures.keys()
             if left := [file for file in files if file.window_ms not in done]:
@@ -86,17 +86,14 @@ class WindowFolder:
             F.col("line_ms").alias("event_ms"), "kafka_timestamp", "key", "headers", "value",
         )  # fmt: skip
 
-    def _fold_alone(self, files: Sequence[WindowFile]) -> DataFrame:
-        return fold_files(self._spark, self._address, files, self._columns.formats, self._columns.types)
-
     def _shuffle(self, files: Sequence[WindowFile], *, every: bool) -> DataFrame:
-        return shuffle_files(self._spark, self._address, files, self._columns, self._contracts, every=every)
+        rows = shuffle_files(self._spark, self._address, files, self._columns, self._contracts, every=every)
+        return self._columns.merge(rows, [SUMMARY])
 
     def _collect(self, folded: FoldedFiles, rows: DataFrame, files: Sequence[WindowFile], *, keep: bool) -> None:
         """Add the outcomes of these windows: a summary if all parts have one, a failure if any has failed."""
         if keep:
-            of_contract = aggregate(self._contracts.newest, [SUMMARY])
-            rows = rows.transform(of_contract).persist(StorageLevel.MEMORY_AND_DISK)
+            rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
         parts: dict[int, list[WindowOutcome]] = {}
         for row in rows.where(F.col(SUMMARY).isNotNull()).select("window_ms", SUMMARY).collect():  # one a part
             parts.setdefault(row.window_ms, []).append(read_outcome(row[SUMMARY]))

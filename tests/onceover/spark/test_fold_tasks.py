@@ -13,6 +13,7 @@ from onceover.lines import folded_window
 from onceover.lines.accounts import Accounts
 from onceover.lines.chunks import cut_lines
 from onceover.lines.folded_window import Shuffled
+from onceover.lines.grouping import Grouping
 from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import NO_RANGES, number_source
 from onceover.lines.reference import ContractLine, encode
@@ -24,7 +25,11 @@ from onceover.spark.fold_tasks import SUMMARY, WindowFile, WindowOutcome, read_o
 
 SOURCE, HOUR = KafkaPartition("00c0ffee", 0), 3_600_000
 CONTRACT, OTHER = "V1-00c0ffee00c0ffee", "V2-00c0ffee00c0ffee"
-FORMATS = ColumnFormats(pa.schema([("m_n", pa.int64())]), {CONTRACT.encode(): ("m_n",), OTHER.encode(): ("m_n",)})
+COLUMNS = ("k_n", "m_n")
+TYPES = pa.schema([(name, pa.int64()) for name in COLUMNS])
+FORMATS = ColumnFormats(TYPES, {CONTRACT.encode(): COLUMNS, OTHER.encode(): COLUMNS})
+PAIRS = [4 * n + 1 for n in range(10)]  # sums of 2n and 2n + 1
+GROUPING = Grouping({"m_n": "sum"}, TYPES)
 
 
 class Files:
@@ -57,16 +62,15 @@ def _window(number: int, text: bytes) -> WindowFile:
 
 
 def _text(number: int, rows: int, contract: str = CONTRACT) -> bytes:
-    lines = (
-        ContractLine(Record(SOURCE, n, 1, None, (), b"v"), number * HOUR, contract, (b"%d" % n,)) for n in range(rows)
-    )
+    records = [(Record(SOURCE, n, 1, None, (), b"v"), (b"%d" % (n // 2), b"%d" % n)) for n in range(rows)]
+    lines = (ContractLine(record, number * HOUR, contract, columns) for record, columns in records)
     return b"".join(encode(line) + b"\n" for line in lines)
 
 
 def _run(files: Files, windows: list[WindowFile]) -> tuple[dict[int, list[int]], dict[int, WindowOutcome]]:
     rows: dict[int, list[int]] = {}
     outcomes: dict[int, WindowOutcome] = {}
-    for batch in run_task(files, windows, FORMATS):
+    for batch in run_task(files, windows, FORMATS, GROUPING):
         for row in batch.to_pylist():
             if row[SUMMARY] is None:
                 rows.setdefault(row["window_ms"], []).append(row["m_n"])
@@ -77,12 +81,12 @@ def _run(files: Files, windows: list[WindowFile]) -> tuple[dict[int, list[int]],
 
 
 @pytest.mark.parametrize("batch", [1, 7, 65_536])
-def test_each_window_gives_its_rows_and_one_summary(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+def test_each_window_gives_its_groups_and_one_summary(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     monkeypatch.setattr(fold_tasks, "_BATCH", batch)
     texts = {0: _text(0, 5), 1: b"", 2: _text(2, 9) + b"torn", 3: b"foreign\n" * 50}
     windows = [_window(number, text) for number, text in texts.items()]
     rows, outcomes = _run(Files({f"/{number}": text for number, text in texts.items()}), windows)
-    assert rows == {0: list(range(5)), 2 * HOUR: list(range(9))}
+    assert rows == {0: [1, 5, 4], 2 * HOUR: [1, 5, 9, 13, 8]}
     summaries = {number: outcomes[number * HOUR].summary for number in texts}
     assert {number: (s.lines, s.corrupt, s.digest.records) for number, s in summaries.items() if s} == {
         0: (5, 0, 5),
@@ -96,7 +100,7 @@ def test_file_that_cannot_be_read_fails_its_window_alone() -> None:
     texts = {f"/{number}": _text(number, 20) for number in range(3)}
     windows = [_window(number, text) for number, text in enumerate(texts.values())]
     rows, outcomes = _run(Files(texts, broken="/1"), windows)
-    assert rows == {0: list(range(20)), 2 * HOUR: list(range(20))}
+    assert rows == {0: PAIRS, 2 * HOUR: PAIRS}
     assert outcomes[HOUR] == WindowOutcome(error="/1 ends early")
     assert [outcomes[n * HOUR].summary is None for n in range(3)] == [False, True, False]
 
@@ -106,7 +110,7 @@ def test_window_that_is_left_to_the_shuffle_is_read_no_further(monkeypatch: pyte
     texts = {"/0": _text(0, 500), "/1": _text(1, 5, OTHER), "/2": _text(2, 5)}
     files = Files(texts)
     rows, outcomes = _run(files, [_window(number, text) for number, text in enumerate(texts.values())])
-    assert rows == {2 * HOUR: list(range(5))}
+    assert rows == {2 * HOUR: [1, 5, 4]}
     assert outcomes[0] == WindowOutcome(shuffled=Shuffled.IS_LARGE)
     assert outcomes[HOUR] == WindowOutcome(shuffled=Shuffled.NEEDS_VALUE)
     assert files.read["/0"] < len(texts["/0"]) // 2

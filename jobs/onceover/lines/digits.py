@@ -1,0 +1,50 @@
+"""Decimal and hex digits to numbers, eight at a time: each eight are one 64-bit word, the first digit its lowest byte."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def parse_decimal(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers that rows (n x width) of at most 19 decimal digits write, and whether all are digits."""
+    words = _make_words(digits)
+    words ^= _spread(ord("0"))
+    is_valid = ((((words + _spread(0x76)) | words) & _spread(0x80)) == 0).all(axis=1)
+    words = (words * np.uint64(10) + (words >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
+    words = (words * np.uint64(100) + (words >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
+    words = (words * np.uint64(10_000) + (words >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
+    return _join(words, 10**8), is_valid
+
+
+def parse_hex(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers that rows (n x width) of at most 16 hex digits write, and whether all are digits in lower
+    case."""
+    written = _make_words(digits)
+    words = (written & _spread(0x0F)) + ((written >> np.uint64(6)) & _spread(1)) * np.uint64(9)
+    is_letter = ((words + _spread(6)) >> np.uint64(4)) & _spread(1)
+    again = words + _spread(ord("0")) + is_letter * np.uint64(ord("a") - ord("9") - 1)
+    is_valid = ((again == written) & ((words & _spread(0xF0)) == 0)).all(axis=1)
+    words = ((words << np.uint64(4)) | (words >> np.uint64(8))) & np.uint64(0x00FF00FF00FF00FF)
+    words = ((words << np.uint64(8)) | (words >> np.uint64(16))) & np.uint64(0x0000FFFF0000FFFF)
+    words = ((words << np.uint64(16)) | (words >> np.uint64(32))) & np.uint64(0xFFFFFFFF)
+    return _join(words, 1 << 32), is_valid
+
+
+def _make_words(digits: np.ndarray) -> np.ndarray:
+    """Return rows of words, with zeros before the digits."""
+    rows, width = digits.shape
+    padded = np.full((rows, -(-width // 8) * 8), ord("0"), np.uint8)
+    padded[:, -width:] = digits
+    return padded.view("<u8")
+
+
+def _spread(octet: int) -> np.uint64:
+    """Return a word of that byte eight times."""
+    return np.uint64(octet * 0x0101010101010101)
+
+
+def _join(words: np.ndarray, factor: int) -> np.ndarray:
+    numbers: np.ndarray = words[:, 0].copy()
+    for place in range(1, words.shape[1]):
+        numbers = numbers * np.uint64(factor) + words[:, place]
+    return numbers

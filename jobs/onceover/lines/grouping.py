@@ -1,0 +1,31 @@
+"""Typed columns grouped by keys into measures, to the values that Spark gives: its types, its null, its overflow.
+
+Contracts have no floating-point columns. All others group and sum alike in Arrow: strings by their bytes, decimals by
+their value, a null key as a key like any other, a measure of nulls alone as null, integers modulo 2^64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The `functions` (sum, min, max) of measures, by column; all other columns of the `schema` are keys. The schema is
+    of the result, with sums that hold 10^10 values. Results of parts are joined by the same functions."""
+
+    functions: Mapping[str, str]
+    schema: pa.Schema
+
+    def group(self, rows: pa.Table) -> pa.Table:
+        """Return a row for each combination of keys, at most 10^10 rows together."""
+        if not len(rows):
+            return self.schema.empty_table()
+        keys = [name for name in self.schema.names if name not in self.functions]
+        found = rows.group_by(keys, use_threads=False).aggregate(list(self.functions.items()))
+        named = {f"{name}_{function}": name for name, function in self.functions.items()}
+        found = found.rename_columns([named.get(name, name) for name in found.column_names])
+        return found.select(self.schema.names).cast(self.schema)
