@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from http.client import HTTPException
 from urllib.parse import urlsplit
 
 import requests
 import urllib3
-from hdfs import Client, HdfsError
+from hdfs import HdfsError
 
 from onceover.errors import OnceoverError, TerminalError, UnreachableError
 from onceover.lines.chunks import CHUNK, cut_lines, find_line
@@ -23,9 +24,10 @@ from onceover.raw.hdfs import (
     translate_error,
     wrap_errors,
 )
+from onceover.raw.plain_open import OpenedFile, PlainOpener
 
 _PART = 1024 * 1024  # bytes taken from the connection at a time
-_BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
+_BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, HTTPException, OSError)
 
 
 class FrozenFiles:
@@ -33,13 +35,14 @@ class FrozenFiles:
     fork. One reader at a time keeps the connection to the NameNode."""
 
     def __init__(self, address: str) -> None:
-        self._address, self._client = address, connect_hdfs(address)
+        self.address, self.client = address, connect_hdfs(address)
+        self.opener = PlainOpener(self.client)
 
     def read_lines(self, path: str, length: int, chunk: int = CHUNK) -> Generator[tuple[int, memoryview], None, None]:
         """Yield the first `length` bytes as `cut_lines` does. Raise UnreachableError, or TerminalError if the file is
         missing or shorter; both name the file."""
         if length:
-            with closing(_Reading(self._client, self._address, path, 0, length)) as reading:
+            with closing(_Reading(self, path, 0, length)) as reading:
                 yield from cut_lines(reading.fill, 0, length, chunk)
 
     def read_split(
@@ -48,22 +51,23 @@ class FrozenFiles:
         """Yield the lines that begin in `[start, end)` of a file that was frozen at `length`, as `read_lines` does."""
         first, after = (self._find_line(path, at, length) for at in (start, end))
         if first < after:
-            with closing(_Reading(self._client, self._address, path, first, after)) as reading:
+            with closing(_Reading(self, path, first, after)) as reading:
                 yield from cut_lines(reading.fill, first, after, chunk)
 
     def _find_line(self, path: str, start: int, length: int) -> int:
         if not 0 < start < length:
             return min(start, length)
-        with closing(_Reading(self._client, self._address, path, start - 1, length)) as reading:
+        with closing(_Reading(self, path, start - 1, length)) as reading:
             return find_line(reading.fill, start, length)
 
 
 class _Reading:
     """The bytes `[at, end)` of a file, one after the other."""
 
-    def __init__(self, client: Client, address: str, path: str, at: int, end: int) -> None:
-        self._client, self._address, self._path, self._at, self._end = client, address, path, at, end
-        self._response: requests.Response | None = None
+    def __init__(self, files: FrozenFiles, path: str, at: int, end: int) -> None:
+        self._client, self._address, self._opener = files.client, files.address, files.opener
+        self._path, self._at, self._end = path, at, end
+        self._opened: OpenedFile | None = None
         self._failure: OnceoverError | None = None  # since when not a byte has come
         self._avoided: str | None = None
 
@@ -71,7 +75,7 @@ class _Reading:
         filled = 0
         while filled < len(view):
             try:
-                got = self._read(min(_PART, len(view) - filled))
+                got = self._read(view[filled : filled + _PART])
             except _BROKEN as error:
                 self._give_up(self._describe(type(error).__name__), error)
                 continue
@@ -79,21 +83,20 @@ class _Reading:
                 self._give_up(self._describe("the connection ended"), None)
                 continue
             self._failure = None
-            view[filled : filled + len(got)] = got
-            filled, self._at = filled + len(got), self._at + len(got)
+            filled, self._at = filled + got, self._at + got
 
     def close(self) -> None:
-        if self._response is not None:
-            self._response.close()
-            self._response = None
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
 
-    def _read(self, wanted: int) -> bytes:
-        if self._response is None:
-            self._response = self._open()
-        got: bytes = self._response.raw.read(wanted)
-        return got
+    def _read(self, view: memoryview) -> int:
+        if self._opened is None:
+            plain = self._opener.open(self._path, self._at, self._end - self._at) if self._failure is None else None
+            self._opened = plain or self._open()
+        return self._opened.bytes.readinto(view)
 
-    def _open(self) -> requests.Response:
+    def _open(self) -> OpenedFile:
         avoided = {} if self._avoided is None else {"excludedatanodes": self._avoided}
         try:
             response: requests.Response = self._client._open(
@@ -114,11 +117,11 @@ class _Reading:
                     "DataNodes hold it"
                 ) from error
             raise translate_error(self._address, error) from error
-        return response
+        return OpenedFile(response.raw, urlsplit(response.url).hostname, response.close)
 
     def _give_up(self, failure: OnceoverError, cause: Exception | None) -> None:
         """Raise the failure, if no byte has come since the one before; else close the connection."""
-        host = None if self._response is None else urlsplit(self._response.url).hostname
+        host = None if self._opened is None else self._opened.host
         self.close()
         if self._failure is not None:
             raise self._failure from cause

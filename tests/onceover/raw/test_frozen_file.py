@@ -21,12 +21,15 @@ PATH = "/raw/t/2026-03-01/1200.log"
 
 
 class Hdfs(ThreadingHTTPServer):
-    """A NameNode and its DataNode in one, with one file; `send` writes the bytes that were asked for."""
+    """A NameNode and its DataNode in one, with one file; `send` writes the bytes that were asked for. What `redirects`
+    sends OPEN on to another path, as a NameNode does."""
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, redirects: bool) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self.redirects = redirects
+        self.redirected = 0
         self.file: bytes | None = TEXT
         self.asked: list[dict[str, str]] = []
         self.send: Callable[[_Handler, bytes], None] = lambda handler, data: handler.write(data)
@@ -39,6 +42,7 @@ class Hdfs(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: Hdfs
+    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
@@ -47,6 +51,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.refuse(404, "FileNotFoundException", f"File does not exist: {PATH}")
         elif query["op"] == "GETFILESTATUS":
             self.answer(200, json.dumps({"FileStatus": {"length": len(file)}}).encode())
+        elif self.server.redirects and "datanode" not in query:
+            self.server.redirected += 1
+            self.answer(307, b"", f"{self.server.address}{self.path}&datanode=1")
         else:
             self.server.asked.append(query)
             start, length = int(query["offset"]), int(query["length"])
@@ -56,6 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
             data = file[start : start + length]
             self.send_response(200)
             self.send_header("Content-Length", str(len(data)))
+            self.send_header("Connection", "close")
             self.end_headers()
             with suppress(OSError):
                 self.server.send(self, data)
@@ -66,8 +74,10 @@ class _Handler(BaseHTTPRequestHandler):
     def refuse(self, status: int, exception: str, message: str) -> None:
         self.answer(status, json.dumps({"RemoteException": {"exception": exception, "message": message}}).encode())
 
-    def answer(self, status: int, body: bytes) -> None:
+    def answer(self, status: int, body: bytes, location: str = "") -> None:
         self.send_response(status)
+        if location:
+            self.send_header("Location", location)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -76,10 +86,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep the log empty."""
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hdfs]:
+@pytest.fixture(params=[False, True], ids=["straight", "redirected"])
+def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hdfs]:
     monkeypatch.setattr(hdfs, "_TIMEOUT", (5.0, 0.3))
-    with Hdfs() as found:
+    with Hdfs(redirects=request.param) as found:
         serving = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
         serving.start()
         yield found
@@ -99,6 +109,23 @@ def test_file_is_read_by_one_request_to_its_frozen_length(server: Hdfs) -> None:
     assert read(server, 12_345) == TEXT[:12_345], "bytes that were appended since are not asked for"
     assert [query["length"] for query in server.asked] == [str(len(TEXT)), "12345"]
     assert read(server, 0) == b""
+    assert server.redirected == 2 * server.redirects
+
+
+def test_server_that_refuses_once_is_asked_again(server: Hdfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = FrozenFiles(server.address)
+    assert [bytes(piece) for _, piece in files.read_lines(PATH, 2)] == [TEXT[:2]]
+    refused = iter([True])
+    do_get = _Handler.do_GET
+
+    def refuse_once(handler: _Handler) -> None:
+        if next(refused, False):
+            handler.close_connection = True
+        else:
+            do_get(handler)
+
+    monkeypatch.setattr(_Handler, "do_GET", refuse_once)
+    assert [bytes(piece) for _, piece in files.read_lines(PATH, 4)] == [TEXT[:4]]
 
 
 def test_splits_of_a_file_hold_its_lines_once(server: Hdfs) -> None:
@@ -129,7 +156,7 @@ def test_datanode_that_hangs_is_an_error_with_the_file(server: Hdfs) -> None:
         server.ended.wait()
 
     server.send = hang
-    with pytest.raises(UnreachableError, match=rf"reading {PATH} stopped at byte \d+ .*ReadTimeout.*hdfs fsck"):
+    with pytest.raises(UnreachableError, match=rf"reading {PATH} stopped at byte \d+ .*Timeout.*hdfs fsck"):
         read(server, 11)
 
 
