@@ -13,13 +13,12 @@ import numpy as np
 import xxhash
 from numpy.lib.stride_tricks import sliding_window_view
 
+from onceover.lines.digits import parse_decimal, parse_hex
 from onceover.lines.reference import CONTRACT, FIELDS_BEFORE_COLUMNS, NO_EVENT_TIME, PREFIX_BYTES
 
 _HASH_DIGITS = 16
 _EVENT_DIGITS = len(NO_EVENT_TIME)
 _LONGEST_CONTRACT = len("V123456789-") + 16
-_NIBBLES = np.full(256, 255, np.uint8)
-_NIBBLES[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 _LARGEST = np.uint64(2**63 - 1)
 
 
@@ -56,9 +55,7 @@ class Lines:
 def read(data: memoryview) -> Lines:
     """Return the lines of these bytes, the last one too if no newline ends it."""
     octets = np.frombuffer(data, np.uint8)
-    start, end = _find_lines(octets)
-    tabs = np.flatnonzero(octets == ord("\t"))
-    first, after = np.searchsorted(tabs, start), np.searchsorted(tabs, end)
+    start, end, tabs, first, after = _find_lines(octets)
 
     rows = np.flatnonzero(after - first >= FIELDS_BEFORE_COLUMNS)
     last = tabs[after[rows] - 1]
@@ -66,7 +63,7 @@ def read(data: memoryview) -> Lines:
     framed &= tabs[first[rows] + 4] - tabs[first[rows] + 3] == 1 + _EVENT_DIGITS
     rows, last = rows[framed], last[framed]
 
-    written, is_hash = _parse_hex(_gather(octets, last + 1, _HASH_DIGITS))
+    written, is_hash = parse_hex(_gather(octets, last + 1, _HASH_DIGITS))
     proved = is_hash & (_hash(data, start[rows], last) == written)
     rows, last, written = rows[proved], last[proved], written[proved]
 
@@ -80,6 +77,8 @@ def read(data: memoryview) -> Lines:
     intact[rows] = fields
 
     def spread(values: np.ndarray) -> np.ndarray:
+        if len(rows) == len(start):
+            return values
         whole = np.zeros((len(start), *values.shape[1:]), values.dtype)
         whole[rows] = values
         return whole
@@ -105,10 +104,10 @@ class _Prefix:
     """The fixed fields of lines, from a matrix of their first 55 bytes; `valid` where they are as `frame` writes."""
 
     def __init__(self, octets: np.ndarray) -> None:
-        generation, is_generation = _parse_hex(octets[:, 0:8])
-        kafka_partition, is_partition = _parse_digits(octets[:, 9:14])
-        offset, is_offset = _parse_digits(octets[:, 15:34])
-        stamp, is_stamp = _parse_digits(octets[:, 36:55])
+        generation, is_generation = parse_hex(octets[:, 0:8])
+        kafka_partition, is_partition = parse_decimal(octets[:, 9:14])
+        offset, is_offset = parse_decimal(octets[:, 15:34])
+        stamp, is_stamp = parse_decimal(octets[:, 36:55])
         below_zero = octets[:, 35] == ord("-")
         self.generation, self.kafka_partition = generation.astype(np.int64), kafka_partition.astype(np.int32)
         self.offset = offset.view(np.int64)
@@ -120,11 +119,16 @@ class _Prefix:
         )  # fmt: skip
 
 
-def _find_lines(octets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    newlines = np.flatnonzero(octets == ord("\n"))
-    start, end = np.concatenate(([0], newlines + 1)), np.concatenate((newlines, [len(octets)]))
+def _find_lines(octets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return start and end of each line that is not empty, all TABs and newlines, and by their places there the first
+    TAB at or after each line's start and the first one after its end."""
+    places = np.flatnonzero((octets - np.uint8(ord("\t"))) < 2)  # a newline is the byte after TAB
+    newlines = np.flatnonzero(octets[places] == ord("\n"))
+    at = places[newlines]
+    start, end = np.concatenate(([0], at + 1)), np.concatenate((at, [len(octets)]))
+    first, after = np.concatenate(([0], newlines + 1)), np.concatenate((newlines, [len(places)]))
     filled = end > start
-    return start[filled], end[filled]
+    return start[filled], end[filled], places, first[filled], after[filled]
 
 
 def _gather(octets: np.ndarray, at: np.ndarray, width: int) -> np.ndarray:
@@ -147,27 +151,9 @@ def _hash_content(data: memoryview, start: np.ndarray, end: np.ndarray) -> np.nd
     return np.frombuffer(hashes, ">u4").reshape(len(start), 4).astype(np.uint64)
 
 
-def _parse_hex(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers that rows of at most 16 hex digits write, and whether all are such digits."""
-    nibbles = _NIBBLES[digits]
-    numbers = np.zeros(len(digits), np.uint64)
-    for place in range(digits.shape[1]):
-        numbers = (numbers << np.uint64(4)) | (nibbles[:, place] & 15)
-    return numbers, np.asarray((nibbles < 16).all(axis=1))
-
-
-def _parse_digits(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers that rows of at most 19 decimal digits write, and whether all are digits."""
-    values = digits - np.uint8(ord("0"))
-    numbers = np.zeros(len(digits), np.uint64)
-    for place in range(digits.shape[1]):
-        numbers = numbers * np.uint64(10) + values[:, place]
-    return numbers, np.asarray((values < 10).all(axis=1))
-
-
 def _parse_event_time(digits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the event times, -1 for the dashes of quarantine, and whether each is one of both."""
-    times, is_time = _parse_digits(digits)
+    times, is_time = parse_decimal(digits)
     in_quarantine = (digits == ord("-")).all(axis=1)
     return np.where(in_quarantine, -1, times.view(np.int64)), np.asarray(is_time | in_quarantine)
 
