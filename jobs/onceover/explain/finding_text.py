@@ -85,7 +85,8 @@ def _describe(kind: Kind, evidence: Mapping[str, Any], landings: Sequence[Mappin
         case Kind.FOREIGN_LINE:
             what = _agree_in_number(what, evidence["ids"], "record")
             how = f"{_SCAN} They are not counted: neither the ledger nor the root's marker names their log."
-            if ranges := format_list(map(str, parse_offset_ranges(evidence["beyond"])), "offset range"):
+            if beyond := parse_offset_ranges(evidence["beyond"]):
+                ranges = format_list(map(str, beyond), "offset range")
                 how = (
                     f"{_SCAN} Kafka's log has not reached {ranges}, and the ledger never saw it reach them: a person "
                     "has to say whose lines they are."

@@ -13,6 +13,7 @@ from onceover.model.remedies import (
     DECIDE_ALL,
     DECLARE,
     LOOK,
+    LOOK_AFTER,
     REPAIR,
     REREAD,
     RESTORE,
@@ -26,6 +27,10 @@ _WAIT: Final = Remedy(
     "It is neither certified nor repaired before what Kafka's log has, or lost, is settled, as above. Then look again:",
     "onceover explain {pipeline} {window}",
 )
+
+
+_NOTHING: Final = Remedy("Nothing: its certificate is valid.")
+_NOTHING_MORE: Final = Remedy("For what was read of this window, nothing: its certificate is valid.")
 
 
 def list_next_steps(
@@ -57,7 +62,10 @@ def list_next_steps(
     helpful = [step for step in about_window if step not in helpless]
     if is_log_cut and state != "expired":  # an expired window's file is only searched
         helpful = list(dict.fromkeys(_WAIT if _is_repair(step) else step for step in helpful))
-    return [*list_pipeline_steps(pipeline, kinds), *(step.fill(**names) for step in helpful)]
+    of_pipeline = list_pipeline_steps(pipeline, kinds)
+    if of_pipeline and helpful == [_NOTHING]:
+        helpful = [_NOTHING_MORE]
+    return [*of_pipeline, *(step.fill(**names) for step in helpful)]
 
 
 def _is_repair(step: Remedy) -> bool:
@@ -97,5 +105,5 @@ def _list_window_steps(state: str, kinds: Collection[str], changing: bool, block
         force = 'onceover repair {pipeline} --from {window} --to {end} --force --reason "..."'
         return [*first, Remedy(certified, force)]
     if failures(kinds):
-        return [*first, LOOK, REPAIR]
-    return [Remedy("Nothing: its certificate is valid.") if state == "certified" else CERTIFY]
+        return [*first, LOOK_AFTER if first else LOOK, REPAIR]
+    return [_NOTHING if state == "certified" else CERTIFY]

@@ -52,6 +52,10 @@ def connect(address: str, application: str = "onceover") -> Iterator[Connection]
                 "another process has held rows of the ledger for more than a minute; try again, or look for it with "
                 "SELECT * FROM pg_stat_activity"
             ) from error
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+            if not connection.closed and read_version(connection) is None:
+                raise TerminalError(_describe_missing(connection)) from error
+            raise
         except psycopg.OperationalError as error:
             if connection.broken or connection.closed:
                 raise explain_failure(address, error) from error
@@ -122,15 +126,19 @@ def require_current(connection: Connection) -> None:
     if version != HEAD:
         require_migration(connection, version)
         if version is None:
-            host, port, database = locate_server(connection)
-            raise TerminalError(
-                f"{host}:{port}/{database} has no ledger: the database is new, or another one than ingest writes to, "
-                "or its ledger was lost. Correct ONCEOVER_POSTGRES, or run `onceover ledger migrate`, which makes an "
-                "empty ledger"
-            )
+            raise TerminalError(_describe_missing(connection))
         raise TerminalError(
             f"the ledger is at version {version}, this code needs {HEAD}; run `onceover ledger migrate`"
         )
+
+
+def _describe_missing(connection: Connection) -> str:
+    host, port, database = locate_server(connection)
+    return (
+        f"{host}:{port}/{database} has no ledger: the database is new, or another one than ingest writes to, or its "
+        "ledger was lost. Correct ONCEOVER_POSTGRES, or run `onceover ledger migrate`, which makes an empty ledger; "
+        "after a loss restore a backup instead, or then run `onceover ledger rebuild PIPELINE`"
+    )
 
 
 def require_migration(connection: Connection, version: str | None) -> None:

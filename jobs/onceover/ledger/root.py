@@ -207,9 +207,9 @@ def describe_problem(root: Root, facts: RootFacts, problem: RootProblem) -> str:
             )
         case RootProblem.COPIED_LEDGER:
             return (
-                f"{where} was marked{written} by a ledger of which {ledger} is a copy, or from which it was restored; "
-                f"two ledgers on one root count and delete each other's files; once no process uses the original any "
-                f"more, run {way_out}"
+                f"{where} was marked{written} by another copy of {ledger}, of which one was made or restored from the "
+                "other; two ledgers on one root count and delete each other's files; once no process uses that copy "
+                f"any more, run {way_out}"
             )
         case RootProblem.RESTORED_LEDGER:
             epoch = marker.driver.epoch if marker and marker.driver else 0

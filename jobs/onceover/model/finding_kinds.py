@@ -238,7 +238,7 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         "--overwritten`",
         remedy=(
             Remedy(
-                "Find out who cut the log; see where it ends and which offset is stored:",
+                "If the log was cut, find out who did it. See where it ends and which offset is stored:",
                 "onceover offsets {pipeline} show",
             ),
             Remedy("Ingest reads again what the log holds now under landed offsets:", "onceover ingest {pipeline}"),

@@ -70,6 +70,7 @@ LOOK: Final = Remedy(
     "Airflow's DAG repair_failed_windows repairs it at its next run. To see what that would do:",
     "onceover repair {pipeline} --from {window} --to {end} --dry-run",
 )
+LOOK_AFTER: Final = Remedy(f"After that, {LOOK.text}", LOOK.command)
 REPAIR: Final = Remedy("To do it now:", 'onceover repair {pipeline} --from {window} --to {end} --reason "..."')
 CERTIFY: Final = Remedy(
     "Nothing is wrong with it; the next detection certifies it. To certify it now, without Spark:", REPAIR.command

@@ -68,6 +68,8 @@ def test_lines_beyond_the_log_end_wait_for_a_person() -> None:
     text = describe_finding(Kind.FOREIGN_LINE, {"ids": 1, "beyond": [["5f3a0b1c", 0, 10**15, 10**15 + 1]]})
     assert text.what.startswith("1 record in the window file is of a log")
     assert "log has not reached offset range 5f3a0b1c-0:1000000000000000-1000000000000001, and" in text.how
+    of_other_log = describe_finding(Kind.FOREIGN_LINE, {"ids": 1, "beyond": []})
+    assert "neither the ledger nor the root's marker names their log" in of_other_log.how
 
 
 def test_recorded_evidence_is_shown_in_full() -> None:

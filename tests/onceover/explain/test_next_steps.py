@@ -106,3 +106,13 @@ def test_expired_window_is_searched_while_a_log_is_cut() -> None:
 
 def test_unfinished_batch_needs_ingest_first() -> None:
     assert commands("certified", Kind.UNFINISHED_BATCH) == ["onceover ingest things"]
+
+
+def test_certified_window_beside_a_hole_needs_nothing_more() -> None:
+    assert list_next_steps("things", WINDOW, "certified", [])[-1].text == "Nothing: its certificate is valid."
+    assert list_next_steps("things", WINDOW, "certified", [Kind.HOLE])[-1].text.startswith("For what was read of this")
+
+
+def test_repair_comes_after_what_it_needs() -> None:
+    (look,) = [step for step in list_next_steps("things", WINDOW, "failed", [Kind.CONFLICT]) if "DAG" in step.text]
+    assert look.text.startswith("After that, Airflow's DAG")

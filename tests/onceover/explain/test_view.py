@@ -10,6 +10,7 @@ import pytest
 from onceover.explain.gather import WindowFacts, describe_expiry
 from onceover.explain.view import describe_verdict
 from onceover.ledger.rebuilt import EXPIRED_WHY
+from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import Window
 
@@ -67,3 +68,14 @@ def test_offsets_to_compare_are_no_conflict_to_decide(ids: int, decides: bool) -
 
 def test_open_window_needs_no_reason() -> None:
     assert describe_verdict(make_facts("open", None)) == "It is open: records may still arrive."
+
+
+def test_certificate_beside_skipped_offsets_is_of_what_was_read() -> None:
+    certified = make_facts("certified", None)
+    assert describe_verdict(certified) == "It is certified: each record is counted exactly once."
+    hole = Finding(Kind.HOLE, {"gaps": []})
+    beside = describe_verdict(replace(certified, of_pipeline=(hole,)))
+    assert beside.startswith("It is certified for what was read: each record that was read is counted exactly once.")
+    assert "skipped offsets may hold others" in beside
+    lossy = replace(certified, rows={**certified.rows, "losses": [{}]}, of_pipeline=(hole,))
+    assert describe_verdict(lossy).startswith("It is certified, but for an accepted loss, for what was read: ")

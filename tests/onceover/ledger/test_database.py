@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+from psycopg.errors import UndefinedTable
 
 from onceover.config.endpoints import address
 from onceover.errors import ConfigurationError, TerminalError
@@ -39,6 +40,20 @@ def test_empty_database_is_refused_until_it_is_migrated(database: str) -> None:
         upgrade_schema(database)
         require_current(connection)
         assert connection.execute("SELECT * FROM onceover.alembic_version").fetchall() == [{"version_num": HEAD}]
+
+
+def read_after(database: str, statement: str, table: str) -> None:
+    with connect(database) as connection:
+        upgrade_schema(database)
+        connection.execute(statement.encode())
+        connection.execute(f"SELECT * FROM onceover.{table}".encode())
+
+
+def test_ledger_dropped_under_a_process_is_named_lost(database: str) -> None:
+    with pytest.raises(TerminalError, match=r"has no ledger: .* or then run `onceover ledger rebuild PIPELINE`"):
+        read_after(database, "DROP SCHEMA onceover CASCADE", "driver")
+    with pytest.raises(UndefinedTable):
+        read_after(database, "SELECT 1", "no_table_of_ours")
 
 
 def test_database_that_does_not_exist_is_a_wrong_address(database: str) -> None:

@@ -58,6 +58,8 @@ def reread(
         chosen = resolve_window(context, window)
         why = () if dry_run else (f"--why={require_reason(reason, 'a reread', ', or --dry-run')}",)
         context.require_same_contract()
+        if not dry_run:
+            context.require_own_root()
         print_progress("starting Spark, which compares the window's raw with what landed")
         command = make_command(
             "reread.py", "--pipeline", context.name, "--window", str(chosen), f"--who={get_user()}", *why
