@@ -115,7 +115,7 @@ def test_offsets_ahead_leave_a_hole_and_close_no_window_beyond(lanes: Lanes) -> 
         driver.turn()
         lane.produce([event(n) for n in range(20, 60)])
         driver._offsets.commit({0: 25})
-        driver.turn()
+        assert driver.turn().lag == {0: 0}, "skipped offsets are a hole, not lag"
     detection = lane.detect()
     assert [f.kind for f in detection.findings] == [Kind.HOLE]
     (gap,) = cast("list[dict[str, Any]]", detection.findings[0].evidence["gaps"])

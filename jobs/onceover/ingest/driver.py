@@ -281,7 +281,7 @@ class Ingest:
             read_seconds=read_seconds,
             append_seconds=append_seconds,
             total_seconds=time.monotonic() - started,
-            lag={s.kafka_partition: max(0, facts.end[s.kafka_partition] - f) for s, (f, _) in frontiers.items()},
+            lag={p.kafka_partition: max(0, facts.end[p.kafka_partition] - to) for p, (_, to) in frontiers.items()},
             watermark=moment,
             every_window_closed=every,
             open_windows=count_open_windows(self._connection, self._epoch.pipeline),
