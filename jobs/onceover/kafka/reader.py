@@ -13,9 +13,10 @@ all its headers; key, value and timestamp are unchanged. The library cuts a name
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import groupby
 from operator import methodcaller
 from time import monotonic
 from typing import cast
@@ -149,13 +150,16 @@ class _Reader:
             # consume() alone would wait its whole timeout although records are there: wait for one, then take the rest.
             first = self._consumer.poll(_POLL_SECONDS)
             messages = [] if first is None else [first, *self._consumer.consume(BATCH_RECORDS, 0)]
-            records = [message for message in messages if message.error() is None]
-            if records:
-                self._quiet_since, self._seen_end = monotonic(), None
-                waiting += self._clip(records)
-                size += sum(map(len, records))
-            if len(records) < len(messages):
-                self._take_events(messages)
+            for is_record, group in groupby(messages, lambda message: message.error() is None):
+                if self._position >= self._end:
+                    break  # what was read ahead, and what the client says of it, is not of this range
+                if is_record:
+                    self._quiet_since, self._seen_end = monotonic(), None
+                    records = self._clip(list(group))
+                    waiting += records
+                    size += sum(map(len, records))
+                else:
+                    self._take_events(group)
             self._check_stall(monotonic() - self._quiet_since)
             if len(waiting) >= BATCH_RECORDS or size >= BATCH_BYTES:
                 yield self._build_batch(waiting)
@@ -174,11 +178,9 @@ class _Reader:
             return records
         return [record for record in records if _get_offset(record) < self._end]
 
-    def _take_events(self, messages: list[Message]) -> None:
-        for event in messages:
-            error = event.error()
-            if error is None:
-                continue
+    def _take_events(self, events: Iterable[Message]) -> None:
+        for event in events:
+            error = cast(KafkaError, event.error())
             if error.code() == KafkaError._PARTITION_EOF:
                 self._position = max(self._position, _get_offset(event))
                 self._quiet_since, self._seen_end = monotonic(), _get_offset(event)
