@@ -45,6 +45,7 @@ def read_landings(connection: Connection, landing_ids: Iterable[int]) -> Mapping
             tuple((_span(ranges), digest) for ranges, digest in of_source.values()),
             release := released.get(batch[landing_id]),
             () if release else _list_exact((r for r, _ in of_source.values()), batch[landing_id] in rangeless),
+            batch[landing_id],
         )
         for landing_id, of_source in parts.items()
     }

@@ -24,6 +24,7 @@ class ClaimedLanding:
     parts: tuple[tuple[OffsetRange, Digest], ...]
     release: Release | None = None
     exact: tuple[OffsetRange, ...] = ()  # the IDs of a batch that read no offset range
+    batch_id: int | None = None  # None: a batch that has no other landing among those at hand
 
     @property
     def release_id(self) -> int | None:
