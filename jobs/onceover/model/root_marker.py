@@ -18,11 +18,16 @@ from onceover.model.json_text import to_json
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import parse_moment
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""Of raw below the root, the lines and this marker together."""
 
 
 class UnreadableMarkerError(TerminalError):
-    """A marker that no Onceover of this format wrote; the message lacks the file's path, which its reader adds."""
+    """A file that is no marker; the message lacks its path, which its reader adds."""
+
+
+class OtherFormatError(TerminalError):
+    """The marker of a root in another raw format; the message lacks the file's path, which its reader adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +82,15 @@ class RootMarker:
 
 
 def parse_marker(content: bytes) -> RootMarker:
-    """Return the marker that `to_bytes` wrote. Raise UnreadableMarkerError for any other content."""
+    """Return the marker that `to_bytes` wrote. Raise OtherFormatError for one of another format, UnreadableMarkerError
+    for any other content."""
     try:
         values: Mapping[str, Any] = json.loads(content)
         if values["format"] != FORMAT:
-            raise UnreadableMarkerError(
-                f"is a marker of format {values['format']!r}, and this code knows format {FORMAT}: run the version of "
-                "Onceover that wrote it"
+            raise OtherFormatError(
+                f"says that raw is of format {values['format']!r}, and this version of Onceover reads and writes "
+                f"format {FORMAT}: run the version that wrote it, or give the pipeline another raw_root, or another "
+                "name, and read the topic again from there"
             )
         driver = values["driver"]
         return RootMarker(
@@ -95,7 +102,7 @@ def parse_marker(content: bytes) -> RootMarker:
             str(values["who"]),
             str(values["why"]),
         )
-    except UnreadableMarkerError:
+    except OtherFormatError:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, TerminalError) as error:
         raise UnreadableMarkerError(

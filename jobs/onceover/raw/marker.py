@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from onceover.errors import BusyError
-from onceover.model.root_marker import RootMarker, UnreadableMarkerError, parse_marker
+from onceover.model.root_marker import OtherFormatError, RootMarker, UnreadableMarkerError, parse_marker
 from onceover.raw.hdfs import SmallFiles
 from onceover.raw.layout import Layout
 
@@ -36,25 +36,23 @@ class MarkerFiles:
         self._files = SmallFiles(address)
 
     def read_newest(self) -> StoredMarker:
-        """Return the marker that counts. Raise UnreadableMarkerError, with its path, if it is not one."""
+        """Return the marker that counts. Raise UnreadableMarkerError, with its path, if it is not one, OtherFormatError
+        if it is of another format."""
         while numbers := self._list_numbers():
             path = self._path(numbers[0])
             content = self._files.read(path)
             if content is None:  # deleted since the listing, so that larger ones exist now
                 continue
-            try:
-                return StoredMarker(numbers[0], parse_marker(content))
-            except UnreadableMarkerError as error:
-                raise UnreadableMarkerError(f"{path} on HDFS {error}") from error
+            return StoredMarker(numbers[0], _parse(path, content))
         return StoredMarker(0, None)
 
     def read_newest_readable(self) -> StoredMarker:
         """Return the newest marker that can be read, under the largest number there is, for a writer that replaces
-        an unreadable one."""
+        an unreadable one. Raise OtherFormatError for one of another format, which nothing may replace."""
         numbers = self._list_numbers()
         for number in numbers:
             try:
-                return StoredMarker(numbers[0], parse_marker(self._files.read(self._path(number)) or b""))
+                return StoredMarker(numbers[0], _parse(self._path(number), self._files.read(self._path(number)) or b""))
             except UnreadableMarkerError:
                 continue
         return StoredMarker(numbers[0] if numbers else 0, None)
@@ -83,3 +81,10 @@ class MarkerFiles:
 
     def _path(self, number: int) -> str:
         return f"{self.folder}/{number}.json"
+
+
+def _parse(path: str, content: bytes) -> RootMarker:
+    try:
+        return parse_marker(content)
+    except (UnreadableMarkerError, OtherFormatError) as error:
+        raise type(error)(f"{path} on HDFS {error}") from error

@@ -12,6 +12,7 @@ from onceover.model.offsets import KafkaPartition
 from onceover.model.root_marker import (
     DriverMark,
     LedgerIdentity,
+    OtherFormatError,
     RootMarker,
     UnreadableMarkerError,
     join_origins,
@@ -50,8 +51,8 @@ def test_content_that_is_no_marker_is_refused(content: bytes) -> None:
 
 
 def test_marker_of_another_format_names_both_formats() -> None:
-    other = json.dumps({**json.loads(MARKER.to_bytes()), "format": 2}).encode()
-    with pytest.raises(UnreadableMarkerError, match="format 2, and this code knows format 1"):
+    other = json.dumps({**json.loads(MARKER.to_bytes()), "format": 1}).encode()
+    with pytest.raises(OtherFormatError, match=r"of format 1, and .* format 2: run the version .* another raw_root"):
         parse_marker(other)
 
 

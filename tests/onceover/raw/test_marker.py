@@ -10,7 +10,7 @@ from tests.onceover.model.test_root_marker import MARKER
 
 from onceover.config.endpoints import address
 from onceover.errors import BusyError
-from onceover.model.root_marker import UnreadableMarkerError
+from onceover.model.root_marker import OtherFormatError, UnreadableMarkerError
 from onceover.raw.hdfs import SmallFiles
 from onceover.raw.layout import Layout
 from onceover.raw.marker import KEPT, MarkerFiles, StoredMarker
@@ -56,3 +56,11 @@ def test_unreadable_marker_is_named_and_can_be_followed(markers: MarkerFiles) ->
     readable = markers.read_newest_readable()
     assert readable == StoredMarker(2, first.marker)
     assert markers.write_next(readable, MARKER).number == 3
+
+
+def test_marker_of_another_format_is_never_replaced(markers: MarkerFiles) -> None:
+    other = MARKER.to_bytes().replace(b'"format": 2', b'"format": 1')
+    SmallFiles(address("webhdfs")).create(f"{markers.folder}/1.json", other)
+    for read in (markers.read_newest, markers.read_newest_readable):
+        with pytest.raises(OtherFormatError, match=f"{markers.folder}/1.json on HDFS says that raw is of format 1"):
+            read()
