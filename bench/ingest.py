@@ -1,6 +1,6 @@
 """One million records of 200 bytes from Kafka into window files on HDFS, beside Spark's own writer on the same reader.
 
-Onceover reads, interprets, frames with ID, CRC and digest, and appends one file a window. The peer writes the same
+Onceover reads, interprets, frames with ID, hash and digest, and appends one file a window. The peer writes the same
 values as text, partitioned by window, without any of these, as a plain Spark job would.
 """
 
@@ -110,7 +110,7 @@ def run() -> tuple[list[Row], list[str]]:
             pace / peer_pace, "200,000", pace >= 200_000, correct, len(ours_s)),
     ]  # fmt: skip
     notes = [
-        f"split of ours, seconds: read {read_s:.1f}, frame (and interpret, CRC, digest) {framing - read_s:.1f}, "
+        f"split of ours, seconds: read {read_s:.1f}, frame (and interpret, digest) {framing - read_s:.1f}, "
         f"append (with the shuffle by window) {appending:.1f}; {RECORDS:,} records of 200 bytes, {PARTITIONS} Kafka "
         f"partitions, {WINDOWS} windows, {os.cpu_count()} cores",
     ]

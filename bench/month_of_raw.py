@@ -14,12 +14,15 @@ from hdfs import InsecureClient
 
 from bench.large_ledger import BEFORE, LINE, MINUTES, OWN, PARTITIONS, LargeLedger, generation, start_of
 from onceover.ledger.database import Connection
-from onceover.model import line
+from onceover.lines.line_file import join_append
+from onceover.lines.reference import Line, encode
 from onceover.model.offsets import KafkaPartition
+from onceover.model.record import Record
 from onceover.model.window import from_ms, to_ms
 from onceover.raw.layout import Layout
 
 _THREADS = 8
+_CONTRACT = "V1-00c0ffee00c0ffee"
 _BATCH = OWN + BEFORE  # offsets of a batch in each Kafka partition
 
 
@@ -68,7 +71,7 @@ def scan(connection: Connection, ledger: LargeLedger, folder: Path) -> dict[date
         verdicts = duck.execute(
             rf"""
             WITH lines AS (
-              SELECT substr(line, 1, 34) AS id, substr(line, 45, 13)::BIGINT AS event_ms,
+              SELECT substr(line, 1, 34) AS id, split_part(line, chr(9), 5)::BIGINT AS event_ms,
                 epoch_ms(strptime(filename[-19:-5], '%Y-%m-%d/%H%M')) AS start_ms
               FROM read_csv('{folder}/*/*.log', columns = {{'line': 'VARCHAR'}}, auto_detect = false, header = false,
                 delim = '\x01', quote = '', escape = '', filename = true)
@@ -111,15 +114,14 @@ def _content(ledger: LargeLedger, window: int) -> bytes | None:
 
 def _frame(name: str, start: datetime, first: int, records: int) -> bytes:
     """Frame one append: that many records of each Kafka partition."""
-    lines = (line.encode(record) for record in _records(name, start, first, records))
-    return b"\n" + b"".join(text + b"\n" for text in lines)
+    return join_append(encode(line) for line in _lines(name, start, first, records))
 
 
-def _records(name: str, start: datetime, first: int, records: int) -> Iterator[line.Line]:
+def _lines(name: str, start: datetime, first: int, records: int) -> Iterator[Line]:
     moment = to_ms(start)
     for number in range(PARTITIONS):
         source = KafkaPartition(generation(name), number)
         for offset in range(first, first + records):
             value = b"%017d" % (offset * PARTITIONS + number)
             at = moment + offset % (MINUTES * 60_000)
-            yield line.Line(line.Record(source, offset, at, b"a", (), value), at)
+            yield Line(Record(source, offset, at, b"a", (), value), at, _CONTRACT, (b"1",))

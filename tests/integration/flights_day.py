@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import cycle, islice
 
@@ -13,10 +12,11 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.integration.lane import Lane
 from tests.integration.planted_failures import replay, skip_to
 from tests.integration.program import as_json, run
+from tests.raw_lines import change_record, encode_append
 
 from onceover.config.endpoints import address
 from onceover.ledger.migrate import upgrade_schema
-from onceover.model import line
+from onceover.lines.reference import decode
 from onceover_demo.flights import KAFKA_PARTITIONS, Flight, january
 
 THREE_DAYS_MS = 3 * 86_400_000
@@ -85,9 +85,9 @@ def _append(lane: Lane, hour: int, content: bytes) -> None:
 def _make_conflict(lane: Lane, hour: int) -> bytes:
     """Return an intact line with the ID of that window's first record and another delay."""
     with lane.hdfs().read(_window_file(lane, hour)) as reader:
-        first = line.decode(next(text for text in reader.read().split(b"\n") if text))
+        first = decode(next(text for text in reader.read().split(b"\n") if text))
     value = json.loads(first.record.value or b"") | {"dep_delay": 999}
-    return line.frame([line.encode(replace(first, record=replace(first.record, value=json.dumps(value).encode())))])
+    return encode_append(change_record(first, value=json.dumps(value).encode()))
 
 
 def _lose_ten(lane: Lane, day: list[Flight], kafka_partition: int) -> None:

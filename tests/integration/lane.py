@@ -36,7 +36,8 @@ from onceover.ledger import drivers, repair_requests
 from onceover.ledger.catalog import RegisteredPipeline, keep_log_retention, read_registered, register_pipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.migrate import upgrade_schema
-from onceover.model import line
+from onceover.lines.escapes import CorruptLineError
+from onceover.lines.reference import Line, decode
 from onceover.model.pipeline import Pipeline
 from onceover.model.window import Window, WindowRange, format_moment, from_ms
 from onceover.offset_stores.admin import set_offsets
@@ -247,24 +248,24 @@ class Lane:
         }
 
     def raw(self) -> dict[str, bytes]:
-        """Return the content of every file below the pipeline's root, without the root's markers."""
+        """Return the content of every file below the pipeline's root, without the root's markers and contracts."""
         client, root = self.hdfs(), f"{self.layout.raw_root}/{self.name}"
         files: dict[str, bytes] = {}
         for folder, _, names in client.walk(root):
-            for name in () if folder == f"{root}/marker" else names:
+            for name in () if folder in (f"{root}/marker", f"{root}/contracts") else names:
                 with client.read(f"{folder}/{name}") as reader:
                     files[f"{folder}/{name}".removeprefix(root + "/")] = reader.read()
         return files
 
-    def lines(self) -> list[tuple[str, line.Line]]:
+    def lines(self) -> list[tuple[str, Line]]:
         """Return every intact line with its file; leaves out torn lines."""
         lines = []
         for name, content in self.raw().items():
             for text in content.split(b"\n"):
                 if text:
                     try:
-                        lines.append((name, line.decode(text)))
-                    except line.CorruptLineError:
+                        lines.append((name, decode(text)))
+                    except CorruptLineError:
                         continue
         return lines
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.integration.lane import NOON_MS, Lane
+from tests.raw_lines import change_record, encode_append
 
 from onceover.config.endpoints import address
 from onceover.detection import holes
 from onceover.errors import TransientError
-from onceover.model import line
 from onceover.model.window import WindowRange, from_ms
 from onceover_local.stack.process import wait_for
 
@@ -45,16 +46,15 @@ def append(lane: Lane, minute: int, content: bytes) -> None:
 
 def copy_line(lane: Lane, offset: int) -> bytes:
     """Return the line of that offset as raw holds it, framed."""
-    (encoded,) = {line.encode(x) for _, x in lane.lines() if x.record.offset == offset}
-    return line.frame([encoded])
+    (held,) = {x for _, x in lane.lines() if x.record.offset == offset}
+    return encode_append(held)
 
 
 def encode_line(lane: Lane, offset: int, value: bytes) -> bytes:
     """Return an intact line with that offset's ID and another value, framed."""
     original = next(x for _, x in lane.lines() if x.record.offset == offset)
-    record = line.Record(original.record.source, offset, original.record.kafka_timestamp, None, (), value)
     at = int(value.split(b'"at": ')[1].split(b",")[0])
-    return line.frame([line.encode(line.Line(record, at))])
+    return encode_append(replace(change_record(original, key=None, headers=(), value=value), event_ms=at))
 
 
 def skip_to(lane: Lane, offset: int, kafka_partition: int = 0) -> None:

@@ -9,9 +9,9 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.orphans import Meanwhile, accept_loss, append_and_die, land, produce, repair, repair_now, sum_up
 from tests.integration.planted_failures import append, count_certified, expire, list_gaps
+from tests.raw_lines import change_record, encode_append
 
 from onceover.errors import UsageError
-from onceover.model import line
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
@@ -66,8 +66,8 @@ def test_late_line_of_an_accepted_loss_counts_and_is_not_lost(lanes: Lanes) -> N
     lane.ingest()
     repair(lane)
     (near,) = (x for _, x in lane.lines() if x.record.offset == 12)
-    late = line.Line(replace(near.record, offset=7, value=event(7, amount=7)), NOON_MS + 7 * 60_000)
-    append(lane, 5, line.frame([line.encode(late)]))  # by a writer that was thought dead
+    late = replace(change_record(near, offset=7, value=event(7, amount=7)), event_ms=NOON_MS + 7 * 60_000)
+    append(lane, 5, encode_append(late))  # by a writer that was thought dead
     assert len(lane.sweep().differing) == 1
     repair(lane)
     assert lane.aggregates() == sum_up([*range(5), 7, *range(10, 20)])
@@ -83,8 +83,8 @@ def test_open_window_without_orphans_is_searched_once(lanes: Lanes) -> None:
     with lane.driver() as driver:
         driver.turn()
     (near,) = (x for _, x in lane.lines() if x.record.offset == 4)
-    elsewhere = line.Line(replace(near.record, offset=7, value=event(7, amount=7)), NOON_MS + 7 * 60_000)
-    append(lane, 0, b"\na torn tail\n" + line.frame([line.encode(elsewhere)]))
+    elsewhere = replace(change_record(near, offset=7, value=event(7, amount=7)), event_ms=NOON_MS + 7 * 60_000)
+    append(lane, 0, b"\na torn tail\n" + encode_append(elsewhere))
     produce(lane, range(5, 15))
     expire(lane, 10)
     with lane.driver() as driver:
@@ -111,11 +111,8 @@ def test_orphan_with_two_contents_waits_for_a_decision(lanes: Lanes) -> None:
         assert stored.marker
         origins = {**stored.marker.origins, source: 0}
         context.markers.write_next(stored, replace(stored.marker, origins=origins))
-    texts = [
-        line.encode(line.Line(replace(near.record, source=source, offset=1, value=event(4, amount=n)), near.event_ms))
-        for n in (100, 200)
-    ]
-    append(lane, 0, line.frame(texts))
+    several = (change_record(near, source=source, offset=1, value=event(4, amount=n)) for n in (100, 200))
+    append(lane, 0, encode_append(*several))
     assert len(lane.sweep().differing) == 1
     request_id = lane.detect().request_id
     ((_, reason),) = lane.repair(request_id or 0).failed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane
@@ -18,10 +17,10 @@ from tests.integration.orphans import (
     sum_up,
 )
 from tests.integration.planted_failures import count_certified, expire, list_gaps, minutes
+from tests.raw_lines import change_record, encode_append
 
 from onceover.errors import UsageError
 from onceover.fault_points import Step
-from onceover.model import line
 from onceover.model.finding_kinds import Kind
 from onceover.model.window import from_ms
 from onceover.repair import quarantined
@@ -142,8 +141,6 @@ def append_other_content(lane: Lane, offset: int, at: int | None = None) -> None
     """Append a second content of a quarantined ID, or of the ID at another offset, to its file, as a driver that died
     after a cut log."""
     name, original = next((name, x) for name, x in lane.lines() if x.record.offset == offset)
-    other = replace(
-        original, record=replace(original.record, offset=offset if at is None else at, value=b"other rubbish")
-    )
+    other = change_record(original, offset=offset if at is None else at, value=b"other rubbish")
     path = f"{lane.layout.raw_root}/{lane.name}/{name}"
-    lane.hdfs().write(path, line.frame([line.encode(other)]), append=True)
+    lane.hdfs().write(path, encode_append(other), append=True)

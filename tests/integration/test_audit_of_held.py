@@ -9,12 +9,14 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import append, encode_line, expire, minutes
+from tests.raw_lines import date_record, encode_append
 
 from onceover.cli.audit_report import show
 from onceover.config.endpoints import address
 from onceover.ledger import frontiers
-from onceover.model import line
+from onceover.lines.contract_names import name_contract
 from onceover.model.offsets import KafkaPartition
+from onceover.model.record import Record
 from onceover.model.window import from_ms
 
 pytestmark = pytest.mark.stack
@@ -48,9 +50,10 @@ def produce(lane: Lane, amounts: Iterable[int], minute: int = 0) -> None:
 
 def append_unknown(lane: Lane, offsets: range, minute: int = 0) -> None:
     """Append the lines that an append of these offsets would have written, of which the ledger knows nothing."""
-    records = [line.Record(find_source(lane), n, NOON_MS, None, (), event(minute, amount=n)) for n in offsets]
+    records = [Record(find_source(lane), n, NOON_MS, None, (), event(minute, amount=n)) for n in offsets]
     at = NOON_MS + minute * 60_000
-    append(lane, minute, line.frame([line.encode(line.Line(record, at)) for record in records]))
+    contract = name_contract(lane.pipeline.contract, 1)
+    append(lane, minute, encode_append(*(date_record(record, at, contract) for record in records)))
 
 
 def certify(lane: Lane) -> None:

@@ -21,7 +21,7 @@ from tests.integration.program import as_json, run
 
 from onceover.errors import BusyError
 from onceover.ledger import compactions
-from onceover.model.line import escape_headers
+from onceover.lines.escapes import escape_headers
 from onceover.model.window import to_ms
 
 pytestmark = pytest.mark.stack

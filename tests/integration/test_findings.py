@@ -9,16 +9,17 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+import xxhash
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import append, copy_line, encode_line, fail, minutes, replay
 
 from onceover.context import PipelineContext
 from onceover.errors import TransientError, UsageError
 from onceover.ledger import decisions
-from onceover.model import line
+from onceover.lines.reference import encode_content
 from onceover.model.conflict import Decision
 from onceover.model.finding_kinds import Kind
-from onceover.model.line import parse_id
+from onceover.model.record import parse_id
 from onceover.model.window import from_ms
 from onceover.repair.freeze import freeze
 from onceover.spark.hdfs_leases import Leases
@@ -81,7 +82,7 @@ PLANTS = [
     Plant(duplicate, {Kind.DUPLICATED}, "Raw holds records more than once"),
     Plant(append_unaccounted, {BYTES}, "an append that never counted", {CORRUPT}),
     Plant(change_rows, {BYTES, MISMATCH}, "do not count what was landed"),
-    Plant(append_corrupt_line, {BYTES}, "damaged, by the CRC", {CORRUPT}),
+    Plant(append_corrupt_line, {BYTES}, "damaged, by the hash", {CORRUPT}),
     Plant(append_misplaced_line, {BYTES}, "belongs to another window", {MISPLACED}),
 ]
 
@@ -230,16 +231,9 @@ def test_window_changed_before_its_repair_counts_no_failed_try(lanes: Lanes) -> 
 
 
 def read_content_hash(lane: Lane, amount: int) -> str:
-    """Return the hash of the content with that amount, from the conflict's evidence and Spark's hash."""
-    from pyspark.sql import functions as F
-
-    from onceover.model.digest import SEEDS
-
+    """Return the hash of the content with that amount."""
     record = next(x for _, x in lane.lines() if x.record.value and f'"amount": {amount}}}'.encode() in x.record.value)
-    encoded_line = line.encode(record)
-    row = lane.spark.createDataFrame([(encoded_line[line.ID], encoded_line[line.CONTENT])], "id binary, content binary")
-    first, second = row.select(*(F.xxhash64(F.lit(seed), "id", "content") for seed in SEEDS)).first() or (0, 0)
-    return f"{first & (2**64 - 1):016x}{second & (2**64 - 1):016x}"
+    return xxhash.xxh3_128_hexdigest(encode_content(record.record))
 
 
 def join_text(finding: dict[str, Any]) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import append, minutes
+from tests.raw_lines import change_record, encode_append
 
-from onceover.model import line
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
@@ -28,8 +27,7 @@ def append_foreign_lines(lane: Lane) -> None:
     """Of a generation and of a Kafka partition that the pipeline never read."""
     own = next(each for _, each in lane.lines())
     for source in ("0badcafe", 0), (own.record.source.generation, 99_999):
-        record = replace(own.record, source=KafkaPartition(*source), offset=1)
-        append(lane, 0, b"\n" + line.encode(replace(own, record=record)) + b"\n")
+        append(lane, 0, encode_append(change_record(own, source=KafkaPartition(*source), offset=1)))
 
 
 def test_lines_of_a_log_never_read_are_named_and_not_counted(lanes: Lanes) -> None:
@@ -57,8 +55,7 @@ def test_forged_line_beyond_the_log_blocks_until_taken_out(lanes: Lanes) -> None
     path = lane.layout.window_file(from_ms(NOON_MS))
     with lane.hdfs().read(path) as reader:
         right = reader.read()
-    record = replace(own.record, offset=10**15)
-    append(lane, 0, b"\n" + line.encode(replace(own, record=record)) + b"\n")
+    append(lane, 0, encode_append(change_record(own, offset=10**15)))
     assert len(lane.repair(lane.detect().request_id or 0).failed) == 1
     again = lane.detect()  # requests another repair, which has not read the file yet
     explained = lane.explain(0)

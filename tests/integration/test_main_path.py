@@ -10,8 +10,8 @@ from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.planted_failures import fail, minutes, replay
 
 from onceover.errors import TransientError
+from onceover.lines.escapes import escape_headers
 from onceover.model.finding_kinds import Kind
-from onceover.model.line import escape_headers
 from onceover.observability import snapshot
 
 pytestmark = pytest.mark.stack

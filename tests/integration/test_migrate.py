@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -68,6 +69,24 @@ def test_cutover_is_certified_on_both_sides_without_repair(lanes: Lanes) -> None
     lane.detect()
     assert count_certified(lane) == 13
     assert_proved(lane, 0, 20, 60)
+    assert read_contracts(lane) == [
+        ("V1", ["k_kind", "m_events", "m_amount_sum", "m_amount_max"]),
+        ("V2", ["k_kind", "m_events", "m_amount_sum", "m_amount_max", "m_big"]),
+    ]
+
+
+def read_contracts(lane: Lane) -> list[tuple[str, list[str]]]:
+    """Read the contracts beside raw: the version of each that lines name, with the columns of its lines."""
+    client, folder = lane.hdfs(), lane.layout.contract_folder
+    named = {line.contract for _, line in lane.lines()}
+    contracts = []
+    for name in sorted(client.list(folder)):
+        with client.read(f"{folder}/{name}") as reader:
+            content = json.load(reader)
+        assert f"{content['name']}.json" == name
+        assert content["name"] in named
+        contracts.append((name.partition("-")[0], list(content["columns"])))
+    return contracts
 
 
 def test_failure_beside_a_cutover_is_repaired_by_own_contract(lanes: Lanes) -> None:

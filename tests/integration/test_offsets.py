@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,12 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.integration.lane import Lane, event
 from tests.integration.planted_failures import append, expire, list_gaps
 from tests.integration.test_identity import recreate
+from tests.raw_lines import change_record, encode_append
 from typer.testing import CliRunner
 
 from onceover.cli.app import app
 from onceover.config.endpoints import address
 from onceover.ledger import drivers
-from onceover.model import line
 from onceover.model.finding_kinds import Kind
 from onceover.offset_stores import CorruptOffsetsError, open_store
 from onceover_local.stack import Stack
@@ -197,8 +196,7 @@ def test_line_past_a_cut_log_counts_once_a_person_says_so(over: Lanes) -> None:
     lane.produce([event(n % 5, amount=n) for n in range(10)])
     lane.ingest()
     own = next(each for _, each in lane.lines())
-    record = replace(own.record, offset=12, value=event(0, amount=100))
-    append(lane, 0, line.frame([line.encode(replace(own, record=record))]))
+    append(lane, 0, encode_append(change_record(own, offset=12, value=event(0, amount=100))))
     ((_, reason),) = lane.repair(lane.detect().request_id or 0).failed
     assert reason == "1 intact line with offsets that the log never reached"
     assert lane.aggregates() == {(0.0, "a"): (10, 45, 9)}

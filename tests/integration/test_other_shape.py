@@ -10,8 +10,6 @@ import pytest
 from tests.integration.lane import NOON_MS, Lane
 from tests.integration.planted_failures import replay
 
-from onceover.repair.rebuild import Rebuild
-
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 PAYMENTS = """
 [contract]
@@ -83,24 +81,3 @@ def test_pipeline_of_another_shape_goes_through_the_whole_loop(lanes: Callable[.
         (0.0, "B", True): (1, 0, Decimal("200.00"), "card", "2026-03-01 12:04:59.999000+00:00"),
         (5.0, None, False): (2, 1, Decimal("-2.25"), "aa", "2026-03-01 12:07:00+00:00"),
     }
-
-
-def test_repair_plan_has_no_python(lanes: Callable[..., Lane]) -> None:
-    lane = lanes(PAYMENTS)
-    lane.produce([payment("12:00:00", "1")], timestamp=NOON_MS)
-    replay(lane)
-    lane.ingest()
-    plans: list[str] = []
-    aggregate = Rebuild.aggregate
-
-    def noted(self: Rebuild) -> object:
-        frame = aggregate(self)
-        assert frame is not None
-        plans.append(frame._jdf.queryExecution().toString())
-        return frame
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Rebuild, "aggregate", noted)
-        assert len(lane.repair(lane.detect().request_id or 0).confirmed) == 1
-    assert "HashAggregate" in plans[0]
-    assert not [word for word in ("Python", "Arrow", "Pandas", "BatchEval") if word in plans[0]]

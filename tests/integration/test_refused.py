@@ -78,7 +78,7 @@ def test_corrupt_file_fails_its_own_window_and_then_blocks_it(lanes: Lanes) -> N
     client = lane.hdfs()
     with client.read(path) as reader:
         content = reader.read()
-    client.write(path, content.replace(b'"amount": 1', b'"amount": 9'), overwrite=True)  # same length, wrong CRC
+    client.write(path, content.replace(b'"amount": 1', b'"amount": 9'), overwrite=True)  # same length, wrong hash
     for tries in range(1, 4):
         detection = lane.detect()
         confirmation = lane.repair(detection.request_id or 0)

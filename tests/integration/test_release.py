@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -25,13 +24,13 @@ from tests.integration.releases import (
     release,
 )
 from tests.integration.test_ledger_rebuild import certify
+from tests.raw_lines import change_record, encode_append
 
 from onceover.config.endpoints import address
 from onceover.errors import BusyError, FencedError, TransientError
 from onceover.fault_points import FaultPoint, Step
 from onceover.ledger.database import connect
 from onceover.ledger.drivers import as_driver
-from onceover.model.line import encode, frame
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import from_ms
 from onceover.quarantine.release_job import CONFLICT, EXPIRED, UNACCOUNTED
@@ -57,6 +56,8 @@ def test_release_lands_once_and_is_certified_without_repair(lanes: Lanes) -> Non
 
     assert release(lane, most=7) == seen
     assert count_quarantined(lane) == (6, 18)
+    released = [line for _, line in lane.lines() if line.contract.startswith("R2-")]
+    assert [line.columns and line.columns[0] for line in released] == [b"none"] * 18
     lane.ingest()
     detection = lane.detect()
     assert (detection.failed, detection.findings, detection.certified) == ((), (), 8)
@@ -140,10 +141,10 @@ def test_unprovable_quarantine_records_stay_there(lanes: Lanes) -> None:
     lane.detect()
     day = next(iter(lane.files().list_quarantine_days()))
     (known,) = (found for _, found in lane.lines() if found.record.offset == 1)
-    other = replace(known, record=replace(known.record, value=make_nameless(2, 5)))
-    unlanded = replace(known, record=replace(known.record, offset=77))
+    other = change_record(known, value=make_nameless(2, 5))
+    unlanded = change_record(known, offset=77)
     path = lane.layout.quarantine_file(day)
-    lane.hdfs().write(path, frame([encode(other), encode(unlanded)]), append=True)
+    lane.hdfs().write(path, encode_append(other, unlanded), append=True)
     before = lane.raw()
     with lane.ledger() as ledger:
         ledger.execute(

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions  # type: ignore[att
 from tests.integration.lane import NOON_MS, Lane, event
 from tests.integration.other_ledger import copy_ledger, make_ledger
 from tests.integration.program import run
+from tests.raw_lines import change_record, encode_append
 
 from onceover.config.endpoints import address
 from onceover.context import PipelineContext
@@ -23,7 +24,6 @@ from onceover.detection.service import detect
 from onceover.kafka import Topic
 from onceover.ledger import frontiers
 from onceover.ledger.root import RootRefusedError
-from onceover.model import line
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -224,7 +224,7 @@ def test_another_cluster_ends_detection_and_repair_red(lane: Lane, monkeypatch: 
     lane.produce([b"rubbish", event(12)])
     lane.ingest()
     for name, held in dict(lane.lines()).items():  # an orphan in each file, quarantine too
-        orphan = line.frame([line.encode(replace(held, record=replace(held.record, offset=50)))])
+        orphan = encode_append(change_record(held, offset=50))
         lane.hdfs().write(f"{lane.layout.raw_root}/{lane.name}/{name}", orphan, append=True)
     detection = lane.detect()
     with lane.open() as context:

@@ -13,8 +13,8 @@ from onceover.audit.held import ID
 from onceover.audit.result import Difference, HeldRecords, WindowAudit
 from onceover.model.contract import Contract
 from onceover.model.digest import HALVES, Digest
-from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.record import encode_id
 from onceover.model.window import from_ms
 from onceover.spark.aggregate import aggregate
 from onceover.spark.range_join import looked_up

@@ -30,7 +30,7 @@ from onceover.spark.source import KafkaSource, read_ranges
 from onceover.spark.text_files import QUARANTINE
 
 ID = ("generation", "kafka_partition", "offset")
-_LINE = ("window_ms", "event_ms", *ID, "kafka_timestamp", "key", "headers", "value", "id", "content")
+_LINE = ("intact", "event_ms", *ID, "kafka_timestamp", "key", "value", *HALVES)
 _DECIDED = "generation string, kafka_partition int, offset bigint, kept string"
 
 
@@ -58,10 +58,8 @@ def read_log(
         if releases:
             same = F.col("released_version").eqNullSafe(F.lit(released))
             records = records.transform(released_by).where(same)
-        return (
-            records.transform(lines.as_framed)
-            .transform(interpret(contracts.versions[version - 1]))
-            .transform(add_missing_measures(contracts.newest))
+        return records.transform(interpret(contracts.versions[version - 1])).transform(
+            add_missing_measures(contracts.newest)
         )
 
     pieces_by_version = contracts.cutovers.cut_by_version(ranges) or {len(contracts.versions): ()}
@@ -76,13 +74,14 @@ def read_raw(
 ) -> DataFrame | None:
     """Read the files, each ID by its own contract; damaged lines and lines in another window's file are left out.
     Returns None for no file. Files are listed now: what is appended later is not read."""
-    parts = [text_files.read_text(spark, paths.text).where("intact").transform(lines.as_records)] if paths.text else []
+    parts = [text_files.read_text(spark, paths.text, *_LINE)] if paths.text else []
     parts += [parquet.read_parquet(spark, dict(layer)) for layer in _layer(paths.parquet)]
     if not parts:
         return None
     length = F.lit(contracts.newest.window_minutes * 60_000)
     of_line = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE))
-    read = reduce(DataFrame.unionByName, (part.select(*_LINE) for part in parts)).where(of_line == F.col("window_ms"))
+    every = reduce(DataFrame.unionByName, (part.select("window_ms", *_LINE) for part in parts))
+    read = every.where(F.col("intact") & (of_line == F.col("window_ms")))
     records = (
         read.drop("event_ms")
         .withColumnRenamed("window_ms", "file_ms")
@@ -133,7 +132,7 @@ def select_held(records: DataFrame, contracts: Contracts, *, in_kafka: bool, fil
     inputs = [name for name in records.columns if name.startswith(("k_", "m_"))]
     return records.select(
         *ID,
-        *lines.digest_halves(F.col("id"), F.col("content")),
+        *HALVES,
         window_ms.cast("bigint").alias("window_ms"),
         file_ms.alias("file_ms"),
         F.lit(in_kafka).alias("in_kafka"),

@@ -15,9 +15,14 @@ from pyspark.sql import functions as F
 
 from onceover.audit.comparison import Bounds, aggregate_held, count_windows, judge
 from onceover.audit.held import RawPaths, hold, read_raw, select_held
+from onceover.lines.contract_names import name_contract
+from onceover.lines.line_file import join_append
+from onceover.lines.reference import Line, encode
 from onceover.model.contract import Contract, Contracts, Key, Measure
+from onceover.model.digest import HALVES
 from onceover.model.offsets import GENERATION_DIGITS, KafkaPartition, OffsetRange
-from onceover.spark import lines
+from onceover.model.record import Record
+from onceover.spark import text_files
 from onceover.spark.aggregate import aggregate
 from onceover.spark.class_archive import ARCHIVE, OPTIONS
 from onceover.spark.contract_check import check_contract
@@ -77,11 +82,17 @@ def _use(spark: SparkSession, folder: Path) -> None:
         "0 AS kafka_partition", "id AS offset", "id AS kafka_timestamp", "CAST(NULL AS BINARY) AS key",
         "CAST(NULL AS BINARY) AS headers", f"CAST({value} AS BINARY) AS value",
     )  # fmt: skip
-    framed = records.transform(interpret(_CONTRACT)).transform(lines.framed(_SOURCE.generation))
+    name = name_contract(_CONTRACT, 1)
+    texts = [
+        encode(Line(Record(_SOURCE, n, n, None, (), b'{"at":%d,"kind":"a","amount":1}' % n), n, name, None))
+        for n in range(100)
+    ]
     file = folder / "window"
-    file.write_bytes(b"".join(bytes(row.line) for row in framed.select("line").collect()))
+    file.write_bytes(join_append(texts))
     contracts, whole = Contracts((_CONTRACT,)), [OffsetRange(_SOURCE, 0, 100)]
-    read = framed.withColumn("generation", F.lit(_SOURCE.generation))
+    read = records.transform(interpret(_CONTRACT)).withColumns(
+        {"generation": F.lit(_SOURCE.generation), **{half: F.lit(0).cast("bigint") for half in HALVES}}
+    )
     log = select_held(read, contracts, in_kafka=True, file_ms=F.lit(None).cast("bigint"))
     raw = read_raw(spark, RawPaths([(0, file.as_uri())]), contracts)
     held = hold([log, *([raw] if raw else [])], (), None, None).persist()
@@ -89,9 +100,9 @@ def _use(spark: SparkSession, folder: Path) -> None:
     count_windows(judged)
     list(format_copy_lines(aggregate_held(judged, _CONTRACT), columns.names))
     held.unpersist()
-    parsed = spark.read.text(file.as_uri(), lineSep="\n").where(lines.not_empty()).transform(lines.parse_lines())
-    again = parsed.transform(lines.as_records).drop("event_ms").transform(interpret(_CONTRACT))
-    list(format_copy_lines(again.withColumn("window_ms", F.lit(0)).transform(aggregate(_CONTRACT)), columns.names))
+    parsed = text_files.read_text(spark, [(0, file.as_uri())], "key", "value", "kafka_timestamp")
+    again = parsed.transform(interpret(_CONTRACT))
+    list(format_copy_lines(again.transform(aggregate(_CONTRACT)), columns.names))
 
 
 if __name__ == "__main__":

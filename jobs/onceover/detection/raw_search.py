@@ -13,8 +13,11 @@ from onceover.detection.unknown_files import register_unknown_files
 from onceover.ledger.certificates import list_pending
 from onceover.ledger.quarantine_days import list_unexplained_days
 from onceover.ledger.repair_requests import was_searched
-from onceover.model.line import ID, CorruptLineError, decode, encode_id, split_at_lines
+from onceover.lines.escapes import CorruptLineError
+from onceover.lines.line_file import split_at_lines
+from onceover.lines.reference import ID, decode
 from onceover.model.offsets import OffsetRange, intersect
+from onceover.model.record import encode_id
 
 _NEWLINE = ord("\n")
 

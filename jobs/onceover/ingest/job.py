@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from onceover.context import PipelineContext
 from onceover.fault_points import FaultPoint
+from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.driver import Ingest
 from onceover.ingest.micro_batch import MicroBatch
 from onceover.kafka import Topic, TopicFacts
@@ -52,6 +53,7 @@ def build_driver(
     the ledger's own."""
     require_in_force(context.ledger, registered)
     root = context.root.claim(epoch, topic.read_cluster_id(), f"{socket.gethostname()}:{os.getpid()}")
+    keep_registered_contracts(spark, context, registered)
     policy = context.pipeline.ingest
 
     def work(

@@ -1,6 +1,5 @@
-"""Step 3's append: a batch shuffled by window, each window's lines appended by one task, the landings collected.
-
-Python sees Arrow batches here, never a record: an Arrow batch's data buffer already is the text to append.
+"""Step 3's append: a batch shuffled by window, each window's records framed and appended by one task, the landings
+collected.
 """
 
 from __future__ import annotations
@@ -9,19 +8,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby, pairwise
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from onceover.errors import TransientError
+from onceover.lines.frame import frame
+from onceover.lines.sums import count_all
 from onceover.model.batch import Landing, LandingPart
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
 from onceover.raw.layout import Layout
 from onceover.raw.window_files import LeaseHeldError, WindowFiles
-from onceover.spark import lines
 
 _RESULT = (
     "window_ms bigint, byte_start bigint, byte_end bigint, proved boolean, kafka_partition int, "
@@ -35,6 +37,24 @@ _SCHEMA = pa.schema(
 )
 
 
+RECORD: Final = ("kafka_partition", "offset", "kafka_timestamp", "key", "headers", "value", "event_ms")
+REASON: Final = "reason"
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """What a batch's lines have in common: the generation, the contract's name, and the `inputs` of its keys and
+    measures, the columns of each line."""
+
+    generation: str
+    contract: str
+    inputs: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (REASON, *self.inputs)
+
+
 class AppendFailedError(TransientError):
     """An append of this batch failed; `held_paths` are files whose lease a dead writer may still hold."""
 
@@ -44,27 +64,27 @@ class AppendFailedError(TransientError):
 
 
 def append_batch(
-    framed: DataFrame, address: str, layout: Layout, quarantine_day: date, generation: str, tasks: int
+    records: DataFrame, address: str, layout: Layout, quarantine_day: date, framing: Framing, tasks: int
 ) -> list[Landing]:
-    """Append every framed record to its window's file, or to the day's quarantine file; returns the landings.
+    """Append every record to its window's file, or to the day's quarantine file; returns the landings.
 
-    Takes window_ms (null: quarantine), kafka_partition, line and content_bytes. The digests of a landing are computed
+    Takes window_ms (null: quarantine) and the columns of `RECORD` and `framing`. The digests of a landing are computed
     from the bytes that are sent. Raises AppendFailedError if any append failed; others may have happened.
     """
     placed = (
-        framed.select("window_ms", "kafka_partition", "line", "content_bytes")
+        records.select("window_ms", *RECORD, *framing.columns)
         .repartition(tasks, "window_ms")
-        .select("window_ms", "kafka_partition", "line", *lines.digest_halves(*lines.slice_framed()))
         .sortWithinPartitions("window_ms")
+        .select("window_ms", *RECORD, *(F.col(name).cast("string") for name in framing.columns))
     )
-    rows = placed.mapInArrow(_make_appender(address, layout, quarantine_day), _RESULT).collect()
+    rows = placed.mapInArrow(_make_appender(address, layout, quarantine_day, framing), _RESULT).collect()
     errors = [row for row in rows if row.error]
     if errors:
         raise AppendFailedError(errors[0].error, tuple(row.held_path for row in errors if row.held_path))
     parts_by_range: dict[tuple[int | None, int, int, bool], list[LandingPart]] = {}
     for row in rows:
         part = LandingPart(
-            KafkaPartition(generation, row.kafka_partition),
+            KafkaPartition(framing.generation, row.kafka_partition),
             Digest(row.records, row.high1, row.low1, row.high2, row.low2),
         )
         parts_by_range.setdefault((row.window_ms, row.byte_start, row.byte_end, row.proved), []).append(part)
@@ -87,18 +107,17 @@ class _Tally:
 
     sums: dict[int, np.ndarray] = field(default_factory=dict)
 
-    def add(self, piece: pa.RecordBatch) -> None:
+    def add(self, piece: pa.RecordBatch, parts: np.ndarray) -> None:
         partitions = piece.column("kafka_partition").to_numpy()
-        halves = np.stack([piece.column(name).to_numpy() for name in HALVES])
         for kafka_partition in np.unique(partitions):
             selected = partitions == kafka_partition
-            sums = np.concatenate(([selected.sum()], halves[:, selected].sum(axis=1)))
+            sums = count_all(parts[selected])
             earlier = self.sums.get(int(kafka_partition))
             self.sums[int(kafka_partition)] = sums if earlier is None else earlier + sums
 
 
 def _make_appender(
-    address: str, layout: Layout, quarantine_day: date
+    address: str, layout: Layout, quarantine_day: date, framing: Framing
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def append(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         files = WindowFiles(address, layout)  # a session must not cross a fork
@@ -108,7 +127,7 @@ def _make_appender(
             )
             tally = _Tally()
             try:
-                done = files.append(path, _stream((piece for _, piece in pieces), tally))
+                done = files.append(path, _stream((piece for _, piece in pieces), tally, framing))
             except TransientError as error:
                 held = error.path if isinstance(error, LeaseHeldError) else None
                 yield _make_batch([(window_ms, None, None, None, None, None, None, None, None, None, str(error), held)])
@@ -123,12 +142,15 @@ def _make_appender(
     return append
 
 
-def _stream(pieces: Iterator[pa.RecordBatch], tally: _Tally) -> Iterator[memoryview]:
+def _stream(pieces: Iterator[pa.RecordBatch], tally: _Tally, framing: Framing) -> Iterator[memoryview]:
     """Yield the bytes of one append, tallying each piece."""
     yield memoryview(b"\n")  # keeps a torn tail apart from the first line
     for piece in pieces:
-        tally.add(piece)
-        yield _join_text(piece.column("line"))
+        in_quarantine = piece.column("window_ms")[0].as_py() is None
+        columns = (REASON,) if in_quarantine else framing.inputs
+        framed = frame(piece, framing.generation, framing.contract, columns)
+        tally.add(piece, framed.parts)
+        yield framed.text
 
 
 def _split_by_window(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int | None, pa.RecordBatch]]:
@@ -141,13 +163,6 @@ def _split_by_window(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int | 
         for start, end in pairwise(cuts):
             window_ms = int(windows[start])
             yield (None if window_ms < 0 else window_ms), batch.slice(start, end - start)
-
-
-def _join_text(column: pa.Array) -> memoryview:
-    """Return a binary column's concatenated values, as they lie in its buffer."""
-    _, offsets, data = column.buffers()
-    bounds = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
-    return memoryview(data)[int(bounds[0]) : int(bounds[-1])]
 
 
 def _make_batch(rows: list[tuple[object, ...]]) -> pa.RecordBatch:

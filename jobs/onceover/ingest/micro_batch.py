@@ -1,4 +1,4 @@
-"""One batch's Spark side: records read, interpreted and framed once, and kept for `append` and `rows`."""
+"""One batch's Spark side: records read and interpreted once, and kept for `append` and `rows`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from pyspark.sql import functions as F
 
 from onceover.context import PipelineContext
 from onceover.errors import SparkLostError, TransientError
-from onceover.ingest.landing import AppendFailedError, append_batch
+from onceover.ingest.landing import REASON, RECORD, AppendFailedError, Framing, append_batch
 from onceover.ledger.catalog import RegisteredPipeline
-from onceover.model import line
+from onceover.lines.contract_names import name_contract
+from onceover.lines.reference import MAX_EVENT_MS
 from onceover.model.batch import Increment, Landing, RangeRead
-from onceover.model.digest import EMPTY, Digest
+from onceover.model.digest import EMPTY, HALVES, Digest
 from onceover.model.log_history import NO_EPOCH, order_epochs
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import Window, from_ms, to_ms
@@ -33,8 +34,9 @@ from onceover.spark.interpret import interpret
 class MicroBatch:
     """The `BatchWork` of one batch; `close` frees what Spark kept.
 
-    `records` returns the records of `ranges`, all of one generation, in the columns of `source.SCHEMA`. With `only`,
-    the batch has that window's records and no others.
+    `records` returns the records of `ranges`, all of one generation, in the columns of `source.SCHEMA`, of which
+    `leader_epoch` may be missing. With `only`, the batch has that window's records and no others. `released` records
+    come from quarantine, and their lines say so.
     """
 
     def __init__(
@@ -45,31 +47,35 @@ class MicroBatch:
         records: Callable[[], DataFrame],
         ranges: Sequence[OffsetRange],
         only: datetime | None = None,
+        *,
+        released: bool = False,
     ) -> None:
         self._spark, self._context, self._registered, self._ranges = spark, context, registered, ranges
         self._today = datetime.now(UTC).date()
-        self._generation = ranges[0].source.generation
         length = registered.contract.window_minutes * 60_000
         with attempt():
-            self._framed = (
+            self._records = (
                 records()
                 .transform(interpret(registered.contract))
-                .transform(lines.framed(self._generation))
                 .withColumn("window_ms", F.col("event_ms") - F.pmod("event_ms", F.lit(length)))
                 .where(F.lit(True) if only is None else F.col("window_ms") == to_ms(only))
-                .withColumn("content_bytes", F.octet_length("content"))
                 .transform(self._select_needed)
                 .persist(StorageLevel.MEMORY_AND_DISK)
             )
+        self._framing = Framing(
+            ranges[0].source.generation,
+            name_contract(registered.contract, registered.contract_version, released=released),
+            tuple(name for name in self._records.columns if name.startswith(("k_", "m_"))),
+        )
         self._files = 0
 
     def read(self) -> tuple[list[RangeRead], list[Increment]]:
         """Return each range's digest and the batch's increment of each window. Reads Kafka and keeps the records."""
         with attempt():
             sums = (
-                self._framed.groupBy("window_ms", "kafka_partition", "leader_epoch")
+                self._records.groupBy("window_ms", "kafka_partition", "leader_epoch")
                 .agg(
-                    *lines.aggregate_digest(*lines.slice_framed()),
+                    *lines.aggregate_digest(),
                     F.max("event_ms").alias("max_event_ms"),
                     F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
                     F.min("offset").alias("first_offset"),
@@ -119,7 +125,7 @@ class MicroBatch:
         try:
             with attempt():
                 webhdfs, layout = self._context.address("webhdfs"), self._context.layout
-                return append_batch(self._framed, webhdfs, layout, self._today, self._generation, tasks)
+                return append_batch(self._records, webhdfs, layout, self._today, self._framing, tasks)
         except AppendFailedError as error:
             # This driver holds the epoch, so these files' leases belong to a driver that is dead or fenced.
             for path in error.held_paths:
@@ -129,26 +135,23 @@ class MicroBatch:
 
     def rows(self) -> Iterator[str]:
         """Yield the batch's aggregated rows as COPY text."""
-        counted = self._framed.where("window_ms IS NOT NULL").transform(aggregate(self._registered.contract))
+        counted = self._records.where("window_ms IS NOT NULL").transform(aggregate(self._registered.contract))
         with attempt():
             yield from format_copy_lines(counted, self._registered.columns.names)
 
     def close(self) -> None:
         with attempt():
-            self._framed.unpersist()
+            self._records.unpersist()
 
-    def _select_needed(self, framed: DataFrame) -> DataFrame:
-        inputs = [name for name in framed.columns if name.startswith(("k_", "m_"))]
-        if "leader_epoch" not in framed.columns:  # a release's records are lines of raw
-            framed = framed.withColumn("leader_epoch", F.lit(None).cast("int"))
-        return framed.select(
-            "window_ms", "kafka_partition", "event_ms", "kafka_timestamp", "leader_epoch", "offset", "line",
-            "content_bytes", *inputs,
-        )  # fmt: skip
+    def _select_needed(self, records: DataFrame) -> DataFrame:
+        inputs = [name for name in records.columns if name.startswith(("k_", "m_"))]
+        if "leader_epoch" not in records.columns:  # a release's records are lines of raw
+            records = records.withColumn("leader_epoch", F.lit(None).cast("int"))
+        return records.select("window_ms", *RECORD, REASON, "leader_epoch", *HALVES, *inputs)
 
 
 def _to_moment(ms: int | None) -> datetime | None:
-    return None if ms is None or ms > line.MAX_EVENT_MS else from_ms(ms)
+    return None if ms is None or ms > MAX_EVENT_MS else from_ms(ms)
 
 
 @contextmanager

@@ -22,12 +22,14 @@ from time import monotonic
 from typing import cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from onceover.config.kafka_properties import build_client_properties
 from onceover.errors import OffsetRangeError, TransientError, UnreachableError
 from onceover.kafka.client import Admin, LastComplaint, translate_refusal
-from onceover.model.line import Header, escape_headers
+from onceover.lines.escapes import escape_headers
+from onceover.model.record import LARGEST_RECORD, Header
 
 SCHEMA = pa.schema(
     [
@@ -210,7 +212,7 @@ class _Reader:
             )
 
     def _build_batch(self, records: list[Message]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays(
+        batch = pa.RecordBatch.from_arrays(
             [
                 pa.repeat(pa.scalar(self._kafka_partition, pa.int32()), len(records)),
                 pa.array([record.offset() for record in records], pa.int64()),
@@ -222,6 +224,22 @@ class _Reader:
             ],
             schema=SCHEMA,
         )
+        if batch.nbytes > LARGEST_RECORD:
+            self._refuse_large(batch)
+        return batch
+
+    def _refuse_large(self, batch: pa.RecordBatch) -> None:
+        """Raise TransientError for the first record that is larger than raw takes: no reader of raw would read it."""
+        sizes = sum(
+            pc.binary_length(batch.column(name)).fill_null(0).to_numpy() for name in ("key", "headers", "value")
+        )
+        for at in (sizes > LARGEST_RECORD).nonzero()[0].tolist():
+            offset = batch.column("offset")[at].as_py()
+            raise TransientError(
+                f"{self._where}: the record at offset {offset} has {sizes[at]:,} bytes, and raw takes at most "
+                f"{LARGEST_RECORD:,}: skip it by `onceover offsets PIPELINE set PARTITION=OFFSET`, then by `onceover "
+                "accept-loss --unreadable`, and limit the topic's max.message.bytes"
+            )
 
 
 def _get_offset(message: Message) -> int:

@@ -12,8 +12,8 @@ from onceover.errors import UsageError
 from onceover.ledger import conflicts, losses
 from onceover.ledger.database import Connection
 from onceover.model.conflict import NEWEST, Content, ContestedId, Decision, OwnContents
-from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.record import encode_id
 from onceover.model.window import format_moment
 
 # The content that Kafka's log held when those of the ID of decision d were compared; NULL if unknown.

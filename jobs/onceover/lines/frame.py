@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 import xxhash
 
 from onceover.errors import UsageError
-from onceover.lines.reference import LEFT_OUT, LONGEST_COLUMNS, MAX_EVENT_MS, NO_EVENT_TIME, NULL, PREFIX_BYTES
+from onceover.lines.escapes import NULL
+from onceover.lines.reference import LEFT_OUT, LONGEST_COLUMNS, MAX_EVENT_MS, NO_EVENT_TIME, PREFIX_BYTES
 
 _ESCAPES = ((b"\\", rb"\\"), (b"\t", rb"\t"), (b"\n", rb"\n"), (b"\r", rb"\r"))  # backslash first
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -44,20 +45,35 @@ def frame(records: pa.RecordBatch, generation: str, contract: str, columns: Sequ
     rows = records.num_rows
     if rows == 0:
         return Framed(memoryview(b""), np.zeros((0, 4), np.uint64))
-    content = _join(
+    content = join_content(records, np.frombuffer(generation.encode(), np.uint8))
+    contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), rows)
+    body = join_fields(content, format_event_time(records.column("event_ms")), contract_field)
+    if columns:
+        body = join_fields(body, _format_columns([records.column(name) for name in columns]))
+    text = join_fields(body, _as_binary(_format_hash(hash_lines(body))))
+    return Framed(get_data(text), hash_content(content))
+
+
+def join_content(records: pa.RecordBatch, generation: np.ndarray) -> pa.Array:
+    """Return the bytes that the digest covers, of at least one record; `generation` are the 8 octets of each, or of
+    all of them."""
+    return join_fields(
         _format_prefix(records, generation),
         _escape_nullable(records.column("key")),
         pc.fill_null(records.column("headers").cast(pa.binary()), b""),
         _escape_nullable(records.column("value")),
     )
-    contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), rows)
-    body = _join(content, _format_event_time(records.column("event_ms")), contract_field)
-    if columns:
-        body = _join(body, _format_columns([records.column(name) for name in columns]))
-    hashes = np.fromiter(map(xxhash.xxh3_64_intdigest, _slice(body)), np.uint64, rows)
-    text = _join(body, _as_binary(_format_hash(hashes)))
+
+
+def hash_content(content: pa.Array) -> np.ndarray:
+    """Return what these contents add to a digest (n x 4): the four 32-bit parts of XXH3-128, as uint64."""
     digests = b"".join(map(xxhash.xxh3_128_digest, _slice(content)))
-    return Framed(_get_data(text), np.frombuffer(digests, ">u4").reshape(rows, 4).astype(np.uint64))
+    return np.frombuffer(digests, ">u4").reshape(len(content), 4).astype(np.uint64)
+
+
+def hash_lines(body: pa.Array) -> np.ndarray:
+    """Return the XXH3-64 of each line's bytes before the TAB of its hash."""
+    return np.fromiter(map(xxhash.xxh3_64_intdigest, _slice(body)), np.uint64, len(body))
 
 
 def format_digits(numbers: np.ndarray, width: int) -> np.ndarray:
@@ -71,10 +87,10 @@ def format_digits(numbers: np.ndarray, width: int) -> np.ndarray:
     return digits + np.uint8(ord("0"))
 
 
-def _format_prefix(records: pa.RecordBatch, generation: str) -> pa.Array:
+def _format_prefix(records: pa.RecordBatch, generation: np.ndarray) -> pa.Array:
     rows = records.num_rows
     prefix = np.full((rows, PREFIX_BYTES), ord("-"), np.uint8)
-    prefix[:, :8] = np.frombuffer(generation.encode(), np.uint8)
+    prefix[:, :8] = generation
     prefix[:, 9:14] = format_digits(records.column("kafka_partition").to_numpy(), 5)
     prefix[:, 15:34] = format_digits(records.column("offset").to_numpy(), 19)
     prefix[:, 34] = ord(" ")
@@ -86,7 +102,8 @@ def _format_prefix(records: pa.RecordBatch, generation: str) -> pa.Array:
     return _as_binary(prefix)
 
 
-def _format_event_time(event_ms: pa.Array) -> pa.Array:
+def format_event_time(event_ms: pa.Array) -> pa.Array:
+    """Return 13 digits for each time, dashes for null."""
     times = event_ms.fill_null(-1).to_numpy()
     in_window = times >= 0
     if times.max() > MAX_EVENT_MS or (in_window != event_ms.is_valid().to_numpy(zero_copy_only=False)).any():
@@ -99,7 +116,7 @@ def _format_event_time(event_ms: pa.Array) -> pa.Array:
 
 def _format_columns(columns: Sequence[pa.Array]) -> pa.Array:
     fields = [_escape_nullable(column.cast(pa.binary())) for column in columns]
-    joined = _join(*fields)
+    joined = join_fields(*fields)
     lengths = pc.binary_length(joined).to_numpy() - (len(fields) - 1)  # without the TABs
     if lengths.max() <= LONGEST_COLUMNS:
         return joined
@@ -115,14 +132,15 @@ def _format_hash(hashes: np.ndarray) -> np.ndarray:
 
 
 def _escape_nullable(field: pa.Array) -> pa.Array:
-    data = bytes(_get_data(field)) if field.type == pa.binary() else b""
+    data = bytes(get_data(field)) if field.type == pa.binary() else b""
     for plain, written in _ESCAPES:
         if plain in data:
             field = pc.replace_substring(field, plain, written)
     return pc.fill_null(field, NULL) if field.null_count else field
 
 
-def _join(*fields: pa.Array) -> pa.Array:
+def join_fields(*fields: pa.Array) -> pa.Array:
+    """Return the fields of each line with a TAB between them."""
     return pc.binary_join_element_wise(*fields, pa.scalar(b"\t", pa.binary()))
 
 
@@ -138,7 +156,7 @@ def _bounds(array: pa.Array) -> np.ndarray:
     return np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
 
 
-def _get_data(array: pa.Array) -> memoryview:
+def get_data(array: pa.Array) -> memoryview:
     """Return a binary array's concatenated values, as they lie in its buffer."""
     bounds, data = _bounds(array), array.buffers()[2]
     return memoryview(data or b"")[int(bounds[0]) : int(bounds[-1])]

@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from onceover.lines.escapes import NULL
 from onceover.lines.read import Lines
-from onceover.lines.reference import KAFKA_TIMESTAMP, NULL
+from onceover.lines.reference import KAFKA_TIMESTAMP
 
 SCHEMA = pa.schema(
     [("kafka_timestamp", pa.int64()), ("key", pa.binary()), ("headers", pa.binary()), ("value", pa.binary())]

@@ -1,4 +1,4 @@
-r"""The line of a window file, byte for byte, one record at a time: what the kernels are tested against.
+r"""The line of a window file, byte for byte, one record at a time: for few lines, and to test the kernels against.
 
     GGGGGGGG-PPPPP-OOOOOOOOOOOOOOOOOOO TTTTTTTTTTTTTTTTTTTT<TAB>KEY<TAB>HEADERS<TAB>VALUE<TAB>
     EVENT_TIME<TAB>CONTRACT<TAB>COLUMN<TAB>...<TAB>HASH
@@ -23,40 +23,34 @@ from dataclasses import dataclass
 import xxhash
 
 from onceover.errors import UsageError
-from onceover.model.digest import Digest
-from onceover.model.line import (
+from onceover.lines.escapes import (
     CorruptLineError,
-    Record,
-    encode_id,
     escape_headers,
-    parse_id,
+    escape_nullable,
     unescape_headers,
+    unescape_nullable,
 )
+from onceover.model.digest import Digest
+from onceover.model.record import LARGEST_RECORD, Record, encode_id, parse_id
 
 ID = slice(0, 34)
-GENERATION = slice(0, 8)
-KAFKA_PARTITION = slice(9, 14)
-OFFSET = slice(15, 34)
 KAFKA_TIMESTAMP = slice(35, 55)
 PREFIX_BYTES = 55  # up to the TAB before KEY
 
 MAX_EVENT_MS = 10**13 - 1  # 13 digits: up to the year 2286
 NO_EVENT_TIME = b"-" * 13
-NULL = rb"\N"
 LEFT_OUT = rb"\E"
-LONGEST_LINE = 64 * 1024 * 1024  # a record of 32 MiB of which each byte is escaped
+LONGEST_LINE = 2 * LARGEST_RECORD  # a record of which each byte is escaped
 LONGEST_COLUMNS = 1024 * 1024  # bytes of all columns of a line; beyond it they are left out
 FIELDS_BEFORE_COLUMNS = 6  # prefix, key, headers, value, event time, contract
 
-_ID = re.compile(rb"[0-9a-f]{8}-[0-9]{5}-[0-9]{19}")
-_PREFIX = re.compile(_ID.pattern + rb" (?:[0-9]{20}|-[0-9]{19})\Z")
+_PREFIX = re.compile(rb"[0-9a-f]{8}-[0-9]{5}-[0-9]{19} (?:[0-9]{20}|-[0-9]{19})\Z")
 CONTRACT = re.compile(rb"[VR][1-9][0-9]{0,8}-[0-9a-f]{16}")
 _HASH = re.compile(rb"[0-9a-f]{16}")
-_SPECIAL = re.compile(rb"[\\\t\n\r]")
 
 
 @dataclass(frozen=True, slots=True)
-class ContractLine:
+class Line:
     """A record, its event time in ms (None in quarantine), and what its contract made of it.
 
     `columns` hold the text of each column, null as None; they are None themselves where they were left out as too
@@ -76,8 +70,15 @@ class ContractLine:
         if not CONTRACT.fullmatch(self.contract.encode()):
             raise UsageError(f"{self.contract!r} does not name a contract; one looks like V1-00c0ffee00c0ffee")
 
+    @property
+    def reason(self) -> str | None:
+        """The reason for its quarantine; None for a line with an event time."""
+        if self.event_ms is not None or not self.columns or self.columns[0] is None:
+            return None
+        return self.columns[0].decode("utf-8", "replace")
 
-def encode(line: ContractLine) -> bytes:
+
+def encode(line: Line) -> bytes:
     """Return the line's bytes without a newline."""
     event_time = NO_EVENT_TIME if line.event_ms is None else b"%013d" % line.event_ms
     columns = [LEFT_OUT] if line.columns is None else [escape_nullable(column) for column in line.columns]
@@ -102,7 +103,7 @@ def compute_digest(records: Iterable[Record]) -> Digest:
     return Digest(len(hashes), *(sum(column) for column in zip(*parts, strict=True))) if hashes else Digest()
 
 
-def decode(data: bytes) -> ContractLine:
+def decode(data: bytes) -> Line:
     """Return the line that `encode` wrote as exactly these bytes. Raise CorruptLineError for any others."""
     body, tab, written = data.rpartition(b"\t")
     if not tab or not _HASH.fullmatch(written):
@@ -119,7 +120,7 @@ def decode(data: bytes) -> ContractLine:
         record = Record(
             source, offset, timestamp, unescape_nullable(key), unescape_headers(headers), unescape_nullable(value)
         )
-        line = ContractLine(
+        line = Line(
             record,
             None if event_time == NO_EVENT_TIME else _parse_event_time(event_time),
             contract.decode("ascii", "replace"),
@@ -130,32 +131,6 @@ def decode(data: bytes) -> ContractLine:
     if encode(line) != data:
         raise CorruptLineError("its escapes are not the ones that Onceover writes", len(data))
     return line
-
-
-def escape(data: bytes) -> bytes:
-    """Return the bytes without TAB, newline and carriage return."""
-    if not _SPECIAL.search(data):
-        return data
-    escaped = data.replace(b"\\", rb"\\")
-    return escaped.replace(b"\t", rb"\t").replace(b"\n", rb"\n").replace(b"\r", rb"\r")
-
-
-def escape_nullable(data: bytes | None) -> bytes:
-    return NULL if data is None else escape(data)
-
-
-def unescape_nullable(field: bytes) -> bytes | None:
-    return None if field == NULL else _unescape(field)
-
-
-def _unescape(field: bytes) -> bytes:
-    r"""Undo `escape`. Escaped backslashes become `\x` first, which no escape uses, so that `\\t` does not become a
-    TAB."""
-    if b"\\" not in field:
-        return field
-    text = field.replace(rb"\\", rb"\x")
-    text = text.replace(rb"\t", b"\t").replace(rb"\n", b"\n").replace(rb"\r", b"\r")
-    return text.replace(rb"\x", b"\\")
 
 
 def _parse_event_time(field: bytes) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from onceover.model.line import encode_id
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.record import encode_id
 from onceover.model.window import from_ms
 
 MOST_SHOWN = 20  # contested IDs in a finding

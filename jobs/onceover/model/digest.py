@@ -1,13 +1,13 @@
 """The digest of a set of records: two sides with equal digests hold the same records.
 
-Per record two 64-bit hashes (xxHash64 under two seeds) of its ID and content. Each hash is cut into unsigned 32-bit
-halves and each half is summed on its own, so that the digest of a union is the sum of digests: a doubled record shows
-(XOR would hide it), and 2^31 records fit before a bigint could overflow.
+Per record the 128-bit hash XXH3 of its ID and content. It is cut into four unsigned 32-bit numbers, and each is summed
+on its own, so that the digest of a union is the sum of digests: a doubled record shows (XOR would hide it), and 2^31
+records fit before a bigint could overflow.
 
 Chance of an accidental equal digest: at most 2^-128. Take two different multisets and one record whose multiplicity
 differs between them by d != 0. Hold all other hashes fixed: each half-sum is equal only if d * half = c for one fixed
 c, and since sums are integers and not residues, at most one of the 2^32 values of that half does it. Four independent,
-uniform halves: 2^-128. xxHash64 is not cryptographic, so this proves equality against accident, not against an
+uniform halves: 2^-128. XXH3 is not cryptographic, so this proves equality against accident, not against an
 attacker who chooses records.
 """
 
@@ -19,12 +19,11 @@ from dataclasses import dataclass
 from onceover.errors import UsageError
 
 HALVES = ("high1", "low1", "high2", "low2")  # the columns of tables and DataFrames that hold a digest
-SEEDS = (0x4F6E6365, 0x6F766572)  # any two constants; stored digests depend on them, so they never change
 
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Count and the four summed halves (high and low of the first hash, high and low of the second)."""
+    """Count and the four sums: high and low half of the hash's first 64 bits, high and low half of its last."""
 
     records: int = 0
     high1: int = 0

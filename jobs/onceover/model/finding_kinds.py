@@ -173,8 +173,8 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
         by_scan=True,
     ),
     Kind.CORRUPT_LINE: Meaning(
-        what="{} in the window file [is|are] damaged, by the CRC.",
-        cause="a line with a wrong CRC",
+        what="{} in the window file [is|are] damaged, by the hash.",
+        cause="a line with a wrong hash",
         repair="notes it; refuses if a landing lacks a record",
         first=(RESTORE, REREAD),
         by_scan=True,

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Protocol
 
-from onceover.model.line import Line, PlacedLine, decode_file, encode_id
+from onceover.lines.line_file import PlacedLine, decode_file
+from onceover.lines.reference import Line
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.record import encode_id
 
 
 class QuarantineFiles(Protocol):

@@ -20,12 +20,14 @@ from pyspark.sql import functions as F
 from onceover.context import PipelineContext
 from onceover.fault_points import FaultPoint, Step
 from onceover.ingest.batch_steps import append_and_count
+from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.micro_batch import MicroBatch, attempt
 from onceover.ledger import batches, releases
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.drivers import Epoch
 from onceover.ledger.expiries import list_expired
 from onceover.ledger.frontiers import read_accounted
+from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange, split
 from onceover.model.window import from_ms
 from onceover.spark import text_files
@@ -38,8 +40,9 @@ log = logging.getLogger(__name__)
 CONFLICT = "quarantined with several contents"
 UNACCOUNTED = "of a batch that did not land"
 EXPIRED = "raw of its window has expired"
-_OF_RECORD = tuple(field.split()[0] for field in RECORD.split(", "))
+_OF_RECORD = (*(field.split()[0] for field in RECORD.split(", ")), *HALVES)
 _ID = ("generation", "kafka_partition", "offset")
+_READ = ("intact", "event_ms", "quarantined_for", "generation", *_OF_RECORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,9 @@ class ReleaseRun:
         if not paths:
             return ReleasePlan({}, (), {})
         with attempt():
-            self._judged = self._judge(text_files.read_text(self._spark, paths), reason).persist(StorageLevel.DISK_ONLY)
+            self._judged = self._judge(text_files.read_text(self._spark, paths, *_READ), reason).persist(
+                StorageLevel.DISK_ONLY
+            )
             counts = self._judged.groupBy("why", "window_ms").count().collect()  # one row a reason or window
             windows = {from_ms(row.window_ms): row["count"] for row in counts if row.why is None}
             left = {row.why: row["count"] for row in counts if row.why is not None}
@@ -76,6 +81,7 @@ class ReleaseRun:
         """Land these IDs of the plan in batches; return the number of batches. If killed, batches that have landed
         remain."""
         self._context.root.mark_driver(epoch, who, "quarantined records were released")
+        keep_registered_contracts(self._spark, self._context, self._registered)
         chunks = list(_split_ids(ids, self._most))
         for chunk in chunks:
             batch_id = batches.begin(self._connection, epoch, self._registered.contract_version, (), None)
@@ -95,7 +101,7 @@ class ReleaseRun:
             chosen = self._judged.transform(looked_up(((r, 1) for r in chunk), "is_chosen"))
             return chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD)
 
-        return MicroBatch(self._spark, self._context, self._registered, records, _span_partitions(chunk))
+        return MicroBatch(self._spark, self._context, self._registered, records, _span_partitions(chunk), released=True)
 
     def close(self) -> None:
         if self._judged is not None:
@@ -116,13 +122,12 @@ class ReleaseRun:
         window_ms = F.col("event_ms") - F.pmod("event_ms", F.lit(length))
         return (
             read.where(F.col("intact") & F.col("event_ms").isNull() & chosen)
-            .select("quarantined_for", "content", "generation", "kafka_partition", "offset", "kafka_timestamp",
-                    "key", "headers", F.col("payload").alias("value"))
+            .select("generation", *_OF_RECORD)
             .transform(looked_up(before, "is_released"))
             .where("is_released IS NULL")
             .transform(looked_up(landed, "is_landed"))
             .groupBy(*_ID, "is_landed")
-            .agg(F.count_distinct("content").alias("contents"), *record)
+            .agg(F.count_distinct(*HALVES).alias("contents"), *record)
             .transform(interpret(registered.contract))
             .withColumn("window_ms", window_ms)
             .join(F.broadcast(expired_starts), "window_ms", "left")

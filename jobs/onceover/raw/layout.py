@@ -46,5 +46,10 @@ class Layout:
         """Return the folder of the markers, which say whose the raw root is."""
         return f"{self.raw_root}/{self.pipeline}/marker"
 
+    @property
+    def contract_folder(self) -> str:
+        """Return the folder of the contracts that lines name."""
+        return f"{self.raw_root}/{self.pipeline}/contracts"
+
     def day_folder(self, day: date) -> str:
         return f"{self.raw_root}/{self.pipeline}/{day.isoformat()}"

@@ -81,12 +81,11 @@ def _compare(
     rows = (
         read_ranges(spark, source, reads)
         .withColumn("generation", F.lit(reads[0].source.generation))
-        .transform(lines.as_framed)
         .transform(looked_up(((run.offsets, number) for number, run in runs.items()), "number"))
         .where("number IS NOT NULL")
         .groupBy("number", F.coalesce("leader_epoch", F.lit(NO_EPOCH)).alias("epoch"))
         .agg(
-            *lines.aggregate_digest(F.col("id"), F.col("content")),
+            *lines.aggregate_digest(),
             F.min("offset").alias("first"),
             F.max("offset").alias("last"),
         )

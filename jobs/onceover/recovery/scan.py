@@ -152,9 +152,10 @@ def _read_parquet_digests(spark: SparkSession, hdfs: str, files: Sequence[RawFil
         spark.read.schema(parquet.SCHEMA)
         .parquet(*numbers)
         .select(*parquet.COLUMNS, F.col("_metadata.file_path"))
-        .transform(lines.as_framed)
+        .transform(lines.restore_lines)
+        .where("intact")
         .groupBy("file_path")
-        .agg(*lines.aggregate_digest(F.col("id"), F.col("content")))
+        .agg(*lines.aggregate_digest())
         .collect()  # one row a file
     )
     held = {numbers[row.file_path]: Digest(row.records, *(getattr(row, half) for half in HALVES)) for row in rows}
@@ -178,24 +179,23 @@ def _read(spark: SparkSession, hdfs: str, places: Sequence[tuple[int, RawFile]],
         ],
         _PLACES,
     )
-    columns = (*_ID, "event_ms", "kafka_timestamp", "id", "content", "file_path")
+    columns = (*_ID, "event_ms", "kafka_timestamp", *HALVES)
     frames: list[DataFrame] = []
     if texts := [root + file.path for _, file in places if not file.is_parquet]:
         read = spark.read.text(texts, lineSep="\n").select("value", F.col("_metadata.file_path"))
-        frames.append(read.where(lines.not_empty()).transform(lines.parse_lines()).where("intact").select(*columns))
+        frames.append(read.where(lines.not_empty()).transform(lines.parse_lines("intact", *columns)))
     if compacted := [root + file.path for _, file in places if file.is_parquet]:
         kept = spark.read.schema(parquet.SCHEMA).parquet(*compacted)
-        frames.append(
-            kept.select(*parquet.COLUMNS, F.col("_metadata.file_path")).transform(lines.as_framed).select(*columns)
-        )
+        restored = kept.select(*parquet.COLUMNS, F.col("_metadata.file_path")).transform(lines.restore_lines)
+        frames.append(restored.select("file_path", "intact", *columns))
     belongs = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE)) == F.col("window_ms")
     return (
         reduce(DataFrame.unionByName, frames)
+        .where("intact")
         .join(F.broadcast(numbered), "file_path")
         .where(belongs)
-        .select(*_ID, "event_ms", "kafka_timestamp", "place", "window_ms",
-                *lines.digest_halves(F.col("id"), F.col("content")))
-    )  # fmt: skip
+        .select(*columns, "place", "window_ms")
+    )
 
 
 def _number(read: DataFrame) -> DataFrame:

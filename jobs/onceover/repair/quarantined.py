@@ -15,14 +15,16 @@ from onceover.ledger.adoptions import Orphans, adopt
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.frontiers import read_accounted
 from onceover.ledger.quarantine_days import record_search
+from onceover.model.digest import HALVES
 from onceover.model.offsets import OffsetRange
 from onceover.model.own_offsets import OwnOffsets
 from onceover.model.unlanded import NOTHING, Unlanded
-from onceover.spark import lines, text_files
+from onceover.spark import text_files
 from onceover.spark.range_join import looked_up
 from onceover.spark.unlanded import collect_unlanded
 
 log = logging.getLogger(__name__)
+_ID = ("generation", "kafka_partition", "offset")
 
 
 def adopt_quarantined(
@@ -72,10 +74,9 @@ def _search(
 ) -> tuple[dict[int, Unlanded], bool]:
     """Return the unlanded records by the number of their file, and whether these are all."""
     unlanded = (
-        text_files.read_text(spark, list(enumerate(paths)))
+        text_files.read_text(spark, list(enumerate(paths)), "intact", "event_ms", *_ID, *HALVES)
         .where(F.col("intact") & F.col("event_ms").isNull())
         .transform(looked_up(((piece, 1) for piece in accounted), "is_accounted"))
         .where("is_accounted IS NULL")
-        .transform(lines.add_halves)
     )
     return collect_unlanded(unlanded, held, own, in_quarantine=True)

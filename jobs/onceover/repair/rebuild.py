@@ -1,6 +1,6 @@
-"""Windows rebuilt from raw: one query over all their files, deduplicated by ID, without Python in the plan.
+"""Windows rebuilt from raw: one query over all their files, deduplicated by ID.
 
-text lines -> parsed, CRC checked -> interpreted by the contract of the ID -> placed in an elementary offset range
+text lines -> parsed, hash checked -> interpreted by the contract of the ID -> placed in an elementary offset range
 -> one shuffle by ID -> one row an ID and content, kept -> counts and digests by range; aggregates by key
 """
 
@@ -40,6 +40,8 @@ from onceover.spark.unlanded import collect_unlanded
 
 _OF_FILE = ("planned_length", "is_compacted")
 _RECORD = ("kafka_timestamp", "key", "headers", "value")
+_LINE = ("hash", "contract", "columns")
+_READ = ("intact", "generation", "kafka_partition", "offset", "event_ms", "kafka_timestamp", "key", "value", *HALVES)
 _DECIDED = "generation string, kafka_partition int, offset bigint, kept string"
 
 
@@ -72,7 +74,7 @@ class Rebuild:
         self._accounted = accounted
         self._files = {to_ms(start): path for start, path in files.items()}
         self._compacted = {to_ms(start): path for start, path in compacted.items()}
-        self._carried, self._alone = _RECORD if whole else (), alone
+        self._whole, self._alone = whole, alone
         self._present = pieces.list_versions(contracts.cutovers, self._released) or [len(contracts.versions)]
         self._spark, has_files = spark, bool(files or compacted)
         self._distinct = self._deduplicate().persist(StorageLevel.MEMORY_AND_DISK) if has_files else None
@@ -147,7 +149,7 @@ class Rebuild:
             raise ValueError("there is no file to take records from")
         in_windows = F.col("window_ms").isin([to_ms(start) for start in windows])
         counting = self._distinct.where((F.col("state") == "counts") & in_windows)
-        return counting.withColumnRenamed("line_event_ms", "event_ms")
+        return counting.withColumnRenamed("line_event_ms", "event_ms").select("*", "line.*")
 
     def close(self) -> None:
         if self._distinct is not None:
@@ -179,31 +181,34 @@ class Rebuild:
             .otherwise(F.when(F.col("is_accounted"), "stray").otherwise("unaccounted"))
         )
         of_id = ("generation", "kafka_partition", "offset", "piece", *HALVES, "line_event_ms")
-        content = (*inputs, *self._carried)
         counts = F.col("state") == "counts"
+        content = (*inputs, *(_RECORD if self._whole else ()))
+        of_line = [F.when(counts, F.struct(*_LINE)).alias("line")] if self._whole else []
+        kept = (*_OF_FILE, "line") if self._whole else _OF_FILE
         named = F.col("state").isin("counts", "unaccounted", "rejected", "stray")
         return (
-            records.transform(lines.add_halves)
-            .transform(self._place())
+            records.transform(self._place())
             .transform(self._add_decisions())
             .withColumn("state", state)
             .withColumn("apart", F.when(~counts | F.lit(self._alone), F.col("window_ms")))
             .select("apart", "window_ms", "state", *_OF_FILE, *(F.when(named, F.col(c)).alias(c) for c in of_id),
-                    *(F.when(counts, F.col(c)).alias(c) for c in content))
+                    *(F.when(counts, F.col(c)).alias(c) for c in content), *of_line)
             .repartition("apart", "generation", "kafka_partition", "offset")
             .groupBy("apart", "window_ms", "state", *of_id, *content)
-            .agg(F.count(F.lit(1)).alias("lines"), *(F.max(c).alias(c) for c in _OF_FILE))
+            .agg(F.count(F.lit(1)).alias("lines"), *(F.max(c).alias(c) for c in kept))
         )  # fmt: skip
 
     def _read(self) -> DataFrame:
         """Return the parsed lines of all text files, and the records of all Parquet files as if they were lines."""
+        columns = (*_READ, "headers", *_LINE) if self._whole else _READ
         frames: list[DataFrame] = []
         if self._files:
-            text = text_files.read_text(self._spark, self._files.items()).transform(lines.as_records)
+            text = text_files.read_text(self._spark, self._files.items(), *columns)
             frames.append(text.withColumn("is_compacted", F.lit(False)))
         if self._compacted:
             nothing_planned = {"planned_length": F.lit(0).cast("bigint"), "is_compacted": F.lit(True)}
-            frames.append(parquet.read_parquet(self._spark, self._compacted).withColumns(nothing_planned))
+            stored = parquet.read_parquet(self._spark, self._compacted).select("window_ms", *columns)
+            frames.append(stored.withColumns(nothing_planned))
         return reduce(DataFrame.unionByName, frames)
 
     def _add_decisions(self) -> Callable[[DataFrame], DataFrame]:

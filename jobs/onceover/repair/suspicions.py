@@ -26,6 +26,7 @@ from onceover.ledger.root import RootRefusedError
 from onceover.ledger.suspicions import Suspicion
 from onceover.model.claim import ClaimedWindow
 from onceover.model.conflict import Content
+from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import Window, format_moment, from_ms, to_ms
@@ -39,7 +40,8 @@ log = logging.getLogger(__name__)
 WAITS = "some of its offsets landed more than once, and their contents are compared first"
 _AT_ONCE, _MOST_NAMED = 10_000, 5
 _OF_DAY = "the quarantine of "
-_ID, _NAMED = ("generation", "kafka_partition", "offset"), ("id", "content")
+_ID = ("generation", "kafka_partition", "offset")
+_NAMED = (*_ID, "event_ms", *HALVES)
 
 
 def settle_suspicions(
@@ -188,10 +190,11 @@ def _read_records(spark: SparkSession, paths: SidePaths, windows: Sequence[datet
     text += [(text_files.QUARANTINE, path) for path in paths.quarantine.values()]
     frames: list[DataFrame] = []
     if text:
-        frames.append(text_files.read_text(spark, text).where("intact").select("window_ms", *_ID, "event_ms", *_NAMED))
+        read = text_files.read_text(spark, text, "intact", *_NAMED)
+        frames.append(read.where("intact").select("window_ms", *_NAMED))
     if paths.parquet:
         compacted = {to_ms(start): path for start, path in paths.parquet.items()}
-        frames.append(parquet.read_parquet(spark, compacted).select("window_ms", *_ID, "event_ms", *_NAMED))
+        frames.append(parquet.read_parquet(spark, compacted).where("intact").select("window_ms", *_NAMED))
     return reduce(DataFrame.unionByName, frames) if frames else None
 
 
@@ -223,7 +226,6 @@ def _mark_newest(
         in_log = (
             read_ranges(spark, source, pieces)
             .withColumn("generation", F.lit(pieces[0].source.generation))
-            .transform(lines.as_framed)
             .transform(_add_hash)
             .select(*_ID, "hash", "leader_epoch")
         )
@@ -248,7 +250,7 @@ def _list_held(context: PipelineContext, ranges: Sequence[OffsetRange]) -> tuple
 
 
 def _add_hash(records: DataFrame) -> DataFrame:
-    return records.transform(lines.add_halves).withColumn("hash", lines.hash_content())
+    return records.withColumn("hash", lines.hash_content())
 
 
 def _build_content(row: Row) -> Content:

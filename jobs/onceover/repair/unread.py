@@ -12,11 +12,13 @@ from datetime import datetime
 
 from onceover.context import PipelineContext
 from onceover.ledger.landed_bytes import LandedBytes, list_covering
+from onceover.lines.line_file import PlacedLine, decode_file
+from onceover.lines.reference import compute_digest
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import EMPTY, Digest
-from onceover.model.line import PlacedLine, Record, compute_digest, decode_file
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce, subtract
 from onceover.model.rebuilt_window import RebuiltWindow
+from onceover.model.record import Record
 from onceover.model.unlanded import Unlanded
 from onceover.raw.window_files import WindowFiles
 from onceover.repair.proof import prove

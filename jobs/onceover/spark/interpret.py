@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import DateType, StringType, TimestampType
 
+from onceover.lines.reference import MAX_EVENT_MS
 from onceover.model.contract import Contract, Measure
-from onceover.model.line import MAX_EVENT_MS
 from onceover.spark.contract_check import CheckedContract, analyze_contract
 from onceover.spark.json_value import get_value, list_faults, parse_document
 

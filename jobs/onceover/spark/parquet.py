@@ -1,4 +1,4 @@
-"""A window's records as a Parquet file, which restores every record byte for byte, and so its digest."""
+"""A window's records as a Parquet file, which restores every line byte for byte, and so its digest and its hash."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from onceover.spark.text_files import PLACES
 
 SCHEMA = (
     "generation string, kafka_partition int, offset bigint, event_ms bigint, kafka_timestamp bigint, key binary, "
-    "headers binary, value binary"
+    "headers binary, value binary, contract string, columns binary, hash bigint"
 )
 COLUMNS = tuple(field.split()[0] for field in SCHEMA.split(", "))
 _ID = ("generation", "kafka_partition", "offset")
 
 
 def read_parquet(spark: SparkSession, files: Mapping[int, str]) -> DataFrame:
-    """Read these files' records with the columns of parsed lines, `intact` included; `files` are paths by the windows'
-    starts in ms, which become `window_ms`."""
+    """Read these files' records with the columns of parsed lines, `intact` and the digest's halves included; `files`
+    are paths by the windows' starts in ms, which become `window_ms`."""
     places = spark.createDataFrame([(path, ms) for ms, path in files.items()], PLACES)
     return (
         spark.read.schema(SCHEMA)
@@ -29,8 +29,7 @@ def read_parquet(spark: SparkSession, files: Mapping[int, str]) -> DataFrame:
         .select(*COLUMNS, F.col("_metadata.file_path"))
         .join(F.broadcast(places), "file_path")
         .drop("file_path")
-        .transform(lines.as_framed)
-        .withColumn("intact", F.lit(True))
+        .transform(lines.restore_lines)
     )
 
 
@@ -48,20 +47,21 @@ def write(records: DataFrame, folder: str) -> None:
 
 
 def read_back(spark: SparkSession, folder: str) -> dict[int, Row]:
-    """Return by window the digest of the records that `write` wrote, the file's `path` and `bytes`, and whether it
-    `is_one` file."""
+    """Return by window the digest of the intact records that `write` wrote, the file's `path` and `bytes`, and whether
+    it `is_one` file."""
     window_ms = F.col("window_ms").cast("bigint").alias("window_ms")  # Spark infers its type from the folders' names
     rows = (
         spark.read.schema(SCHEMA)
         .parquet(folder)
         .select(*COLUMNS, window_ms, "_metadata.file_path", "_metadata.file_size")
-        .transform(lines.as_framed)
+        .transform(lines.restore_lines)
+        .where("intact")
         .groupBy("window_ms")
         .agg(
             F.min("file_path").alias("path"),
             (F.min("file_path") == F.max("file_path")).alias("is_one"),
             F.max("file_size").alias("bytes"),
-            *lines.aggregate_digest(F.col("id"), F.col("content")),
+            *lines.aggregate_digest(),
         )
         .collect()  # one row a window
     )
@@ -69,11 +69,12 @@ def read_back(spark: SparkSession, folder: str) -> dict[int, Row]:
 
 
 def digest_files(spark: SparkSession, files: Mapping[int, str]) -> dict[int, Digest]:
-    """Return by window, its start in ms, the digest of the records in these files."""
+    """Return by window, its start in ms, the digest of the intact records in these files."""
     rows = (
         read_parquet(spark, files)
+        .where("intact")
         .groupBy("window_ms")
-        .agg(*lines.aggregate_digest(F.col("id"), F.col("content")))
+        .agg(*lines.aggregate_digest())
         .collect()  # one row a window
     )
     return {row.window_ms: Digest(row.records, row.high1, row.low1, row.high2, row.low2) for row in rows}

@@ -30,7 +30,9 @@ MEANING = {  # the same SQL must mean the same when a window is ingested and whe
 }
 _NEEDED = {
     "spark.speculation": "false",  # a second try of a task that appends, while the first still runs, appends twice
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",  # at 1 MB a record: half of what an Arrow column can hold
+    # The kernels' cost a batch is that of 1,000 records; a record of 32 MiB is a batch of its own.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     # Window files are read by name, by the hundred; listed in a Spark job of a task each, that costs more than to read.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "2000",
     # Tells the JVM the Python line of each column expression, which more than doubles the calls of a plan's making.

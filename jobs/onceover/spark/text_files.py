@@ -14,9 +14,10 @@ QUARANTINE = -1
 """The `window_ms` of lines in quarantine: no window starts before 1970."""
 
 
-def read_text(spark: SparkSession, files: Collection[tuple[int, str]]) -> DataFrame:
-    """Read these files' lines as `lines.parse_lines` does, with `window_ms` and `planned_length`, the bytes that Spark
-    planned to read of the file. `files` are the windows' starts in ms, or QUARANTINE, with the paths."""
+def read_text(spark: SparkSession, files: Collection[tuple[int, str]], *columns: str) -> DataFrame:
+    """Read these columns of the files' lines as `lines.parse_lines` does, with `window_ms` and `planned_length`, the
+    bytes that Spark planned to read of the file. `files` are the windows' starts in ms, or QUARANTINE, with the
+    paths."""
     places = spark.createDataFrame([(path, window_ms) for window_ms, path in files], PLACES)
     return (
         spark.read.text([path for _, path in files], lineSep="\n")
@@ -24,5 +25,5 @@ def read_text(spark: SparkSession, files: Collection[tuple[int, str]]) -> DataFr
         .where(lines.not_empty())
         .join(F.broadcast(places), "file_path")
         .drop("file_path")
-        .transform(lines.parse_lines())
+        .transform(lines.parse_lines(*columns))
     )

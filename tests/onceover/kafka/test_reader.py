@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onceover.errors import OffsetRangeError, OnceoverError, TerminalError, UnreachableError
+from onceover.errors import OffsetRangeError, OnceoverError, TerminalError, TransientError, UnreachableError
 from onceover.kafka import reader
 from onceover.kafka.reader import SCHEMA, KafkaSource, read_range
-from onceover.model.line import escape_headers
+from onceover.lines.escapes import escape_headers
 
 if TYPE_CHECKING:
     from tests.onceover.conftest import Broker
@@ -105,6 +105,15 @@ def test_large_records_are_read_in_batches_bounded_by_bytes(broker: Broker, topi
     batches = list(read_range(broker.source(topic), 0, 0, 25))
     assert [row["value"] for batch in batches for row in batch.to_pylist()] == large
     assert len(batches) > 1
+
+
+def test_record_that_raw_does_not_take_is_named(broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "LARGEST_RECORD", 1000)
+    broker.produce(topic, [b"a" * 999, b"b" * 1000, b"c" * 999], headers=[])
+    broker.produce(topic, [b"d" * 990], headers=[("h", b"12345678")])
+    assert len(rows(broker.source(topic), 0, 3)) == 3
+    with pytest.raises(TransientError, match=r"offset 3 has 1,001 bytes, and raw takes at most 1,000: skip it"):
+        rows(broker.source(topic), 0, 4)
 
 
 def test_many_records_are_read_in_order_without_a_gap(broker: Broker, topic: str) -> None:

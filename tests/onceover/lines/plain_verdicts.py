@@ -9,10 +9,11 @@ from functools import cache
 
 from tests.onceover.lines.worlds import CONTRACTS, END, START, Id, World, evaluate, holds
 
-from onceover.lines.reference import ContractLine, compute_digest, decode
+from onceover.lines.escapes import CorruptLineError
+from onceover.lines.reference import Line, compute_digest, decode
 from onceover.model.digest import EMPTY, Digest
-from onceover.model.line import CorruptLineError, Record
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.record import Record
 
 PENDING, BEYOND, FOREIGN, ORPHAN, UNSORTED = "pending", "beyond", "foreign", "orphan", "unsorted"
 
@@ -35,7 +36,7 @@ class Expected:
 
 
 @cache
-def _decode(text: bytes) -> ContractLine | None:
+def _decode(text: bytes) -> Line | None:
     try:
         return decode(text)
     except CorruptLineError:
@@ -113,7 +114,7 @@ def _judge_id(
         _count_id(world, each, kind, left, result, loose)
 
 
-def _is_alike(other: ContractLine, line: ContractLine, contract: str) -> bool:
+def _is_alike(other: Line, line: Line, contract: str) -> bool:
     return other.contract == contract and (other.record, other.event_ms) == (line.record, line.event_ms)
 
 

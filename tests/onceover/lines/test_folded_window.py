@@ -15,15 +15,16 @@ from tests.onceover.lines.worlds import CONTRACTS, END, START, World, make_world
 
 from onceover.lines.accounts import Accounts
 from onceover.lines.chunks import cut_lines
+from onceover.lines.escapes import CorruptLineError
 from onceover.lines.folded_window import FoldedWindow, Shuffled, fold_window
 from onceover.lines.pieces import NO_PIECES, LandedRanges, cut_pieces
 from onceover.lines.ranges import NO_RANGES, number_source
 from onceover.lines.read import read
-from onceover.lines.reference import ContractLine, decode, encode
+from onceover.lines.reference import Line, decode, encode
 from onceover.lines.typed_lines import ColumnFormats, hold_typed, join_typed
 from onceover.model.digest import EMPTY
-from onceover.model.line import CorruptLineError, Record
 from onceover.model.offsets import KafkaPartition
+from onceover.model.record import Record
 
 FORMATS = ColumnFormats(pa.schema([("k_a", pa.string())]), {name.encode(): ("k_a",) for name in CONTRACTS})
 SOURCE = KafkaPartition("00c0ffee", 0)
@@ -40,7 +41,7 @@ def _cut(text: bytes, chunk: int) -> Iterator[tuple[int, memoryview]]:
     return cut_lines(fill, 0, len(text), chunk, max(chunk, 10_000))
 
 
-def _decode(text: bytes) -> ContractLine | None:
+def _decode(text: bytes) -> Line | None:
     try:
         return decode(text)
     except CorruptLineError:
@@ -105,7 +106,7 @@ def test_column_left_out_or_contract_of_a_stray_needs_the_value() -> None:
     zero, names = np.zeros(1, np.int64), (CONTRACTS[0].encode(), CONTRACTS[1].encode())
     landed = LandedRanges(zero, zero + number_source(SOURCE), zero, zero + 10, zero > 0)
     accounts = Accounts(START, END, cut_pieces(landed, NO_RANGES), names, 0)
-    left_out = encode(ContractLine(Record(SOURCE, 1, 1, None, (), b"v"), START, CONTRACTS[0], None))
+    left_out = encode(Line(Record(SOURCE, 1, 1, None, (), b"v"), START, CONTRACTS[0], None))
     for text in (left_out, _line(99, b"k", contract=CONTRACTS[1])):
         texts = _line(0, b"k") + b"\n" + text
         assert fold_window(_cut(texts, 1000), accounts, FORMATS) is Shuffled.NEEDS_VALUE
@@ -130,7 +131,7 @@ def test_large_window_is_left_to_the_shuffle() -> None:
 
 
 def _line(offset: int, *columns: bytes | None, contract: str = CONTRACTS[0]) -> bytes:
-    return encode(ContractLine(Record(SOURCE, offset, 1, None, (), b"v"), START, contract, columns))
+    return encode(Line(Record(SOURCE, offset, 1, None, (), b"v"), START, contract, columns))
 
 
 def test_lines_of_two_contracts_have_all_columns_in_order() -> None:

@@ -10,18 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onceover.lines.columns import read_columns
+from onceover.lines.escapes import CorruptLineError, escape_headers
 from onceover.lines.frame import frame
 from onceover.lines.read import Lines, read
 from onceover.lines.reference import (
     MAX_EVENT_MS,
-    ContractLine,
+    Line,
     compute_digest,
     decode,
     encode,
 )
 from onceover.model.digest import Digest
-from onceover.model.line import CorruptLineError, Record, escape_headers
 from onceover.model.offsets import KafkaPartition
+from onceover.model.record import Record
 
 GENERATION, CONTRACT = "00c0ffee", "V1-00c0ffee00c0ffee"
 TYPES = {"a": pa.string(), "b": pa.int64()}
@@ -53,18 +54,18 @@ def _to_bytes(value: object) -> bytes | None:
 
 
 placed = st.builds(
-    lambda record, event_ms, a, b: ContractLine(record, event_ms, CONTRACT, (_to_bytes(a), _to_bytes(b))),
+    lambda record, event_ms, a, b: Line(record, event_ms, CONTRACT, (_to_bytes(a), _to_bytes(b))),
     records,
     st.integers(0, MAX_EVENT_MS),
     texts,
     integers,
 )
 quarantined = st.builds(
-    lambda r, reason: ContractLine(r, None, CONTRACT, (reason.encode(),)), records, st.text("ab\t\\", max_size=9)
+    lambda r, reason: Line(r, None, CONTRACT, (reason.encode(),)), records, st.text("ab\t\\", max_size=9)
 )
 
 
-def _frame(lines: list[ContractLine]) -> bytes:
+def _frame(lines: list[Line]) -> bytes:
     """Frame lines that all have event times, or all are in quarantine."""
     columns = list(zip(*(line.columns or () for line in lines), strict=True))
     names = ["a", "b"][: len(columns)]
@@ -87,7 +88,7 @@ def _frame(lines: list[ContractLine]) -> bytes:
 
 
 @given(st.lists(placed, min_size=1, max_size=6) | st.lists(quarantined, min_size=1, max_size=3))
-def test_framed_lines_equal_the_reference_byte_for_byte(lines: list[ContractLine]) -> None:
+def test_framed_lines_equal_the_reference_byte_for_byte(lines: list[Line]) -> None:
     assert _frame(lines) == b"".join(encode(line) + b"\n" for line in lines)
 
 
@@ -130,14 +131,14 @@ def test_read_finds_the_lines_that_the_reference_decodes(data: bytes) -> None:
             _assert_same(found, row, line)
 
 
-def _decode(text: bytes) -> ContractLine | str:
+def _decode(text: bytes) -> Line | str:
     try:
         return decode(text)
     except CorruptLineError as error:
         return error.problem
 
 
-def _assert_same(found: Lines, row: int, line: ContractLine) -> None:
+def _assert_same(found: Lines, row: int, line: Line) -> None:
     assert f"{found.generation[row]:08x}" == line.record.source.generation
     assert found.kafka_partition[row] == line.record.source.kafka_partition
     assert found.offset[row] == line.record.offset
@@ -147,7 +148,7 @@ def _assert_same(found: Lines, row: int, line: ContractLine) -> None:
 
 
 @given(st.lists(placed, min_size=1, max_size=6))
-def test_columns_return_with_their_types(lines: list[ContractLine]) -> None:
+def test_columns_return_with_their_types(lines: list[Line]) -> None:
     found = read(memoryview(b"\n".join(map(encode, lines))))
     table = read_columns(found, np.arange(len(lines)), TYPES)
     assert table is not None
@@ -157,9 +158,7 @@ def test_columns_return_with_their_types(lines: list[ContractLine]) -> None:
 
 
 PLAIN = encode(
-    ContractLine(
-        Record(KafkaPartition(GENERATION, 3), 42, 1_700_000_000_000, b"k", (), b"v"), 1, CONTRACT, (b"a", b"1")
-    )
+    Line(Record(KafkaPartition(GENERATION, 3), 42, 1_700_000_000_000, b"k", (), b"v"), 1, CONTRACT, (b"a", b"1"))
 )
 QUARANTINED = PLAIN.replace(b"0000000000001\tV1", b"-------------\tV1")
 

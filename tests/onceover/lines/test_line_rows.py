@@ -19,11 +19,11 @@ from onceover.lines.judge import NO_WINDOW
 from onceover.lines.line_rows import EVALUATED, fold_rows, make_rows
 from onceover.lines.read import read
 from onceover.lines.records import read_records
-from onceover.lines.reference import ContractLine, decode, encode
+from onceover.lines.reference import Line, decode, encode
 from onceover.lines.typed_lines import ColumnFormats, hold_typed
 from onceover.model.digest import EMPTY
-from onceover.model.line import Record
 from onceover.model.offsets import KafkaPartition
+from onceover.model.record import Record
 
 FORMATS = ColumnFormats(pa.schema([("k_a", pa.string())]), {name.encode(): ("k_a",) for name in CONTRACTS})
 
@@ -45,7 +45,7 @@ def _make_rows(world: World, accounts: Accounts, random: Random, *, every: bool)
             columns.append(row["k_a"])
         else:
             record = Record(KafkaPartition("00c0ffee", 0), 0, row["kafka_timestamp"], row["key"], (), row["value"])
-            event_ms = evaluate(ContractLine(record, 0, CONTRACTS[0]), CONTRACTS[row["place"]])
+            event_ms = evaluate(Line(record, 0, CONTRACTS[0]), CONTRACTS[row["place"]])
             evaluated.append(NO_WINDOW if event_ms is None else event_ms)
             columns.append(f"by value under {row['place']}")
     at = rows.column_names.index("k_a")
@@ -92,7 +92,7 @@ def test_record_of_a_line_is_what_was_written() -> None:
             (stamp, key, value) for stamp in (0, -(2**63), 2**63 - 1) for key in awkward for value in awkward
         )
     ]
-    text = b"torn\n" + b"\n".join(encode(ContractLine(r, 5, CONTRACTS[0], (b"x\ty", None))) for r in records)
+    text = b"torn\n" + b"\n".join(encode(Line(r, 5, CONTRACTS[0], (b"x\ty", None))) for r in records)
     lines = read(memoryview(text))
     rows = np.flatnonzero(lines.intact)
     found = read_records(lines, rows)

@@ -8,9 +8,9 @@ from random import Random
 
 import xxhash
 
-from onceover.lines.reference import ContractLine, encode, encode_content
-from onceover.model.line import Record
+from onceover.lines.reference import Line, encode, encode_content
 from onceover.model.offsets import LARGEST_END, KafkaPartition, OffsetRange
+from onceover.model.record import Record
 
 START, END = 120_000, 180_000
 UNKNOWN = "V9-ffffffffffffffff"
@@ -48,7 +48,7 @@ def holds(ranges: Iterable[OffsetRange], each: Id) -> bool:
     return any(r.source == each[0] and r.start <= each[1] < r.end for r in ranges)
 
 
-def evaluate(line: ContractLine, contract: str) -> int | None:
+def evaluate(line: Line, contract: str) -> int | None:
     """Return the event time that the value gives under that contract, which reads a field of its own."""
     try:
         return int((line.record.value or b"").split(b",")[CONTRACTS.index(contract)])
@@ -108,7 +108,7 @@ def _scatter(random: Random, ranges: Iterable[OffsetRange]) -> list[OffsetRange]
     return found
 
 
-def _make_line(random: Random, ids: int) -> ContractLine:
+def _make_line(random: Random, ids: int) -> Line:
     source = random.choice(STRANGERS if random.random() < 0.03 else OWN)
     offset = random.randrange(ids) + (LARGEST_END - ids if random.random() < 0.1 else 0)
     seed = Random(f"{source}{offset}" + ("b" if random.random() < 0.02 else ""))
@@ -125,11 +125,11 @@ def _make_line(random: Random, ids: int) -> ContractLine:
     if random.random() < 0.03:
         event_ms = random.choice([START, END - 1, END, START - 1, 0, None])
     if event_ms is None:
-        return ContractLine(record, None, contract, (b"why",))
+        return Line(record, None, contract, (b"why",))
     columns: tuple[bytes | None, ...] | None = (seed.choice([b"k", b"\\E", None]),)
     if random.random() < 0.03:
         columns = random.choice([None, (b"other",), (b"k", b"k")])
-    return ContractLine(record, event_ms, contract, columns)
+    return Line(record, event_ms, contract, columns)
 
 
 def _damage(random: Random, text: bytes) -> bytes:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
-from onceover.model.line import Line, Record, encode, frame
+from tests.raw_lines import quarantine_record
+
+from onceover.lines.line_file import join_append
+from onceover.lines.reference import encode
 from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.record import Record
 from onceover.quarantine.reader import DayReasons, ReleasedIds, count_by_reason, read_first_records
 
 FIRST, SECOND = date(2026, 3, 1), date(2026, 3, 2)
 
 
 def quarantined(offset: int, reason: str, value: bytes = b"{") -> bytes:
-    return encode(Line(Record(KafkaPartition("0badcafe", 0), offset, 0, None, (), value), None, reason))
+    return encode(quarantine_record(Record(KafkaPartition("0badcafe", 0), offset, 0, None, (), value), reason))
 
 
 class QuarantineDays:
@@ -32,10 +36,10 @@ class QuarantineDays:
 
 HELD = QuarantineDays(
     {
-        FIRST: frame([quarantined(1, "not JSON"), quarantined(2, "beyond horizon"), quarantined(3, "not JSON")])
-        + frame([quarantined(3, "not JSON")])[:-20]
-        + frame([quarantined(3, "not JSON"), quarantined(4, "not JSON")]),
-        SECOND: frame([quarantined(9, "beyond skew")]),
+        FIRST: join_append([quarantined(1, "not JSON"), quarantined(2, "beyond horizon"), quarantined(3, "not JSON")])
+        + join_append([quarantined(3, "not JSON")])[:-20]
+        + join_append([quarantined(3, "not JSON"), quarantined(4, "not JSON")]),
+        SECOND: join_append([quarantined(9, "beyond skew")]),
     }
 )
 

@@ -1,11 +1,11 @@
-"""Windows folded by tasks from raw format 2 on the real HDFS are what today's query rebuilds from format 1."""
+"""Windows folded by tasks from files on the real HDFS are what today's query rebuilds from the same lines."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -17,17 +17,14 @@ from tests.onceover.spark.contracts import NOON, make_contract, read_payments
 
 from onceover.config.endpoints import address
 from onceover.lines.contract_names import name_contracts
-from onceover.lines.reference import ContractLine
-from onceover.lines.reference import encode as encode_2
+from onceover.lines.reference import Line, encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.contract import Contract, Contracts, Cutovers, Measure
 from onceover.model.digest import EMPTY
-from onceover.model.line import Line, Record
-from onceover.model.line import encode as encode_1
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltWindow
-from onceover.model.unlanded import Unlanded
+from onceover.model.record import Record
 from onceover.model.window import from_ms
 from onceover.raw.hdfs import connect_hdfs
 from onceover.repair.folded import FoldedRebuild, FrozenText
@@ -50,22 +47,14 @@ def _record(offset: int, event_ms: int, source: KafkaPartition = SOURCE, cents: 
     return Record(source, offset, NOON, (None, b"c1", b"c\t2")[offset % 3], (), value)
 
 
-@dataclass(frozen=True)
-class Written:
-    """A record in both formats."""
-
-    one: bytes
-    two: bytes
-
-
 class Writer:
-    """Writes records as ingest does in each format, with columns by Spark."""
+    """Writes records as ingest does, with columns by Spark."""
 
     def __init__(self, spark: SparkSession, contract: Contract) -> None:
         self._spark, self._contract = spark, contract
         (self._name, _) = name_contracts(Contracts((contract,)))
 
-    def write(self, records: Sequence[tuple[Record, int]]) -> list[Written]:
+    def write(self, records: Sequence[tuple[Record, int]]) -> list[bytes]:
         rows = self._spark.createDataFrame(
             [(n, r.offset, r.kafka_timestamp, r.key, bytearray(), bytearray(r.value or b""))
              for n, (r, _) in enumerate(records)],
@@ -77,11 +66,8 @@ class Writer:
             for row in rows.selectExpr("kafka_partition", *(f"cast({n} AS string)" for n in names)).collect()
         }
         return [
-            Written(
-                encode_1(Line(record, event_ms)),
-                encode_2(ContractLine(record, event_ms, self._name.decode(),
-                                      tuple(None if c is None else c.encode() for c in columns[n]))),
-            )
+            encode(Line(record, event_ms, self._name.decode(),
+                        tuple(None if c is None else c.encode() for c in columns[n])))
             for n, (record, event_ms) in enumerate(records)
         ]  # fmt: skip
 
@@ -116,24 +102,17 @@ def _compare(old: RebuiltWindow, new: RebuiltWindow) -> None:
     names = ("lines", "corrupt_lines", "misplaced_lines", "unaccounted_lines", "stray_lines", "conflicts", "misdated",
              "rejected_lines", "duplicates", "strays")  # fmt: skip
     assert {n: getattr(new, n) for n in names} == {n: getattr(old, n) for n in names}
-    found, expected = ({(r.offsets, r.release_id, r.exact_id): r.digest.records for r in w.ranges} for w in (new, old))
+    by_range = (
+        {(r.offsets, r.release_id, r.exact_id): r.digest.records if old.conflicts else r.digest for r in w.ranges}
+        for w in (new, old)
+    )
+    found, expected = by_range
     assert found == expected
 
 
 def _list_contested(windows: Mapping[datetime, RebuiltWindow]) -> dict[datetime, list[object]]:
     return {
-        start: [(c.source, c.offset, sorted(ms or 0 for _, ms in c.contents)) for c in window.contested]
-        for start, window in windows.items()
-    }
-
-
-def _strip(unlanded: Mapping[datetime, Unlanded]) -> dict[datetime, Unlanded]:
-    """Leave out the parts' hashes, which are of another function."""
-    return {
-        start: replace(
-            each, parts=tuple(replace(p, digest=replace(EMPTY, records=p.digest.records)) for p in each.parts)
-        )
-        for start, each in unlanded.items()
+        start: [(c.source, c.offset, sorted(c.contents)) for c in window.contested] for start, window in windows.items()
     }
 
 
@@ -161,17 +140,15 @@ def test_damaged_windows_are_rebuilt_as_by_todays_query(
         ],
         3: [(_record(1, NOON + FIVE), NOON + FIVE)],
     }
-    texts: dict[int, tuple[bytes, bytes]] = {}
+    texts: dict[int, bytes] = {}
     all_written = iter(writer.write([each for n in plain for each in (*plain[n], *loose[n])]))
     for n in plain:
         written = list(islice(all_written, len(plain[n])))
         lines = [*written, *islice(all_written, len(loose[n])), *written[10:20]]
-        torn = [replace(written[5], one=written[5].one[:50], two=written[5].two[:50])]
-        torn += [Written(b"foreign\tline", b"foreign\tline"), Written(b"", b""), Written(b"\xff" * 60, b"\xff" * 60)]
-        every = [*lines[:3], *torn, *lines[3:]]
-        end = written[1] if n else replace(written[1], one=written[1].one[:-3], two=written[1].two[:-3])
-        texts[n] = tuple(b"\n".join([getattr(w, f) for w in every] + [getattr(end, f)]) for f in ("one", "two"))  # type: ignore[assignment]
-    texts[4] = b"", b""
+        torn = [written[5][:50], b"foreign\tline", b"", b"\xff" * 60]
+        end = written[1] if n else written[1][:-3]
+        texts[n] = b"\n".join([*lines[:3], *torn, *lines[3:], end])
+    texts[4] = b""
     claimed = [
         _claim(0, _whole(0, 40), _whole(20, 60)), _claim(1, _whole(100, 160)), _claim(2, _whole(200, 255)),
         _claim(3, _whole(300, 360)), _claim(4),
@@ -180,21 +157,21 @@ def test_damaged_windows_are_rebuilt_as_by_todays_query(
     held, own = [_whole(700, 701)], OwnOffsets((_whole(0, 900),), (_whole(900, 10_000),))
     beside = [_whole(5, 10), _whole(150, 151), _whole(380, 381)]
     old_files, new_files = {}, {}
-    for n, (one, two) in texts.items():
-        (tmp_path / f"{n}.log").write_bytes(one)
-        if one:
+    for n, text in texts.items():
+        (tmp_path / f"{n}.log").write_bytes(text)
+        if text:
             shown = spark.read.text(str(tmp_path / f"{n}.log")).select("_metadata.file_path").first()
             assert shown
             old_files[_at(n)] = shown.file_path
         # What was appended after the freeze is not read.
-        new_files[_at(n)] = FrozenText(folder(f"{n}.log", two + b"appended since\n"), len(two))
+        new_files[_at(n)] = FrozenText(folder(f"{n}.log", text + b"appended since\n"), len(text))
     new_files[_at(5)] = FrozenText(new_files[_at(1)].path + ".gone", 100)
     new_files[_at(6)] = FrozenText(folder("6.log", b"short\n"), 100)
     more = [_claim(5, _whole(500, 501)), _claim(6, _whole(600, 601))]
     with closing(Rebuild(spark, contracts, claimed, accounted, old_files)) as old:
         before, unlanded = old.collect(), old.collect_unlanded(held, own)
         assert unlanded[1]
-        contested, found_beside = _list_contested(old.add_contested_ids(before)), _strip(old.collect_beside(beside))
+        contested, found_beside = _list_contested(old.add_contested_ids(before)), old.collect_beside(beside)
         # Of the first window, which has a conflict, today's query counts both contents.
         rows = _list_rows(old.aggregate(), NOON)
     for largest, split in ((window_folder.LARGE_BYTES, shuffled_lines.SPLIT_BYTES), (0, 5_000)):
@@ -206,7 +183,7 @@ def test_damaged_windows_are_rebuilt_as_by_todays_query(
             assert after.keys() == before.keys()
             for start in before:
                 _compare(before[start], after[start])
-            lengths = {_at(n): len(two) for n, (_, two) in texts.items()}
+            lengths = {_at(n): len(text) for n, text in texts.items()}
             assert {start: window.planned_length for start, window in after.items()} == lengths
             reasons = [prove(c, after[c.window_start], lengths[c.window_start]).reasons for c in claimed]
             assert [any("raw holds" in reason for reason in of) for of in reasons] == [True, True, True, True, False]
@@ -216,10 +193,10 @@ def test_damaged_windows_are_rebuilt_as_by_todays_query(
             assert _list_rows(new.aggregate(), NOON) == rows
             found, is_whole = new.collect_unlanded(held, own)
             assert is_whole
-            assert _strip(found) == _strip(unlanded[0])
+            assert found == unlanded[0]
             assert {start: len(each.orphans) for start, each in found.items()} == {_at(1): 2, _at(2): 1}
             assert _list_contested(new.add_contested_ids(after)) == contested
-            assert _strip(new.collect_beside(beside)) == found_beside
+            assert new.collect_beside(beside) == found_beside
     records = new.select_records([_at(0), _at(2)]).orderBy("window_ms", "offset").collect()
     assert [row.offset for row in records] == [*range(60), *range(200, 255)]
     by_offset = {record.offset: (record, event_ms) for n in (0, 2) for record, event_ms in plain[n]}
@@ -253,7 +230,7 @@ def test_records_of_another_contract_count_by_their_value(
 
         def line(offset: int, contract: str, *columns: bytes | None, at: int = first, late: int = 0) -> bytes:
             record = Record(SOURCE, offset, NOON, None, (), b'{"at":%d,"n":%d}' % (at + offset, offset))
-            return encode_2(ContractLine(record, at + offset + late, contract, columns or None))
+            return encode(Line(record, at + offset + late, contract, columns or None))
 
         plain = [line(o, one, b"%d" % o) for o in range(10)]
         plain += [line(o, two, b"%d" % o, b"%d" % (100 * o)) for o in range(10, 15)]

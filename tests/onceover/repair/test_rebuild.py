@@ -12,14 +12,16 @@ from uuid import UUID
 import pytest
 from pyspark.sql import SparkSession
 from tests.onceover.spark.contracts import NOON, make_contract, read_payments
+from tests.raw_lines import date_record
 
+from onceover.lines.reference import encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.conflict import Decision
 from onceover.model.contract import Contract, Contracts, Cutovers, Measure
 from onceover.model.digest import Digest
-from onceover.model.line import Line, Record, encode
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
+from onceover.model.record import Record
 from onceover.model.release import Release
 from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
@@ -36,7 +38,9 @@ def test_rebuild_is_equal_interpreted_and_compiled(spark: SparkSession, tmp_path
     countries = (b'"NO"', b"null", b'"S\\\\E"')
     texts = [
         encode(
-            Line(Record(SOURCE, n, NOON + n, b"c%d" % (n % 2), (), paid % (NOON + n, n, countries[n % 3], n)), NOON + n)
+            date_record(
+                Record(SOURCE, n, NOON + n, b"c%d" % (n % 2), (), paid % (NOON + n, n, countries[n % 3], n)), NOON + n
+            )
         )
         for n in range(40)
     ]
@@ -78,7 +82,7 @@ def rebuild_under(
     `given` are the event times of its lines, in ms after noon."""
     window_file = folder / "1200.log"
     lines = [
-        encode(Line(Record(SOURCE, n, NOON, None, (), b'{"at":%d,"n":%d}' % (NOON + n, n)), NOON + at))
+        encode(date_record(Record(SOURCE, n, NOON, None, (), b'{"at":%d,"n":%d}' % (NOON + n, n)), NOON + at))
         for n, at in given.items()
     ]
     window_file.write_bytes(b"\n".join([*lines, lines[0], b"torn", b""]))
@@ -135,7 +139,7 @@ def test_planned_length_is_known_of_a_window_of_conflicts_only(spark: SparkSessi
     for number in (0, 1):
         start, at = START + timedelta(hours=number), NOON + number * 3_600_000
         window_file = tmp_path / f"{number}.log"
-        window_file.write_bytes(encode(Line(Record(SOURCE, 7, NOON, None, (), b'{"at":%d}' % at), at)) + b"\n")
+        window_file.write_bytes(encode(date_record(Record(SOURCE, 7, NOON, None, (), b'{"at":%d}' % at), at)) + b"\n")
         shown = spark.read.text(str(window_file)).select("_metadata.file_path").first()
         assert shown
         files[start], lengths[start] = shown.file_path, window_file.stat().st_size
@@ -171,7 +175,7 @@ def test_released_content_of_an_id_decided_against_is_rejected(spark: SparkSessi
         at = int(start.timestamp()) * 1000
         window_file = tmp_path / f"{n}.log"
         record = Record(SOURCE, 7, NOON, None, (), b'{"at":%d,"n":%d}' % (at, n))
-        window_file.write_bytes(encode(Line(record, at + shift)) + b"\n")
+        window_file.write_bytes(encode(date_record(record, at + shift)) + b"\n")
         shown = spark.read.text(str(window_file)).select("_metadata.file_path").first()
         assert shown
         files[start] = shown.file_path

@@ -8,11 +8,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.raw_lines import date_record
 
 from onceover.ledger.landed_bytes import LandedBytes
+from onceover.lines.line_file import join_append
+from onceover.lines.reference import compute_digest, encode
 from onceover.model.digest import Digest
-from onceover.model.line import Line, Record, compute_digest, encode, frame
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
+from onceover.model.record import Record
 from onceover.raw.layout import Layout
 from onceover.repair.unread import read_landed
 
@@ -25,15 +28,15 @@ def make_record(source: KafkaPartition, offset: int) -> Record:
 
 
 def make_lines(source: KafkaPartition, *offsets: int) -> list[bytes]:
-    return [encode(Line(make_record(source, n), 0)) for n in offsets]
+    return [encode(date_record(make_record(source, n), 0)) for n in offsets]
 
 
 def digest(source: KafkaPartition, *offsets: int) -> Digest:
     return compute_digest(make_record(source, n) for n in offsets)
 
 
-DEAD = frame(make_lines(P0, *range(10)))
-OWN = frame([*make_lines(P0, 3, 7, 8), *make_lines(P1, 40)])
+DEAD = join_append(make_lines(P0, *range(10)))
+OWN = join_append([*make_lines(P0, 3, 7, 8), *make_lines(P1, 40)])
 
 
 class File:
@@ -70,11 +73,11 @@ def test_landings_bytes_show_its_ids_beside_a_dead_batchs() -> None:
     ("content", "landing"),
     [
         (DEAD + OWN[:-9], LANDED),
-        (DEAD + OWN.replace(b"\t8\n", b"\t9\n"), LANDED),
+        (DEAD + OWN.replace(b"\t8\t", b"\t9\t"), LANDED),
         (OWN + DEAD, LANDED),
         (DEAD + OWN, replace(LANDED, digest=digest(P0, 7, 8, 9))),
         (DEAD + OWN, replace(LANDED, digest=digest(P0, 3, 6, 7, 8))),
-        (DEAD + frame([*make_lines(P0, 3, 3, 8), *make_lines(P1, 40)]), LANDED),
+        (DEAD + join_append([*make_lines(P0, 3, 3, 8), *make_lines(P1, 40)]), LANDED),
         (DEAD + OWN, replace(LANDED, is_there=False)),
         (DEAD + OWN, replace(LANDED, window_start=None)),
     ],

@@ -16,10 +16,10 @@ from onceover.lines.folded_window import Shuffled
 from onceover.lines.grouping import Grouping
 from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import NO_RANGES, number_source
-from onceover.lines.reference import ContractLine, encode
+from onceover.lines.reference import Line, encode
 from onceover.lines.typed_lines import ColumnFormats
-from onceover.model.line import Record
 from onceover.model.offsets import KafkaPartition
+from onceover.model.record import Record
 from onceover.spark import fold_tasks
 from onceover.spark.fold_tasks import SUMMARY, WindowFile, WindowOutcome, read_outcome, run_task
 
@@ -63,7 +63,7 @@ def _window(number: int, text: bytes) -> WindowFile:
 
 def _text(number: int, rows: int, contract: str = CONTRACT) -> bytes:
     records = [(Record(SOURCE, n, 1, None, (), b"v"), (b"%d" % (n // 2), b"%d" % n)) for n in range(rows)]
-    lines = (ContractLine(record, number * HOUR, contract, columns) for record, columns in records)
+    lines = (Line(record, number * HOUR, contract, columns) for record, columns in records)
     return b"".join(encode(line) + b"\n" for line in lines)
 
 

@@ -1,107 +1,81 @@
-"""Spark's lines are the reference's, byte for byte, there and back through a real file; digests tell records apart."""
+"""Lines and records return from real files as they were, with their digests; damage never throws."""
 
 from __future__ import annotations
 
 import random
-import struct
-import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
+from pyarrow import parquet as files
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from tests.raw_lines import CONTRACT, quarantine_record
 
-from onceover.model.digest import SEEDS, Digest, sum_digests
-from onceover.model.line import (
-    CONTENT,
-    CRC,
-    ID,
-    MAX_EVENT_MS,
-    CorruptLineError,
-    Header,
-    Line,
-    Record,
-    compute_digest,
-    decode,
-    encode,
-    escape_headers,
-    frame,
-)
+from onceover.lines.escapes import CorruptLineError, escape_headers
+from onceover.lines.fields import SCHEMA
+from onceover.lines.line_file import join_append
+from onceover.lines.reference import MAX_EVENT_MS, Line, compute_digest, decode, encode
+from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
+from onceover.model.record import Header, Record
 from onceover.spark import lines, parquet
 
 pytestmark = pytest.mark.spark
 
 GENERATION = "00c0ffee"
-SCHEMA = (
-    "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, headers BINARY, value BINARY, "
-    "event_ms BIGINT, reason STRING"
-)
 PIECES = [b"\\", b"\t", b"\n", b"\r", b"\r\n", b"\\N", b"\\x", b"\\t", b"\\\\", b"\0", b'{"a":1}', b"\xf0", b"\xff"]
 PIECES += [b"\xe2\x82", b"\xc0\x80", b"\xef\xbb\xbf", "€😀".encode(), b"\xc2\x85", "\u2028".encode(), b"\x1a", b" "]
 
 
-def test_spark_writes_the_reference_bytes(spark: SparkSession) -> None:
-    expected = _lines(seed=1)
-    rows = _framed(spark, expected).select("id", "content", "line").collect()
-    for line, row in zip(expected, rows, strict=True):
-        data = encode(line)
-        assert bytes(row["line"]) == data + b"\n"
-        assert bytes(row["id"]) == data[ID]
-        assert bytes(row["content"]) == _content(line)
-
-
 def test_bytes_of_any_record_return_from_a_real_file(spark: SparkSession, tmp_path: Path) -> None:
     expected = _lines(seed=2)
-    written = [bytes(row["line"])[:-1] for row in _framed(spark, expected).select("line").collect()]
-    read = _read(spark, tmp_path, frame(written[:9]) + frame(written[9:])).sort("offset").collect()
-    for line, row in zip(expected, read, strict=True):
+    file = join_append(map(encode, expected[:9])) + join_append(map(encode, expected[9:]))
+    read = _read(spark, tmp_path, file).sort("offset")
+    for line, row in zip(expected, read.collect(), strict=True):
         record = line.record
         assert row["intact"]
-        assert _bytes(row["key"]) == record.key
-        assert _bytes(row["payload"]) == record.value
+        assert (_bytes(row["key"]), _bytes(row["value"])) == (record.key, record.value)
         assert _bytes(row["headers"]) == escape_headers(record.headers)
-        assert _bytes(row["id"]) == encode(line)[ID]
-        assert _bytes(row["content"]) == _content(line)
-        assert row["generation"] == GENERATION
-        assert row["kafka_partition"] == record.source.kafka_partition
-        assert row["offset"] == record.offset
-        assert row["kafka_timestamp"] == record.kafka_timestamp
-        assert row["event_ms"] == line.event_ms
+        assert (row["generation"], row["kafka_partition"]) == (GENERATION, record.source.kafka_partition)
+        assert (row["offset"], row["kafka_timestamp"]) == (record.offset, record.kafka_timestamp)
+        assert (row["event_ms"], row["quarantined_for"]) == (line.event_ms, line.reason)
+        assert row["contract"] == line.contract
+    assert _digest(read) == compute_digest(line.record for line in expected)
+    assert _digest(read.limit(0)) == Digest()
 
 
-def test_line_read_back_and_framed_again_is_the_same_line(spark: SparkSession, tmp_path: Path) -> None:
-    data = sorted(encode(line) for line in _lines(seed=3) if line.reason is None)
-    parsed = _read(spark, tmp_path, frame(data))
-    again = parsed.transform(lines.as_records).withColumn("reason", F.lit(None).cast("string"))
-    rows = again.transform(lines.framed(GENERATION)).sort("id").select("line").collect()
-    assert [bytes(row["line"]) for row in rows] == [line + b"\n" for line in data]
-
-
-def test_bytes_of_any_record_return_from_a_parquet_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_lines_of_any_record_return_from_a_parquet_file(spark: SparkSession, tmp_path: Path) -> None:
     expected, folder = [line for line in _lines(seed=9) if line.reason is None], str(tmp_path / "compacting")
-    records = _framed(spark, expected).withColumns({"generation": F.lit(GENERATION), "window_ms": F.lit(7)})
-    parquet.write(records, folder)
-    parquet.write(records, folder)  # what an earlier run has left is overwritten
+    read = _read(spark, tmp_path, join_append(map(encode, expected))).withColumn("window_ms", F.lit(7))
+    parquet.write(read, folder)
+    parquet.write(read, folder)  # what an earlier run has left is overwritten
     ((window, back),) = parquet.read_back(spark, folder).items()
     assert (window, back.is_one) == (7, True)
-    held = Digest(back.records, back.high1, back.low1, back.high2, back.low2)
-    assert held == sum_digests(_reference_digest(line) for line in expected)
-    read = parquet.read_parquet(spark, {7: back.path}).sort("offset").collect()
-    for line, row in zip(expected, read, strict=True):
-        record = line.record
+    held = compute_digest(line.record for line in expected)
+    assert Digest(back.records, back.high1, back.low1, back.high2, back.low2) == held
+    restored = parquet.read_parquet(spark, {7: back.path}).sort("offset").collect()
+    for line, row in zip(expected, restored, strict=True):
+        record, fields = line.record, encode(line).split(b"\t")
         assert (row["window_ms"], row["intact"], row["event_ms"]) == (7, True, line.event_ms)
         assert (_bytes(row["key"]), _bytes(row["value"])) == (record.key, record.value)
-        assert (_bytes(row["id"]), _bytes(row["content"])) == (encode(line)[ID], _content(line))
+        assert (row["contract"], _bytes(row["columns"])) == (line.contract, b"\t".join(fields[6:-1]))
+        assert row["hash"] & (1 << 64) - 1 == int(fields[-1], 16)
+    table = files.read_table(back.path, partitioning=None)
+    values = pa.array([b"other", *table.column("value").to_pylist()[1:]], pa.binary())
+    damaged = tmp_path / "damaged.parquet"
+    files.write_table(table.set_column(table.column_names.index("value"), "value", values), damaged)
+    (found,) = parquet.digest_files(spark, {7: back.path[: back.path.index(folder)] + str(damaged)}).values()
+    assert found.records == len(expected) - 1
 
 
 def test_rubbish_is_never_intact_and_never_throws(spark: SparkSession, tmp_path: Path) -> None:
     generator = random.Random(4)
-    good = encode(Line(Record(KafkaPartition(GENERATION, 3), 0, 5, b"k", (("h", b"x"),), b"\xf0v\\"), 7))
-    quarantined = encode(Line(Record(KafkaPartition(GENERATION, 3), 1, 5, None, (), None), None, "unparseable"))
+    source = KafkaPartition(GENERATION, 3)
+    good = encode(Line(Record(source, 0, 5, b"k", (("h", b"x"),), b"\xf0v\\"), 7, CONTRACT, (b"a", None)))
+    quarantined = encode(quarantine_record(Record(source, 1, 5, None, (), None), "unparseable"))
     bad = {good + good, good + b"\r", quarantined + good}
     for data in (good, quarantined):
         for at in range(len(data)):
@@ -110,74 +84,38 @@ def test_rubbish_is_never_intact_and_never_throws(spark: SparkSession, tmp_path:
     bad |= {generator.randbytes(generator.randrange(1, 200)) for _ in range(200)}
     bad = {piece for data in bad for piece in data.split(b"\n") if piece}
     assert not any(map(_is_intact, bad))
-    found = _read(spark, tmp_path, frame([*bad, good, quarantined]))
-    rows = found.groupBy("intact").agg(F.count("*").alias("n"), F.max("payload"), F.max("key"), F.max("content"))
-    assert {row["intact"]: row["n"] for row in rows.collect()} == {False: len(bad), True: 2}
+    found = _read(spark, tmp_path, join_append([*bad, good, quarantined]))
+    rows = found.groupBy("intact").agg(F.count("*").alias("n"), F.count("value").alias("values"), F.max("key"))
+    assert {row["intact"]: (row["n"], row["values"]) for row in rows.collect()} == {False: (len(bad), 0), True: (2, 1)}
 
 
-def test_offset_whose_range_has_no_bigint_end_is_not_intact(spark: SparkSession, tmp_path: Path) -> None:
-    data = []
-    for last in (b"9223372036854775806", b"9223372036854775807"):
-        line = b"00c0ffee-00003-%b 00000000 0000000000007 00000000000000000005\tk\t\tv" % last
-        crc = b"%08x" % zlib.crc32(line[: CRC.start] + line[CRC.stop + 1 :])
-        data.append(line[: CRC.start] + crc + line[CRC.stop :])
-    found = _read(spark, tmp_path, frame(data)).sort("id").select("offset", "intact").collect()
-    assert [row.intact for row in found] == [True, False]
+def test_batch_of_large_records_is_bounded_by_its_bytes(spark: SparkSession) -> None:
+    def measure(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays([pa.array([batch.num_rows]), pa.array([batch.nbytes])], ["rows", "bytes"])
+
+    large = spark.range(0, 40, 1, 1).select(F.expr("cast(repeat('x', 1000000) AS binary)"))
+    sizes = large.mapInArrow(measure, "rows bigint, bytes bigint").collect()
+    assert sum(row["rows"] for row in sizes) == 40
+    assert max(row["bytes"] for row in sizes) < 18 << 20
+    small = spark.range(0, 20_000, 1, 1).mapInArrow(measure, "rows bigint, bytes bigint").collect()
+    assert [row["rows"] for row in small] == [10_000, 10_000]
 
 
 def test_torn_append_costs_none_of_the_records_around_it(spark: SparkSession, tmp_path: Path) -> None:
     data = [encode(line) for line in _lines(seed=5)[:6]]
-    torn = frame(data[:3])[: -len(data[2]) // 2]
-    rows = _read(spark, tmp_path, torn + frame(data[3:])).sort("intact", "id").collect()
-    assert [row["intact"] for row in rows] == [False] + [True] * 5
-    assert [_bytes(row["id"]) for row in rows[1:]] == [line[ID] for line in data[:2] + data[3:]]
+    torn = join_append(data[:3])[: -len(data[2]) // 2]
+    found = _read(spark, tmp_path, torn + join_append(data[3:])).groupBy("intact").count().collect()
+    assert {row["intact"]: row["count"] for row in found} == {True: 5, False: 1}
 
 
-@pytest.mark.parametrize("event_ms", [-1, MAX_EVENT_MS + 1, None])
-def test_unreadable_line_is_not_written(spark: SparkSession, event_ms: int | None) -> None:
-    rows = spark.createDataFrame([(3, 0, 0, None, b"", None, event_ms, None)], SCHEMA)
-    with pytest.raises(PySparkException, match=r"event_ms is wider than 13 digits|neither event_ms nor a reason"):
-        rows.transform(lines.framed(GENERATION)).select("line").collect()
-
-
-def test_digest_is_the_published_xxhash64_of_id_and_content(spark: SparkSession) -> None:
-    assert _xxh64(b"", 0) == 0xEF46DB3751D8E999  # check values of the xxHash specification's reference program
-    assert _xxh64(b"abc", 0) == 0x44BC2CF5AD770999
-    chosen = _lines(seed=6)[:40]
-    digest = sum_digests(_reference_digest(line) for line in chosen)
-    assert _digest(_framed(spark, chosen)) == compute_digest(line.record for line in chosen) == digest
-
-
-def test_digest_ignores_order_and_spark_partitions(spark: SparkSession) -> None:
-    framed = _framed(spark, _lines(seed=7))
-    assert _digest(framed) == _digest(framed.repartition(7).sortWithinPartitions("content"))
-
-
-def test_digests_of_disjoint_sets_add_up_and_show_a_double(spark: SparkSession) -> None:
-    chosen = _lines(seed=8)[:30]
-    whole, first, rest = (_digest(_framed(spark, part)) for part in (chosen, chosen[:11], chosen[11:]))
+def test_digests_of_disjoint_sets_add_up_and_show_a_double(spark: SparkSession, tmp_path: Path) -> None:
+    chosen = [encode(line) for line in _lines(seed=8)[:30]]
+    parts = (chosen, chosen[:11], chosen[11:], [*chosen[:-1], chosen[0]])
+    whole, first, rest, swapped = (_digest(_read(spark, tmp_path, join_append(part))) for part in parts)
     assert first + rest == whole
-    swapped = _digest(_framed(spark, [*chosen[:-1], chosen[0]]))  # as many records, one twice and one missing
-    assert swapped.records == whole.records
+    assert swapped.records == whole.records, "as many records, one twice and one missing"
     assert swapped != whole
-
-
-def test_digests_differ_by_nulls_and_by_field_boundaries(spark: SparkSession) -> None:
-    fields: list[tuple[bytes | None, tuple[Header, ...], bytes | None]] = [
-        (key, (), value) for key in (None, b"", rb"\N", b"\t") for value in (None, b"", rb"\N", b"\t")
-    ]
-    fields += [(b"a", (), b"b"), (b"ab", (), b""), (b"", (("a", b"b"),), b""), (b"", (("a", None),), b"")]
-    source = KafkaPartition(GENERATION, 3)
-    chosen = [Line(Record(source, 0, 0, *each), 0) for each in fields]
-    halves = lines.digest_halves(F.col("id"), F.col("content"))
-    assert _framed(spark, chosen).select(*halves).distinct().count() == len(fields)
-
-
-def test_digest_of_nothing_is_zero_and_leaves_the_reason_out(spark: SparkSession) -> None:
-    record = Record(KafkaPartition(GENERATION, 3), 0, 0, None, (), b"x")
-    judged = [[Line(record, 5)], [Line(record, None, "unparseable")], [Line(record, None, "tombstone")]]
-    assert len({_digest(_framed(spark, each)) for each in judged}) == 1
-    assert _digest(_framed(spark, [])) == Digest()
 
 
 def _lines(seed: int) -> list[Line]:
@@ -199,43 +137,24 @@ def _lines(seed: int) -> list[Line]:
         source = KafkaPartition(GENERATION, 99_999)
         record = Record(source, offset * 10**16, timestamp, nullable(), tuple(headers), value)
         if generator.random() < 0.2:
-            found.append(Line(record, None, generator.choice(["", "missing field x", "a\tb\n\\", "\u20ac"])))
+            reason = generator.choice(["", "missing field x", "a\tb\n\\", "\u20ac"])
+            found.append(quarantine_record(record, reason))
         else:
-            found.append(Line(record, generator.choice([0, MAX_EVENT_MS, 1_357_016_400_000])))
+            columns = (nullable(), b"2.50") if offset % 3 else None
+            found.append(Line(record, generator.choice([0, MAX_EVENT_MS, 1_357_016_400_000]), CONTRACT, columns))
     return found
 
 
-def _framed(spark: SparkSession, chosen: Sequence[Line]) -> DataFrame:
-    rows = [
-        (
-            line.record.source.kafka_partition,
-            line.record.offset,
-            line.record.kafka_timestamp,
-            line.record.key,
-            escape_headers(line.record.headers),
-            line.record.value,
-            line.event_ms,
-            line.reason,
-        )
-        for line in chosen
-    ]
-    return spark.createDataFrame(rows, SCHEMA).transform(lines.framed(GENERATION))
-
-
 def _read(spark: SparkSession, folder: Path, file: bytes) -> DataFrame:
-    path = folder / "0500.log"
+    path = folder / f"{len(list(folder.iterdir())):04}.log"
     path.write_bytes(file)
-    return spark.read.text(str(path), lineSep="\n").where(lines.not_empty()).transform(lines.parse_lines())
+    text = spark.read.text(str(path), lineSep="\n").where(lines.not_empty())
+    return text.transform(lines.parse_lines(*SCHEMA.names))
 
 
-def _digest(framed: DataFrame) -> Digest:
-    row = framed.agg(*lines.aggregate_digest(F.col("id"), F.col("content"))).collect()[0]
+def _digest(read: DataFrame) -> Digest:
+    row = read.agg(*lines.aggregate_digest()).collect()[0]
     return Digest(*row)
-
-
-def _content(line: Line) -> bytes:
-    """From the Kafka timestamp to the value, under any judgement of the record."""
-    return encode(Line(line.record, 0))[CONTENT]
 
 
 def _bytes(data: Any) -> bytes | None:
@@ -248,49 +167,3 @@ def _is_intact(data: bytes) -> bool:
     except CorruptLineError:
         return False
     return True
-
-
-def _reference_digest(line: Line) -> Digest:
-    halves: list[int] = []
-    for seed in SEEDS:
-        result = _xxh64(struct.pack("<i", seed), 42)  # Spark's own seed, then column by column
-        for part in (encode(line)[ID], _content(line)):
-            result = _xxh64(part, result)
-        halves += [result >> 32, result & 0xFFFFFFFF]
-    return Digest(1, *halves)
-
-
-def _xxh64(data: bytes, seed: int) -> int:
-    """XXH64 as its specification describes it: doc/xxhash_spec.md of Cyan4973/xxHash."""
-    p1, p2, p3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
-    p4, p5, mask = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5, (1 << 64) - 1
-
-    def rotated(value: int, by: int) -> int:
-        return (value << by | value >> 64 - by) & mask
-
-    def mixed(accumulator: int, lane: int) -> int:
-        return rotated((accumulator + lane * p2) & mask, 31) * p1 & mask
-
-    at = 0
-    result = (seed + p5) & mask
-    if len(data) >= 32:
-        accumulators = [(seed + p1 + p2) & mask, (seed + p2) & mask, seed, (seed - p1) & mask]
-        while at + 32 <= len(data):
-            lanes = struct.unpack_from("<4Q", data, at)
-            accumulators = [mixed(a, lane) for a, lane in zip(accumulators, lanes, strict=True)]
-            at += 32
-        result = sum(rotated(a, by) for a, by in zip(accumulators, (1, 7, 12, 18), strict=True)) & mask
-        for accumulator in accumulators:
-            result = ((result ^ mixed(0, accumulator)) * p1 + p4) & mask
-    result = (result + len(data)) & mask
-    while at + 8 <= len(data):
-        result = (rotated(result ^ mixed(0, struct.unpack_from("<Q", data, at)[0]), 27) * p1 + p4) & mask
-        at += 8
-    if at + 4 <= len(data):
-        result = (rotated(result ^ struct.unpack_from("<I", data, at)[0] * p1 & mask, 23) * p2 + p3) & mask
-        at += 4
-    for byte in data[at:]:
-        result = rotated(result ^ byte * p5 & mask, 11) * p1 & mask
-    result = (result ^ result >> 33) * p2 & mask
-    result = (result ^ result >> 29) * p3 & mask
-    return result ^ result >> 32

@@ -16,7 +16,7 @@ from onceover.context import PipelineContext, open_pipeline
 from onceover.errors import UsageError
 from onceover.ledger import decisions
 from onceover.model.conflict import MOST_SHOWN, NEWEST, OLDEST, Decision
-from onceover.model.line import encode_id, parse_id
+from onceover.model.record import encode_id, parse_id
 from onceover.model.window import Window, format_moment
 from onceover.model.wording import pluralize
 

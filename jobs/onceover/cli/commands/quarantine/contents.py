@@ -7,7 +7,8 @@ from datetime import date
 from typing import Any
 
 from onceover.cli.output import Occasionally, draw_table, escape, print_json, say
-from onceover.model.line import Line, encode_id
+from onceover.lines.reference import Line
+from onceover.model.record import encode_id
 from onceover.model.wording import pluralize
 from onceover.quarantine.reader import QuarantineFiles, ReleasedIds, count_by_reason, read_first_records
 

@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.raw_lines import CONTRACT
 
 from onceover.errors import UsageError
-from onceover.model.line import (
-    CRC,
-    EVENT_TIME,
+from onceover.lines.escapes import CorruptLineError, escape_headers, unescape_headers
+from onceover.lines.reference import (
     ID,
+    LONGEST_COLUMNS,
     MAX_EVENT_MS,
-    OFFSET,
-    CorruptLine,
-    CorruptLineError,
     Line,
-    PlacedLine,
-    Record,
     decode,
-    decode_file,
     encode,
-    encode_id,
-    escape_headers,
-    frame,
-    parse_id,
-    unescape_headers,
+    encode_content,
 )
 from onceover.model.offsets import KafkaPartition
+from onceover.model.record import OFFSET, Record, encode_id, parse_id
 
 SOURCE = KafkaPartition("00c0ffee", 3)
-PLAIN = Line(Record(SOURCE, 42, 1_357_016_400_123, b"JFK", (("trace", b"7"),), b'{"delay":2}'), 1_357_016_400_000)
+PLAIN = Line(
+    Record(SOURCE, 42, 1_357_016_400_123, b"JFK", (("trace", b"7"),), b'{"delay":2}'),
+    1_357_016_400_000,
+    CONTRACT,
+    (b"JFK", b"2", None),
+)
 
 awkward = st.lists(st.sampled_from([b"\\", b"\t", b"\n", b"\r", b"\0", b"\\N", b"\\=", b"\\;", b"=", b";", b"\xf0"]))
 some_bytes = st.binary(max_size=40) | awkward.map(b"".join)
@@ -49,26 +46,43 @@ records = st.builds(
     st.lists(st.tuples(names, nullable), max_size=3).map(tuple),
     nullable,
 )
-lines = st.builds(Line, records, st.integers(0, MAX_EVENT_MS)) | st.builds(
-    Line, records, st.none(), st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-)
+contracts = st.sampled_from([CONTRACT, "R999999999-0123456789abcdef"])
+lines = st.builds(
+    Line,
+    records,
+    st.integers(0, MAX_EVENT_MS),
+    contracts,
+    st.none() | st.lists(nullable, max_size=3).map(tuple).filter(lambda columns: columns != (b"\\E",)),
+) | st.builds(Line, records, st.none(), contracts, st.tuples(some_bytes))
 
 
 def test_line_looks_as_documented() -> None:
     assert encode(PLAIN) == (
-        b'00c0ffee-00003-0000000000000000042 b8878081 1357016400000 00000001357016400123\tJFK\ttrace\\=7\t{"delay":2}'
+        b'00c0ffee-00003-0000000000000000042 00000001357016400123\tJFK\ttrace\\=7\t{"delay":2}\t'
+        b"1357016400000\tV1-00c0ffee00c0ffee\tJFK\t2\t\\N\t8f2c593bfe5b2e9d"
     )
 
 
+def test_hash_is_the_published_xxh3_of_all_before_it() -> None:
+    assert xxhash.xxh3_64_hexdigest(b"") == "2d06800538d394c2"  # a test vector of Cyan4973/xxHash
+    assert encode(PLAIN)[-16:].decode() == xxhash.xxh3_64_hexdigest(encode(PLAIN)[:-17])
+
+
 def test_quarantined_line_has_dashes_for_event_time_and_a_reason() -> None:
-    data = encode(Line(Record(SOURCE, 42, -1, None, (), b"\t\n"), None, "unparseable: a\tb"))
-    assert data[EVENT_TIME.start :] == rb"------------- -0000000000000000001" + b"\t\\N\t\t\\t\\n\tunparseable: a\\tb"
+    line = Line(Record(SOURCE, 42, -1, None, (), b"\t\n"), None, CONTRACT, (b"unparseable: a\tb",))
+    assert encode(line)[:-16] == (
+        rb"00c0ffee-00003-0000000000000000042 -0000000000000000001" + b"\t\\N\t\t\\t\\n"
+        b"\t-------------\tV1-00c0ffee00c0ffee\tunparseable: a\\tb\t"
+    )
+    assert (line.reason, PLAIN.reason) == ("unparseable: a\tb", None)
 
 
-def test_crc_is_the_published_crc_32_of_the_rest_of_the_line() -> None:
-    assert zlib.crc32(b"123456789") == 0xCBF43926  # the check value of CRC-32/ISO-HDLC
-    data = encode(PLAIN)
-    assert int(data[CRC], 16) == zlib.crc32(data[: CRC.start] + data[CRC.stop + 1 :])
+def test_columns_that_are_too_long_are_left_out() -> None:
+    whole = replace(PLAIN, columns=(b"x" * (LONGEST_COLUMNS - 3), b"y", b"\t"))
+    assert decode(encode(whole)) == whole
+    longer = replace(PLAIN, columns=(b"x" * (LONGEST_COLUMNS - 3), b"yy", b"\t"))
+    assert decode(encode(longer)) == replace(PLAIN, columns=None)
+    assert rb"ffee\tx"[:4] + b"\t\\E\t" in encode(longer)
 
 
 @given(lines)
@@ -81,12 +95,12 @@ def test_bytes_of_any_record_return_unchanged_from_one_line(line: Line) -> None:
 
 @given(records, records)
 def test_lines_of_two_records_always_differ(one: Record, other: Record) -> None:
-    assert (encode(Line(one, 0)) == encode(Line(other, 0))) == (one == other)
+    assert (encode_content(one) == encode_content(other)) == (one == other)
 
 
 def test_null_is_neither_empty_nor_the_text_that_writes_null() -> None:
     values = [None, b"", rb"\N", b"N"]
-    written = {encode(Line(Record(SOURCE, 0, 0, key, (), value), 0)) for key in values for value in values}
+    written = {encode_content(Record(SOURCE, 0, 0, key, (), value)) for key in values for value in values}
     assert len(written) == len(values) ** 2
 
 
@@ -145,10 +159,9 @@ def test_offset_whose_range_has_no_bigint_end_is_corrupt() -> None:
 
 
 def forge(data: bytes, part: slice, field: bytes) -> bytes:
-    """Return the line with another field, under a CRC that is right again."""
-    data = data[: part.start] + field + data[part.stop :]
-    crc = b"%08x" % zlib.crc32(data[: CRC.start] + data[CRC.stop + 1 :])
-    return data[: CRC.start] + crc + data[CRC.stop :]
+    """Return the line with another field, under a hash that is right again."""
+    body = (data[: part.start] + field + data[part.stop :])[:-17]
+    return b"%b\t%016x" % (body, xxhash.xxh3_64_intdigest(body))
 
 
 def test_truncation_is_always_noticed_and_named() -> None:
@@ -159,73 +172,36 @@ def test_truncation_is_always_noticed_and_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "problem"),
+    ("old", "new", "problem"),
     [
-        (b"k\th", "has 2 fields"),
-        (b"k\t\tv\tw", "has 4 fields"),
-        (b"k\th\tv", "a header has no value"),
-        (b"k\t\t\\q", "its escapes are not the ones that Onceover writes"),
-        (b"k\t\tv\\", "its escapes are not the ones that Onceover writes"),
+        (b"\tV1-00c0ffee00c0ffee\t1\t2", b"", "lacks fields"),
+        (b"\ttrace\\=7\t", b"\ttrace\t", "a header has no value"),
+        (b"\tJFK\t", b"\t\\q\t", "its escapes are not the ones that Onceover writes"),
+        (b'\t{"delay":2}\t', b"\tv\\\t", "its escapes are not the ones that Onceover writes"),
+        (b"\tV1-", b"\tW1-", "does not name a contract"),
+        (b"\t1357016400000\t", b"\t135701640000x\t", "is not an event time"),
+        (b"\t1357016400000\t", b"\t-------------\t", "either an event time or a reason"),
     ],
 )
-def test_foreign_line_is_corrupt_although_its_crc_is_right(fields: bytes, problem: str) -> None:
-    data = encode(PLAIN)
-    rest = data[EVENT_TIME.start : 79] + fields
-    crc = b"%08x " % zlib.crc32(data[: CRC.start] + rest)
+def test_foreign_line_is_corrupt_although_its_hash_is_right(old: bytes, new: bytes, problem: str) -> None:
+    data = encode(replace(PLAIN, columns=(b"1", b"2")))
+    at = data.index(old)
     with pytest.raises(CorruptLineError, match=problem):
-        decode(data[: CRC.start] + crc + rest)
+        decode(forge(data, slice(at, at + len(old)), new))
 
 
 @pytest.mark.parametrize("event_ms", [-1, MAX_EVENT_MS + 1])
 def test_event_time_outside_its_field_is_refused(event_ms: int) -> None:
     with pytest.raises(UsageError, match="quarantine the record"):
-        Line(PLAIN.record, event_ms)
+        replace(PLAIN, event_ms=event_ms)
 
 
 def test_line_has_either_an_event_time_or_a_reason() -> None:
-    for event_ms, reason in ((None, None), (0, "unparseable")):
+    for columns in (None, (), (None,), (b"unparseable", b"x")):
         with pytest.raises(UsageError, match="either"):
-            Line(PLAIN.record, event_ms, reason)
+            Line(PLAIN.record, None, CONTRACT, columns)
 
 
-def test_append_begins_and_ends_with_a_newline_unless_empty() -> None:
-    assert frame([b"a", b"b"]) == b"\na\nb\n"
-    assert frame([]) == b""
-
-
-@given(st.lists(lines, min_size=1, max_size=4), st.lists(lines, min_size=1, max_size=4), st.data())
-def test_torn_append_costs_none_of_the_records_around_it(
-    torn: list[Line], following: list[Line], data: st.DataObject
-) -> None:
-    append = frame(map(encode, torn))
-    cut = data.draw(st.integers(0, len(append)))
-    file = append[:cut] + frame(map(encode, following))
-    decoded = list(decode_file(_chunks(file, data.draw(st.integers(1, 200)))))
-    intact = [piece.line for piece in decoded if isinstance(piece, PlacedLine)]
-    whole = append[: cut + 1].count(b"\n") - 1 if cut else 0  # the last newline need not have arrived
-    assert intact == torn[: max(whole, 0)] + following
-    assert len(decoded) - len(intact) <= 1
-
-
-@given(st.lists(lines, max_size=5), st.integers(1, 300))
-def test_file_reads_the_same_in_any_chunks_with_lines_placed(written: list[Line], size: int) -> None:
-    file = b"".join(frame([encode(line)]) for line in written) + b"\n\n"
-    decoded = list(decode_file(_chunks(file, size)))
-    assert [piece.line for piece in decoded if isinstance(piece, PlacedLine)] == written
-    for piece, line in zip(decoded, written, strict=True):
-        assert file.startswith(encode(line) + b"\n", piece.position)
-
-
-def test_bytes_without_a_newline_are_reported_once_not_collected() -> None:
-    good = encode(PLAIN)
-    file = b"x" * 1000 + b"\n" + good + b"\n" + b"y" * 999
-    decoded = list(decode_file(_chunks(file, 64), longest=len(good)))
-    assert decoded == [
-        CorruptLine(0, 1000, "there is no newline in 1000 bytes"),
-        PlacedLine(1001, PLAIN),
-        CorruptLine(1002 + len(good), 999, "there is no newline in 999 bytes"),
-    ]
-
-
-def _chunks(file: bytes, size: int) -> Iterator[bytes]:
-    return (file[start : start + size] for start in range(0, len(file), size))
+def test_contract_of_another_form_is_refused() -> None:
+    with pytest.raises(UsageError, match="does not name a contract"):
+        replace(PLAIN, contract="V0-00c0ffee00c0ffee")
