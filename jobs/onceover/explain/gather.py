@@ -16,11 +16,10 @@ from onceover.ledger import compactions
 from onceover.ledger.log_cuts import WHY_CUT
 from onceover.ledger.window_history import read_window_history
 from onceover.model.finding import Finding, is_log_cut
-from onceover.model.finding_kinds import Kind
+from onceover.model.finding_kinds import BY_SCAN, Kind
 from onceover.model.remedies import Remedy
 from onceover.model.window import Window, WindowRange
 
-_BY_SCAN = frozenset(kind for kind in Kind if kind.meaning.by_scan)
 _CONTESTED = frozenset({Kind.CONFLICT, Kind.MISDATED})
 
 
@@ -61,7 +60,7 @@ class WindowFacts:
         fresh = [{**seen.get(f.kind, {}), "kind": str(f.kind), "evidence": dict(f.evidence)} for f in self.judged]
         judged = {f.kind for f in self.judged}
         # Lengths show no finding of a scan: such a finding stays open until a repair resolves it.
-        return fresh + [row for row in noted if row["kind"] not in judged and row["kind"] in _BY_SCAN]
+        return fresh + [row for row in noted if row["kind"] not in judged and row["kind"] in BY_SCAN]
 
     @property
     def steps(self) -> list[Remedy]:

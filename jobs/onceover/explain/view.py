@@ -7,7 +7,8 @@ from typing import Any
 
 from onceover.explain.finding_text import parse_offset_ranges
 from onceover.explain.gather import WindowFacts, describe_expiry
-from onceover.model.finding_kinds import Kind, failures
+from onceover.model.finding import has_hole
+from onceover.model.finding_kinds import failures
 from onceover.model.window import format_moment
 from onceover.model.wording import format_records, pluralize
 
@@ -38,7 +39,7 @@ def describe_verdict(facts: WindowFacts) -> str:
         if window["rows_without_raw"]:
             since = "these rows stay, and records that were read again since are counted in them too, perhaps twice"
         return f"{expiry[0].upper()}{expiry[1:]}: {since}."
-    if facts.state == "certified" and any(finding.kind is Kind.HOLE for finding in facts.of_pipeline):
+    if facts.state == "certified" and has_hole(facts.of_pipeline):
         lost = ", but for an accepted loss," if facts.rows["losses"] else ""
         return (
             f"It is certified{lost} for what was read: each record that was read is counted exactly once. The skipped "

@@ -10,10 +10,10 @@ from psycopg.types.json import Jsonb
 
 from onceover.ledger.database import Connection
 from onceover.model.finding import Finding
-from onceover.model.finding_kinds import Kind
+from onceover.model.finding_kinds import BY_SCAN, Kind
 
-_BY_SCAN: Final = frozenset(kind for kind in Kind if kind.meaning.by_scan) - {Kind.CONFLICT}
-"""Conflicts that a scan finds are in the ledger from then on."""
+_KEPT: Final = BY_SCAN - {Kind.CONFLICT}
+"""Only a repair resolves these; conflicts that a scan finds are in the ledger from then on."""
 
 
 def note_finding(connection: Connection, pipeline: str, window_start: datetime | None, finding: Finding) -> None:
@@ -42,7 +42,7 @@ def record_findings(
     for finding in findings:
         seen.add(finding.kind)
         note_finding(connection, pipeline, window_start, finding)
-    gone = [str(kind) for kind in Kind if kind not in seen and (kind in _BY_SCAN) == by_scan]
+    gone = [str(kind) for kind in Kind if kind not in seen and (kind in _KEPT) == by_scan]
     connection.execute(
         """
         UPDATE onceover.finding SET resolved_at = now(), resolution = 'no longer there'

@@ -138,3 +138,8 @@ def is_log_cut(findings: Iterable[Finding]) -> bool:
 def is_right(findings: tuple[Finding, ...]) -> bool:
     """Return whether the ledger alone certifies the window: no finding, or only late records that are counted."""
     return not failures(finding.kind for finding in findings)
+
+
+def has_hole(findings: Iterable[Finding]) -> bool:
+    """Return whether ingest skipped offsets that neither landed nor were accepted as lost."""
+    return any(finding.kind is Kind.HOLE for finding in findings)

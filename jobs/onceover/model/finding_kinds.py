@@ -253,6 +253,8 @@ MEANINGS: Final[Mapping[Kind, Meaning]] = {
 }
 
 
+BY_SCAN: Final = frozenset(kind for kind, meaning in MEANINGS.items() if meaning.by_scan)
+"""The kinds that only a scan of raw shows."""
 _CERTIFIED: Final = frozenset(kind for kind, meaning in MEANINGS.items() if CERTIFY in meaning.remedy)
 
 

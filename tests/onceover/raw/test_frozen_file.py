@@ -156,7 +156,7 @@ def test_datanode_that_hangs_is_an_error_with_the_file(server: Hdfs) -> None:
         server.ended.wait()
 
     server.send = hang
-    with pytest.raises(UnreachableError, match=rf"reading {PATH} stopped at byte \d+ .*Timeout.*hdfs fsck"):
+    with pytest.raises(UnreachableError, match=rf"reading {PATH} stopped at byte \d+ .*TimeoutError.*hdfs fsck"):
         read(server, 11)
 
 
