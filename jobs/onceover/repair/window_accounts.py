@@ -108,7 +108,7 @@ class WindowAccounts:
             stray_lines=summary.stray,
             conflicts=summary.conflicts,
             misdated=summary.misdated,
-            planned_length=length,
+            frozen_length=length,
             ranges=tuple(self._list_ranges(summary)),
             rejected_lines=summary.rejected,
             contested=tuple(list_contested_ids(summary.contested)),

@@ -184,8 +184,8 @@ def test_damaged_windows_are_rebuilt_as_by_todays_query(
             for start in before:
                 _compare(before[start], after[start])
             lengths = {_at(n): len(text) for n, text in texts.items()}
-            assert {start: window.planned_length for start, window in after.items()} == lengths
-            reasons = [prove(c, after[c.window_start], lengths[c.window_start]).reasons for c in claimed]
+            assert {start: window.frozen_length for start, window in after.items()} == lengths
+            reasons = [prove(c, after[c.window_start]).reasons for c in claimed]
             assert [any("raw holds" in reason for reason in of) for of in reasons] == [True, True, True, True, False]
             assert new.failures.keys() == {_at(5), _at(6)}
             assert new_files[_at(5)].path in new.failures[_at(5)]
