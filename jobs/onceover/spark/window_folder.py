@@ -57,17 +57,18 @@ class WindowFolder:
         self._spark, self._address, self._contracts = spark, address, contracts
         self._columns = LineColumns.of(spark, contracts)
 
-    def fold(self, files: Sequence[WindowFile], *, keep: bool) -> FoldedFiles:
-        """Fold these windows, and `keep` their aggregated rows. One that needs it is read again, in another way."""
+    def fold(self, files: Sequence[WindowFile], *, keep: bool, every: bool = False) -> FoldedFiles:
+        """Fold these windows, and `keep` their aggregated rows. One that needs it is read again, in another way; with
+        `every`, VALUE gives the columns of all records at once."""
         folded = FoldedFiles()
         small = [file for file in files if file.length <= LARGE_BYTES]
-        if small:
+        if small and not every:
             rows = fold_files(self._spark, self._address, small, self._columns)
             self._collect(folded, self._columns.name(rows, [SUMMARY]), small, keep=keep)
-        for every in (False, True):
+        for of_all in (True,) if every else (False, True):
             done = folded.summaries.keys() | folded.failures.keys()
             if left := [file for file in files if file.window_ms not in done]:
-                self._collect(folded, self._shuffle(left, every=every), left, keep=keep)
+                self._collect(folded, self._shuffle(left, every=of_all), left, keep=keep)
         for file in files:
             if file.window_ms not in folded.summaries:
                 folded.failures.setdefault(file.window_ms, f"{file.path} could not be folded; report this")
