@@ -54,6 +54,7 @@ class RebuiltWindow:
     decided: tuple[DecidedContent, ...] = ()
     strays: tuple[OffsetRange, ...] = ()  # a bounded number of the stray lines' offsets
     compacted: Digest = EMPTY  # the part read from the Parquet file
+    by_value: int = 0  # records whose VALUE was evaluated again; the others count by the columns in their lines
 
     @property
     def digest(self) -> Digest:

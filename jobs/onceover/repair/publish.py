@@ -108,7 +108,7 @@ def publish(
             aggregates=staged,
             who=request.who,
             why=request.why,
-            raw=RawProof(claimed.repair_id, rebuilt.lines, rebuilt.duplicates, before, after),
+            raw=RawProof(claimed.repair_id, rebuilt.lines, rebuilt.duplicates, rebuilt.by_value, before, after),
             pending=proved.pending,
         )
         certify(connection, registered, certificate)

@@ -115,6 +115,7 @@ class WindowAccounts:
             decided=tuple(list_decided(summary.decided)),
             strays=tuple(piece for piece, _ in summary.runs.list_ranges(STRAY)),
             compacted=Digest(*map(int, summary.compacted)),
+            by_value=summary.by_value,
         )
 
     def _list_ranges(self, summary: WindowSummary) -> Iterable[RebuiltRange]:
