@@ -43,7 +43,8 @@ class FoldedRebuild:
     """The rebuild of some windows, each from its text in `files`; one without text has no lines.
 
     `collect` runs the query, and what it read of a window that fails is in `failures` alone. `aggregate` has the rows
-    of the other windows. `accounted` and `shared` are as in `Accounts`.
+    of the other windows. `accounted` and `shared` are as in `Accounts`. `by_value` evaluates the VALUE of all records,
+    and believes no columns.
     """
 
     def __init__(
@@ -55,11 +56,14 @@ class FoldedRebuild:
         accounted: Sequence[OffsetRange],
         files: Mapping[datetime, FrozenText],
         shared: Sequence[OffsetRange] = (),
+        *,
+        by_value: bool = False,
     ) -> None:
         self._claimed, self._files = {claim.window_start: claim for claim in claimed}, files
         self._group = GroupAccounts.of(contracts, accounted, shared)
         self._accounts = {start: WindowAccounts.of(claim, self._group) for start, claim in self._claimed.items()}
         self._folder = WindowFolder(spark, address, contracts)
+        self._by_value = by_value
         self._folded: FoldedFiles | None = None
         self._repeated: Sequence[OffsetRange] = ()  # orphans that are in two windows
         self.failures: dict[datetime, str] = {}
@@ -67,7 +71,7 @@ class FoldedRebuild:
     def collect(self) -> dict[datetime, RebuiltWindow]:
         """Return what raw holds of each window that could be read, and keep its rows until `close`."""
         self.close()
-        self._folded = self._folder.fold(self._list_files(self._accounts), keep=True)
+        self._folded = self._folder.fold(self._list_files(self._accounts), keep=True, every=self._by_value)
         summaries = self._take(self._folded)
         rebuilt = {start: self._accounts[start].rebuild(each, self._length(start)) for start, each in summaries.items()}
         return add_shared_conflicts(rebuilt, {start: each.shared for start, each in summaries.items()})

@@ -26,13 +26,14 @@ from onceover.model.window import format_moment
 from onceover.repair import publish
 from onceover.repair.expired_windows import end_search, stage_orphans
 from onceover.repair.folded import FoldedRebuild, FrozenText
-from onceover.repair.freeze import freeze
+from onceover.repair.freeze import freeze, list_parquet, list_texts
 from onceover.repair.groups import group_windows
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.shared_ranges import find_shared
 from onceover.repair.suspicions import WAITS, record_conflicts, settle_suspicions
 from onceover.repair.unread import Unread, find_unread, list_doubtful
 from onceover.spark.copy_text import format_copy_lines
+from onceover.spark.fold_tasks import FrozenParquet
 from onceover.spark.failure import isolate_failures
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.session import choose_codegen
@@ -103,15 +104,16 @@ class RepairRun:
 
     def _repair_windows(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         frozen = freeze(self._context, self._leases, [claim.window_start for claim in claimed])
-        layout = self._files.layout
-        texts = {start: FrozenText(layout.window_file(start), length) for start, length in frozen.items() if length}
-        log.info("reading %d window files, %.1f MiB", len(texts), sum(frozen.values()) / 2**20)
+        compacted = {claim.window_start: claim.compacted for claim in claimed if claim.compacted}
+        texts, parquet = list_texts(self._files, frozen), list_parquet(self._files, compacted)
+        size = sum(file.length for file in (*texts.values(), *parquet.values()))
+        log.info("reading %d window files and %d of Parquet, %.1f MiB", len(texts), len(parquet), size / 2**20)
         registered, stage = self._registered, self._request.stage
         table = registered.table
         try:
             with (
-                choose_codegen(self._spark, sum(frozen.values())),
-                closing(self._open_rebuild(claimed, accounted, texts)) as rebuild,
+                choose_codegen(self._spark, size),
+                closing(self._open_rebuild(claimed, accounted, texts, parquet)) as rebuild,
             ):
                 rebuilt = rebuild.collect()
                 unlanded = self._find_unlanded(rebuild, rebuilt)
@@ -139,22 +141,12 @@ class RepairRun:
         return outcome
 
     def _open_rebuild(
-        self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange], texts: Mapping[datetime, FrozenText]
+        self,
+        claimed: Sequence[ClaimedWindow],
+        accounted: Sequence[OffsetRange],
+        texts: Mapping[datetime, FrozenText],
+        parquet: Mapping[datetime, FrozenParquet],
     ) -> FoldedRebuild:
-        compacted = {claim.window_start: claim.compacted for claim in claimed if claim.compacted}
-        if compacted:
-            from onceover.repair.rebuild import Rebuild
-
-            hdfs = self._context.address("hdfs").rstrip("/")
-            parquet = {start: hdfs + path for start, path in self._files.find_parquet_files(compacted).items()}
-            return Rebuild(
-                self._spark,
-                self._registered.contracts,
-                claimed,
-                accounted,
-                {start: hdfs + text.path for start, text in texts.items()},
-                parquet,
-            )  # type: ignore
         return FoldedRebuild(
             self._spark,
             self._context.address("webhdfs"),
@@ -163,6 +155,7 @@ class RepairRun:
             accounted,
             texts,
             find_shared(claimed),
+            parquet,
         )
 
     def _find_unlanded(

@@ -225,7 +225,7 @@ def test_records_of_another_contract_count_by_their_value(
     one, two, _, _ = (name.decode() for name in name_contracts(contracts))
     hour, other = timedelta(hours=1), "V9-ffffffffffffffff"
     files, claimed = {}, []
-    for n in range(5):
+    for n in range(6):
         first = NOON + n * 3_600_000
 
         def line(offset: int, contract: str, *columns: bytes | None, at: int = first, late: int = 0) -> bytes:
@@ -241,6 +241,7 @@ def test_records_of_another_contract_count_by_their_value(
             [*plain[:4], line(4, one), *plain[5:], *by_value],  # its columns were left out
             [*plain, line(15, other, b"1")],
             plain,
+            [*plain[:4], line(4, one, b"999"), *plain[5:]],  # as if ingest had evaluated it wrongly
         ][n]
         start = datetime.fromtimestamp(first / 1000, UTC)
         data = b"\n".join(lines) + b"\n"
@@ -248,14 +249,20 @@ def test_records_of_another_contract_count_by_their_value(
         landing = ClaimedLanding(n, ((_whole(0, 20), EMPTY),))
         claimed.append(ClaimedWindow(1, start, start + hour, UUID(int=1), 1, (landing,), None))
     starts = list(files)
-    with closing(FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [_whole(0, 20)], files)) as new:
-        found, rows = new.collect(), new.aggregate()
-        assert rows is not None
-        measures = {from_ms(row.window_ms): (row.n, row.least) for row in rows.collect()}
-    assert new.failures.keys() == {starts[3]}
-    assert other in new.failures[starts[3]]
-    full = (sum(range(10)) + 100 * sum(range(10, 20)), 10)
-    assert measures == {**dict.fromkeys(starts[:3], full), starts[4]: (sum(range(10)) + 100 * sum(range(10, 15)), 10)}
-    numbers = [(w.digest.records, w.corrupt_lines, w.misplaced_lines, w.duplicates, w.conflicts + w.misdated)
-               for _, w in sorted(found.items())]  # fmt: skip
-    assert numbers == [(20, 1, 1, 1, 0), (20, 0, 0, 1, 0), (20, 0, 0, 0, 0), (15, 0, 0, 0, 0)]
+    full, some = sum(range(10)) + 100 * sum(range(10, 20)), sum(range(10)) + 100 * sum(range(10, 15))
+    for by_value, wrong in ((False, 995), (True, 0)):
+        with closing(
+            FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [_whole(0, 20)], files, by_value=by_value)
+        ) as new:
+            found, rows = new.collect(), new.aggregate()
+            assert rows is not None
+            measures = {from_ms(row.window_ms): (row.n, row.least) for row in rows.collect()}
+        assert new.failures.keys() == {starts[3]}
+        assert other in new.failures[starts[3]]
+        sums = {**dict.fromkeys(starts[:3], full), starts[4]: some, starts[5]: some + wrong}
+        assert measures == {start: (n, 10) for start, n in sums.items()}
+        numbers = [(w.digest.records, w.corrupt_lines, w.misplaced_lines, w.duplicates, w.conflicts + w.misdated)
+                   for _, w in sorted(found.items())]  # fmt: skip
+        assert numbers == [(20, 1, 1, 1, 0), (20, 0, 0, 1, 0), (20, 0, 0, 0, 0), (15, 0, 0, 0, 0), (15, 0, 0, 0, 0)]
+        of_value = [window.by_value for _, window in sorted(found.items())]
+        assert of_value == ([20, 20, 20, 15, 15] if by_value else [5, 20, 6, 0, 0])
