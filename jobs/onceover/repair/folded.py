@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +26,7 @@ from onceover.model.window import from_ms, to_ms
 from onceover.repair.shared_ids import add_contents, add_shared_conflicts
 from onceover.repair.unlanded_runs import drop_repeated, find_repeated, sort_runs
 from onceover.repair.window_accounts import GroupAccounts, WindowAccounts
-from onceover.spark.fold_tasks import WindowFile
+from onceover.spark.fold_tasks import FrozenParquet, WindowFile
 from onceover.spark.window_folder import FoldedFiles, WindowFolder
 
 MOST_RUNS: Final = 1_000_000
@@ -40,7 +41,8 @@ class FrozenText:
 
 
 class FoldedRebuild:
-    """The rebuild of some windows, each from its text in `files`; one without text has no lines.
+    """The rebuild of some windows, each from its text in `files` and its Parquet in `compacted`; one without either has
+    no lines.
 
     `collect` runs the query, and what it read of a window that fails is in `failures` alone. `aggregate` has the rows
     of the other windows. `accounted` and `shared` are as in `Accounts`. `by_value` evaluates the VALUE of all records,
@@ -56,10 +58,12 @@ class FoldedRebuild:
         accounted: Sequence[OffsetRange],
         files: Mapping[datetime, FrozenText],
         shared: Sequence[OffsetRange] = (),
+        compacted: Mapping[datetime, FrozenParquet] = MappingProxyType({}),
         *,
         by_value: bool = False,
     ) -> None:
         self._claimed, self._files = {claim.window_start: claim for claim in claimed}, files
+        self._compacted = compacted
         self._group = GroupAccounts.of(contracts, accounted, shared)
         self._accounts = {start: WindowAccounts.of(claim, self._group) for start, claim in self._claimed.items()}
         self._folder = WindowFolder(spark, address, contracts)
@@ -136,7 +140,7 @@ class FoldedRebuild:
     def _list_files(self, accounts: Mapping[datetime, WindowAccounts]) -> list[WindowFile]:
         return [
             WindowFile(to_ms(start), self._files[start].path if start in self._files else "", self._length(start),
-                       each.accounts)
+                       each.accounts, self._compacted.get(start))
             for start, each in sorted(accounts.items())
         ]  # fmt: skip
 

@@ -18,12 +18,12 @@ from onceover.model.claim import ClaimedWindow
 from onceover.model.conflict import NO_CONTENT
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import format_moment
-from onceover.repair.groups import group_windows
-from onceover.repair.proof import list_unproved_parts
 from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.freeze import list_parquet, list_texts
-from onceover.spark.fold_tasks import FrozenParquet
+from onceover.repair.groups import group_windows
+from onceover.repair.proof import list_unproved_parts
 from onceover.spark.failure import isolate_failures
+from onceover.spark.fold_tasks import FrozenParquet
 
 log = logging.getLogger(__name__)
 

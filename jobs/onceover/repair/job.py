@@ -33,8 +33,8 @@ from onceover.repair.shared_ranges import find_shared
 from onceover.repair.suspicions import WAITS, record_conflicts, settle_suspicions
 from onceover.repair.unread import Unread, find_unread, list_doubtful
 from onceover.spark.copy_text import format_copy_lines
-from onceover.spark.fold_tasks import FrozenParquet
 from onceover.spark.failure import isolate_failures
+from onceover.spark.fold_tasks import FrozenParquet
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.session import choose_codegen
 
@@ -106,7 +106,7 @@ class RepairRun:
         frozen = freeze(self._context, self._leases, [claim.window_start for claim in claimed])
         compacted = {claim.window_start: claim.compacted for claim in claimed if claim.compacted}
         texts, parquet = list_texts(self._files, frozen), list_parquet(self._files, compacted)
-        size = sum(file.length for file in (*texts.values(), *parquet.values()))
+        size = sum(frozen.values()) + sum(file.length for file in parquet.values())
         log.info("reading %d window files and %d of Parquet, %.1f MiB", len(texts), len(parquet), size / 2**20)
         registered, stage = self._registered, self._request.stage
         table = registered.table

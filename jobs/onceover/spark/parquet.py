@@ -6,16 +6,15 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from onceover.lines import stored
 from onceover.model.digest import Digest
 from onceover.spark import lines
 from onceover.spark.text_files import PLACES
 
-SCHEMA = (
-    "generation string, kafka_partition int, offset bigint, event_ms bigint, kafka_timestamp bigint, key binary, "
-    "headers binary, value binary, contract string, columns binary, hash bigint"
-)
-COLUMNS = tuple(field.split()[0] for field in SCHEMA.split(", "))
+SCHEMA = from_arrow_schema(stored.SCHEMA)
+COLUMNS = tuple(SCHEMA.names)
 _ID = ("generation", "kafka_partition", "offset")
 
 

@@ -20,6 +20,7 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 from onceover.errors import OnceoverError
 from onceover.lines import records
 from onceover.lines.accounts import Accounts
+from onceover.lines.chunks import Piece
 from onceover.lines.folded_window import FoldedWindow
 from onceover.lines.judge import NO_WINDOW
 from onceover.lines.line_rows import EVALUATED, SCHEMA, fold_rows, make_rows
@@ -27,23 +28,26 @@ from onceover.lines.read import read
 from onceover.lines.typed_lines import ColumnFormats, hold_typed
 from onceover.model.contract import Contracts
 from onceover.raw.frozen_file import FrozenFiles
+from onceover.raw.parquet_lines import read_stored
 from onceover.spark.fold_tasks import SUMMARY, WindowFile, WindowOutcome, make_outcome
 from onceover.spark.interpret import interpret
 from onceover.spark.line_columns import LineColumns
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024
+_PARQUET_BYTES: Final = 16 * 1024 * 1024  # as large as a row group that compaction writes
 _NOT_SHUFFLED = ("place", *records.SCHEMA.names)
 _ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """Bytes of the file of that number, whose lines are folded in so many parts."""
+    """Bytes of the text, or of the Parquet, of the window of that number, whose lines are folded in so many parts."""
 
     number: int
     start: int
     end: int
     parts: int
+    compacted: bool
 
 
 def shuffle_files(
@@ -60,11 +64,7 @@ def shuffle_files(
     and groups of parts add up. A window of which one part has none may have rows of the others. With `every`, VALUE
     gives the columns of all records. `with_records` returns records in place of groups, as `select_records` needs them.
     Lazy, and each action reads HDFS again."""
-    splits = [
-        _Split(number, start, min(start + SPLIT_BYTES, file.length), -(-file.length // SPLIT_BYTES))
-        for number, file in enumerate(files)
-        for start in range(0, file.length, SPLIT_BYTES)
-    ]
+    splits = [split for number, file in enumerate(files) for split in _cut(number, file)]
     versions = _list_versions(files, len(contracts.versions))
     rows = _read_splits(spark, address, files, splits, columns.formats, every=every, whole=with_records)
     evaluated = rows.transform(_evaluate(contracts, versions, columns.types.names))
@@ -72,6 +72,21 @@ def shuffle_files(
         evaluated = evaluated.drop(*_NOT_SHUFFLED)
     fold, schema = _make_folder(spark, files, columns, with_records=with_records)
     return evaluated.groupBy("window_ms", "part").applyInArrow(fold, schema)
+
+
+def _cut(number: int, file: WindowFile) -> Iterator[_Split]:
+    parts = max(-(-file.weight // SPLIT_BYTES), 1)
+    for start in range(0, file.length, SPLIT_BYTES):
+        yield _Split(number, start, min(start + SPLIT_BYTES, file.length), parts, compacted=False)
+    stored = file.parquet.length if file.parquet else 0
+    for start in range(0, stored, _PARQUET_BYTES):
+        yield _Split(number, start, min(start + _PARQUET_BYTES, stored), parts, compacted=True)
+
+
+def _read_split(files: FrozenFiles, file: WindowFile, split: _Split) -> Iterator[Piece]:
+    if split.compacted and file.parquet:
+        return read_stored(files, file.parquet.path, file.parquet.length, split.start, split.end)
+    return files.read_split(file.path, split.start, split.end, file.length)
 
 
 def _list_versions(files: Sequence[WindowFile], count: int) -> list[int]:
@@ -101,10 +116,9 @@ def _read_splits(
                 split = all_splits[number]
                 file = all_files[split.number]
                 try:
-                    pieces = FrozenFiles(address).read_split(file.path, split.start, split.end, file.length)
-                    for position, text in pieces:
+                    for position, text in _read_split(FrozenFiles(address), file, split):
                         lines = read(text)
-                        typed = hold_typed(lines, position, of_columns)
+                        typed = hold_typed(lines, position, of_columns, compacted=split.compacted)
                         rows = make_rows(lines, typed, file.accounts, split.parts, every=every, whole=whole)
                         yield from _add_window(rows, file.window_ms, schema).to_batches()
                 except OnceoverError as error:

@@ -61,7 +61,7 @@ class WindowFolder:
         """Fold these windows, and `keep` their aggregated rows. One that needs it is read again, in another way; with
         `every`, VALUE gives the columns of all records at once."""
         folded = FoldedFiles()
-        small = [file for file in files if file.length <= LARGE_BYTES]
+        small = [file for file in files if file.weight <= LARGE_BYTES]
         if small and not every:
             rows = fold_files(self._spark, self._address, small, self._columns)
             self._collect(folded, self._columns.name(rows, [SUMMARY]), small, keep=keep)

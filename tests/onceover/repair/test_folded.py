@@ -250,9 +250,9 @@ def test_records_of_another_contract_count_by_their_value(
         claimed.append(ClaimedWindow(1, start, start + hour, UUID(int=1), 1, (landing,), None))
     starts = list(files)
     full, some = sum(range(10)) + 100 * sum(range(10, 20)), sum(range(10)) + 100 * sum(range(10, 15))
-    for by_value, wrong in ((False, 995), (True, 0)):
+    for every, wrong in ((False, 995), (True, 0)):
         with closing(
-            FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [_whole(0, 20)], files, by_value=by_value)
+            FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [_whole(0, 20)], files, by_value=every)
         ) as new:
             found, rows = new.collect(), new.aggregate()
             assert rows is not None
@@ -265,4 +265,4 @@ def test_records_of_another_contract_count_by_their_value(
                    for _, w in sorted(found.items())]  # fmt: skip
         assert numbers == [(20, 1, 1, 1, 0), (20, 0, 0, 1, 0), (20, 0, 0, 0, 0), (15, 0, 0, 0, 0), (15, 0, 0, 0, 0)]
         of_value = [window.by_value for _, window in sorted(found.items())]
-        assert of_value == ([20, 20, 20, 15, 15] if by_value else [5, 20, 6, 0, 0])
+        assert of_value == ([20, 20, 20, 15, 15] if every else [5, 20, 6, 0, 0])
