@@ -1,8 +1,10 @@
-"""Fixtures of windows that lost raw: their ledger on PostgreSQL, and files and Kafka that a test sets."""
+"""Fixtures: window files on the real HDFS, and windows that lost raw, with a ledger on PostgreSQL, files and Kafka that
+a test sets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import pytest
@@ -10,9 +12,25 @@ from bench import large_ledger
 from bench.large_ledger import LargeLedger
 from tests.onceover.repair.lost_ledger import NAME, Context
 
+from onceover.config.endpoints import address
 from onceover.errors import UnreachableError
 from onceover.ledger.database import Connection
 from onceover.raw.damaged_files import DamagedFiles
+from onceover.raw.hdfs import connect_hdfs
+from onceover_local.stack import Stack
+
+
+@pytest.fixture
+def folder(stack: Stack) -> Iterator[Callable[[str, bytes], str]]:
+    """Write a file on HDFS, and return its path."""
+    client, root = connect_hdfs(address("webhdfs")), f"/raw/t{uuid.uuid4().hex[:10]}"
+
+    def write(name: str, data: bytes) -> str:
+        client.write(f"{root}/{name}", data=data)
+        return f"{root}/{name}"
+
+    yield write
+    client.delete(root, recursive=True)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -13,27 +12,24 @@ from uuid import UUID
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.onceover.spark.contracts import NOON, make_contract, read_payments
+from tests.onceover.spark.contracts import NOON, read_payments
 
 from onceover.config.endpoints import address
 from onceover.lines.contract_names import name_contracts
 from onceover.lines.reference import Line, encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
-from onceover.model.contract import Contract, Contracts, Cutovers, Measure
+from onceover.model.contract import Contract, Contracts
 from onceover.model.digest import EMPTY
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
-from onceover.model.window import from_ms
-from onceover.raw.hdfs import connect_hdfs
 from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
 from onceover.spark import shuffled_lines, window_folder
 from onceover.spark.interpret import interpret
 from onceover.spark.session import choose_codegen
-from onceover_local.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare]
 SOURCE, STRANGER = KafkaPartition("0badcafe", 3), KafkaPartition("00000000", 3)
@@ -70,19 +66,6 @@ class Writer:
                         tuple(None if c is None else c.encode() for c in columns[n])))
             for n, (record, event_ms) in enumerate(records)
         ]  # fmt: skip
-
-
-@pytest.fixture
-def folder(stack: Stack) -> Iterator[Callable[[str, bytes], str]]:
-    """Write a file on HDFS, and return its path."""
-    client, root = connect_hdfs(address("webhdfs")), f"/raw/t{uuid.uuid4().hex[:10]}"
-
-    def write(name: str, data: bytes) -> str:
-        client.write(f"{root}/{name}", data=data)
-        return f"{root}/{name}"
-
-    yield write
-    client.delete(root, recursive=True)
 
 
 def _at(n: int) -> datetime:
@@ -212,57 +195,3 @@ def _list_rows(aggregated: DataFrame | None, after_ms: int) -> tuple[list[str], 
     rows = sorted(map(tuple, aggregated.where(f"window_ms > {after_ms}").collect()), key=str)
     assert len(rows) > 30
     return [f"{field.name} {field.dataType}" for field in aggregated.schema], rows
-
-
-FIRST = make_contract(schema="at BIGINT, n INT", event_time="value.at", measures=(Measure("n", "sum", "value.n"),))
-SECOND = replace(FIRST, measures=(Measure("least", "min", "value.n"), Measure("n", "sum", "value.n * 100")))
-
-
-def test_records_of_another_contract_count_by_their_value(
-    spark: SparkSession, folder: Callable[[str, bytes], str]
-) -> None:
-    contracts = Contracts((FIRST, SECOND), Cutovers(2, {SOURCE: {2: 10}}))
-    one, two, _, _ = (name.decode() for name in name_contracts(contracts))
-    hour, other = timedelta(hours=1), "V9-ffffffffffffffff"
-    files, claimed = {}, []
-    for n in range(6):
-        first = NOON + n * 3_600_000
-
-        def line(offset: int, contract: str, *columns: bytes | None, at: int = first, late: int = 0) -> bytes:
-            record = Record(SOURCE, offset, NOON, None, (), b'{"at":%d,"n":%d}' % (at + offset, offset))
-            return encode(Line(record, at + offset + late, contract, columns or None))
-
-        plain = [line(o, one, b"%d" % o) for o in range(10)]
-        plain += [line(o, two, b"%d" % o, b"%d" % (100 * o)) for o in range(10, 15)]
-        by_value = [line(o, one, b"%d" % o) for o in range(15, 20)]
-        lines = [
-            [*plain, *by_value, line(3, two, b"3", b"300"), line(6, two, b"6", b"600", late=7), plain[9][:-1]],
-            [*plain, *by_value, line(5, one, b"500")],  # differs in its column alone
-            [*plain[:4], line(4, one), *plain[5:], *by_value],  # its columns were left out
-            [*plain, line(15, other, b"1")],
-            plain,
-            [*plain[:4], line(4, one, b"999"), *plain[5:]],  # as if ingest had evaluated it wrongly
-        ][n]
-        start = datetime.fromtimestamp(first / 1000, UTC)
-        data = b"\n".join(lines) + b"\n"
-        files[start] = FrozenText(folder(f"{n}.log", data), len(data))
-        landing = ClaimedLanding(n, ((_whole(0, 20), EMPTY),))
-        claimed.append(ClaimedWindow(1, start, start + hour, UUID(int=1), 1, (landing,), None))
-    starts = list(files)
-    full, some = sum(range(10)) + 100 * sum(range(10, 20)), sum(range(10)) + 100 * sum(range(10, 15))
-    for every, wrong in ((False, 995), (True, 0)):
-        with closing(
-            FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [_whole(0, 20)], files, by_value=every)
-        ) as new:
-            found, rows = new.collect(), new.aggregate()
-            assert rows is not None
-            measures = {from_ms(row.window_ms): (row.n, row.least) for row in rows.collect()}
-        assert new.failures.keys() == {starts[3]}
-        assert other in new.failures[starts[3]]
-        sums = {**dict.fromkeys(starts[:3], full), starts[4]: some, starts[5]: some + wrong}
-        assert measures == {start: (n, 10) for start, n in sums.items()}
-        numbers = [(w.digest.records, w.corrupt_lines, w.misplaced_lines, w.duplicates, w.conflicts + w.misdated)
-                   for _, w in sorted(found.items())]  # fmt: skip
-        assert numbers == [(20, 1, 1, 1, 0), (20, 0, 0, 1, 0), (20, 0, 0, 0, 0), (15, 0, 0, 0, 0), (15, 0, 0, 0, 0)]
-        of_value = [window.by_value for _, window in sorted(found.items())]
-        assert of_value == ([20, 20, 20, 15, 15] if every else [5, 20, 6, 0, 0])
