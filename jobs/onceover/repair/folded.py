@@ -18,7 +18,7 @@ from onceover.lines.summary import WindowSummary
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY
-from onceover.model.offsets import OffsetRange, coalesce
+from onceover.model.offsets import OffsetRange, coalesce, intersect
 from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
@@ -79,6 +79,32 @@ class FoldedRebuild:
         summaries = self._take(self._folded)
         rebuilt = {start: self._accounts[start].rebuild(each, self._length(start)) for start, each in summaries.items()}
         return add_shared_conflicts(rebuilt, {start: each.shared for start, each in summaries.items()})
+
+    def compare_windows(
+        self, rebuilt: Mapping[datetime, RebuiltWindow], doubtful: Mapping[datetime, Sequence[OffsetRange]]
+    ) -> dict[datetime, RebuiltWindow]:
+        """Return the windows with each of the `doubtful` IDs, of which some hold other records than landed there, that
+        two of them hold: as a conflict if its contents differ, and as misdated if its event times do. Reads the windows
+        that may hold them again.
+
+        `collect` compares the `shared` IDs alone: a batch lands an ID in one window, but a file may hold lines that no
+        batch landed there.
+        """
+        offsets = coalesce(piece for pieces in doubtful.values() for piece in pieces)
+        if not offsets:
+            return dict(rebuilt)
+        landing = ClaimedLanding(0, tuple((piece, EMPTY) for piece in offsets))
+        accounts = {
+            start: WindowAccounts.of(replace(claim, landings=(*claim.landings, landing)), self._group.share(offsets))
+            for start, claim in self._claimed.items()
+            if start in rebuilt
+            and (
+                start in doubtful
+                or intersect(coalesce(piece for each in claim.landings for piece in each.ids), offsets)
+            )
+        }
+        summaries = self._take(self._folder.fold(self._list_files(accounts), keep=False))
+        return add_shared_conflicts(rebuilt, {start: summary.shared for start, summary in summaries.items()})
 
     def collect_unlanded(
         self, held: Sequence[OffsetRange], own: OwnOffsets | None

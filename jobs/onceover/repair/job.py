@@ -116,20 +116,20 @@ class RepairRun:
                 closing(self._open_rebuild(claimed, accounted, texts, parquet)) as rebuild,
             ):
                 rebuilt = rebuild.collect()
+                rebuilt = rebuild.compare_windows(rebuilt, list_doubtful(claimed, rebuilt))
                 unlanded = self._find_unlanded(rebuild, rebuilt)
                 if any(found is not None and found.conflicts for found in unlanded.values()):
                     rebuilt = rebuild.add_contested_ids(rebuilt)
                 aggregated = rebuild.aggregate()
                 rows = iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names)
                 staged = table.stage(self._connection, stage, rows)
-                read = [claim for claim in claimed if claim.window_start not in rebuild.failures]
-                unread = find_unread(self._context, rebuild, list_doubtful(read, rebuilt, unlanded))
+                unread = find_unread(self._context, rebuild, list_doubtful(claimed, rebuilt, unlanded))
             self._fault_point.stop_after(RepairStep.STAGED)
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
             outcome, failures = RepairOutcome(), rebuild.failures
             for claim in (claim for claim in claimed if claim.window_start in failures):
                 outcome += self._record_failure(claim, f"reading raw failed: {failures[claim.window_start]}")
-            read = [claim for claim in read if claim.window_start not in failures]
+            read = [claim for claim in claimed if claim.window_start not in failures]
             adopted, rest = self._adopt(read, texts, {**unlanded, **unread.windows}, unread)
             outcome += adopted
             for claim in rest:

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+import numpy as np
+
+from onceover.lines.dedup import mark_changes
 from onceover.lines.summary import Contents
 from onceover.model.conflict import ContestedId
 from onceover.model.offsets import KafkaPartition
@@ -48,14 +51,30 @@ def add_contents(
 def _list_repeated(shared: Mapping[datetime, Contents]) -> Iterator[tuple[datetime, ContestedId, ContestedId]]:
     """Yield each ID that two windows have, for each of them, with its contents there and everywhere."""
     by_id: dict[_Id, dict[datetime, ContestedId]] = {}
-    for start, contents in shared.items():
+    for start, contents in _select_repeated(shared).items():
         for each in list_contested_ids(contents):
             by_id.setdefault((each.source, each.offset), {})[start] = each
     for of_windows in by_id.values():
-        if len(of_windows) > 1:
-            every = tuple(sorted({content for each in of_windows.values() for content in each.contents}))
-            for start, own in of_windows.items():
-                yield start, own, replace(own, contents=every)
+        every = tuple(sorted({content for each in of_windows.values() for content in each.contents}))
+        for start, own in of_windows.items():
+            yield start, own, replace(own, contents=every)
+
+
+def _select_repeated(shared: Mapping[datetime, Contents]) -> dict[datetime, Contents]:
+    """Return the contents of IDs that two windows have: few, though all IDs of a batch that was read again are
+    shared."""
+    if len(shared) < 2:
+        return {}
+    contents = list(shared.values())
+    window = np.repeat(np.arange(len(contents)), [len(each) for each in contents])
+    source, offset = (np.concatenate([getattr(each, name) for each in contents]) for name in ("source", "offset"))
+    order = np.lexsort((window, offset, source))
+    begins = mark_changes(source[order], offset[order])
+    is_second = mark_changes(window[order]) & ~begins
+    number = np.cumsum(begins) - 1
+    repeated = np.zeros(len(window), bool)
+    repeated[order] = np.isin(number, number[is_second])
+    return {start: each.select(repeated[window == n]) for n, (start, each) in enumerate(shared.items())}
 
 
 def _differ(own: ContestedId, every: ContestedId, place: int) -> bool:

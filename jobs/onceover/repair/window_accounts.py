@@ -57,6 +57,10 @@ class GroupAccounts:
         own = NumberedRanges.of((piece, KNOWN) for piece in coalesce(offsets))
         return replace(self, accounted=NO_RANGES, shared=NO_RANGES, held=_mark(held), own=own)
 
+    def share(self, offsets: Sequence[OffsetRange]) -> GroupAccounts:
+        """Return these accounts, under which any of these IDs may be in two windows."""
+        return replace(self, shared=_mark(offsets))
+
     def list_contents(self, offsets: Sequence[OffsetRange]) -> GroupAccounts:
         """Return accounts under which a summary lists all contents of these offsets, if a landing has them, as
         `shared`."""
