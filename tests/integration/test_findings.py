@@ -218,8 +218,8 @@ def test_bytes_appended_after_the_freeze_are_left_to_the_next(lanes: Lanes) -> N
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("onceover.repair.job.freeze", appended_after)
         assert len(lane.repair(request).confirmed) == 1
-    again = lane.detect()
-    assert [finding.kind for finding in again.findings] == [Kind.UNACCOUNTED_BYTES]
+    again = lane.detect(minutes(0, 5))
+    assert [f.kind for f in again.failed[0].findings] == [Kind.UNACCOUNTED_BYTES]
     with lane.ledger() as ledger:
         update = (
             "UPDATE onceover.\"window\" SET blocked_at = now(), blocked_why = 'tried too often' WHERE pipeline = %s"
