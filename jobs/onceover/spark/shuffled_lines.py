@@ -34,7 +34,7 @@ from onceover.spark.interpret import interpret
 from onceover.spark.line_columns import LineColumns
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024
-_PARQUET_BYTES: Final = 16 * 1024 * 1024  # as large as a row group that compaction writes
+PARQUET_BYTES: Final = 16 * 1024 * 1024  # as large as a row group that compaction writes
 _NOT_SHUFFLED = ("place", *records.SCHEMA.names)
 _ERROR = "error"
 
@@ -79,8 +79,8 @@ def _cut(number: int, file: WindowFile) -> Iterator[_Split]:
     for start in range(0, file.length, SPLIT_BYTES):
         yield _Split(number, start, min(start + SPLIT_BYTES, file.length), parts, compacted=False)
     stored = file.parquet.length if file.parquet else 0
-    for start in range(0, stored, _PARQUET_BYTES):
-        yield _Split(number, start, min(start + _PARQUET_BYTES, stored), parts, compacted=True)
+    for start in range(0, stored, PARQUET_BYTES):
+        yield _Split(number, start, min(start + PARQUET_BYTES, stored), parts, compacted=True)
 
 
 def _read_split(files: FrozenFiles, file: WindowFile, split: _Split) -> Iterator[Piece]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -27,9 +27,8 @@ from onceover.model.window import to_ms
 from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.proof import prove
 from onceover.repair.shared_ranges import find_shared
-from onceover.spark.session import choose_codegen
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
 SOURCE = KafkaPartition("0badcafe", 3)
 START, HOUR = datetime.fromtimestamp(NOON / 1000, UTC), timedelta(hours=1)
 FIRST = make_contract(schema="at BIGINT, n INT", event_time="value.at", measures=(Measure("n", "sum", "value.n"),))
@@ -40,13 +39,6 @@ SECOND = replace(
 )
 Write = Callable[[str, bytes], str]
 Rows = list[tuple[datetime | int | None, ...]]
-
-
-@pytest.fixture(autouse=True)
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Interpret the queries of few lines, as a repair does, which takes a third of the time."""
-    with choose_codegen(spark, 0):
-        yield
 
 
 def _whole(start: int, end: int) -> OffsetRange:
