@@ -56,7 +56,8 @@ class WindowSummary:
 
     `pieces` sum the records that count, `compacted` (one row) those that Parquet holds. `runs` are strays and unlanded
     IDs but for the two last numbers. `contested` IDs have several contents or event times: the first MOST_IDS of them;
-    `decided` are all contents of decided IDs, `shared` all that count of IDs that may be in another window too.
+    `decided` are all contents of decided IDs, `shared` are the runs of IDs that count and may be in another window too,
+    `listed` all contents that count of IDs of which they are wanted.
     `unknown` are contracts of the pipeline's lines that the accounts lack, the first MOST_CONTRACTS of them.
     """
 
@@ -76,7 +77,8 @@ class WindowSummary:
     runs: Runs
     contested: Contents
     decided: Contents
-    shared: Contents
+    shared: Runs
+    listed: Contents
     unknown: tuple[bytes, ...] = ()
 
     def __add__(self, other: WindowSummary) -> WindowSummary:

@@ -23,7 +23,7 @@ from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import from_ms, to_ms
-from onceover.repair.shared_ids import add_contents, add_shared_conflicts
+from onceover.repair.shared_ids import add_contents, add_shared_conflicts, find_in_two
 from onceover.repair.unlanded_runs import drop_repeated, find_repeated, sort_runs
 from onceover.repair.window_accounts import GroupAccounts, WindowAccounts
 from onceover.spark.fold_tasks import FrozenParquet, WindowFile
@@ -78,7 +78,7 @@ class FoldedRebuild:
         self._folded = self._folder.fold(self._list_files(self._accounts), keep=True, every=self._by_value)
         summaries = self._take(self._folded)
         rebuilt = {start: self._accounts[start].rebuild(each, self._length(start)) for start, each in summaries.items()}
-        return add_shared_conflicts(rebuilt, {start: each.shared for start, each in summaries.items()})
+        return self._add_repeated(rebuilt, summaries)
 
     def compare_windows(
         self, rebuilt: Mapping[datetime, RebuiltWindow], doubtful: Mapping[datetime, Sequence[OffsetRange]]
@@ -93,18 +93,8 @@ class FoldedRebuild:
         offsets = coalesce(piece for pieces in doubtful.values() for piece in pieces)
         if not offsets:
             return dict(rebuilt)
-        landing = ClaimedLanding(0, tuple((piece, EMPTY) for piece in offsets))
-        accounts = {
-            start: WindowAccounts.of(replace(claim, landings=(*claim.landings, landing)), self._group.share(offsets))
-            for start, claim in self._claimed.items()
-            if start in rebuilt
-            and (
-                start in doubtful
-                or intersect(coalesce(piece for each in claim.landings for piece in each.ids), offsets)
-            )
-        }
-        summaries = self._take(self._folder.fold(self._list_files(accounts), keep=False))
-        return add_shared_conflicts(rebuilt, {start: summary.shared for start, summary in summaries.items()})
+        starts = [start for start in rebuilt if start in doubtful or intersect(self._list_ids(start), offsets)]
+        return self._add_repeated(rebuilt, self._fold_with(starts, offsets, self._group.share(offsets)))
 
     def collect_unlanded(
         self, held: Sequence[OffsetRange], own: OwnOffsets | None
@@ -139,11 +129,11 @@ class FoldedRebuild:
         if not self._repeated:
             return dict(rebuilt)
         landing = ClaimedLanding(0, tuple((piece, EMPTY) for piece in self._repeated))
-        starts, group = self._list_unlanded(), self._group.list_contents(self._repeated)
+        starts, group = self._list_unlanded(), self._group.list_unlanded(self._repeated)
         claims = [replace(self._claimed[start], landings=(landing,), decisions=()) for start in starts]
         accounts = {claim.window_start: WindowAccounts.of(claim, group) for claim in claims}
         summaries = self._take(self._folder.fold(self._list_files(accounts), keep=False))
-        return add_contents(rebuilt, {start: summary.shared for start, summary in summaries.items()})
+        return add_contents(rebuilt, {start: summary.listed for start, summary in summaries.items()})
 
     def aggregate(self) -> DataFrame | None:
         """Return window_ms, keys and measures of the records that count, over all windows; None before `collect`."""
@@ -159,6 +149,31 @@ class FoldedRebuild:
         if self._folded is not None:
             self._folded.close()
         self._folded = None
+
+    def _add_repeated(
+        self, rebuilt: Mapping[datetime, RebuiltWindow], summaries: Mapping[datetime, WindowSummary]
+    ) -> dict[datetime, RebuiltWindow]:
+        """Return the windows with the shared IDs that two of them hold. Reads windows with such IDs again."""
+        repeated = find_in_two(summary.shared for summary in summaries.values())
+        if not repeated:
+            return dict(rebuilt)
+        starts = [start for start, summary in summaries.items() if len(summary.shared)]
+        found = self._fold_with(starts, repeated, self._group.list_contents(repeated))
+        return add_shared_conflicts(rebuilt, {start: summary.listed for start, summary in found.items()})
+
+    def _fold_with(
+        self, starts: Iterable[datetime], offsets: Sequence[OffsetRange], group: GroupAccounts
+    ) -> dict[datetime, WindowSummary]:
+        """Return the summaries of these windows as if the offsets had landed in each of them too."""
+        landing = ClaimedLanding(0, tuple((piece, EMPTY) for piece in offsets))
+        claims = {
+            start: replace(c, landings=(*c.landings, landing)) for start in starts for c in [self._claimed[start]]
+        }
+        accounts = {start: WindowAccounts.of(claim, group) for start, claim in claims.items()}
+        return self._take(self._folder.fold(self._list_files(accounts), keep=False))
+
+    def _list_ids(self, start: datetime) -> tuple[OffsetRange, ...]:
+        return coalesce(piece for landing in self._claimed[start].landings for piece in landing.ids)
 
     def _length(self, start: datetime) -> int:
         return self._files[start].length if start in self._files else 0
