@@ -39,7 +39,7 @@ from onceover.model.window import from_ms
 from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.proof import prove
 from onceover.repair.rebuild import Rebuild
-from onceover.spark import shuffled_lines, window_folder
+from onceover.spark import line_splits, window_folder
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
 
@@ -99,9 +99,9 @@ def test_damaged_windows_are_rebuilt_as_by_todays_query(
         contested, found_beside = list_contested(old.add_contested_ids(before)), old.collect_beside(beside)
         # Of the first window, which has a conflict, today's query counts both contents.
         rows = list_rows(old.aggregate(), NOON)
-    for largest, split in ((window_folder.LARGE_BYTES, shuffled_lines.SPLIT_BYTES), (0, 5_000)):
+    for largest, split in ((window_folder.LARGE_BYTES, line_splits.SPLIT_BYTES), (0, 5_000)):
         monkeypatch.setattr(window_folder, "LARGE_BYTES", largest)
-        monkeypatch.setattr(shuffled_lines, "SPLIT_BYTES", split)
+        monkeypatch.setattr(line_splits, "SPLIT_BYTES", split)
         windows = [*claimed, *more]
         with closing(FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, new_files)) as new:
             after = new.collect()
@@ -122,7 +122,7 @@ def test_damaged_windows_are_rebuilt_as_by_todays_query(
             assert {start: len(each.orphans) for start, each in found.items()} == {start_of(1): 2, start_of(2): 1}
             assert list_contested(new.add_contested_ids(after)) == contested
             assert new.collect_beside(beside) == found_beside
-    records = new.select_records([start_of(0), start_of(2)]).orderBy("window_ms", "offset").collect()
+            records = new.select_records([start_of(0), start_of(2)]).orderBy("window_ms", "offset").collect()
     assert [row.offset for row in records] == [*range(60), *range(200, 255)]
     by_offset = {record.offset: (record, event_ms) for n in (0, 2) for record, event_ms in plain[n]}
     for row in (row for row in records if row.offset not in (7, 8)):  # those have several contents
