@@ -272,7 +272,7 @@ def rebuilt_of(
         stray_lines=sum(r not in known and r in accounted for r in lines),
         conflicts=0,
         misdated=0,
-        planned_length=len(lines),
+        frozen_length=len(lines),
         ranges=tuple(RebuiltRange(piece, digest_of(scenario, inside)) for piece, inside in counted),
     )
 
@@ -293,4 +293,4 @@ def _rebuilt_counts(
         return tuple(int(r in lines) for r in numbers), ()
     rebuilt = rebuilt_of(scenario, claimed, accounted, lines)
     held = {r for piece in rebuilt.ranges for r in scenario.records((as_span(piece.offsets),))} & set(lines)
-    return tuple(int(r in held) for r in numbers), prove(claimed, rebuilt, len(lines)).reasons
+    return tuple(int(r in held) for r in numbers), prove(claimed, rebuilt).reasons

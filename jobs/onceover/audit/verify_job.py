@@ -114,7 +114,7 @@ def _build_result(certified: StoredCertificate, length: int, raw: _Raw | str, un
     if rebuilt is None:
         differences.append(f"raw: reading it failed: {raw}")
     else:
-        reasons = prove(certified.claimed, rebuilt, rebuilt.planned_length).reasons
+        reasons = prove(certified.claimed, rebuilt).reasons
         differences += [f"raw: {reason}" for reason in reasons]
         if rebuilt.digest != certified.digest and not differences:
             differences.append(f"raw: {rebuilt.digest}, the certificate says {certified.digest}")

@@ -187,7 +187,7 @@ def _report_failure(due: CompactionDue, reason: str) -> list[CompactionResult]:
 
 def _find_difference(due: CompactionDue, certified: StoredCertificate, rebuilt: RebuiltWindow) -> str | None:
     """Return why the window's text differs from its certificate, None if it does not."""
-    reasons = prove(certified.claimed, rebuilt, rebuilt.planned_length).reasons
+    reasons = prove(certified.claimed, rebuilt).reasons
     if reasons:
         more = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
         return f"raw differs from its certificate: {reasons[0]}{more}"

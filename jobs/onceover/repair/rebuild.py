@@ -65,6 +65,7 @@ class Rebuild:
         alone: bool = False,
     ) -> None:
         self._contracts = contracts
+        self.failures: dict[datetime, str] = {}
         self._claimed = {to_ms(c.window_start): c for c in claimed}
         landings = [landing for claim in claimed for landing in claim.landings]
         self._decided = sorted({decision.offsets for claim in claimed for decision in claim.decisions})
@@ -258,7 +259,7 @@ class Rebuild:
             stray_lines=lines_by.get("stray", 0),
             conflicts=conflicts,
             misdated=misdated,
-            planned_length=planned,
+            frozen_length=planned,
             ranges=tuple(ranges),
             rejected_lines=lines_by.get("rejected", 0),
             contested=contested,

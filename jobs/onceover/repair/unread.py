@@ -21,8 +21,8 @@ from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
 from onceover.model.unlanded import Unlanded
 from onceover.raw.window_files import WindowFiles
+from onceover.repair.folded import FoldedRebuild
 from onceover.repair.proof import prove
-from onceover.repair.rebuild import Rebuild
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,6 @@ class Unread:
 def list_doubtful(
     claimed: Iterable[ClaimedWindow],
     rebuilt: Mapping[datetime, RebuiltWindow],
-    frozen: Mapping[datetime, int],
     unlanded: Mapping[datetime, Unlanded | None],
 ) -> dict[datetime, Sequence[OffsetRange]]:
     """Return by window the offsets of which raw holds other records than landed in it. Leaves out the windows that this
@@ -46,12 +45,12 @@ def list_doubtful(
         start = claim.window_start
         found = unlanded.get(start, Unlanded())
         if not claim.is_open and found is not None and not found.orphans:
-            doubtful[start] = prove(claim, rebuilt[start], frozen[start], found).doubtful
+            doubtful[start] = prove(claim, rebuilt[start], found).doubtful
     return {start: ranges for start, ranges in doubtful.items() if ranges}
 
 
 def find_unread(
-    context: PipelineContext, rebuild: Rebuild, doubtful: Mapping[datetime, Sequence[OffsetRange]]
+    context: PipelineContext, rebuild: FoldedRebuild, doubtful: Mapping[datetime, Sequence[OffsetRange]]
 ) -> Unread:
     """Search the lines of the `doubtful` offsets of each window for those that landed nowhere.
 

@@ -108,13 +108,14 @@ class WindowAccounts:
             stray_lines=summary.stray,
             conflicts=summary.conflicts,
             misdated=summary.misdated,
-            planned_length=length,
+            frozen_length=length,
             ranges=tuple(self._list_ranges(summary)),
             rejected_lines=summary.rejected,
             contested=tuple(list_contested_ids(summary.contested)),
             decided=tuple(list_decided(summary.decided)),
             strays=tuple(piece for piece, _ in summary.runs.list_ranges(STRAY)),
             compacted=Digest(*map(int, summary.compacted)),
+            by_value=summary.by_value,
         )
 
     def _list_ranges(self, summary: WindowSummary) -> Iterable[RebuiltRange]:

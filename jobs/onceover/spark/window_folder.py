@@ -59,14 +59,15 @@ class WindowFolder:
         self._columns = LineColumns.of(spark, contracts)
         self._shuffle = LineShuffle(spark, address, contracts, self._columns)
 
-    def fold(self, files: Sequence[WindowFile], *, keep: bool) -> FoldedFiles:
-        """Fold these windows, and `keep` their aggregated rows. One that needs it is read again, in another way."""
+    def fold(self, files: Sequence[WindowFile], *, keep: bool, every: bool = False) -> FoldedFiles:
+        """Fold these windows, and `keep` their aggregated rows. One that needs it is read again, in another way; with
+        `every`, VALUE gives the columns of all records at once."""
         folded, files = FoldedFiles(), _share_runs(files)
         small = [file for file in files if file.weight <= LARGE_BYTES]
-        if small:
+        if small and not every:
             rows = fold_files(self._spark, self._address, small, self._columns)
             self._collect(folded, self._columns.name(rows, [SUMMARY]), small, keep=keep)
-        for by_value in (False, True):
+        for by_value in (True,) if every else (False, True):
             done = folded.summaries.keys() | folded.failures.keys()
             if left := [file for file in files if file.window_ms not in done]:
                 folded.by_value = {file.window_ms for file in left} if by_value else set()

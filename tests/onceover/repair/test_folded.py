@@ -109,8 +109,8 @@ def test_damaged_windows_are_rebuilt_as_by_todays_query(
             for start in before:
                 compare(before[start], after[start])
             lengths = {start_of(n): len(text) for n, text in texts.items()}
-            assert {start: window.planned_length for start, window in after.items()} == lengths
-            reasons = [prove(c, after[c.window_start], lengths[c.window_start]).reasons for c in claimed]
+            assert {start: window.frozen_length for start, window in after.items()} == lengths
+            reasons = [prove(c, after[c.window_start]).reasons for c in claimed]
             assert [any("raw holds" in reason for reason in of) for of in reasons] == [True, True, True, True, False]
             assert new.failures.keys() == {start_of(5), start_of(6)}
             assert new_files[start_of(5)].path in new.failures[start_of(5)]

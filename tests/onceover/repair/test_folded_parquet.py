@@ -108,7 +108,7 @@ def test_compacted_windows_are_rebuilt_as_by_todays_query(
             for start in before:
                 compare(before[start], after[start])
                 assert after[start].compacted == before[start].compacted
-                assert after[start].planned_length == before[start].planned_length
+                assert after[start].frozen_length == before[start].frozen_length
             numbers = [(w.lines, w.corrupt_lines, w.digest.records, w.duplicates, w.compacted.records)
                        for _, w in sorted(after.items())]  # fmt: skip
             assert numbers == [(50, 0, 50, 0, 50), (72, 1, 60, 11, 50), (52, 1, 50, 1, 49), (60, 0, 60, 0, 0)]

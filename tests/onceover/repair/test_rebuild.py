@@ -147,7 +147,7 @@ def test_planned_length_is_known_of_a_window_of_conflicts_only(spark: SparkSessi
         claims.append(ClaimedWindow(1, start, start + timedelta(hours=1), UUID(int=1), 1, (landing,), None))
     with closing(Rebuild(spark, Contracts((FIRST,)), claims, [WHOLE], files)) as rebuild:
         rebuilt = rebuild.collect()
-    assert {start: window.planned_length for start, window in rebuilt.items()} == lengths
+    assert {start: window.frozen_length for start, window in rebuilt.items()} == lengths
     assert [window.conflicts for window in rebuilt.values()] == [1, 1]
 
 
@@ -200,7 +200,7 @@ def test_released_content_of_an_id_decided_against_is_rejected(spark: SparkSessi
     kept = Decision(SOURCE, 7, "".join(f"{half:08x}" for half in first[1:]))
     decided = [replace(claim, decisions=(kept,)) for claim in landed]
     rebuilt, rows = rebuild(*decided)
-    verdicts = [prove(c, rebuilt[c.window_start], rebuilt[c.window_start].planned_length) for c in decided]
+    verdicts = [prove(c, rebuilt[c.window_start]) for c in decided]
     assert [verdict.reasons for verdict in verdicts] == [(), ()]
     assert [rebuilt[claim.window_start].digest.records for claim in decided] == [1, 0]
     assert rows == [(None, 7)], "by the contract that the offset was read with"
