@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from onceover.lines.pieces import LandedPieces
 from onceover.lines.ranges import NO_RANGES, NumberedRanges
 from onceover.model.conflict import NO_CONTENT, Decision
 from onceover.model.digest import EMPTY, read_content_hash
+
+MOST_RUNS: Final = 1_000_000
+"""Of all windows that are folded together: some 65 bytes for each."""
 
 KNOWN, BEYOND = 0, 1  # numbers of the ranges in `own`
 
@@ -42,7 +46,7 @@ class Accounts:
 
     `contract` ranges hold, by index in `contracts`, the contract of each ID: by release, restatement or cutover; any
     other ID has `newest`. `held` is what Kafka's log holds now, None if unknown; `own` ranges are KNOWN to be the
-    pipeline's own, or BEYOND the log's end; None says that all IDs are.
+    pipeline's own, or BEYOND the log's end; None says that all IDs are. A summary gives `most_runs` runs.
     """
 
     start_ms: int
@@ -58,3 +62,4 @@ class Accounts:
     listed: NumberedRanges = NO_RANGES
     held: NumberedRanges | None = None
     own: NumberedRanges | None = None
+    most_runs: int = MOST_RUNS

@@ -49,7 +49,7 @@ def make_rows(
 ) -> pa.Table:
     """Return rows of SCHEMA, and the typed columns, for the lines that `typed` holds. VALUE is evaluated of those that
     have another contract than their ID, or no columns, and with `every` of all. Their records come with them, and with
-    `whole` those of all."""
+    `whole` those of all lines."""
     held, rows = typed.lines, len(typed)
     place = _find_contracts(held, accounts)
     numbers = {name: number for number, name in enumerate(accounts.contracts)}

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,12 +23,10 @@ from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import from_ms, to_ms
 from onceover.repair.shared_ids import add_contents, add_shared_conflicts, find_in_two
-from onceover.repair.unlanded_runs import drop_repeated, find_repeated, sort_runs
+from onceover.repair.unlanded_runs import drop_repeated, end_orphans, find_repeated, sort_runs
 from onceover.repair.window_accounts import GroupAccounts, WindowAccounts
 from onceover.spark.fold_tasks import FrozenParquet, WindowFile
 from onceover.spark.window_folder import FoldedFiles, WindowFolder
-
-MOST_RUNS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +99,12 @@ class FoldedRebuild:
         """Return the windows with intact lines that no landing accounts for, and whether these are all; Kafka's log
         holds the offsets `held`, and the pipeline's lines have its `own`. Reads these windows again."""
         unlanded = self._list_unlanded()
-        summaries = self._fold_again(unlanded, self._group.ask_log(held, own))
+        summaries = end_orphans(self._fold_again(unlanded, self._group.ask_log(held, own)))
         if repeated := find_repeated(summaries):
             self._repeated = repeated
-            summaries = self._fold_again(unlanded, self._group.ask_log(coalesce((*held, *repeated)), own))
-        is_whole = sum(len(summary.runs) for summary in summaries.values()) <= MOST_RUNS
+            again = self._fold_again(unlanded, self._group.ask_log(coalesce((*held, *repeated)), own))
+            summaries = end_orphans(again, min(summary.runs.until for summary in summaries.values()))
+        is_whole = all(summary.runs.is_whole for summary in summaries.values())
         found = {start: drop_repeated(sort_runs(summary), repeated) for start, summary in summaries.items()}
         if not is_whole:
             found = {start: replace(each, pending=(), beyond=()) for start, each in found.items() if each.orphans}
@@ -117,9 +115,10 @@ class FoldedRebuild:
         all windows again."""
         if not offsets:
             return {}
-        summaries = self._fold_again(self._list_summaries(), self._group.search(offsets), offsets)
+        summaries = end_orphans(self._fold_again(self._list_summaries(), self._group.search(offsets), offsets))
         if repeated := find_repeated(summaries):
-            summaries = self._fold_again(summaries, self._group.search(offsets, repeated), offsets)
+            again = self._fold_again(summaries, self._group.search(offsets, repeated), offsets)
+            summaries = end_orphans(again, min(summary.runs.until for summary in summaries.values()))
         found = {start: drop_repeated(sort_runs(summary), repeated) for start, summary in summaries.items()}
         return {start: replace(each, foreign=0) for start, each in found.items() if each.orphans or each.conflicts}
 
@@ -141,9 +140,11 @@ class FoldedRebuild:
 
     def select_records(self, windows: Collection[datetime]) -> DataFrame:
         """Return the records of these windows that count, each once, as `parquet.write` takes them. Reads the windows
-        again, and shuffles their records."""
+        again when it is used, and fails if one cannot be read then. Needs `collect`."""
         accounts = {start: each for start, each in self._accounts.items() if start in windows}
-        return self._folder.select_records(self._list_files(accounts))
+        if self._folded is None:
+            raise ValueError("`collect` shows first which records count by their value")
+        return self._folder.select_records(self._list_files(accounts), self._folded.by_value)
 
     def close(self) -> None:
         if self._folded is not None:

@@ -16,6 +16,13 @@ from onceover.spark.text_files import PLACES
 SCHEMA = from_arrow_schema(stored.SCHEMA)
 COLUMNS = tuple(SCHEMA.names)
 _ID = ("generation", "kafka_partition", "offset")
+_BOUNDED = {  # so that a reader holds some MiB of a file as it is stored, and as many rows as their mean size says
+    "parquet.block.size": str(16 << 20),
+    "parquet.block.size.row.check.min": "1",  # 100 records may be 3 GB
+    "parquet.page.size.row.check.min": "1",
+    # A value in a dictionary is not counted where it repeats.
+    **{f"parquet.enable.dictionary#{name}": "false" for name in ("key", "headers", "value", "columns")},
+}
 
 
 def read_parquet(spark: SparkSession, files: Mapping[int, str]) -> DataFrame:
@@ -39,7 +46,7 @@ def write(records: DataFrame, folder: str) -> None:
         .repartition("window_ms")
         .sortWithinPartitions("window_ms", *_ID)
         .write.mode("overwrite")
-        .option("compression", "zstd")
+        .options(compression="zstd", **_BOUNDED)
         .partitionBy("window_ms")
         .parquet(folder)
     )

@@ -36,7 +36,7 @@ from onceover.model.record import Record
 from onceover.model.unlanded import Unlanded
 from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.proof import prove
-from onceover.spark import shuffled_lines, window_folder
+from onceover.spark import line_splits, window_folder
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
 NUMBERS = ("lines", "corrupt_lines", "misplaced_lines", "unaccounted_lines", "stray_lines", "conflicts", "misdated",
@@ -106,9 +106,9 @@ def test_damaged_windows_are_rebuilt_as_they_landed(
     of_loose = {(n, record.offset): record for n in loose for record, _ in reversed(loose[n])}
     counted = {n: [each for each in plain[n] if each[0].offset not in range(255, 260)] for n in (1, 2, 3)}
     rows = list_rows(writer.aggregate([each for n in counted for each in counted[n]]), NOON)
-    for largest, split in ((window_folder.LARGE_BYTES, shuffled_lines.SPLIT_BYTES), (0, 5_000)):
+    for largest, split in ((window_folder.LARGE_BYTES, line_splits.SPLIT_BYTES), (0, 5_000)):
         monkeypatch.setattr(window_folder, "LARGE_BYTES", largest)
-        monkeypatch.setattr(shuffled_lines, "SPLIT_BYTES", split)
+        monkeypatch.setattr(line_splits, "SPLIT_BYTES", split)
         with closing(FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, files)) as new:
             found = new.collect()
             assert new.failures.keys() == {start_of(5), start_of(6)}
@@ -155,7 +155,7 @@ def test_damaged_windows_are_rebuilt_as_they_landed(
                 start_of(1): Unlanded(orphans=(whole(150, 151),),
                                       parts=(LandingPart(SOURCE, _digest([150], of_plain)),)),
             }  # fmt: skip
-    records = new.select_records([start_of(0), start_of(2)]).orderBy("window_ms", "offset").collect()
+            records = new.select_records([start_of(0), start_of(2)]).orderBy("window_ms", "offset").collect()
     assert [row.offset for row in records] == [*range(60), *range(200, 255)]
     by_offset = {record.offset: (record, event_ms) for n in (0, 2) for record, event_ms in plain[n]}
     for row in (row for row in records if row.offset not in (7, 8)):  # those have several contents

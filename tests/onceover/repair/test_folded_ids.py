@@ -22,7 +22,7 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.repair.shared_ids import add_shared_conflicts, find_in_two
-from onceover.repair.unlanded_runs import drop_repeated, find_repeated, sort_runs
+from onceover.repair.unlanded_runs import drop_repeated, end_orphans, find_repeated, sort_runs
 from onceover.repair.window_accounts import list_contested_ids
 
 SOURCE, OTHER = KafkaPartition("00c0ffee", 0), KafkaPartition("00c0ffee", 7)
@@ -44,12 +44,16 @@ def _lines(ids: Ids, event_ms: int) -> WindowLines:
     return WindowLines(source, offset, zeros + event_ms, content, numbers, zeros, ~flags, flags, zeros, (b"V1",))
 
 
-def _fold_unlanded(windows: Sequence[Ids], held: Sequence[OffsetRange] = ()) -> dict[datetime, WindowSummary]:
+def _fold_unlanded(
+    windows: Sequence[Ids], held: Sequence[OffsetRange] = (), most: int = 1000
+) -> dict[datetime, WindowSummary]:
     known = NumberedRanges.of((piece, 0) for piece in held)
     own = NumberedRanges.of([(at(0, 90), KNOWN), (at(90, 99), BEYOND)])
     summaries = {}
     for n, ids in enumerate(windows):
-        accounts = Accounts(n * HOUR, (n + 1) * HOUR, cut_pieces(_NONE, NO_RANGES), (b"V1",), 0, held=known, own=own)
+        accounts = Accounts(
+            n * HOUR, (n + 1) * HOUR, cut_pieces(_NONE, NO_RANGES), (b"V1",), 0, held=known, own=own, most_runs=most
+        )
         summaries[NOON + timedelta(hours=n)] = fold(_lines(ids, n * HOUR), accounts).summary
     return summaries
 
@@ -93,6 +97,18 @@ def test_id_beyond_the_log_in_two_windows_stays_that() -> None:
     assert repeated == []
     assert (one.beyond, one.conflicts, one.foreign) == ((at(95, 96),), 0, 1)
     assert (two.beyond, two.conflicts) == ((at(95, 96),), 0)
+
+
+def test_orphan_is_not_adopted_while_another_window_may_have_it() -> None:
+    sparse = [(n, n) for n in range(0, 80, 2)]
+    summaries = _fold_unlanded([sparse, [(2, 2), (70, 70)], [(75, 5)]], most=10)
+    assert [summary.runs.is_whole for summary in summaries.values()] == [False, True, True]
+    ended = end_orphans(summaries)
+    orphans = [sort_runs(summary).orphans for summary in ended.values()]
+    assert orphans == [tuple(at(n, n + 1) for n in range(0, 20, 2)), (at(2, 3),), ()]
+    assert find_repeated(ended) == (at(2, 3),)
+    again = end_orphans(_fold_unlanded([sparse, [(2, 2), (70, 70)], [(75, 5)]], [at(2, 3)], most=100), (0, 20))
+    assert [sort_runs(each).orphans for each in again.values()] == [(), (), ()]
 
 
 def _rebuild(windows: Mapping[datetime, Ids]) -> dict[datetime, RebuiltWindow]:

@@ -13,17 +13,19 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import parquet as arrow_parquet
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from tests.onceover.repair.folded_windows import FIVE, Writer, claim, list_rows, make_record, start_of, whole
 from tests.onceover.spark.contracts import NOON, read_payments
 
 from onceover.config.endpoints import address
 from onceover.lines.reference import compute_digest, decode, encode
+from onceover.lines.stored import frame_stored
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY
 from onceover.model.window import from_ms, to_ms
 from onceover.repair.folded import FoldedRebuild, FrozenText
-from onceover.spark import parquet, shuffled_lines, text_files, window_folder
+from onceover.spark import line_splits, parquet, text_files, window_folder
 from onceover.spark.fold_tasks import FrozenParquet
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
@@ -88,10 +90,10 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
     offsets = [[*range(50)], [*range(60)], [*range(1, 50), 55], [*range(60)]]
     counted = [[records[65 * n + i] for i in each] for n, each in enumerate(offsets)]
     rows = list_rows(writer.aggregate(list(chain.from_iterable(counted))), 0)
-    for largest, split in ((window_folder.LARGE_BYTES, shuffled_lines.SPLIT_BYTES), (0, 5_000)):
+    for largest, split in ((window_folder.LARGE_BYTES, line_splits.SPLIT_BYTES), (0, 5_000)):
         monkeypatch.setattr(window_folder, "LARGE_BYTES", largest)
-        monkeypatch.setattr(shuffled_lines, "SPLIT_BYTES", split)
-        monkeypatch.setattr(shuffled_lines, "PARQUET_BYTES", split)
+        monkeypatch.setattr(line_splits, "SPLIT_BYTES", split)
+        monkeypatch.setattr(line_splits, "PARQUET_BYTES", split)
         windows = [*claimed, claim(4, whole(400, 450)), claim(5, whole(500, 501))]
         with closing(
             FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, files, compacted=compacted)
@@ -114,3 +116,10 @@ def test_compacted_windows_are_rebuilt_as_they_landed(
             assert rebuild.failures.keys() == {start_of(4), start_of(5)}
             assert f"{torn.path} is not as compaction wrote it" in rebuild.failures[start_of(4)]
             assert f"{torn.path}.gone is missing" in rebuild.failures[start_of(5)]
+            selected = rebuild.select_records([start_of(1), start_of(3)]).sort("offset").drop("window_ms").toArrow()
+            text = b"".join(bytes(frame_stored(batch)) for batch in selected.to_batches())
+            (doubtful, *others), expected = text.splitlines(), [*lines[1][:60], *lines[3][:60]]
+            assert others == expected[1:]
+            assert doubtful in (expected[0], encode(other_columns)), "both have the same record"
+            with pytest.raises(PySparkException, match="gone is missing"):
+                rebuild.select_records([start_of(3), start_of(5)]).collect()
