@@ -1,7 +1,7 @@
 """Windows rebuilt from raw format 2: each folded by the task that reads it, the driver asks and puts together.
 
-Answers what `Rebuild` answers. What one window does not show, an ID in two of them, the driver finds: among `shared`
-IDs, which two landed batches read, and among the unlanded ones.
+What one window does not show, an ID in two of them, the driver finds: among `shared` IDs, which two landed batches
+read, and among the unlanded ones.
 """
 
 from __future__ import annotations
