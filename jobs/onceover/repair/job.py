@@ -39,6 +39,7 @@ from onceover.spark.hdfs_leases import Leases
 from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,9 @@ class RepairRun:
                 closing(self._open_rebuild(claimed, accounted, texts, parquet)) as rebuild,
             ):
                 rebuilt = rebuild.collect()
+                if names := rebuild.unknown_contracts:
+                    named = ", ".join(names[:_MOST_NAMED])
+                    log.warning("lines of contracts that this ledger does not know count by their values: %s", named)
                 rebuilt = rebuild.compare_windows(rebuilt, list_doubtful(claimed, rebuilt))
                 unlanded = self._find_unlanded(rebuild, rebuilt)
                 if any(found is not None and found.conflicts for found in unlanded.values()):
