@@ -38,7 +38,7 @@ from onceover.lines.judge import JudgedLines, find_records, judge_lines
 from onceover.lines.runs import find_runs
 from onceover.lines.summary import MOST_CONTRACTS, Contents, WindowSummary
 from onceover.lines.sums import count_all, sum_records
-from onceover.lines.verdicts import COUNTS, FOREIGN, ORPHAN, STRAY, IdVerdicts, judge_ids
+from onceover.lines.verdicts import BEYOND_END, COUNTS, FOREIGN, ORPHAN, PENDING, STRAY, IdVerdicts, judge_ids
 from onceover.lines.window_lines import WindowLines
 
 
@@ -75,8 +75,10 @@ def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = 
     is_contested = (records.has_contents | records.has_times) & (kind != STRAY) & (kind != FOREIGN)
     is_compacted = records.find_any(distinct.find_largest(lines.compacted)[records.line])
     counting, of_id = row[counts], records.id[counts]
-    in_run = ~counts & (kind != FOREIGN) & ~is_conflict
+    in_run = np.isin(kind, (STRAY, PENDING, BEYOND_END)) | ((kind == ORPHAN) & ~is_conflict)
     other = row[in_run]
+    is_shared = counts & ids.is_shared[records.id]
+    shared = row[is_shared]
     from_value = ~judged.believed[records.record[counts]]
     summary = WindowSummary(
         lines=len(lines) + lines.corrupt,
@@ -92,10 +94,13 @@ def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = 
         foreign=int((kind == FOREIGN).sum()),
         compacted=count_all(lines.content[row[counts & is_compacted]]),
         pieces=sum_records(ids.piece[of_id], ids.release[of_id], lines.source[counting], lines.content[counting]),
-        runs=find_runs(kind[in_run], lines.source[other], lines.offset[other], lines.content[other]),
+        runs=find_runs(kind[in_run], lines.source[other], lines.offset[other], lines.content[other]).take(
+            accounts.most_runs
+        ),
         contested=_list_contents(lines, distinct, records.list_lines(is_contested)).take_first(),
         decided=_list_decided(lines, distinct, ids, judged, line_kind == COUNTS),
-        shared=_list_contents(lines, distinct, records.list_lines(counts & ids.is_shared[records.id])),
+        shared=find_runs(kind[is_shared], lines.source[shared], lines.offset[shared], lines.content[shared]),
+        listed=_list_contents(lines, distinct, records.list_lines(counts & ids.is_listed[records.id])),
         unknown=judged.unknown[:MOST_CONTRACTS],
     )
     return FoldedLines(summary, counting, from_value, distinct.row[judged.evaluate])
