@@ -7,7 +7,19 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 
-from bench import bursts, compact, detect, durability, growth, ingest, offset_stores, partitioner, repair, sharding
+from bench import (
+    bursts,
+    compact,
+    detect,
+    durability,
+    growth,
+    ingest,
+    offset_stores,
+    partitioner,
+    publishing,
+    repair,
+    sharding,
+)
 from bench.table import Row, results, show
 from onceover.config.endpoints import address
 from onceover.ledger.migrate import upgrade_schema
@@ -24,6 +36,7 @@ BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
     "compact": compact.run,
     "repair": repair.run,
     "growth": growth.run,
+    "publishing": publishing.run,
 }
 
 
