@@ -18,7 +18,7 @@ from onceover.model.claim import ClaimedWindow
 from onceover.model.conflict import NO_CONTENT
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import format_moment
-from onceover.repair.groups import group_windows
+from onceover.repair.groups import RECORDS_A_CORE, group_windows
 from onceover.repair.proof import list_unproved_parts
 from onceover.repair.rebuild import Rebuild
 from onceover.spark.failure import isolate_failures
@@ -99,7 +99,7 @@ def find_unheld(
         unheld[side.window_start] = tuple(offsets for landing in side.landings for offsets, _ in landing.parts)
         unreadable.add(side.window_start)
 
-    for group in group_windows(sides):
+    for group in group_windows(sides, RECORDS_A_CORE * spark.sparkContext.defaultParallelism):
         for _ in isolate_failures(group, compare, note_unreadable):
             pass
     return unheld, frozenset(unreadable)
