@@ -27,7 +27,8 @@ from onceover.repair import publish
 from onceover.repair.expired_windows import end_search, stage_orphans
 from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.freeze import freeze, list_parquet, list_texts
-from onceover.repair.groups import group_windows
+from onceover.repair.groups import RECORDS_A_CORE, group_windows
+from onceover.repair.progress import RepairProgress
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.shared_ranges import find_shared
 from onceover.repair.suspicions import WAITS, record_conflicts, settle_suspicions
@@ -77,6 +78,7 @@ class RepairRun:
         self._context, self._files = context, context.files
         self._max_tries = context.pipeline.repair.max_tries
         self._waits: Mapping[datetime, str] = {}
+        self._progress = RepairProgress(())
         self._leases, self._fault_point = Leases(spark, context.address("hdfs")), fault_point
 
     def run(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
@@ -98,9 +100,10 @@ class RepairRun:
         def record_failure(claim: ClaimedWindow, reason: str) -> RepairOutcome:
             return self._record_failure(claim, f"reading raw failed: {reason}")
 
-        outcome = RepairOutcome()
-        for group in group_windows(claimed):
+        outcome, self._progress = RepairOutcome(), RepairProgress(claimed)
+        for group in group_windows(claimed, RECORDS_A_CORE * self._spark.sparkContext.defaultParallelism):
             outcome = sum(isolate_failures(group, repair_windows, record_failure), outcome)
+            self._progress.finish(group)
         return outcome
 
     def _repair_windows(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
@@ -109,6 +112,7 @@ class RepairRun:
         texts, parquet = list_texts(self._files, frozen), list_parquet(self._files, compacted)
         size = sum(frozen.values()) + sum(file.length for file in parquet.values())
         log.info("reading %d window files and %d of Parquet, %.1f MiB", len(texts), len(parquet), size / 2**20)
+        self._progress.add_bytes(size)
         registered, stage = self._registered, self._request.stage
         table = registered.table
         try:
