@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from bench.table import Row, alternate, middle, runs
 from onceover.config.endpoints import address
 from onceover.context import open_pipeline
+from onceover.ingest.batch_queries import BatchQueries
 from onceover.ingest.micro_batch import MicroBatch
 from onceover.kafka import Topic
 from onceover.ledger.catalog import register_pipeline
@@ -72,16 +73,12 @@ def run() -> tuple[list[Row], list[str]]:
         with open_pipeline(elsewhere, "bench") as context:
             started = time.monotonic()
             shards = cut_into_shards("backlog", ranges, spark.sparkContext.defaultParallelism)
-            batch = MicroBatch(spark, context, known, lambda: read_ranges(spark, source, shards), ranges)
-            read, _ = batch.read()
-            framed = time.monotonic()
-            landings = batch.append()
-            ended = time.monotonic()
-            batch.close()
-        require_all_landed(read, landings)
-        landed.append(sum(x.digest.records for x in landings))
-        split.append((framed - started, ended - framed))
-        return ended - started
+            query = BatchQueries(spark, context).find(known, source, shards, None)
+            done = MicroBatch(spark, context, lambda: query, ranges, shards).append()
+            took = time.monotonic() - started
+        require_all_landed(done.read, done.landings)
+        landed.append(sum(each.digest.records for each in done.landings))
+        return took
 
     def peer() -> float:
         path = f"{address('hdfs')}/bench/peer{len(written)}"

@@ -82,8 +82,8 @@ def _claim(
 def _prove(claimed: ClaimedWindow, accounted: Sequence[OffsetRange]) -> ProvedWindow:
     ranges = tuple(RebuiltRange(*part) for landing in claimed.landings for part in landing.parts)
     lines = sum(each.digest.records for each in ranges)
-    rebuilt = RebuiltWindow(lines, 0, 0, 0, 0, 0, 0, planned_length=0, ranges=ranges)
-    return ProvedWindow(claimed, rebuilt, 0, accounted)
+    rebuilt = RebuiltWindow(lines, 0, 0, 0, 0, 0, 0, frozen_length=0, ranges=ranges)
+    return ProvedWindow(claimed, rebuilt, accounted)
 
 
 def _stage(connection: Connection, ledger: LargeLedger, stage: str, number: int) -> list[tuple[datetime, str, int]]:

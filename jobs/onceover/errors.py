@@ -64,6 +64,10 @@ class UnknownOutcomeError(TransientError):
     """An append that was sent and may or may not have arrived. The attempt fails; the replay follows."""
 
 
+class BatchTooLargeError(TransientError):
+    """A batch with more windows or aggregated rows than its tasks may have. Nothing was appended; read fewer at once."""
+
+
 class LandingMismatchError(TransientError):
     """Landings that differ from what the reader delivered; the batch is refused before it counts."""
 

@@ -153,7 +153,7 @@ def test_unfinished_batch_is_named_until_a_driver_takes_over(lanes: Lanes) -> No
     lane = lanes()
     lane.produce(FIVE)
     with lane.driver() as driver, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onceover.ingest.micro_batch.MicroBatch.read", fail)
+        patch.setattr("onceover.ingest.micro_batch.MicroBatch.append", fail)
         with pytest.raises(TransientError):
             driver.turn()
     assert [f.kind for f in lane.detect().findings] == [Kind.UNFINISHED_BATCH]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,23 +15,30 @@ from onceover.ledger.increments import increment, stage_name
 from onceover.model.batch import Increment, Landing, RangeRead
 
 
-class BatchWork(Protocol):
-    """One batch's Spark side. Each method may be called once, in this order; `close` always."""
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What a batch has appended: its ranges as they were delivered, what it adds to each window, its landings, and its
+    aggregated rows, each a line of COPY text without its newline."""
 
-    def read(self) -> tuple[Sequence[RangeRead], Sequence[Increment]]: ...
-    def append(self) -> Sequence[Landing]: ...
-    def rows(self) -> Iterator[str]: ...
-    def close(self) -> None: ...
+    read: Sequence[RangeRead]
+    increments: Sequence[Increment]
+    landings: Sequence[Landing]
+    rows: Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class BatchResult:
-    """A batch's ranges and landings, and when reading and appending ended, in seconds of the monotonic clock."""
+class CountedBatch:
+    """A batch's ranges and landings, and when its append ended, in seconds of the monotonic clock."""
 
     read: Sequence[RangeRead]
     landings: Sequence[Landing]
-    read_at: float
     appended_at: float
+
+
+class BatchWork(Protocol):
+    """One batch's Spark side, which may append once."""
+
+    def append(self) -> BatchResult: ...
 
 
 def append_and_count(
@@ -41,14 +48,13 @@ def append_and_count(
     batch_id: int,
     work: BatchWork,
     fault_point: FaultPoint,
-) -> BatchResult:
+) -> CountedBatch:
     """Carry out both steps. Raw and aggregates show the batch from then on; it counts once the batch has landed."""
-    read, increments = work.read()
-    read_at = time.monotonic()
-    landings = work.append()
+    result = work.append()
     appended_at = time.monotonic()
     fault_point.stop_after(Step.APPENDED)
-    staged = registered.table.stage(connection, stage_name(batch_id), work.rows())
-    increment(connection, epoch, registered.table, batch_id, increments, staged)
+    rows = (line.decode() for line in result.rows)
+    staged = registered.table.stage(connection, stage_name(batch_id), rows)
+    increment(connection, epoch, registered.table, batch_id, result.increments, staged)
     fault_point.stop_after(Step.INCREMENTED)
-    return BatchResult(read, landings, read_at, appended_at)
+    return CountedBatch(result.read, result.landings, appended_at)

@@ -15,12 +15,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from onceover.errors import FencedError, OnceoverError, TransientError
+from onceover.errors import BatchTooLargeError, FencedError, OnceoverError, TransientError
 from onceover.fault_points import FaultPoint, Step
+from onceover.ingest.batch_limit import BatchLimit
 from onceover.ingest.batch_steps import BatchWork, append_and_count
 from onceover.ingest.report import Progress
 from onceover.ingest.reread import append_next
@@ -71,6 +71,7 @@ class Ingest:
         self._files, self._root, self._open_log = files, root, open_log
         self._comparison = LogComparison(connection, epoch.pipeline, epoch)
         self._submissions = Submissions(topic, policy, cutovers=registered.cutovers)
+        self._limit = BatchLimit()
         self._planned = False
         self._has_refilled = False  # in the last turn
         self._seen_at = time.monotonic()
@@ -156,14 +157,27 @@ class Ingest:
         """Carry out steps 2 to 7; offsets in the ledger share step 5's transaction.
 
         The batch was submitted `waited` seconds ago; None for a refill, which moves no stored offset: the store is
-        past it.
+        past it. A batch that is too large for its tasks appends nothing, and is begun again with half of its offsets.
         """
+        while True:
+            clipped = self._limit.clip(ranges)
+            try:
+                progress = self._run_attempt(clipped, facts, waited)
+            except BatchTooLargeError as error:
+                log.warning("reading half as much: %s", error)
+                self._limit.halve(clipped)
+                batches.supersede_own(self._connection, self._epoch)
+            else:
+                self._limit.relax(clipped)
+                return progress
+
+    def _run_attempt(self, ranges: Sequence[OffsetRange], facts: TopicFacts, waited: float | None) -> Progress:
         connection, epoch, started = self._connection, self._epoch, time.monotonic()
         registered = self._registered.select_ranges(ranges)
         batch_id = batches.begin(connection, epoch, registered.contract_version, ranges, waited)
         self._fault_point.stop_after(Step.BEGUN)
-        with closing(self._work(registered, ranges, facts, None)) as work:
-            result = append_and_count(connection, epoch, registered, batch_id, work, self._fault_point)
+        work = self._work(registered, ranges, facts, None)
+        result = append_and_count(connection, epoch, registered, batch_id, work, self._fault_point)
         read, landings = result.read, result.landings
         ends = {} if waited is None else {r.source.kafka_partition: r.end for r in ranges}
         if self._offsets.store.in_ledger:
@@ -178,10 +192,7 @@ class Ingest:
             self._fault_point.stop_after(Step.LANDED)
             self._uncommitted[batch_id] = ends
             self._commit_offsets()
-        return self._report(
-            batch_id, facts, started, read, landings, read_seconds=result.read_at - started,
-            append_seconds=result.appended_at - result.read_at,
-        )  # fmt: skip
+        return self._report(batch_id, facts, started, read, landings, append_seconds=result.appended_at - started)
 
     def _commit_offsets(self) -> None:
         """Carry out steps 6 and 7. If the store does not answer, the next turn retries; landed batches stay landed."""
@@ -261,7 +272,6 @@ class Ingest:
         read: Sequence[RangeRead] = (),
         landings: Sequence[Landing] = (),
         *,
-        read_seconds: float = 0.0,
         append_seconds: float = 0.0,
     ) -> Progress:
         moment, every = advance_watermark(
@@ -278,7 +288,6 @@ class Ingest:
             records=sum(piece.digest.records for piece in read),
             quarantined=sum(x.digest.records for x in landings if x.quarantine_day is not None),
             windows=len({x.window_start for x in landings if x.window_start is not None}),
-            read_seconds=read_seconds,
             append_seconds=append_seconds,
             total_seconds=time.monotonic() - started,
             lag={p.kafka_partition: max(0, facts.end[p.kafka_partition] - to) for p, (_, to) in frontiers.items()},

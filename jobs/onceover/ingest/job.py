@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from onceover.context import PipelineContext
 from onceover.fault_points import FaultPoint
+from onceover.ingest.batch_queries import BatchQueries
 from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.driver import Ingest
 from onceover.ingest.micro_batch import MicroBatch
@@ -25,7 +26,6 @@ from onceover.model.batch_plan import cut_into_shards
 from onceover.model.offsets import OffsetRange
 from onceover.offset_stores import open_store
 from onceover.offset_stores.tracker import OffsetTracker
-from onceover.spark.source import read_ranges
 
 
 @contextmanager
@@ -56,17 +56,14 @@ def build_driver(
     keep_registered_contracts(spark, context, registered)
     policy = context.pipeline.ingest
 
+    queries = BatchQueries(spark, context)
+
     def work(
         registered: RegisteredPipeline, ranges: Sequence[OffsetRange], facts: TopicFacts, only: datetime | None
     ) -> MicroBatch:
         source = context.build_source(facts)
-
-        def records() -> DataFrame:
-            return read_ranges(
-                spark, source, cut_into_shards(policy.sharding, ranges, spark.sparkContext.defaultParallelism)
-            )
-
-        return MicroBatch(spark, context, registered, records, ranges, only)
+        shards = cut_into_shards(policy.sharding, ranges, spark.sparkContext.defaultParallelism)
+        return MicroBatch(spark, context, lambda: queries.find(registered, source, shards, only), ranges, shards)
 
     return Ingest(
         context.ledger,

@@ -1,58 +1,42 @@
-"""Step 3's append: a batch shuffled by window, each window's records framed and appended by one task, the landings
-collected.
-"""
+"""Step 3's other side: each window's pieces appended to its file by one task; landings and aggregated rows return."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import groupby, pairwise
-from typing import Final
+from itertools import groupby
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from onceover.errors import TransientError
-from onceover.lines.frame import frame
-from onceover.lines.sums import count_all
+from onceover.ingest.copy_text import format_rows
+from onceover.ingest.framing import QUARANTINE, SHARD_END, SUM_FIELDS, hash_text
+from onceover.kafka.shard_read import ShardRead, parse_shard
+from onceover.lines.grouping import Grouping
+from onceover.lines.sums import WIDTH
 from onceover.model.batch import Landing, LandingPart
-from onceover.model.digest import HALVES, Digest
+from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.window import from_ms
 from onceover.raw.layout import Layout
 from onceover.raw.window_files import LeaseHeldError, WindowFiles
+from onceover.spark.python_worker import freeze_modules
 
-_RESULT = (
-    "window_ms bigint, byte_start bigint, byte_end bigint, proved boolean, kafka_partition int, "
-    "records bigint, high1 bigint, low1 bigint, high2 bigint, low2 bigint, error string, held_path string"
+RESULT: Final = pa.schema(
+    [
+        ("window_ms", pa.int64()),
+        ("byte_start", pa.int64()),
+        ("byte_end", pa.int64()),
+        ("proved", pa.bool_()),
+        ("sums", pa.binary()),
+        ("text", pa.binary()),  # a window's rows as COPY text, a shard's end as it came
+        ("error", pa.string()),
+        ("held_path", pa.string()),
+    ]
 )
-_SCHEMA = pa.schema(
-    [("window_ms", pa.int64()), ("byte_start", pa.int64()), ("byte_end", pa.int64()), ("proved", pa.bool_())]
-    + [("kafka_partition", pa.int32()), ("records", pa.int64())]
-    + [(name, pa.int64()) for name in HALVES]
-    + [("error", pa.string()), ("held_path", pa.string())]
-)
-
-
-RECORD: Final = ("kafka_partition", "offset", "kafka_timestamp", "key", "headers", "value", "event_ms")
-REASON: Final = "reason"
-
-
-@dataclass(frozen=True, slots=True)
-class Framing:
-    """What a batch's lines have in common: the generation, the contract's name, and the `inputs` of its keys and
-    measures, the columns of each line."""
-
-    generation: str
-    contract: str
-    inputs: tuple[str, ...]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (REASON, *self.inputs)
 
 
 class AppendFailedError(TransientError):
@@ -63,108 +47,139 @@ class AppendFailedError(TransientError):
         self.held_paths = held_paths
 
 
-def append_batch(
-    records: DataFrame, address: str, layout: Layout, quarantine_day: date, framing: Framing, tasks: int
-) -> list[Landing]:
-    """Append every record to its window's file, or to the day's quarantine file; returns the landings.
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What the tasks of a batch returned: shards as they were read, landings, the largest event time by Kafka
+    partition, and the windows' aggregated rows, a line of COPY text each."""
 
-    Takes window_ms (null: quarantine) and the columns of `RECORD` and `framing`. The digests of a landing are computed
-    from the bytes that are sent. Raises AppendFailedError if any append failed; others may have happened.
-    """
-    placed = (
-        records.select("window_ms", *RECORD, *framing.columns)
-        .repartition(tasks, "window_ms")
-        .sortWithinPartitions("window_ms")
-        .select("window_ms", *RECORD, *(F.col(name).cast("string") for name in framing.columns))
-    )
-    rows = placed.mapInArrow(_make_appender(address, layout, quarantine_day, framing), _RESULT).collect()
-    errors = [row for row in rows if row.error]
-    if errors:
+    shards: list[ShardRead]
+    landings: list[Landing]
+    newest_ms: dict[int, int]
+    rows: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Appending:
+    """Where a batch's pieces go; `grouping` joins the rows that several tasks grouped."""
+
+    address: str
+    layout: Layout
+    quarantine_day: date
+    grouping: Grouping
+
+    def append(self, pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Append these pieces, in order of their windows, each window's by one request; yield rows of RESULT.
+
+        The digests of a landing are those of the pieces that were sent. The first append that fails is the last one.
+        """
+        freeze_modules()
+        files = WindowFiles(self.address, self.layout)  # a session must not cross a fork
+        for window_ms, of_window in groupby(_list_pieces(pieces), key=lambda piece: piece.window_ms):
+            if window_ms == SHARD_END:
+                yield _make_results([{"window_ms": window_ms, "text": piece.text.to_pybytes()} for piece in of_window])
+                continue
+            in_quarantine = window_ms == QUARANTINE
+            path = self.layout.quarantine_file(self.quarantine_day) if in_quarantine else self.layout.window_file(
+                from_ms(window_ms)
+            )  # fmt: skip
+            tally = _Tally()
+            try:
+                done = files.append(path, _stream(of_window, tally))
+            except TransientError as error:
+                held = error.path if isinstance(error, LeaseHeldError) else None
+                yield _make_results([{"window_ms": window_ms, "error": str(error), "held_path": held}])
+                return  # the attempt has failed: more appends would only make more to repair
+            text = b"" if in_quarantine else format_rows(tally.join_rows(self.grouping))
+            yield _make_results(
+                [
+                    {"window_ms": window_ms, "byte_start": done.start, "byte_end": done.end, "proved": done.proved,
+                     "sums": np.concatenate(tally.sums).tobytes(), "text": text}
+                ]
+            )  # fmt: skip
+
+
+def collect_results(rows: Iterable[Any], generation: str, quarantine_day: date) -> Appended:
+    """Return what these rows of RESULT say. Raise AppendFailedError if any append failed; others may have happened."""
+    results = list(rows)
+    if errors := [row for row in results if row.error]:
         raise AppendFailedError(errors[0].error, tuple(row.held_path for row in errors if row.held_path))
-    parts_by_range: dict[tuple[int | None, int, int, bool], list[LandingPart]] = {}
-    for row in rows:
-        part = LandingPart(
-            KafkaPartition(framing.generation, row.kafka_partition),
-            Digest(row.records, row.high1, row.low1, row.high2, row.low2),
+    shards = [parse_shard(bytes(row.text)) for row in results if row.window_ms == SHARD_END]
+    landings, newest, lines = [], dict[int, int](), list[bytes]()
+    for row in results:
+        if row.window_ms == SHARD_END:
+            continue
+        sums = np.frombuffer(bytes(row.sums), np.int64).reshape(-1, SUM_FIELDS)
+        parts = []
+        for kafka_partition in np.unique(sums[:, 0]).tolist():
+            of_it = sums[sums[:, 0] == kafka_partition]
+            digest = Digest(*of_it[:, 1 : 1 + WIDTH].sum(axis=0).tolist())
+            parts.append(LandingPart(KafkaPartition(generation, kafka_partition), digest))
+            if row.window_ms != QUARANTINE:
+                newest[kafka_partition] = max(newest.get(kafka_partition, 0), int(of_it[:, -1].max()))
+        in_quarantine = row.window_ms == QUARANTINE
+        landings.append(
+            Landing(
+                window_start=None if in_quarantine else from_ms(row.window_ms),
+                quarantine_day=quarantine_day if in_quarantine else None,
+                byte_start=row.byte_start,
+                byte_end=row.byte_end,
+                proved=row.proved,
+                parts=tuple(parts),
+            )
         )
-        parts_by_range.setdefault((row.window_ms, row.byte_start, row.byte_end, row.proved), []).append(part)
-    return [
-        Landing(
-            window_start=None if window_ms is None else from_ms(window_ms),
-            quarantine_day=quarantine_day if window_ms is None else None,
-            byte_start=start,
-            byte_end=end,
-            proved=proved,
-            parts=tuple(parts),
-        )
-        for (window_ms, start, end, proved), parts in parts_by_range.items()
-    ]
+        lines += bytes(row.text).splitlines() if row.text else []
+    return Appended(shards, landings, newest, lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    window_ms: int
+    text: pa.Buffer
+    hash: int
+    sums: np.ndarray | None
+    rows: pa.Buffer | None
 
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts and digests by Kafka partition of one append's records."""
+    """Sums and grouped rows of the pieces of one append."""
 
-    sums: dict[int, np.ndarray] = field(default_factory=dict)
+    sums: list[np.ndarray] = field(default_factory=list)
+    rows: list[pa.Table] = field(default_factory=list)
 
-    def add(self, piece: pa.RecordBatch, parts: np.ndarray) -> None:
-        partitions = piece.column("kafka_partition").to_numpy()
-        for kafka_partition in np.unique(partitions):
-            selected = partitions == kafka_partition
-            sums = count_all(parts[selected])
-            earlier = self.sums.get(int(kafka_partition))
-            self.sums[int(kafka_partition)] = sums if earlier is None else earlier + sums
+    def add(self, piece: _Piece) -> None:
+        if piece.sums is not None:
+            self.sums.append(piece.sums)
+        if piece.rows is not None:
+            self.rows.append(pa.ipc.open_stream(piece.rows).read_all())
 
-
-def _make_appender(
-    address: str, layout: Layout, quarantine_day: date, framing: Framing
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def append(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        files = WindowFiles(address, layout)  # a session must not cross a fork
-        for window_ms, pieces in groupby(_split_by_window(batches), key=lambda pair: pair[0]):
-            path = (
-                layout.quarantine_file(quarantine_day) if window_ms is None else layout.window_file(from_ms(window_ms))
-            )
-            tally = _Tally()
-            try:
-                done = files.append(path, _stream((piece for _, piece in pieces), tally, framing))
-            except TransientError as error:
-                held = error.path if isinstance(error, LeaseHeldError) else None
-                yield _make_batch([(window_ms, None, None, None, None, None, None, None, None, None, str(error), held)])
-                return  # the attempt has failed: more appends would only make more to repair
-            yield _make_batch(
-                [
-                    (window_ms, done.start, done.end, done.proved, kafka_partition, *map(int, sums), None, None)
-                    for kafka_partition, sums in sorted(tally.sums.items())
-                ]
-            )
-
-    return append
+    def join_rows(self, grouping: Grouping) -> pa.Table:
+        return grouping.group(pa.concat_tables(self.rows))
 
 
-def _stream(pieces: Iterator[pa.RecordBatch], tally: _Tally, framing: Framing) -> Iterator[memoryview]:
-    """Yield the bytes of one append, tallying each piece."""
+def _stream(pieces: Iterator[_Piece], tally: _Tally) -> Iterator[memoryview]:
+    """Yield the bytes of one append, tallying each piece. Raise TransientError for one that was damaged on its way."""
     yield memoryview(b"\n")  # keeps a torn tail apart from the first line
     for piece in pieces:
-        in_quarantine = piece.column("window_ms")[0].as_py() is None
-        columns = (REASON,) if in_quarantine else framing.inputs
-        framed = frame(piece, framing.generation, framing.contract, columns)
-        tally.add(piece, framed.parts)
-        yield framed.text
+        if hash_text(piece.text) != piece.hash:
+            raise TransientError("lines changed on their way between two of Spark's tasks; the batch is read again")
+        tally.add(piece)
+        yield memoryview(piece.text)
 
 
-def _split_by_window(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int | None, pa.RecordBatch]]:
-    """Cut each batch where the window changes. Takes rows sorted by window, nulls first."""
+def _list_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[_Piece]:
     for batch in batches:
-        if not batch.num_rows:
-            continue
-        windows = batch.column("window_ms").fill_null(-1).to_numpy()
-        cuts = [0, *(np.flatnonzero(np.diff(windows)) + 1).tolist(), len(windows)]
-        for start, end in pairwise(cuts):
-            window_ms = int(windows[start])
-            yield (None if window_ms < 0 else window_ms), batch.slice(start, end - start)
+        windows, text, hashes, sums, rows = batch.columns
+        for number, (window_ms, text_hash) in enumerate(zip(windows.to_pylist(), hashes.to_pylist(), strict=True)):
+            summed = sums[number].as_buffer()
+            yield _Piece(
+                window_ms,
+                text[number].as_buffer(),
+                text_hash,
+                None if summed is None else np.frombuffer(summed, np.int64).reshape(-1, SUM_FIELDS).copy(),
+                rows[number].as_buffer(),
+            )
 
 
-def _make_batch(rows: list[tuple[object, ...]]) -> pa.RecordBatch:
-    columns = [pa.array(values, type=kind.type) for values, kind in zip(zip(*rows, strict=True), _SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+def _make_results(rows: list[dict[str, object]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows, schema=RESULT)

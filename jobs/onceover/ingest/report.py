@@ -11,14 +11,14 @@ from onceover.model.window import format_moment
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A turn of the loop, for reporting. Times are in seconds, `lag` in offsets by Kafka partition; the batch waited
-    `waited_seconds` after its submission, `waiting` others still wait, and `rate` is its limit in offsets a second."""
+    """A turn of the loop, for reporting. Times are in seconds, `append_seconds` until all was read and appended; `lag`
+    is in offsets by Kafka partition. The batch waited `waited_seconds` after its submission, `waiting` others still
+    wait, and `rate` is its limit in offsets a second."""
 
     batch_id: int | None
     records: int
     quarantined: int
     windows: int
-    read_seconds: float
     append_seconds: float
     total_seconds: float
     lag: Mapping[int, int]
@@ -61,6 +61,6 @@ def format_progress(progress: Progress) -> str:
     quarantined = f", {progress.quarantined:,} to quarantine" if progress.quarantined else ""
     return (
         f"batch {progress.batch_id}: {progress.records:,} records{quarantined} in {progress.windows} windows, "
-        f"{progress.total_seconds:.1f} s (read {progress.read_seconds:.1f}, append {progress.append_seconds:.1f}), "
+        f"{progress.total_seconds:.1f} s (append {progress.append_seconds:.1f}), "
         f"{pace:,.0f} records/s | {waited}{allowed} | {state}"
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from datetime import datetime
 
 from onceover.errors import TransientError
@@ -42,14 +41,12 @@ def append_next(
     version = registered.select_version(first.contract_version)
     batch_id = batches.begin(connection, epoch, version.contract_version, [offsets], None)
     try:
-        with closing(make_work(version, [offsets], facts, first.window_start)) as work:
-            read, _ = work.read()
-            work.append()
+        appended = make_work(version, [offsets], facts, first.window_start).append()
     except TransientError as error:  # a record or a file of one window must not stop the batches of others
         log.warning("%s was not appended to its window file: %s", offsets, error)
         rereads.finish(connection, epoch, first, batch_id, refused_why=str(error))
         return True
     rereads.finish(connection, epoch, first, batch_id)
-    records = sum(piece.digest.records for piece in read)
+    records = sum(landing.digest.records for landing in appended.landings)
     log.info("read %s again: %d records of window %s", offsets, records, format_moment(first.window_start))
     return True

@@ -91,20 +91,58 @@ def read_range(source: KafkaSource, kafka_partition: int, start: int, end: int) 
     `source.topic_id`; UnreachableError if nothing arrives for `stall_seconds`. Discard the batches yielded before an
     error.
     """
-    if start >= end:
-        return
-    where = f"topic {source.topic!r}, Kafka partition {kafka_partition}, offset range [{start}, {end})"
-    admin = Admin(source.bootstrap, source.properties)
-    _check_incarnation(admin, source)
-    with closing(_Reader(source, kafka_partition, start, end, where)) as reader:
+    with closing(LogReader(source)) as reader:
+        yield from reader.read(kafka_partition, start, end)
+
+
+class LogReader:
+    """Reads ranges one after another by the same clients, for to connect takes longer than to read a thousand records.
+    Close it after an error."""
+
+    def __init__(self, source: KafkaSource) -> None:
+        """Connect with the first range."""
+        self.source = source
+        self._admin: Admin | None = None
+        self._complaint = LastComplaint()
+        self._consumer: Consumer | None = None
+
+    def read(self, kafka_partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Yield the records as `read_range` does."""
+        if start >= end:
+            return
+        where = f"topic {self.source.topic!r}, Kafka partition {kafka_partition}, offset range [{start}, {end})"
+        self._admin = self._admin or Admin(self.source.bootstrap, self.source.properties)
+        _check_incarnation(self._admin, self.source)
+        self._consumer = self._consumer or _connect(self.source, self._complaint)
+        reader = _Reader(self.source, self._consumer, self._complaint, kafka_partition, start, end, where)
         last: pa.RecordBatch | None = None
         for batch in reader.batches():
             if last is not None:
                 yield last
             last = batch
-    _check_incarnation(admin, source)
-    if last is not None:
-        yield last
+        self._consumer.unassign()  # the client would read ahead
+        _check_incarnation(self._admin, self.source)
+        if last is not None:
+            yield last
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+
+
+def _connect(source: KafkaSource, complaint: LastComplaint) -> Consumer:
+    try:
+        return Consumer(
+            {
+                **_TUNED_PROPERTIES,
+                **build_client_properties(source.bootstrap, source.properties),
+                **_OWN_PROPERTIES,
+                "isolation.level": source.isolation,
+                "error_cb": complaint,
+            }
+        )
+    except KafkaException as error:
+        raise translate_refusal(error) from error
 
 
 def _check_incarnation(admin: Admin, source: KafkaSource) -> None:
@@ -119,7 +157,16 @@ def _check_incarnation(admin: Admin, source: KafkaSource) -> None:
 class _Reader:
     """A consumer of one range; every offset below `_position` is delivered or has no record."""
 
-    def __init__(self, source: KafkaSource, kafka_partition: int, start: int, end: int, where: str) -> None:
+    def __init__(
+        self,
+        source: KafkaSource,
+        consumer: Consumer,
+        complaint: LastComplaint,
+        kafka_partition: int,
+        start: int,
+        end: int,
+        where: str,
+    ) -> None:
         self._kafka_partition = kafka_partition
         self._position = start
         self._end = end
@@ -127,23 +174,8 @@ class _Reader:
         self._stall_seconds = source.stall_seconds
         self._quiet_since = monotonic()
         self._seen_end: int | None = None
-        self._complaint = LastComplaint()
-        try:
-            self._consumer = Consumer(
-                {
-                    **_TUNED_PROPERTIES,
-                    **build_client_properties(source.bootstrap, source.properties),
-                    **_OWN_PROPERTIES,
-                    "isolation.level": source.isolation,
-                    "error_cb": self._complaint,
-                }
-            )
-        except KafkaException as error:
-            raise translate_refusal(error) from error
-        self._consumer.assign([TopicPartition(source.topic, kafka_partition, start)])
-
-    def close(self) -> None:
-        self._consumer.close()
+        self._complaint, self._consumer = complaint, consumer
+        consumer.assign([TopicPartition(source.topic, kafka_partition, start)])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         waiting: list[Message] = []

@@ -28,10 +28,12 @@ _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 class Framed:
     """Lines in the order of their records.
 
-    `text` holds each line with its newline; `parts` (n x 4, uint64 values below 2^32) what each adds to a digest.
+    `text` holds each line with its newline; line n begins at `bounds[n]` and ends at `bounds[n + 1]`. `parts` (n x 4,
+    uint64 values below 2^32) are what each adds to a digest.
     """
 
     text: memoryview
+    bounds: np.ndarray
     parts: np.ndarray
 
 
@@ -44,14 +46,15 @@ def frame(records: pa.RecordBatch, generation: str, contract: str, columns: Sequ
     """
     rows = records.num_rows
     if rows == 0:
-        return Framed(memoryview(b""), np.zeros((0, 4), np.uint64))
+        return Framed(memoryview(b""), np.zeros(1, np.int32), np.zeros((0, 4), np.uint64))
     content = join_content(records, np.frombuffer(generation.encode(), np.uint8))
     contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), rows)
     body = join_fields(content, format_event_time(records.column("event_ms")), contract_field)
     if columns:
         body = join_fields(body, _format_columns([records.column(name) for name in columns]))
     text = join_fields(body, as_binary(format_hash(hash_lines(body))))
-    return Framed(get_data(text), hash_content(content))
+    bounds = _bounds(text)
+    return Framed(get_data(text), bounds - bounds[0], hash_content(content))
 
 
 def join_content(records: pa.RecordBatch, generation: np.ndarray) -> pa.Array:

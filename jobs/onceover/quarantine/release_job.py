@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import groupby
@@ -19,6 +18,7 @@ from pyspark.sql import functions as F
 
 from onceover.context import PipelineContext
 from onceover.fault_points import FaultPoint, Step
+from onceover.ingest.batch_query import BatchQuery
 from onceover.ingest.batch_steps import append_and_count
 from onceover.ingest.contracts import keep_registered_contracts
 from onceover.ingest.micro_batch import MicroBatch, attempt
@@ -33,7 +33,7 @@ from onceover.model.window import from_ms
 from onceover.spark import text_files
 from onceover.spark.interpret import interpret
 from onceover.spark.range_join import looked_up
-from onceover.spark.source import RECORD
+from onceover.spark.source import RECORD, add_shard_ends
 from onceover.spark.text_files import QUARANTINE
 
 log = logging.getLogger(__name__)
@@ -86,8 +86,8 @@ class ReleaseRun:
         for chunk in chunks:
             batch_id = batches.begin(self._connection, epoch, self._registered.contract_version, (), None)
             fault_point.stop_after(Step.BEGUN)
-            with closing(self._work(chunk)) as work:
-                done = append_and_count(self._connection, epoch, self._registered, batch_id, work, fault_point)
+            work = self._work(chunk)
+            done = append_and_count(self._connection, epoch, self._registered, batch_id, work, fault_point)
             releases.land_release(self._connection, epoch, batch_id, done.read, done.landings, chunk, who, why)
             fault_point.stop_after(Step.LANDED)
             batches.mark_committed(self._connection, epoch, batch_id)
@@ -95,13 +95,17 @@ class ReleaseRun:
         return len(chunks)
 
     def _work(self, chunk: Sequence[OffsetRange]) -> MicroBatch:
-        def records() -> DataFrame:
+        spans = _span_partitions(chunk)
+
+        def query() -> BatchQuery:
             if self._judged is None:
                 raise ValueError("plan the release first")
             chosen = self._judged.transform(looked_up(((r, 1) for r in chunk), "is_chosen"))
-            return chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD)
+            records = add_shard_ends(chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD))
+            generation = chunk[0].source.generation
+            return BatchQuery(self._spark, self._context, self._registered, generation, records, 2, released=True)
 
-        return MicroBatch(self._spark, self._context, self._registered, records, _span_partitions(chunk), released=True)
+        return MicroBatch(self._spark, self._context, query, spans, spans)
 
     def close(self) -> None:
         if self._judged is not None:

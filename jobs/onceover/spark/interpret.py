@@ -20,7 +20,7 @@ from pyspark.sql.types import DateType, StringType, TimestampType
 from onceover.lines.reference import MAX_EVENT_MS
 from onceover.model.contract import Contract, Measure
 from onceover.spark.contract_check import CheckedContract, analyze_contract
-from onceover.spark.json_value import get_value, list_faults, parse_document
+from onceover.spark.json_value import get_value, list_faults, parse_document, wrap
 
 MAX_KEY_BYTES = 2000  # PostgreSQL's unique index takes rows of 2,704 bytes
 _YEAR_10000_MS = 253_402_300_800_000
@@ -54,6 +54,7 @@ def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
         carried = [f"{_CARRIED}{name}" for name in records.columns]
         return (
             records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
+            .withColumn(f"{_OWN}text", _read_text(contract))
             .withColumn(f"{_OWN}parsed", _parse(contract, checked))
             .select(*map(_quote, carried), *_select_visible(contract), _find_fault(contract).alias(f"{_OWN}fault"))
             .select(*map(_quote, carried), _quote(f"{_OWN}fault"), _evaluate(contract, checked).alias(f"{_OWN}found"))
@@ -71,12 +72,25 @@ def _quote(name: str) -> Column:
     return F.col(f"`{name}`")
 
 
+def _read_text(contract: Contract) -> Column:
+    """Return the value as text, for json wrapped in a document; null where it is not UTF-8, or binary.
+
+    A column of its own, which is not deterministic, for Spark interprets all expressions below `from_json`, and finds
+    their methods by name again for each record.
+    """
+    text = _quote(f"{_CARRIED}value").cast("string")
+    if contract.format == "binary":
+        return F.lit(None).cast("string")
+    if contract.format == "json":
+        return F.when(F.is_valid_utf8(text) & (F.spark_partition_id() >= 0), wrap(text))
+    return F.when(F.is_valid_utf8(text), text)
+
+
 def _parse(contract: Contract, checked: CheckedContract) -> Column:
     """Return the SQL's `value`, or for json its document; null where unreadable."""
-    raw = _quote(f"{_CARRIED}value")
     if contract.format == "binary":
-        return raw
-    text = F.when(F.is_valid_utf8(raw.cast("string")), raw.cast("string"))
+        return _quote(f"{_CARRIED}value")
+    text = _quote(f"{_OWN}text")
     return text if contract.format == "text" else parse_document(text, checked.schema)
 
 

@@ -36,8 +36,14 @@ _OPTIONS = {  # explicit, so that another version of Spark reads old raw in the 
 _HUGE = r"[0-9][eE][+-]?[0-9]{6,}"
 
 
+def wrap(text: Column) -> Column:
+    """Return the text of the document around a value's text."""
+    return F.concat(F.lit('{"v":['), text, F.lit('],"end":1}'))
+
+
 def parse_document(text: Column, schema: StructType) -> Column:
-    """Return the document for `get_value` and `list_faults`; null if `text` is null or has too large a number."""
+    """Return the document for `get_value` and `list_faults`, from its text; null if that is null or has too large a
+    number."""
     parsed = _parse(text, schema)
     decimals = _prune_schema(schema)
     if decimals is None:
@@ -71,7 +77,7 @@ def _parse(text: Column, schema: StructType) -> Column:
         StructField("end", IntegerType()),
         StructField("broken", StringType()),
     ]
-    return F.from_json(F.concat(F.lit('{"v":['), text, F.lit('],"end":1}')), StructType(fields), _OPTIONS)
+    return F.from_json(text, StructType(fields), _OPTIONS)
 
 
 def _prune_schema(schema: StructType) -> StructType | None:

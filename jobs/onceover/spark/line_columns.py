@@ -38,9 +38,7 @@ class LineColumns:
     def of(cls, spark: SparkSession, contracts: Contracts) -> LineColumns:
         """Find the types by the contracts' SQL."""
         types = analyze_contract(spark, contracts.newest).types
-        functions = {f"m_{each.name}": _FUNCTIONS.get(each.operation, each.operation)
-                     for each in contracts.newest.measures}  # fmt: skip
-        grouped = {name: _widen(kind) if functions.get(name) == "sum" else kind for name, kind in types.items()}
+        functions, grouped = _widen_grouped(contracts.newest, types)
         columns = [tuple(analyze_contract(spark, contract).types) for contract in contracts.versions]
         names = dict(zip(name_contracts(contracts), columns * 2, strict=True))
         return cls(
@@ -64,6 +62,18 @@ class LineColumns:
         return merged.select(
             "window_ms", *beside, *(F.col(name).cast(field.dataType).alias(name) for name, field in kinds)
         )
+
+
+def make_grouping(contract: Contract, types: Mapping[str, DataType], beside: Mapping[str, DataType]) -> Grouping:
+    """Return how the columns of these types are grouped into the contract's measures, by its keys and `beside`."""
+    functions, grouped = _widen_grouped(contract, types)
+    return Grouping(functions, _make_schema({**beside, **grouped}))
+
+
+def _widen_grouped(contract: Contract, types: Mapping[str, DataType]) -> tuple[dict[str, str], dict[str, DataType]]:
+    """Return the function of each measure's column, and the types of the grouped columns."""
+    functions = {f"m_{each.name}": _FUNCTIONS.get(each.operation, each.operation) for each in contract.measures}
+    return functions, {name: _widen(kind) if functions.get(name) == "sum" else kind for name, kind in types.items()}
 
 
 def _widen(kind: DataType) -> DataType:

@@ -5,21 +5,33 @@ Spark plans a range of integers, and task n reads offset range n: the driver mak
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from typing import Final
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from onceover.errors import OffsetRangeError
-from onceover.kafka.reader import KafkaSource, read_range
+from onceover.kafka.reader import SCHEMA as READ
+from onceover.kafka.reader import KafkaSource, LogReader, read_range
+from onceover.kafka.shard_read import END_OFFSET, ShardRead
 from onceover.kafka.topic import derive_generation
 from onceover.lines.stored import hash_records
 from onceover.model.digest import HALVES
+from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange
+from onceover.spark.python_worker import freeze_modules
 
-__all__ = ["RECORD", "SCHEMA", "KafkaSource", "read_ranges"]
+__all__ = ["RECORD", "SCHEMA", "KafkaSource", "add_shard_ends", "name_shards", "read_ranges", "read_shards"]
 
 RECORD = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, headers BINARY, value BINARY"
+_RECORD = [field.split()[0] for field in RECORD.split(", ")]
+_SHARDS: Final = "onceover.shards"  # a local property of Spark, which tasks see
 SCHEMA = f"{RECORD}, leader_epoch INT, {', '.join(f'{half} BIGINT' for half in HALVES)}"
 
 
@@ -44,6 +56,71 @@ def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[Offse
                     yield _add_halves(records, generation)
 
     return spark.range(0, len(cut), 1, len(cut)).mapInArrow(read, SCHEMA)
+
+
+def read_shards(spark: SparkSession, source: KafkaSource, tasks: int) -> DataFrame:
+    """Return the records of the shards that `name_shards` names while an action runs, in the columns of RECORD, and a
+    row more for each shard, of the offset END_OFFSET, whose headers are its `ShardRead`. So many tasks read them.
+
+    An action raises the errors of reading, also for a shard of another generation than the source's.
+    """
+
+    def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_modules()
+        generation = derive_generation(source.topic_id)
+        shards = json.loads(TaskContext.get().getLocalProperty(_SHARDS) or "[]")  # type: ignore[union-attr]
+        with closing(LogReader(source)) as reader:
+            for batch in numbers:
+                for number in batch.column(0).to_pylist():
+                    for shard in shards[number::tasks]:
+                        yield from _read_shard(reader, generation, *shard)
+
+    return spark.range(0, tasks, 1, tasks).mapInArrow(read, RECORD)
+
+
+@contextmanager
+def name_shards(spark: SparkSession, shards: Sequence[OffsetRange]) -> Iterator[None]:
+    """Name the shards, none of them empty, that actions of the block read from a DataFrame of `read_shards`."""
+    named = [(shard.source.generation, shard.source.kafka_partition, shard.start, shard.end) for shard in shards]
+    spark.sparkContext.setLocalProperty(_SHARDS, json.dumps(named))
+    try:
+        yield
+    finally:
+        with suppress(Py4JError, OSError):  # a JVM that died keeps nothing
+            spark.sparkContext.setLocalProperty(_SHARDS, None)  # type: ignore[arg-type]
+
+
+def _read_shard(
+    reader: LogReader, generation: str, own: str, kafka_partition: int, start: int, end: int
+) -> Iterator[pa.RecordBatch]:
+    if own != generation:
+        raise OffsetRangeError(f"a shard of generation {own} is none of topic {reader.source.topic!r} by its ID")
+    read = ShardRead(kafka_partition, start)
+    for records in reader.read(kafka_partition, start, end):
+        read = read.add(records, generation)
+        yield records.select(_RECORD)
+    yield pa.RecordBatch.from_pylist(
+        [{"kafka_partition": kafka_partition, "offset": END_OFFSET, "kafka_timestamp": -1, "headers": read.as_bytes()}],
+        pa.schema([READ.field(name) for name in _RECORD]),
+    )
+
+
+def add_shard_ends(records: DataFrame) -> DataFrame:
+    """Return records that were read before, with the digest's halves, as `read_shards` returns those of Kafka: the
+    records of each Kafka partition are a shard, which begins at the first of them."""
+    first, last = F.min("offset"), F.max("offset")
+    read = F.struct(
+        F.col("kafka_partition"),
+        first.alias("start"),
+        F.array(F.count(F.lit(1)), *map(F.sum, HALVES)).alias("digest"),
+        F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
+        F.array(F.array(F.lit(NO_EPOCH).cast("bigint"), first, last)).alias("epochs"),
+    )
+    ends = records.groupBy("kafka_partition").agg(F.to_json(read).cast("binary").alias("headers"))
+    fixed = {"offset": F.lit(END_OFFSET), "kafka_timestamp": F.lit(-1), "key": F.lit(None), "value": F.lit(None)}
+    kinds = {field.split()[0]: field.split()[1] for field in RECORD.split(", ")}
+    ends = ends.withColumns({name: value.cast(kinds[name]) for name, value in fixed.items()})
+    return records.select(*_RECORD).unionByName(ends)
 
 
 def _add_halves(records: pa.RecordBatch, generation: str) -> pa.RecordBatch:

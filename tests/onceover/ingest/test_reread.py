@@ -31,13 +31,8 @@ COLUMNS = Columns((Column("kind", "text"),), (Column("events", "bigint", "count"
 class Undeliverable:
     """The work of a batch with a record that the broker cannot deliver."""
 
-    def read(self) -> NoReturn:
+    def append(self) -> NoReturn:
         raise TransientError("Spark failed: the broker does not deliver offset 7")
-
-    append = rows = read
-
-    def close(self) -> None:
-        """Free nothing."""
 
 
 def test_range_that_kafka_does_not_deliver_is_refused(connection: Connection) -> None:

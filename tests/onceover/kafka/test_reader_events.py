@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError
 
 from onceover.errors import TransientError
 from onceover.kafka import reader
+from onceover.kafka.client import LastComplaint
 from onceover.kafka.reader import KafkaSource
 
 BOGUS = KafkaError._NOT_IMPLEMENTED  # what the client says of the bytes behind a batch that it could not read
@@ -67,7 +68,8 @@ def read(monkeypatch: pytest.MonkeyPatch, end: int, *delivered: Delivered) -> li
 
     monkeypatch.setattr(reader, "Consumer", Consumer)
     source = KafkaSource("127.0.0.1:9", "things", "an id", stall_seconds=0.1)
-    reading = reader._Reader(source, 0, 0, end, "things")
+    complaint = LastComplaint()
+    reading = reader._Reader(source, reader._connect(source, complaint), complaint, 0, 0, end, "things")
     return [offset for batch in reading.batches() for offset in batch.column("offset").to_pylist()]
 
 

@@ -1,0 +1,51 @@
+"""The queries of one driver, kept from batch to batch: planning one takes longer than a small batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from onceover.context import PipelineContext
+from onceover.ingest.batch_query import BatchQuery, read_day
+from onceover.kafka.reader import KafkaSource
+from onceover.ledger.catalog import RegisteredPipeline
+from onceover.model.offsets import OffsetRange
+from onceover.spark.source import read_shards
+
+FEW_OFFSETS: Final = 5_000
+"""Offsets of a batch that one task reads and appends: more tasks, and a shuffle between them, cost more than they
+gain."""
+_MOST_KEPT: Final = 8
+
+
+@dataclass(slots=True)
+class BatchQueries:
+    """Queries by what they depend on: contract, incarnation of the topic, day, and number of tasks."""
+
+    spark: SparkSession
+    context: PipelineContext
+    _kept: dict[object, BatchQuery] = field(default_factory=dict)
+
+    def find(
+        self,
+        registered: RegisteredPipeline,
+        source: KafkaSource,
+        shards: Sequence[OffsetRange],
+        only: datetime | None,
+    ) -> BatchQuery:
+        """Return the query that reads so many shards, of one generation; that of `only` one window is not kept."""
+        tasks = 1 if sum(map(len, shards)) <= FEW_OFFSETS else len(shards)
+        key = (registered.contract_version, source.topic_id, read_day(), tasks)
+        if only is None and key in self._kept:
+            return self._kept[key]
+        records = read_shards(self.spark, source, tasks)
+        query = BatchQuery(self.spark, self.context, registered, shards[0].source.generation, records, tasks, only)
+        if only is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[key] = query
+        return query

@@ -1,0 +1,196 @@
+"""Step 3's map side: interpreted records become pieces, each the lines of one window with their sums and grouped rows.
+
+Lines are framed where records were interpreted, on every core, so that only text moves to the task of its window,
+a few large rows instead of a row a record, and the task has nothing to do but append it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+from onceover.errors import BatchTooLargeError
+from onceover.kafka.shard_read import END_OFFSET
+from onceover.lines.dedup import mark_changes
+from onceover.lines.frame import frame
+from onceover.lines.grouping import Grouping
+from onceover.lines.sums import count_groups
+from onceover.spark.python_worker import freeze_modules
+
+RECORD: Final = ("kafka_partition", "offset", "kafka_timestamp", "key", "headers", "value", "event_ms")
+REASON: Final = "reason"
+QUARANTINE: Final = -1
+"""In place of the window of records that have none."""
+SHARD_END: Final = -2
+"""In place of the window of a shard's end, whose text is its `ShardRead`."""
+PIECE: Final = pa.schema(
+    [
+        ("window_ms", pa.int64()),
+        ("text", pa.binary()),
+        ("hash", pa.int64()),  # of the text, for the way to the task that appends it
+        ("sums", pa.binary()),
+        ("rows", pa.binary()),  # grouped, as an Arrow stream; null in quarantine
+    ]
+)
+SUM_FIELDS: Final = 7
+"""Of a row of sums: Kafka partition, count, four parts of the digest, newest event time (-1 in quarantine)."""
+_PIECES_BYTES: Final = 8 << 20
+"""Text that a task holds before its pieces go on."""
+MOST_ROW_BYTES: Final = 64 << 20
+"""Grouped rows of one task: the driver holds those of all tasks at once."""
+MOST_WINDOWS: Final = 10_000
+"""Windows of a batch: each is an append, of which a thousand take a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """What a batch's lines have in common: the generation, the contract's name, and by name of each key and measure the
+    column with its text. `grouping` groups keys and measures, by `window_ms` too. A task takes `most_windows`."""
+
+    generation: str
+    contract: str
+    texts: dict[str, str]
+    grouping: Grouping
+    most_windows: int
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Lines of several windows that wait to go on, and their groups."""
+
+    texts: dict[int, list[memoryview]] = field(default_factory=dict)
+    sums: dict[int, list[np.ndarray]] = field(default_factory=dict)
+    groups: list[pa.Table] = field(default_factory=list)
+    size: int = 0
+
+
+def frame_pieces(batches: Iterator[pa.RecordBatch], framing: Framing) -> Iterator[pa.RecordBatch]:
+    """Yield the pieces of these records, of PIECE, and each shard's end.
+
+    Takes `window_ms` (QUARANTINE and SHARD_END for what has none), RECORD, REASON and the columns of `framing`. Raises
+    BatchTooLargeError for too many windows or rows.
+    """
+    freeze_modules()
+    waiting, windows, row_bytes = _Waiting(), set[int](), 0
+    for batch in batches:
+        offsets = batch.column("offset").to_numpy()
+        if batch.num_rows and offsets.min() == END_OFFSET:
+            yield _make_ends(batch.filter(pa.array(offsets == END_OFFSET)))
+            batch = batch.filter(pa.array(offsets != END_OFFSET))
+        if batch.num_rows:
+            _frame(batch, framing, waiting)
+        if waiting.size >= _PIECES_BYTES:
+            windows |= waiting.texts.keys()
+            row_bytes += _require_size(windows, row_bytes, waiting, framing)
+            yield _make_pieces(waiting, framing.grouping)
+            waiting = _Waiting()
+    windows |= waiting.texts.keys()
+    _require_size(windows, row_bytes, waiting, framing)
+    if waiting.texts:
+        yield _make_pieces(waiting, framing.grouping)
+
+
+def pack_rows(rows: pa.Table) -> bytes:
+    """Return the table as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def hash_text(text: memoryview | pa.Buffer) -> int:
+    """Return the XXH3-64 of the text as a signed integer."""
+    return int.from_bytes(xxhash.xxh3_64_digest(text), "big", signed=True)
+
+
+def _require_size(windows: set[int], row_bytes: int, waiting: _Waiting, framing: Framing) -> int:
+    """Return the bytes of the rows that wait."""
+    waiting.groups = [framing.grouping.group(pa.concat_tables(waiting.groups))] if waiting.groups else []
+    added = sum(int(table.nbytes) for table in waiting.groups)
+    if len(windows) > framing.most_windows or row_bytes + added > MOST_ROW_BYTES:
+        raise BatchTooLargeError(
+            f"a task of the batch has {len(windows):,} windows and {row_bytes + added:,} bytes of aggregated rows, of "
+            f"at most {framing.most_windows:,} and {MOST_ROW_BYTES:,}; nothing was appended: lower "
+            "max_records_per_batch"
+        )
+    return added
+
+
+def _frame(batch: pa.RecordBatch, framing: Framing, waiting: _Waiting) -> None:
+    window = batch.column("window_ms").to_numpy()
+    source = batch.column("kafka_partition").to_numpy()
+    if len(window) > 1 and (mark_changes(window, source)[1:].any() or window[0] == QUARANTINE):
+        order = np.lexsort((source, window))
+        batch, window, source = batch.take(pa.array(order)), window[order], source[order]
+    without = int(np.searchsorted(window, 0))
+    for start, end in ((0, without), (without, len(window))):
+        if start < end:
+            records = batch.slice(start, end - start)
+            _add_lines(records, window[start:end], source[start:end], framing, waiting)
+            if start == without:
+                keys_and_measures = pa.Table.from_batches([records.select(framing.grouping.schema.names)])
+                waiting.groups.append(framing.grouping.group(keys_and_measures))
+
+
+def _add_lines(
+    records: pa.RecordBatch, window: np.ndarray, source: np.ndarray, framing: Framing, waiting: _Waiting
+) -> None:
+    """Frame these records, in order of window and Kafka partition, and note lines and sums of each window."""
+    texts = [REASON] if window[0] == QUARANTINE else list(framing.texts.values())
+    columns = [*(records.column(name) for name in RECORD), *(_as_text(records.column(name)) for name in texts)]
+    framed = frame(pa.RecordBatch.from_arrays(columns, [*RECORD, *texts]), framing.generation, framing.contract, texts)
+    first = np.flatnonzero(mark_changes(window, source))
+    newest = np.maximum.reduceat(records.column("event_ms").fill_null(-1).to_numpy(), first)
+    sums = np.column_stack([source[first].astype(np.int64), count_groups(framed.parts, first), newest])
+    waiting.size += len(framed.text)
+    window_first = np.flatnonzero(mark_changes(window))
+    lines = framed.bounds[[*window_first, len(window)]].tolist()
+    rows = [*np.searchsorted(first, window_first).tolist(), len(first)]
+    for number, window_ms in enumerate(window[window_first].tolist()):
+        waiting.texts.setdefault(window_ms, []).append(framed.text[lines[number] : lines[number + 1]])
+        waiting.sums.setdefault(window_ms, []).append(sums[rows[number] : rows[number + 1]])
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    return column if pa.types.is_string(column.type) else pc.cast(column, pa.string())
+
+
+def _make_ends(ends: pa.RecordBatch) -> pa.RecordBatch:
+    count = ends.num_rows
+    text = ends.column("headers")
+    hashes = pa.array([hash_text(each.as_buffer()) for each in text], pa.int64())
+    window = pa.array(np.full(count, SHARD_END))
+    none = pa.nulls(count, pa.binary())
+    return pa.RecordBatch.from_arrays([window, text, hashes, none, none], schema=PIECE)
+
+
+def _make_pieces(waiting: _Waiting, grouping: Grouping) -> pa.RecordBatch:
+    """Return a piece for each window, in order."""
+    windows = sorted(waiting.texts)
+    texts = [b"".join(waiting.texts[window_ms]) for window_ms in windows]
+    sums = [np.concatenate(waiting.sums[window_ms]).tobytes() for window_ms in windows]
+    columns: Sequence[Sequence[object]] = [
+        windows,
+        texts,
+        [hash_text(memoryview(text)) for text in texts],
+        sums,
+        _split_rows(waiting.groups, windows, grouping),
+    ]
+    arrays = [pa.array(values, kind.type) for values, kind in zip(columns, PIECE, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=PIECE)
+
+
+def _split_rows(groups: list[pa.Table], windows: list[int], grouping: Grouping) -> list[bytes | None]:
+    rows = groups[0].sort_by("window_ms") if groups else grouping.schema.empty_table()
+    of_row = rows.column("window_ms").to_numpy()
+    starts, ends = (np.searchsorted(of_row, windows, side).tolist() for side in ("left", "right"))
+    return [
+        None if window_ms == QUARANTINE else pack_rows(rows.slice(start, end - start))
+        for window_ms, start, end in zip(windows, starts, ends, strict=True)
+    ]

@@ -1,0 +1,20 @@
+"""Python workers of Spark that run one small task after another."""
+
+from __future__ import annotations
+
+import gc
+
+_frozen = False
+
+
+def freeze_modules() -> None:
+    """Take what this process has loaded so far out of garbage collection, once.
+
+    Spark's worker collects all garbage after each task: of the libraries' some hundred thousand objects, for 30 ms. A
+    batch of some hundred records takes not much longer in all.
+    """
+    global _frozen
+    if not _frozen:
+        gc.collect()
+        gc.freeze()
+        _frozen = True
