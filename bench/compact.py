@@ -30,10 +30,11 @@ from onceover.ledger.certificates import read_certificate
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.raw.layout import Layout
+from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.proof import prove
-from onceover.repair.rebuild import Rebuild
 from onceover.spark.contract_check import check_contract
 from onceover.spark.copy_text import format_copy_lines
+from onceover.spark.fold_tasks import FrozenParquet
 from onceover.spark.session import COMPILED_FROM_BYTES, build, choose_codegen
 from onceover_demo.flights import csv_rows
 
@@ -92,24 +93,27 @@ def _compared(
     claimed: Sequence[ClaimedWindow],
     ended: Sequence[CompactionResult],
 ) -> list[Row]:
-    root = address("hdfs").rstrip("/")
-    text = {one.due.window_start: root + layout.window_file(one.due.window_start) for one in ended}
-    parquet = {one.due.window_start: root + layout.parquet_file(one.due.window_start, one.due.digest) for one in ended}
+    text, parquet = {}, {}
+    for one in ended:
+        start, digest = one.due.window_start, one.due.digest
+        text[start] = FrozenText(layout.window_file(start), one.due.text_bytes)
+        parquet[start] = FrozenParquet(layout.parquet_file(start, digest), one.bytes or 0, digest.records)
     certified = {one.due.window_start: one.due.digest for one in ended}
     said: list[Said] = []
 
-    def timed(of_text: Mapping[datetime, str], of_parquet: Mapping[datetime, str]) -> float:
+    def timed(of_text: Mapping[datetime, FrozenText], of_parquet: Mapping[datetime, FrozenParquet]) -> float:
         started = time.monotonic()
         with (
             choose_codegen(spark, COMPILED_FROM_BYTES),
-            closing(Rebuild(spark, known.contracts, claimed, (), of_text, of_parquet)) as rebuild,
+            closing(
+                FoldedRebuild(spark, address("webhdfs"), known.contracts, claimed, (), of_text, compacted=of_parquet)
+            ) as rebuild,
         ):
             found = rebuild.collect()
             aggregated = rebuild.aggregate()
             rows = [] if aggregated is None else sorted(format_copy_lines(aggregated, known.columns.names))
         took = time.monotonic() - started
-        proved = all(prove(one, found[one.window_start]).is_proved
-                     for one in claimed)  # fmt: skip
+        proved = all(prove(one, found[one.window_start]).is_proved for one in claimed)
         said.append(({start: rebuilt.digest for start, rebuilt in found.items()} if proved else {}, rows))
         return took
 
