@@ -29,8 +29,10 @@ from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.certificates import read_certificate
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
-from onceover.raw.layout import Layout
+from onceover.model.raw_file import CompactedFile
+from onceover.raw.window_files import WindowFiles
 from onceover.repair.folded import FoldedRebuild, FrozenText
+from onceover.repair.freeze import list_parquet, list_texts
 from onceover.repair.proof import prove
 from onceover.spark.contract_check import check_contract
 from onceover.spark.copy_text import format_copy_lines
@@ -81,7 +83,7 @@ def run() -> tuple[list[Row], list[str]]:
         ended = CompactRun(spark, context, known, "bench", "bench", FaultPoint()).run(due)
         compacted_s = time.monotonic() - started
         claimed = [read_certificate(context.ledger, NAME, one.due.window_start).claimed for one in ended]
-    rows = _compared(spark, known, context.layout, claimed, ended)
+    rows = _compared(spark, known, context.files, claimed, ended)
     spark.stop()
     return rows, [f"written, read back and noted in {compacted_s:.0f} s, on a Spark that was warm"]
 
@@ -89,24 +91,22 @@ def run() -> tuple[list[Row], list[str]]:
 def _compared(
     spark: SparkSession,
     known: RegisteredPipeline,
-    layout: Layout,
+    files: WindowFiles,
     claimed: Sequence[ClaimedWindow],
     ended: Sequence[CompactionResult],
 ) -> list[Row]:
-    text, parquet = {}, {}
-    for one in ended:
-        start, digest = one.due.window_start, one.due.digest
-        text[start] = FrozenText(layout.window_file(start), one.due.text_bytes)
-        parquet[start] = FrozenParquet(layout.parquet_file(start, digest), one.bytes or 0, digest.records)
+    text = list_texts(files, files.read_lengths(one.due.window_start for one in ended))
+    substitutes = {one.due.window_start: CompactedFile(one.due.digest, one.bytes or 0) for one in ended}
+    parquet = list_parquet(files, substitutes)
     certified = {one.due.window_start: one.due.digest for one in ended}
     said: list[Said] = []
 
-    def timed(of_text: Mapping[datetime, FrozenText], of_parquet: Mapping[datetime, FrozenParquet]) -> float:
+    def timed(texts: Mapping[datetime, FrozenText], stored: Mapping[datetime, FrozenParquet]) -> float:
         started = time.monotonic()
         with (
             choose_codegen(spark, COMPILED_FROM_BYTES),
             closing(
-                FoldedRebuild(spark, address("webhdfs"), known.contracts, claimed, (), of_text, compacted=of_parquet)
+                FoldedRebuild(spark, address("webhdfs"), known.contracts, claimed, (), texts, compacted=stored)
             ) as rebuild,
         ):
             found = rebuild.collect()

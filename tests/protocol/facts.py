@@ -8,6 +8,7 @@ from functools import cache
 from typing import NamedTuple
 from uuid import UUID
 
+from tests.plain_pieces import split_ranges
 from tests.protocol.mutant import Mutant
 from tests.protocol.state import TORN, Batch, Certificate, Counts, Landing, Repair, Scenario, Span, State
 
@@ -18,7 +19,6 @@ from onceover.model.finding import Evidence, Finding, is_right, judge_window
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.window import PartitionProgress, compute_watermark
-from onceover.repair.pieces import split_ranges
 from onceover.repair.proof import prove
 
 GENERATION = "0000abcd"

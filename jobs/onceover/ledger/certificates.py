@@ -96,8 +96,8 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
         ), fresh AS (
           INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
             code_version, landing_set, accounted, frontiers, frozen_length, records, high1, low1, high2, low2,
-            aggregate_records, aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, by_value, before, after,
-            who, why, losses, decisions, verdict, pending, gap_set_id)
+            aggregate_records, aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, by_value, before,
+            after, who, why, losses, decisions, verdict, pending, gap_set_id)
           SELECT %(pipeline)s, %(start)s, %(end)s, %(version)s, %(basis)s, %(contract_version)s,
             %(code_version)s, %(landing_set)s, %(accounted)s, %(frontiers)s, %(frozen_length)s, %(records)s, %(high1)s,
             %(low1)s, %(high2)s, %(low2)s, %(records)s, %(rows)s, %(hash)s, %(repair_id)s, %(lines_read)s,

@@ -41,7 +41,8 @@ class Accounts:
 
     `pieces` are of the window's own landings, `released` the IDs that a release landed in it, by the number of the
     release. `accounted` IDs landed in any window; None if that is not asked: no line is a stray then, and a decided ID
-    counts wherever it landed. `shared` IDs were read by two landed batches and may be in another window too.
+    counts wherever it landed. `shared` IDs were read by two landed batches and may be in another window too. Of
+    `listed` IDs all contents are wanted.
 
     `contract` ranges hold, by index in `contracts`, the contract of each ID: by release, restatement or cutover; any
     other ID has `newest`. `held` is what Kafka's log holds now, None if unknown; `own` ranges are KNOWN to be the
@@ -58,6 +59,7 @@ class Accounts:
     decided: DecidedContents = field(default_factory=DecidedContents)
     accounted: NumberedRanges | None = None
     shared: NumberedRanges = NO_RANGES
+    listed: NumberedRanges = NO_RANGES
     held: NumberedRanges | None = None
     own: NumberedRanges | None = None
     most_runs: int = MOST_RUNS

@@ -77,6 +77,8 @@ def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = 
     counting, of_id = row[counts], records.id[counts]
     in_run = np.isin(kind, (STRAY, PENDING, BEYOND_END)) | ((kind == ORPHAN) & ~is_conflict)
     other = row[in_run]
+    is_shared = counts & ids.is_shared[records.id]
+    shared = row[is_shared]
     from_value = ~judged.believed[records.record[counts]]
     summary = WindowSummary(
         lines=len(lines) + lines.corrupt,
@@ -97,7 +99,8 @@ def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = 
         ),
         contested=_list_contents(lines, distinct, records.list_lines(is_contested)).take_first(),
         decided=_list_decided(lines, distinct, ids, judged, line_kind == COUNTS),
-        shared=_list_contents(lines, distinct, records.list_lines(counts & ids.is_shared[records.id])),
+        shared=find_runs(kind[is_shared], lines.source[shared], lines.offset[shared], lines.content[shared]),
+        listed=_list_contents(lines, distinct, records.list_lines(counts & ids.is_listed[records.id])),
         unknown=judged.unknown[:MOST_CONTRACTS],
     )
     return FoldedLines(summary, counting, from_value, distinct.row[judged.evaluate])

@@ -1,7 +1,7 @@
 """Windows rebuilt from raw format 2: each folded by the task that reads it, the driver asks and puts together.
 
-Answers what `Rebuild` answers. What one window does not show, an ID in two of them, the driver finds: among `shared`
-IDs, which two landed batches read, and among the unlanded ones.
+What one window does not show, an ID in two of them, the driver finds: among `shared` IDs, which two landed batches
+read, and among the unlanded ones.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from onceover.lines.summary import WindowSummary
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY
-from onceover.model.offsets import OffsetRange, coalesce
+from onceover.model.offsets import OffsetRange, coalesce, intersect
 from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import from_ms, to_ms
-from onceover.repair.shared_ids import add_contents, add_shared_conflicts
+from onceover.repair.shared_ids import add_contents, add_shared_conflicts, find_in_two
 from onceover.repair.unlanded_runs import drop_repeated, end_orphans, find_repeated, sort_runs
 from onceover.repair.window_accounts import GroupAccounts, WindowAccounts
 from onceover.spark.fold_tasks import FrozenParquet, WindowFile
@@ -42,7 +42,8 @@ class FoldedRebuild:
     no lines.
 
     `collect` runs the query, and what it read of a window that fails is in `failures` alone. `aggregate` has the rows
-    of the other windows. `accounted` and `shared` are as in `Accounts`.
+    of the other windows. `accounted` and `shared` are as in `Accounts`. `by_value` evaluates the VALUE of all records,
+    and believes no columns.
     """
 
     def __init__(
@@ -55,23 +56,48 @@ class FoldedRebuild:
         files: Mapping[datetime, FrozenText],
         shared: Sequence[OffsetRange] = (),
         compacted: Mapping[datetime, FrozenParquet] = MappingProxyType({}),
+        *,
+        by_value: bool = False,
     ) -> None:
         self._claimed, self._files = {claim.window_start: claim for claim in claimed}, files
         self._compacted = compacted
         self._group = GroupAccounts.of(contracts, accounted, shared)
         self._accounts = {start: WindowAccounts.of(claim, self._group) for start, claim in self._claimed.items()}
         self._folder = WindowFolder(spark, address, contracts)
+        self._by_value = by_value
         self._folded: FoldedFiles | None = None
         self._repeated: Sequence[OffsetRange] = ()  # orphans that are in two windows
         self.failures: dict[datetime, str] = {}
 
+    @property
+    def unknown_contracts(self) -> list[str]:
+        """Contracts that lines name and the ledger does not know: such a line counts by its value."""
+        summaries = () if self._folded is None else self._folded.summaries.values()
+        return sorted({name.decode("ascii", "replace") for summary in summaries for name in summary.unknown})
+
     def collect(self) -> dict[datetime, RebuiltWindow]:
         """Return what raw holds of each window that could be read, and keep its rows until `close`."""
         self.close()
-        self._folded = self._folder.fold(self._list_files(self._accounts), keep=True)
+        self._folded = self._folder.fold(self._list_files(self._accounts), keep=True, every=self._by_value)
         summaries = self._take(self._folded)
         rebuilt = {start: self._accounts[start].rebuild(each, self._length(start)) for start, each in summaries.items()}
-        return add_shared_conflicts(rebuilt, {start: each.shared for start, each in summaries.items()})
+        return self._add_repeated(rebuilt, summaries)
+
+    def compare_windows(
+        self, rebuilt: Mapping[datetime, RebuiltWindow], doubtful: Mapping[datetime, Sequence[OffsetRange]]
+    ) -> dict[datetime, RebuiltWindow]:
+        """Return the windows with each of the `doubtful` IDs, of which some hold other records than landed there, that
+        two of them hold: as a conflict if its contents differ, and as misdated if its event times do. Reads the windows
+        that may hold them again.
+
+        `collect` compares the `shared` IDs alone: a batch lands an ID in one window, but a file may hold lines that no
+        batch landed there.
+        """
+        offsets = coalesce(piece for pieces in doubtful.values() for piece in pieces)
+        if not offsets:
+            return dict(rebuilt)
+        starts = [start for start in rebuilt if start in doubtful or intersect(self._list_ids(start), offsets)]
+        return self._add_repeated(rebuilt, self._fold_with(starts, offsets, self._group.share(offsets)))
 
     def collect_unlanded(
         self, held: Sequence[OffsetRange], own: OwnOffsets | None
@@ -108,11 +134,11 @@ class FoldedRebuild:
         if not self._repeated:
             return dict(rebuilt)
         landing = ClaimedLanding(0, tuple((piece, EMPTY) for piece in self._repeated))
-        starts, group = self._list_unlanded(), self._group.list_contents(self._repeated)
+        starts, group = self._list_unlanded(), self._group.list_unlanded(self._repeated)
         claims = [replace(self._claimed[start], landings=(landing,), decisions=()) for start in starts]
         accounts = {claim.window_start: WindowAccounts.of(claim, group) for claim in claims}
         summaries = self._take(self._folder.fold(self._list_files(accounts), keep=False))
-        return add_contents(rebuilt, {start: summary.shared for start, summary in summaries.items()})
+        return add_contents(rebuilt, {start: summary.listed for start, summary in summaries.items()})
 
     def aggregate(self) -> DataFrame | None:
         """Return window_ms, keys and measures of the records that count, over all windows; None before `collect`."""
@@ -130,6 +156,31 @@ class FoldedRebuild:
         if self._folded is not None:
             self._folded.close()
         self._folded = None
+
+    def _add_repeated(
+        self, rebuilt: Mapping[datetime, RebuiltWindow], summaries: Mapping[datetime, WindowSummary]
+    ) -> dict[datetime, RebuiltWindow]:
+        """Return the windows with the shared IDs that two of them hold. Reads windows with such IDs again."""
+        repeated = find_in_two(summary.shared for summary in summaries.values())
+        if not repeated:
+            return dict(rebuilt)
+        starts = [start for start, summary in summaries.items() if len(summary.shared)]
+        found = self._fold_with(starts, repeated, self._group.list_contents(repeated))
+        return add_shared_conflicts(rebuilt, {start: summary.listed for start, summary in found.items()})
+
+    def _fold_with(
+        self, starts: Iterable[datetime], offsets: Sequence[OffsetRange], group: GroupAccounts
+    ) -> dict[datetime, WindowSummary]:
+        """Return the summaries of these windows as if the offsets had landed in each of them too."""
+        landing = ClaimedLanding(0, tuple((piece, EMPTY) for piece in offsets))
+        claims = {
+            start: replace(c, landings=(*c.landings, landing)) for start in starts for c in [self._claimed[start]]
+        }
+        accounts = {start: WindowAccounts.of(claim, group) for start, claim in claims.items()}
+        return self._take(self._folder.fold(self._list_files(accounts), keep=False))
+
+    def _list_ids(self, start: datetime) -> tuple[OffsetRange, ...]:
+        return coalesce(piece for landing in self._claimed[start].landings for piece in landing.ids)
 
     def _length(self, start: datetime) -> int:
         return self._files[start].length if start in self._files else 0

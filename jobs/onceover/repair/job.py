@@ -26,7 +26,7 @@ from onceover.model.window import format_moment
 from onceover.repair import publish
 from onceover.repair.expired_windows import end_search, stage_orphans
 from onceover.repair.folded import FoldedRebuild, FrozenText
-from onceover.repair.freeze import freeze
+from onceover.repair.freeze import freeze, list_parquet, list_texts
 from onceover.repair.groups import group_windows
 from onceover.repair.proof import Verdict, prove
 from onceover.repair.shared_ranges import find_shared
@@ -34,10 +34,12 @@ from onceover.repair.suspicions import WAITS, record_conflicts, settle_suspicion
 from onceover.repair.unread import Unread, find_unread, list_doubtful
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
+from onceover.spark.fold_tasks import FrozenParquet
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,31 +105,35 @@ class RepairRun:
 
     def _repair_windows(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         frozen = freeze(self._context, self._leases, [claim.window_start for claim in claimed])
-        layout = self._files.layout
-        texts = {start: FrozenText(layout.window_file(start), length) for start, length in frozen.items() if length}
-        log.info("reading %d window files, %.1f MiB", len(texts), sum(frozen.values()) / 2**20)
+        compacted = {claim.window_start: claim.compacted for claim in claimed if claim.compacted}
+        texts, parquet = list_texts(self._files, frozen), list_parquet(self._files, compacted)
+        size = sum(frozen.values()) + sum(file.length for file in parquet.values())
+        log.info("reading %d window files and %d of Parquet, %.1f MiB", len(texts), len(parquet), size / 2**20)
         registered, stage = self._registered, self._request.stage
         table = registered.table
         try:
             with (
-                choose_codegen(self._spark, sum(frozen.values())),
-                closing(self._open_rebuild(claimed, accounted, texts)) as rebuild,
+                choose_codegen(self._spark, size),
+                closing(self._open_rebuild(claimed, accounted, texts, parquet)) as rebuild,
             ):
                 rebuilt = rebuild.collect()
+                if names := rebuild.unknown_contracts:
+                    named = ", ".join(names[:_MOST_NAMED])
+                    log.warning("lines of contracts that this ledger does not know count by their values: %s", named)
+                rebuilt = rebuild.compare_windows(rebuilt, list_doubtful(claimed, rebuilt))
                 unlanded = self._find_unlanded(rebuild, rebuilt)
                 if any(found is not None and found.conflicts for found in unlanded.values()):
                     rebuilt = rebuild.add_contested_ids(rebuilt)
                 aggregated = rebuild.aggregate()
                 rows = iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names)
                 staged = table.stage(self._connection, stage, rows)
-                read = [claim for claim in claimed if claim.window_start not in rebuild.failures]
-                unread = find_unread(self._context, rebuild, list_doubtful(read, rebuilt, unlanded))
+                unread = find_unread(self._context, rebuild, list_doubtful(claimed, rebuilt, unlanded))
             self._fault_point.stop_after(RepairStep.STAGED)
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
             outcome, failures = RepairOutcome(), rebuild.failures
             for claim in (claim for claim in claimed if claim.window_start in failures):
                 outcome += self._record_failure(claim, f"reading raw failed: {failures[claim.window_start]}")
-            read = [claim for claim in read if claim.window_start not in failures]
+            read = [claim for claim in claimed if claim.window_start not in failures]
             adopted, rest = self._adopt(read, texts, {**unlanded, **unread.windows}, unread)
             outcome += adopted
             for claim in rest:
@@ -139,22 +145,12 @@ class RepairRun:
         return outcome
 
     def _open_rebuild(
-        self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange], texts: Mapping[datetime, FrozenText]
+        self,
+        claimed: Sequence[ClaimedWindow],
+        accounted: Sequence[OffsetRange],
+        texts: Mapping[datetime, FrozenText],
+        parquet: Mapping[datetime, FrozenParquet],
     ) -> FoldedRebuild:
-        compacted = {claim.window_start: claim.compacted for claim in claimed if claim.compacted}
-        if compacted:
-            from onceover.repair.rebuild import Rebuild
-
-            hdfs = self._context.address("hdfs").rstrip("/")
-            parquet = {start: hdfs + path for start, path in self._files.find_parquet_files(compacted).items()}
-            return Rebuild(
-                self._spark,
-                self._registered.contracts,
-                claimed,
-                accounted,
-                {start: hdfs + text.path for start, text in texts.items()},
-                parquet,
-            )  # type: ignore
         return FoldedRebuild(
             self._spark,
             self._context.address("webhdfs"),
@@ -163,6 +159,7 @@ class RepairRun:
             accounted,
             texts,
             find_shared(claimed),
+            parquet,
         )
 
     def _find_unlanded(

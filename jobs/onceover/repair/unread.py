@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from onceover.context import PipelineContext
 from onceover.ledger.landed_bytes import LandedBytes, list_covering
@@ -36,15 +37,15 @@ class Unread:
 def list_doubtful(
     claimed: Iterable[ClaimedWindow],
     rebuilt: Mapping[datetime, RebuiltWindow],
-    unlanded: Mapping[datetime, Unlanded | None],
+    unlanded: Mapping[datetime, Unlanded | None] = MappingProxyType({}),
 ) -> dict[datetime, Sequence[OffsetRange]]:
     """Return by window the offsets of which raw holds other records than landed in it. Leaves out the windows that this
-    repair does not judge: open ones, and those with other orphans."""
+    repair does not judge: open ones, those with other orphans, and those that could not be read."""
     doubtful: dict[datetime, Sequence[OffsetRange]] = {}
     for claim in claimed:
         start = claim.window_start
         found = unlanded.get(start, Unlanded())
-        if not claim.is_open and found is not None and not found.orphans:
+        if start in rebuilt and not claim.is_open and found is not None and not found.orphans:
             doubtful[start] = prove(claim, rebuilt[start], found).doubtful
     return {start: ranges for start, ranges in doubtful.items() if ranges}
 

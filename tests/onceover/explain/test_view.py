@@ -90,7 +90,7 @@ def test_certificate_beside_skipped_offsets_is_of_what_was_read() -> None:
     ],
 )
 def test_certificate_says_what_its_records_count_by(by_columns: int | None, by_value: int | None, said: str) -> None:
-    rests_on = {"basis": "raw", "by_columns": by_columns, "by_value": by_value, "adopted": (),
+    rests_on: dict[str, object] = {"basis": "raw", "by_columns": by_columns, "by_value": by_value, "adopted": (),
                 "lost_offsets": 0, "decisions": 0, "pending": [], "contract_versions": []}  # fmt: skip
     certified = make_facts("certified", None)
     text = describe_certificate_basis(replace(certified, rows={**certified.rows, "rests_on": rests_on})) or ""

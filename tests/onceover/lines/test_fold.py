@@ -22,7 +22,7 @@ from onceover.lines.ranges import NO_RANGES, NumberedRanges, name_source
 from onceover.lines.read import read
 from onceover.lines.reference import decode
 from onceover.lines.summary import MOST_IDS, Contents, WindowSummary
-from onceover.lines.verdicts import BEYOND_END, ORPHAN, PENDING, STRAY
+from onceover.lines.verdicts import BEYOND_END, COUNTS, ORPHAN, PENDING, STRAY
 from onceover.lines.window_lines import WindowLines, concatenate, hold_lines
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -104,7 +104,9 @@ def _assert_same(world: World, expected: Expected, folded: FoldedLines, accounts
     runs = {name: found for name, found in expected.runs.items() if name != plain.UNSORTED}
     assert {name: found for kind, name in KINDS.items() if (found := summary.runs.list_ranges(kind))} == runs
     assert {(each, name, ms) for each, name, ms, _ in _name(summary.contested)} == expected.contested
-    assert {(each, name, ms) for each, name, ms, _ in _name(summary.shared)} == expected.shared
+    assert {(each, name, ms) for each, name, ms, _ in _name(summary.listed)} == expected.shared
+    shared = summary.shared.list_ranges(COUNTS)
+    assert {(r.source, n) for r, _ in shared for n in range(r.start, r.end)} == {each for each, _, _ in expected.shared}
     assert {(each, name, counts) for each, name, _, counts in _name(summary.decided)} == expected.decided
 
 

@@ -1,8 +1,8 @@
-"""Windows on the real HDFS that are folded, and what two rebuilds of one window must agree on."""
+"""Windows on the real HDFS that are folded, and the rows that their records give."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -13,10 +13,10 @@ from onceover.lines.contract_names import name_contracts
 from onceover.lines.reference import Line, encode
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.contract import Contract, Contracts
-from onceover.model.digest import EMPTY, Digest
+from onceover.model.digest import EMPTY
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
+from onceover.spark.aggregate import aggregate
 from onceover.spark.interpret import interpret
 
 SOURCE, STRANGER = KafkaPartition("0badcafe", 3), KafkaPartition("00000000", 3)
@@ -37,12 +37,19 @@ class Writer:
         self._spark, self._contract = spark, contract
         (self._name, _) = name_contracts(Contracts((contract,)))
 
-    def write(self, records: Sequence[tuple[Record, int]]) -> list[bytes]:
-        rows = self._spark.createDataFrame(
+    def interpret(self, records: Sequence[tuple[Record, int]]) -> DataFrame:
+        return self._spark.createDataFrame(
             [(n, r.offset, r.kafka_timestamp, r.key, bytearray(), bytearray(r.value or b""))
              for n, (r, _) in enumerate(records)],
             "kafka_partition int, offset bigint, kafka_timestamp bigint, key binary, headers binary, value binary",
         ).transform(interpret(self._contract))  # fmt: skip
+
+    def aggregate(self, records: Sequence[tuple[Record, int]]) -> DataFrame:
+        """Return the rows that these records give, each counted once."""
+        return self.interpret(records).transform(aggregate(self._contract))
+
+    def write(self, records: Sequence[tuple[Record, int]]) -> list[bytes]:
+        rows = self.interpret(records)
         names = [name for name in rows.columns if name.startswith(("k_", "m_"))]
         columns = {
             row[0]: row[1:]
@@ -66,29 +73,6 @@ def claim(n: int, *landed: OffsetRange) -> ClaimedWindow:
 
 def whole(start: int, end: int) -> OffsetRange:
     return OffsetRange(SOURCE, start, end)
-
-
-def compare(old: RebuiltWindow, new: RebuiltWindow) -> None:
-    names = ("lines", "corrupt_lines", "misplaced_lines", "unaccounted_lines", "stray_lines", "conflicts", "misdated",
-             "rejected_lines", "duplicates", "strays")  # fmt: skip
-    assert {n: getattr(new, n) for n in names} == {n: getattr(old, n) for n in names}
-    found, expected = (_sum_ranges(w, counts=bool(old.conflicts)) for w in (new, old))
-    assert found == expected
-
-
-def _sum_ranges(window: RebuiltWindow, *, counts: bool) -> dict[object, Digest | int]:
-    """Return the digest of each range, or only its `counts`. Today's query gives Parquet's records apart."""
-    sums: dict[object, Digest] = {}
-    for each in window.ranges:
-        key = (each.offsets, each.release_id, each.exact_id)
-        sums[key] = sums.get(key, EMPTY) + each.digest
-    return {key: digest.records if counts else digest for key, digest in sums.items()}
-
-
-def list_contested(windows: Mapping[datetime, RebuiltWindow]) -> dict[datetime, list[object]]:
-    return {
-        start: [(c.source, c.offset, sorted(c.contents)) for c in window.contested] for start, window in windows.items()
-    }
 
 
 def list_rows(aggregated: DataFrame | None, after_ms: int) -> tuple[list[str], list[tuple[object, ...]]]:

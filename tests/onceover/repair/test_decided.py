@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
+from tests.plain_pieces import split_ranges
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.conflict import Contested, Decision
@@ -15,7 +16,6 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import DecidedContent, RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
-from onceover.repair.pieces import split_ranges
 from onceover.repair.proof import prove
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)

@@ -1,14 +1,13 @@
-"""Windows folded by tasks from files on the real HDFS are what today's query rebuilds from the same lines."""
+"""Windows folded by tasks from files on the real HDFS hold what was written, whatever else is in the files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 from pyspark.sql import SparkSession
@@ -18,33 +17,48 @@ from tests.onceover.repair.folded_windows import (
     STRANGER,
     Writer,
     claim,
-    compare,
-    list_contested,
     list_rows,
     make_record,
     start_of,
     whole,
 )
-from tests.onceover.spark.contracts import NOON, make_contract, read_payments
+from tests.onceover.spark.contracts import NOON, read_payments
+from xxhash import xxh3_128_hexdigest
 
 from onceover.config.endpoints import address
-from onceover.lines.contract_names import name_contracts
-from onceover.lines.reference import Line, encode
-from onceover.model.claim import ClaimedLanding, ClaimedWindow
-from onceover.model.contract import Contracts, Cutovers, Measure
-from onceover.model.digest import EMPTY
+from onceover.lines.reference import compute_digest, encode_content
+from onceover.model.batch import LandingPart
+from onceover.model.contract import Contracts
+from onceover.model.digest import Digest
 from onceover.model.own_offsets import OwnOffsets
+from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
-from onceover.model.window import from_ms
+from onceover.model.unlanded import Unlanded
 from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.proof import prove
-from onceover.repair.rebuild import Rebuild
 from onceover.spark import line_splits, window_folder
 
 pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
+NUMBERS = ("lines", "corrupt_lines", "misplaced_lines", "unaccounted_lines", "stray_lines", "conflicts", "misdated",
+           "duplicates")  # fmt: skip
+ORPHANS = {1: (500, 503), 2: (502,)}
 
 
-def test_damaged_windows_are_rebuilt_as_by_todays_query(
+def _digest(offsets: Iterable[int], plain: Mapping[int, Record]) -> Digest:
+    return compute_digest(plain[offset] for offset in offsets)
+
+
+def _list_contested(windows: Mapping[datetime, RebuiltWindow]) -> dict[datetime, list[tuple[int, object]]]:
+    return {
+        start: [(each.offset, sorted(each.contents)) for each in window.contested] for start, window in windows.items()
+    }
+
+
+def _name_contents(*records: tuple[Record, int]) -> tuple[int, object]:
+    return records[0][0].offset, sorted((xxh3_128_hexdigest(encode_content(r)), ms) for r, ms in records)
+
+
+def test_damaged_windows_are_rebuilt_as_they_landed(
     spark: SparkSession, folder: Callable[[str, bytes], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contract = replace(read_payments(tmp_path), horizon_ms=None)
@@ -81,47 +95,66 @@ def test_damaged_windows_are_rebuilt_as_by_todays_query(
     accounted = [whole(0, 400)]
     held, own = [whole(700, 701)], OwnOffsets((whole(0, 900),), (whole(900, 10_000),))
     beside = [whole(5, 10), whole(150, 151), whole(380, 381)]
-    old_files, new_files = {}, {}
+    files = {}
     for n, text in texts.items():
-        (tmp_path / f"{n}.log").write_bytes(text)
-        if text:
-            shown = spark.read.text(str(tmp_path / f"{n}.log")).select("_metadata.file_path").first()
-            assert shown
-            old_files[start_of(n)] = shown.file_path
         # What was appended after the freeze is not read.
-        new_files[start_of(n)] = FrozenText(folder(f"{n}.log", text + b"appended since\n"), len(text))
-    new_files[start_of(5)] = FrozenText(new_files[start_of(1)].path + ".gone", 100)
-    new_files[start_of(6)] = FrozenText(folder("6.log", b"short\n"), 100)
-    more = [claim(5, whole(500, 501)), claim(6, whole(600, 601))]
-    with closing(Rebuild(spark, contracts, claimed, accounted, old_files)) as old:
-        before, unlanded = old.collect(), old.collect_unlanded(held, own)
-        assert unlanded[1]
-        contested, found_beside = list_contested(old.add_contested_ids(before)), old.collect_beside(beside)
-        # Of the first window, which has a conflict, today's query counts both contents.
-        rows = list_rows(old.aggregate(), NOON)
+        files[start_of(n)] = FrozenText(folder(f"{n}.log", text + b"appended since\n"), len(text))
+    files[start_of(5)] = FrozenText(files[start_of(1)].path + ".gone", 100)
+    files[start_of(6)] = FrozenText(folder("6.log", b"short\n"), 100)
+    windows = [*claimed, claim(5, whole(500, 501)), claim(6, whole(600, 601))]
+    of_plain = {record.offset: record for n in plain for record, _ in plain[n]}
+    of_loose = {(n, record.offset): record for n in loose for record, _ in reversed(loose[n])}
+    counted = {n: [each for each in plain[n] if each[0].offset not in range(255, 260)] for n in (1, 2, 3)}
+    rows = list_rows(writer.aggregate([each for n in counted for each in counted[n]]), NOON)
     for largest, split in ((window_folder.LARGE_BYTES, line_splits.SPLIT_BYTES), (0, 5_000)):
         monkeypatch.setattr(window_folder, "LARGE_BYTES", largest)
         monkeypatch.setattr(line_splits, "SPLIT_BYTES", split)
-        windows = [*claimed, *more]
-        with closing(FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, new_files)) as new:
-            after = new.collect()
-            assert after.keys() == before.keys()
-            for start in before:
-                compare(before[start], after[start])
-            lengths = {start_of(n): len(text) for n, text in texts.items()}
-            assert {start: window.frozen_length for start, window in after.items()} == lengths
-            reasons = [prove(c, after[c.window_start]).reasons for c in claimed]
-            assert [any("raw holds" in reason for reason in of) for of in reasons] == [True, True, True, True, False]
+        with closing(FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, files)) as new:
+            found = new.collect()
             assert new.failures.keys() == {start_of(5), start_of(6)}
-            assert new_files[start_of(5)].path in new.failures[start_of(5)]
+            assert files[start_of(5)].path in new.failures[start_of(5)]
             assert "6.log ends before byte 100" in new.failures[start_of(6)]
+            assert {start: window.frozen_length for start, window in found.items()} == {
+                start_of(n): len(text) for n, text in texts.items()
+            }
+            assert [tuple(getattr(found[start_of(n)], name) for name in NUMBERS) for n in texts] == [
+                (77, 4, 0, 0, 1, 2, 2, 12), (79, 3, 0, 5, 0, 0, 0, 11), (80, 3, 0, 6, 5, 0, 0, 11),
+                (75, 3, 1, 0, 0, 0, 0, 11), (0, 0, 0, 0, 0, 0, 0, 0),
+            ]  # fmt: skip
+            assert [found[start_of(n)].strays for n in texts] == [(whole(380, 381),), (), (whole(255, 260),), (), ()]
+            held_by = {n: {r.offsets: r.digest for r in found[start_of(n)].ranges} for n in texts}
+            assert {piece: digest.records for piece, digest in held_by.pop(0).items()} == dict.fromkeys(
+                [whole(0, 20), whole(20, 40), whole(40, 60)], 20
+            )
+            pieces = {1: whole(100, 160), 2: whole(200, 255), 3: whole(300, 360)}
+            of_landings = {n: {p: _digest(range(p.start, p.end), of_plain)} for n, p in pieces.items()}
+            assert held_by == {**of_landings, 4: {}}
+            reasons = [prove(c, found[c.window_start]).reasons for c in claimed]
+            assert [any("raw holds" in reason for reason in of) for of in reasons] == [True, True, True, True, False]
             assert list_rows(new.aggregate(), NOON) == rows
-            found, is_whole = new.collect_unlanded(held, own)
+            unlanded, is_whole = new.collect_unlanded(held, own)
             assert is_whole
-            assert found == unlanded[0]
-            assert {start: len(each.orphans) for start, each in found.items()} == {start_of(1): 2, start_of(2): 1}
-            assert list_contested(new.add_contested_ids(after)) == contested
-            assert new.collect_beside(beside) == found_beside
+            parts = [LandingPart(SOURCE, compute_digest(of_loose[n, o] for o in each)) for n, each in ORPHANS.items()]
+            assert unlanded == {
+                start_of(1): Unlanded((whole(700, 701),), (whole(500, 501), whole(503, 504)), (parts[0],), 1,
+                                 (whole(901, 902),)),
+                start_of(2): Unlanded((), (whole(502, 503),), (parts[1],), 2, (whole(900, 901),), 1),
+            }  # fmt: skip
+            twice = _name_contents(loose[1][1], loose[2][0])
+            assert _list_contested(new.add_contested_ids(found)) == {
+                start_of(0): [_name_contents(plain[0][o], loose[0][n]) for o, n in ((7, 1), (8, 2))],
+                start_of(1): [twice],
+                start_of(2): [twice, _name_contents(loose[2][2], loose[2][4])],
+                start_of(3): [],
+                start_of(4): [],
+            }
+            of_first = compute_digest([*(of_plain[offset] for offset in (5, 6, 9)), of_loose[0, 380]])
+            assert new.collect_beside(beside) == {
+                start_of(0): Unlanded(orphans=(whole(5, 7), whole(9, 10), whole(380, 381)),
+                                 parts=(LandingPart(SOURCE, of_first),), conflicts=2),
+                start_of(1): Unlanded(orphans=(whole(150, 151),),
+                                      parts=(LandingPart(SOURCE, _digest([150], of_plain)),)),
+            }  # fmt: skip
             records = new.select_records([start_of(0), start_of(2)]).orderBy("window_ms", "offset").collect()
     assert [row.offset for row in records] == [*range(60), *range(200, 255)]
     by_offset = {record.offset: (record, event_ms) for n in (0, 2) for record, event_ms in plain[n]}
@@ -129,50 +162,3 @@ def test_damaged_windows_are_rebuilt_as_by_todays_query(
         record, event_ms = by_offset[row.offset]
         assert (row.generation, row.kafka_partition, row.event_ms) == (SOURCE.generation, 3, event_ms)
         assert (row.key, row.headers, row.value) == (record.key, b"", record.value)
-
-
-FIRST = make_contract(schema="at BIGINT, n INT", event_time="value.at", measures=(Measure("n", "sum", "value.n"),))
-SECOND = replace(FIRST, measures=(Measure("least", "min", "value.n"), Measure("n", "sum", "value.n * 100")))
-
-
-def test_records_of_another_contract_count_by_their_value(
-    spark: SparkSession, folder: Callable[[str, bytes], str]
-) -> None:
-    contracts = Contracts((FIRST, SECOND), Cutovers(2, {SOURCE: {2: 10}}))
-    one, two, _, _ = (name.decode() for name in name_contracts(contracts))
-    hour, other = timedelta(hours=1), "V9-ffffffffffffffff"
-    files, claimed = {}, []
-    for n in range(5):
-        first = NOON + n * 3_600_000
-
-        def line(offset: int, contract: str, *columns: bytes | None, at: int = first, late: int = 0) -> bytes:
-            record = Record(SOURCE, offset, NOON, None, (), b'{"at":%d,"n":%d}' % (at + offset, offset))
-            return encode(Line(record, at + offset + late, contract, columns or None))
-
-        plain = [line(o, one, b"%d" % o) for o in range(10)]
-        plain += [line(o, two, b"%d" % o, b"%d" % (100 * o)) for o in range(10, 15)]
-        by_value = [line(o, one, b"%d" % o) for o in range(15, 20)]
-        lines = [
-            [*plain, *by_value, line(3, two, b"3", b"300"), line(6, two, b"6", b"600", late=7), plain[9][:-1]],
-            [*plain, *by_value, line(5, one, b"500")],  # differs in its column alone
-            [*plain[:4], line(4, one), *plain[5:], *by_value],  # its columns were left out
-            [*plain, line(15, other, b"1")],
-            plain,
-        ][n]
-        start = datetime.fromtimestamp(first / 1000, UTC)
-        data = b"\n".join(lines) + b"\n"
-        files[start] = FrozenText(folder(f"{n}.log", data), len(data))
-        landing = ClaimedLanding(n, ((whole(0, 20), EMPTY),))
-        claimed.append(ClaimedWindow(1, start, start + hour, UUID(int=1), 1, (landing,), None))
-    starts = list(files)
-    with closing(FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [whole(0, 20)], files)) as new:
-        found, rows = new.collect(), new.aggregate()
-        assert rows is not None
-        measures = {from_ms(row.window_ms): (row.n, row.least) for row in rows.collect()}
-    assert new.failures.keys() == {starts[3]}
-    assert other in new.failures[starts[3]]
-    full = (sum(range(10)) + 100 * sum(range(10, 20)), 10)
-    assert measures == {**dict.fromkeys(starts[:3], full), starts[4]: (sum(range(10)) + 100 * sum(range(10, 15)), 10)}
-    numbers = [(w.digest.records, w.corrupt_lines, w.misplaced_lines, w.duplicates, w.conflicts + w.misdated)
-               for _, w in sorted(found.items())]  # fmt: skip
-    assert numbers == [(20, 1, 1, 1, 0), (20, 0, 0, 1, 0), (20, 0, 0, 0, 0), (15, 0, 0, 0, 0)]

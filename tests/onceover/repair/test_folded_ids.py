@@ -7,18 +7,21 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from onceover.lines.accounts import BEYOND, KNOWN, Accounts
 from onceover.lines.fold import fold
 from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import NO_RANGES, NumberedRanges, number_source
+from onceover.lines.runs import find_runs
 from onceover.lines.summary import WindowSummary
 from onceover.lines.window_lines import WindowLines
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
-from onceover.repair.shared_ids import add_shared_conflicts
+from onceover.repair.shared_ids import add_shared_conflicts, find_in_two
 from onceover.repair.unlanded_runs import drop_repeated, end_orphans, find_repeated, sort_runs
 from onceover.repair.window_accounts import list_contested_ids
 
@@ -111,16 +114,27 @@ def test_orphan_is_not_adopted_while_another_window_may_have_it() -> None:
 def _rebuild(windows: Mapping[datetime, Ids]) -> dict[datetime, RebuiltWindow]:
     zero, all_ids = np.zeros(1, np.int64), NumberedRanges.of([(at(0, 100), 0)])
     landed = LandedRanges(zero, zero + number_source(SOURCE), zero, zero + 100, zero > 0)
-    rebuilt, shared = {}, {}
+    rebuilt, listed = {}, {}
     for n, (start, ids) in enumerate(windows.items()):
         accounts = Accounts(
-            n * HOUR, (n + 1) * HOUR, cut_pieces(landed, NO_RANGES), (b"V1",), 0, accounted=all_ids, shared=all_ids
+            n * HOUR, (n + 1) * HOUR, cut_pieces(landed, NO_RANGES), (b"V1",), 0, accounted=all_ids, listed=all_ids
         )
         summary = fold(_lines(ids, n * HOUR), accounts).summary
-        shared[start] = summary.shared
+        listed[start] = summary.listed
         contested = tuple(list_contested_ids(summary.contested))
         rebuilt[start] = RebuiltWindow(1, 0, 0, 0, 0, summary.conflicts, summary.misdated, 1, contested=contested)
-    return add_shared_conflicts(rebuilt, shared)
+    return add_shared_conflicts(rebuilt, listed)
+
+
+@given(st.lists(st.sets(st.tuples(st.sampled_from([SOURCE, OTHER]), st.integers(0, 12))), max_size=4))
+def test_ids_in_two_windows_are_found_by_their_runs(windows: list[set[tuple[KafkaPartition, int]]]) -> None:
+    runs = []
+    for ids in windows:
+        source = np.array([number_source(source) for source, _ in sorted(ids)], np.int64)
+        offset = np.array([n for _, n in sorted(ids)], np.int64)
+        runs.append(find_runs(np.zeros(len(ids), np.int8), source, offset, np.zeros((len(ids), 4), np.uint32)))
+    found = [(piece.source, n) for piece in find_in_two(runs) for n in range(piece.start, piece.end)]
+    assert found == sorted({each for ids in windows for each in ids if sum(each in other for other in windows) > 1})
 
 
 def test_shared_id_in_two_windows_is_a_conflict_or_misdated() -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.plain_pieces import split_ranges
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import Digest
@@ -17,7 +18,7 @@ from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
 from onceover.model.unlanded import Unlanded
-from onceover.repair.pieces import list_releases, split_ranges
+from onceover.repair.pieces import list_releases
 from onceover.repair.proof import list_unproved_parts, prove
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
