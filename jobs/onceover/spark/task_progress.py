@@ -16,9 +16,9 @@ EVERY_SECONDS = 10.0
 
 
 @contextmanager
-def log_tasks(spark: SparkSession, work: str, every: float = EVERY_SECONDS) -> Iterator[None]:
-    """Log `WORK: Spark has done N of M tasks` every so many seconds while the block runs jobs. A new stage, whose tasks
-    are not known before, begins a count of its own."""
+def log_tasks(spark: SparkSession, every: float = EVERY_SECONDS) -> Iterator[None]:
+    """Log `Spark has done N of M tasks` every so many seconds while a job runs. A new stage, whose tasks are not known
+    before, begins a count of its own."""
     ended = Event()
     tracker = spark.sparkContext.statusTracker()
 
@@ -29,7 +29,7 @@ def log_tasks(spark: SparkSession, work: str, every: float = EVERY_SECONDS) -> I
             except (Py4JError, OSError):
                 return  # the JVM has died, which the block notices
             if known:
-                log.info("%s: Spark has done %d of %d tasks", work, done, known)
+                log.info("Spark has done %d of %d tasks", done, known)
 
     thread = Thread(target=watch, name="task-progress", daemon=True)
     thread.start()

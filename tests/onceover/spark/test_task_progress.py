@@ -37,17 +37,17 @@ def test_tasks_are_counted_while_a_job_runs(
     caplog.set_level(logging.INFO, logger.name)
     logger.addHandler(handler)
     try:
-        with log_tasks(spark, "reading", every=0.05):
+        with log_tasks(spark, every=0.05):
             rows = spark.range(0, 2, 1, 2).mapInArrow(wait, "id bigint").collect()
     finally:
         logger.removeHandler(handler)
     assert len(rows) == 2
-    assert caplog.messages[0] == "reading: Spark has done 0 of 2 tasks"
+    assert caplog.messages[0] == "Spark has done 0 of 2 tasks"
 
 
 def test_nothing_is_logged_without_a_job(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "onceover.spark.task_progress")
-    with log_tasks(spark, "reading", every=0.01):
+    with log_tasks(spark, every=0.01):
         deadline = time.monotonic() + 0.2
         while time.monotonic() < deadline:
             pass
