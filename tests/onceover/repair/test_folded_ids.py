@@ -101,7 +101,7 @@ def test_id_beyond_the_log_in_two_windows_stays_that() -> None:
 
 def test_orphan_is_not_adopted_while_another_window_may_have_it() -> None:
     sparse = [(n, n) for n in range(0, 80, 2)]
-    summaries = _fold_unlanded([sparse, [(2, 2), (70, 70)], [(75, 5)]], most=10)
+    summaries = _fold_unlanded([sparse, [(2, 2), (20, 2), (70, 70)], [(75, 5)]], most=10)
     assert [summary.runs.is_whole for summary in summaries.values()] == [False, True, True]
     ended = end_orphans(summaries)
     orphans = [sort_runs(summary).orphans for summary in ended.values()]
