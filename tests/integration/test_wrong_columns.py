@@ -29,4 +29,4 @@ def test_verify_evaluates_the_values_that_a_repair_does_not(lanes: Callable[...,
     assert (rests_on["by_columns"], rests_on["by_value"]) == (5, 0)
     assert "5 records counted by the columns in their lines" in lane.explain_text(0)
     (difference,) = lane.verify(from_ms(NOON_MS))["differences"]
-    assert difference.startswith("aggregates: 1 rows differ from what raw says")
+    assert difference == "aggregates: 2 rows differ from what raw says: + (a,5,10,4); - (a,5,15,9)"

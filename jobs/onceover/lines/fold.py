@@ -12,18 +12,10 @@ Where they are not, `evaluate` names the rows whose VALUE is evaluated under the
 with the event times that this gives; a second time it names none. A fold of the lines just read names nearly all of
 them while their bytes are still in memory; lines that differ in columns alone may be read at different times.
 
-How repair's proof is written over this, a window at a time:
-
-- `Accounts` are made from the claim: `cut_pieces` of its landings, releases, decisions, and after the freeze `held` and
-  `own`. The numbers of `RebuiltWindow` are the summary's; a verdict's conflicts are `conflicts` + `unlanded_conflicts`.
-- `sum_landings` and `sum_releases` give what raw holds of each landing and Kafka partition, without decided IDs, to
-  compare with what landed. `DecidedIds` explains a difference by `decided`; what `_add_released` adds and
-  `_subtract_adopted` takes away, `sum_landings` gives as well, of the released records or of the adopted IDs' ranges.
-- Pieces are of this window's landings alone, so none is left over: an accounted ID that they lack is a stray. Doubtful
-  offsets are those of STRAY runs and of unproved landings.
-- `Unlanded` is made of runs: pending of PENDING and BEYOND_END, orphans and their parts of ORPHAN. IDs of `shared`
-  and orphans are compared across windows, for the fold of one window does not see an ID in two.
-- The rows to stage are grouped from the typed columns of `counting`, and from VALUE for those of `from_value`.
+`repair/window_accounts` makes the accounts from a claim and the rebuilt window from the summary. Pieces are of the
+window's own landings: an accounted ID that they lack is a stray. The fold of one window does not see an ID in two of
+them: the driver compares `shared` IDs and orphans. The rows to stage are grouped from the typed columns of `counting`,
+and from VALUE for those of `from_value`.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class WindowFolder:
         """Fold these windows, and `keep` their aggregated rows. One that needs it is read again, in another way; with
         `every`, VALUE gives the columns of all records at once."""
         folded, files = FoldedFiles(), _share_runs(files)
-        small = [file for file in files if file.weight <= LARGE_BYTES]
-        if small and not every:
+        small = [file for file in files if file.weight <= (0 if every else LARGE_BYTES)]  # no split has an empty one
+        if small:
             rows = fold_files(self._spark, self._address, small, self._columns)
             self._collect(folded, self._columns.name(rows, [SUMMARY]), small, keep=keep)
         for by_value in (True,) if every else (False, True):

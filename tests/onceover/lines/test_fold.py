@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.onceover.lines import plain_verdicts as plain
+from tests.onceover.lines.landing_sums import LandingSums, sum_landings, sum_releases
 from tests.onceover.lines.plain_verdicts import Expected, judge
 from tests.onceover.lines.world_accounts import list_adopted, list_landed, make_accounts
 from tests.onceover.lines.worlds import END, START, World, evaluate, make_world
@@ -17,7 +18,7 @@ from tests.onceover.lines.worlds import END, START, World, evaluate, make_world
 from onceover.lines.accounts import Accounts
 from onceover.lines.fold import FoldedLines, choose_part, fold
 from onceover.lines.judge import NO_WINDOW, NOT_EVALUATED
-from onceover.lines.pieces import NO_PIECES, LandingSums, sum_landings, sum_releases
+from onceover.lines.pieces import NO_PIECES
 from onceover.lines.ranges import NO_RANGES, NumberedRanges, name_source
 from onceover.lines.read import read
 from onceover.lines.reference import decode

@@ -185,6 +185,7 @@ def test_records_of_another_contract_count_by_their_value(spark: SparkSession, f
         start, data = START + n * HOUR, b"\n".join(lines) + b"\n"
         files[start] = FrozenText(folder(f"{n}.log", data), len(data))
         claimed.append(_claim(start, 1, _whole(0, 20)))
+    claimed.append(_claim(START + 6 * HOUR, 1, _whole(0, 20)))  # without a file
     starts = list(files)
     full, some = sum(range(10)) + 100 * sum(range(10, 20)), sum(range(10)) + 100 * sum(range(10, 15))
     for every, wrong in ((False, 995), (True, 0)):
@@ -195,7 +196,8 @@ def test_records_of_another_contract_count_by_their_value(spark: SparkSession, f
         numbers = [(w.digest.records, w.corrupt_lines, w.misplaced_lines, w.duplicates, w.conflicts + w.misdated)
                    for _, w in sorted(found.items())]  # fmt: skip
         assert numbers == [
-            (20, 1, 1, 1, 0), (20, 0, 0, 1, 0), (20, 0, 0, 0, 0), (16, 0, 0, 0, 0), (15, 0, 0, 0, 0), (15, 0, 0, 0, 0)
+            (20, 1, 1, 1, 0), (20, 0, 0, 1, 0), (20, 0, 0, 0, 0), (16, 0, 0, 0, 0), (15, 0, 0, 0, 0), (15, 0, 0, 0, 0),
+            (0, 0, 0, 0, 0),
         ]  # fmt: skip
         of_value = [window.by_value for _, window in sorted(found.items())]
-        assert of_value == ([20, 20, 20, 16, 15, 15] if every else [5, 20, 6, 1, 0, 0])
+        assert of_value == ([20, 20, 20, 16, 15, 15, 0] if every else [5, 20, 6, 1, 0, 0, 0])
