@@ -75,7 +75,9 @@ def test_row_groups_of_parquet_are_bounded(spark: SparkSession, tmp_path: Path) 
     generator, source = random.Random(3), KafkaPartition(GENERATION, 3)
     values = [generator.randbytes(750_000).hex().encode() for _ in range(24)]
     values += [values[0]] * 24
-    written = [encode(Line(Record(source, n, 5, None, (), value), 7, CONTRACT)) for n, value in enumerate(values)]
+    written = [
+        encode(Line(Record(source, n, 5, None, (), value), 7, CONTRACT, (b"1",))) for n, value in enumerate(values)
+    ]
     read = _read(spark, tmp_path, join_append(written)).withColumn("window_ms", F.lit(7))
     parquet.write(read, str(tmp_path / "compacting"))
     ((_, back),) = parquet.read_back(spark, str(tmp_path / "compacting")).items()
