@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import pyarrow as pa
@@ -69,7 +69,7 @@ def read_shards(spark: SparkSession, source: KafkaSource, tasks: int) -> DataFra
         freeze_modules()
         generation = derive_generation(source.topic_id)
         shards = json.loads(TaskContext.get().getLocalProperty(_SHARDS) or "[]")  # type: ignore[union-attr]
-        with closing(LogReader(source)) as reader:
+        with _keep_reader(source) as reader:
             for batch in numbers:
                 for number in batch.column(0).to_pylist():
                     for shard in shards[number::tasks]:
@@ -88,6 +88,25 @@ def name_shards(spark: SparkSession, shards: Sequence[OffsetRange]) -> Iterator[
     finally:
         with suppress(Py4JError, OSError):  # a JVM that died keeps nothing
             spark.sparkContext.setLocalProperty(_SHARDS, None)  # type: ignore[arg-type]
+
+
+_kept: list[LogReader] = []
+"""The reader of this worker's last task: to connect and to close take longer than a small batch."""
+
+
+@contextmanager
+def _keep_reader(source: KafkaSource) -> Iterator[LogReader]:
+    """Take the kept reader if it is of this source, else a new one, and keep it unless the block raises."""
+    reader = _kept.pop() if _kept else LogReader(source)
+    if reader.source != source:
+        reader.close()
+        reader = LogReader(source)
+    try:
+        yield reader
+    except BaseException:
+        reader.close()
+        raise
+    _kept.append(reader)
 
 
 def _read_shard(
