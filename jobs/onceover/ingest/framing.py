@@ -70,6 +70,27 @@ class _Waiting:
     size: int = 0
 
 
+@dataclass(slots=True)
+class _Progress:
+    """What a task has framed so far."""
+
+    windows: set[int] = field(default_factory=set)
+    records: int = 0
+    row_bytes: int = 0
+
+    def add(self, waiting: _Waiting, framing: Framing) -> None:
+        """Group what waits, and raise BatchTooLargeError if more than one record is more than a task may have."""
+        waiting.groups = [framing.grouping.group(pa.concat_tables(waiting.groups))] if waiting.groups else []
+        self.windows |= waiting.texts.keys()
+        self.row_bytes += sum(int(table.nbytes) for table in waiting.groups)
+        if self.records > 1 and (len(self.windows) > framing.most_windows or self.row_bytes > MOST_ROW_BYTES):
+            raise BatchTooLargeError(
+                f"a task of the batch has {len(self.windows):,} windows and {self.row_bytes:,} bytes of aggregated "
+                f"rows, of at most {framing.most_windows:,} and {MOST_ROW_BYTES:,}; nothing was appended: lower "
+                "max_records_per_batch"
+            )
+
+
 def frame_pieces(batches: Iterator[pa.RecordBatch], framing: Framing) -> Iterator[pa.RecordBatch]:
     """Yield the pieces of these records, of PIECE, and each shard's end.
 
@@ -77,22 +98,21 @@ def frame_pieces(batches: Iterator[pa.RecordBatch], framing: Framing) -> Iterato
     BatchTooLargeError for too many windows or rows.
     """
     freeze_modules()
-    waiting, windows, row_bytes = _Waiting(), set[int](), 0
+    waiting, progress = _Waiting(), _Progress()
     for batch in batches:
         offsets = batch.column("offset").to_numpy()
         if batch.num_rows and offsets.min() == END_OFFSET:
             yield _make_ends(batch.filter(pa.array(offsets == END_OFFSET)))
             batch = batch.filter(pa.array(offsets != END_OFFSET))
         if batch.num_rows:
+            progress.records += batch.num_rows
             _frame(batch, framing, waiting)
         if waiting.size >= _PIECES_BYTES:
-            windows |= waiting.texts.keys()
-            row_bytes += _require_size(windows, row_bytes, waiting, framing)
+            progress.add(waiting, framing)
             yield _make_pieces(waiting, framing.grouping)
             waiting = _Waiting()
-    windows |= waiting.texts.keys()
-    _require_size(windows, row_bytes, waiting, framing)
     if waiting.texts:
+        progress.add(waiting, framing)
         yield _make_pieces(waiting, framing.grouping)
 
 
@@ -107,19 +127,6 @@ def pack_rows(rows: pa.Table) -> bytes:
 def hash_text(text: memoryview | pa.Buffer) -> int:
     """Return the XXH3-64 of the text as a signed integer."""
     return int.from_bytes(xxhash.xxh3_64_digest(text), "big", signed=True)
-
-
-def _require_size(windows: set[int], row_bytes: int, waiting: _Waiting, framing: Framing) -> int:
-    """Return the bytes of the rows that wait."""
-    waiting.groups = [framing.grouping.group(pa.concat_tables(waiting.groups))] if waiting.groups else []
-    added = sum(int(table.nbytes) for table in waiting.groups)
-    if len(windows) > framing.most_windows or row_bytes + added > MOST_ROW_BYTES:
-        raise BatchTooLargeError(
-            f"a task of the batch has {len(windows):,} windows and {row_bytes + added:,} bytes of aggregated rows, of "
-            f"at most {framing.most_windows:,} and {MOST_ROW_BYTES:,}; nothing was appended: lower "
-            "max_records_per_batch"
-        )
-    return added
 
 
 def _frame(batch: pa.RecordBatch, framing: Framing, waiting: _Waiting) -> None:
