@@ -16,15 +16,14 @@ import pyarrow.compute as pc
 import xxhash
 
 from onceover.errors import BatchTooLargeError
-from onceover.kafka.shard_read import END_OFFSET
 from onceover.lines.dedup import mark_changes
-from onceover.lines.frame import frame
+from onceover.lines.frame import frame_content
 from onceover.lines.grouping import Grouping
 from onceover.lines.sums import count_groups
 from onceover.spark.python_worker import freeze_modules
 
-RECORD: Final = ("kafka_partition", "offset", "kafka_timestamp", "key", "headers", "value", "event_ms")
-REASON: Final = "reason"
+PLACED: Final = ("kafka_partition", "content", "event_ms", "reason")
+"""What a task takes of each record, beside keys and measures."""
 QUARANTINE: Final = -1
 """In place of the window of records that have none."""
 SHARD_END: Final = -2
@@ -50,11 +49,12 @@ MOST_WINDOWS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """What a batch's lines have in common: the generation, the contract's name, and by name of each key and measure the
-    column with its text. `grouping` groups keys and measures, by `window_ms` too. A task takes `most_windows`."""
+    """What a batch's lines have in common: the contract's name, the length of its windows in ms, and by name of each
+    key and measure the column with its text. `grouping` groups keys and measures, by `window_ms` too. A task takes
+    `most_windows`."""
 
-    generation: str
     contract: str
+    length_ms: int
     texts: dict[str, str]
     grouping: Grouping
     most_windows: int
@@ -94,16 +94,16 @@ class _Progress:
 def frame_pieces(batches: Iterator[pa.RecordBatch], framing: Framing) -> Iterator[pa.RecordBatch]:
     """Yield the pieces of these records, of PIECE, and each shard's end.
 
-    Takes `window_ms` (QUARANTINE and SHARD_END for what has none), RECORD, REASON and the columns of `framing`. Raises
-    BatchTooLargeError for too many windows or rows.
+    Takes PLACED, of which `event_ms` is null in quarantine and SHARD_END for a shard's end, and the columns of
+    `framing`. Raises BatchTooLargeError for too many windows or rows.
     """
     freeze_modules()
     waiting, progress = _Waiting(), _Progress()
     for batch in batches:
-        offsets = batch.column("offset").to_numpy()
-        if batch.num_rows and offsets.min() == END_OFFSET:
-            yield _make_ends(batch.filter(pa.array(offsets == END_OFFSET)))
-            batch = batch.filter(pa.array(offsets != END_OFFSET))
+        is_end = batch.column("event_ms").fill_null(QUARANTINE).to_numpy() == SHARD_END
+        if is_end.any():
+            yield _make_ends(batch.filter(pa.array(is_end)).column("content"))
+            batch = batch.filter(pa.array(~is_end))
         if batch.num_rows:
             progress.records += batch.num_rows
             _frame(batch, framing, waiting)
@@ -130,9 +130,10 @@ def hash_text(text: memoryview | pa.Buffer) -> int:
 
 
 def _frame(batch: pa.RecordBatch, framing: Framing, waiting: _Waiting) -> None:
-    window = batch.column("window_ms").to_numpy()
+    event_ms = batch.column("event_ms").fill_null(QUARANTINE).to_numpy()
+    window = np.where(event_ms < 0, QUARANTINE, event_ms - event_ms % framing.length_ms)
     source = batch.column("kafka_partition").to_numpy()
-    if len(window) > 1 and (mark_changes(window, source)[1:].any() or window[0] == QUARANTINE):
+    if mark_changes(window, source)[1:].any():
         order = np.lexsort((source, window))
         batch, window, source = batch.take(pa.array(order)), window[order], source[order]
     without = int(np.searchsorted(window, 0))
@@ -141,19 +142,20 @@ def _frame(batch: pa.RecordBatch, framing: Framing, waiting: _Waiting) -> None:
             records = batch.slice(start, end - start)
             _add_lines(records, window[start:end], source[start:end], framing, waiting)
             if start == without:
-                keys_and_measures = pa.Table.from_batches([records.select(framing.grouping.schema.names)])
-                waiting.groups.append(framing.grouping.group(keys_and_measures))
+                columns = [records.column(name) for name in framing.grouping.schema.names[1:]]
+                rows = pa.table([pa.array(window[start:end]), *columns], framing.grouping.schema.names)
+                waiting.groups.append(framing.grouping.group(rows))
 
 
 def _add_lines(
     records: pa.RecordBatch, window: np.ndarray, source: np.ndarray, framing: Framing, waiting: _Waiting
 ) -> None:
     """Frame these records, in order of window and Kafka partition, and note lines and sums of each window."""
-    texts = [REASON] if window[0] == QUARANTINE else list(framing.texts.values())
-    columns = [*(records.column(name) for name in RECORD), *(_as_text(records.column(name)) for name in texts)]
-    framed = frame(pa.RecordBatch.from_arrays(columns, [*RECORD, *texts]), framing.generation, framing.contract, texts)
+    texts = ["reason"] if window[0] == QUARANTINE else list(framing.texts.values())
+    event_ms, columns = records.column("event_ms"), [_as_text(records.column(name)) for name in texts]
+    framed = frame_content(records.column("content"), event_ms, framing.contract, columns)
     first = np.flatnonzero(mark_changes(window, source))
-    newest = np.maximum.reduceat(records.column("event_ms").fill_null(-1).to_numpy(), first)
+    newest = np.maximum.reduceat(event_ms.fill_null(QUARANTINE).to_numpy(), first)
     sums = np.column_stack([source[first].astype(np.int64), count_groups(framed.parts, first), newest])
     waiting.size += len(framed.text)
     window_first = np.flatnonzero(mark_changes(window))
@@ -168,9 +170,8 @@ def _as_text(column: pa.Array) -> pa.Array:
     return column if pa.types.is_string(column.type) else pc.cast(column, pa.string())
 
 
-def _make_ends(ends: pa.RecordBatch) -> pa.RecordBatch:
-    count = ends.num_rows
-    text = ends.column("headers")
+def _make_ends(text: pa.Array) -> pa.RecordBatch:
+    count = len(text)
     hashes = pa.array([hash_text(each.as_buffer()) for each in text], pa.int64())
     window = pa.array(np.full(count, SHARD_END))
     none = pa.nulls(count, pa.binary())

@@ -48,10 +48,15 @@ def frame(records: pa.RecordBatch, generation: str, contract: str, columns: Sequ
     if rows == 0:
         return Framed(memoryview(b""), np.zeros(1, np.int32), np.zeros((0, 4), np.uint64))
     content = join_content(records, np.frombuffer(generation.encode(), np.uint8))
-    contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), rows)
-    body = join_fields(content, format_event_time(records.column("event_ms")), contract_field)
+    return frame_content(content, records.column("event_ms"), contract, [records.column(name) for name in columns])
+
+
+def frame_content(content: pa.Array, event_ms: pa.Array, contract: str, columns: Sequence[pa.Array]) -> Framed:
+    """Return the lines of records, at least one, of this `content`. Takes and raises the same as `frame`."""
+    contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), len(content))
+    body = join_fields(content, format_event_time(event_ms), contract_field)
     if columns:
-        body = join_fields(body, _format_columns([records.column(name) for name in columns]))
+        body = join_fields(body, _format_columns(columns))
     text = join_fields(body, _as_binary(_format_hash(hash_lines(body))))
     bounds = _bounds(text)
     return Framed(get_data(text), bounds - bounds[0], hash_content(content))

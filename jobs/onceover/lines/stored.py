@@ -27,9 +27,14 @@ def restore(records: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
 
 def hash_records(records: pa.RecordBatch, generation: str) -> np.ndarray:
     """Return what each of these records of one generation adds to a digest (n x 4, uint64)."""
+    return hash_content(write_content(records, generation)) if records.num_rows else np.zeros((0, 4), np.uint64)
+
+
+def write_content(records: pa.RecordBatch, generation: str) -> pa.Array:
+    """Return the bytes of each of these records of one generation that the digest covers."""
     if records.num_rows == 0:
-        return np.zeros((0, 4), np.uint64)
-    return hash_content(join_content(records, np.frombuffer(generation.encode(), np.uint8)))
+        return pa.array([], pa.binary())
+    return join_content(records, np.frombuffer(generation.encode(), np.uint8))
 
 
 def _read_generations(records: pa.RecordBatch) -> np.ndarray:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from onceover.ingest.framing import SUM_FIELDS, Framing
-from onceover.kafka.shard_read import END_OFFSET, ShardRead
+from onceover.ingest.framing import SHARD_END, SUM_FIELDS, Framing
+from onceover.kafka.shard_read import ShardRead
 from onceover.lines.grouping import Grouping
-from onceover.lines.reference import Line, compute_digest, encode
+from onceover.lines.reference import Line, compute_digest, encode, encode_content
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition
 from onceover.model.record import Record
@@ -22,14 +22,12 @@ GROUPING = Grouping(
     pa.schema([("window_ms", pa.int64()), ("k_kind", pa.string()), ("m_events", pa.int64()), ("m_amount", pa.int64())]),
 )
 FRAMING = Framing(
-    GENERATION, CONTRACT, {name: name for name in ("k_kind", "m_events", "m_amount")}, GROUPING, most_windows=100
+    CONTRACT, HOUR_MS, {name: name for name in ("k_kind", "m_events", "m_amount")}, GROUPING, most_windows=100
 )
 _SCHEMA = pa.schema(
     [
-        ("window_ms", pa.int64()), ("kafka_partition", pa.int32()), ("offset", pa.int64()),
-        ("kafka_timestamp", pa.int64()), ("key", pa.binary()), ("headers", pa.binary()), ("value", pa.binary()),
-        ("event_ms", pa.int64()), ("reason", pa.string()), ("k_kind", pa.string()), ("m_events", pa.int32()),
-        ("m_amount", pa.int64()),
+        ("kafka_partition", pa.int32()), ("content", pa.binary()), ("event_ms", pa.int64()), ("reason", pa.string()),
+        ("k_kind", pa.string()), ("m_events", pa.int32()), ("m_amount", pa.int64()),
     ]
 )  # fmt: skip
 
@@ -38,29 +36,33 @@ def record(
     offset: int, hour: int, minute: int = 0, kafka_partition: int = 0, kind: str | None = "a", amount: int = 1
 ) -> dict[str, Any]:
     """Return a record of that hour since 1970."""
-    return {"window_ms": hour * HOUR_MS, "kafka_partition": kafka_partition, "offset": offset, "kafka_timestamp": 7,
-            "headers": b"", "value": b"v\t%d" % offset, "event_ms": hour * HOUR_MS + minute * 60_000, "k_kind": kind,
-            "m_events": 1, "m_amount": amount}  # fmt: skip
+    content = encode_content(_make_record(kafka_partition, offset))
+    counted = {"event_ms": hour * HOUR_MS + minute * 60_000, "k_kind": kind, "m_events": 1, "m_amount": amount}
+    return {"window_ms": hour * HOUR_MS, "kafka_partition": kafka_partition, "offset": offset, "content": content,
+            **counted}  # fmt: skip
 
 
 def quarantined(offset: int, reason: str = "tombstone") -> dict[str, Any]:
-    return {"window_ms": -1, "kafka_partition": 0, "offset": offset, "kafka_timestamp": 7, "headers": b"",
-            "reason": reason}  # fmt: skip
+    content = encode_content(_make_record(0, offset))
+    return {"window_ms": -1, "kafka_partition": 0, "offset": offset, "content": content, "reason": reason}
 
 
 def shard_end(read: ShardRead) -> dict[str, Any]:
-    return {"window_ms": -2, "kafka_partition": read.kafka_partition, "offset": END_OFFSET, "kafka_timestamp": -1,
-            "headers": read.as_bytes(), "reason": "tombstone"}  # fmt: skip
+    return {"kafka_partition": read.kafka_partition, "content": read.as_bytes(), "event_ms": SHARD_END,
+            "reason": "tombstone"}  # fmt: skip
 
 
 def make_batch(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([dict(row) for row in rows], schema=_SCHEMA)
+    return pa.RecordBatch.from_pylist([{name: row.get(name) for name in _SCHEMA.names} for row in rows], schema=_SCHEMA)
+
+
+def _make_record(kafka_partition: int, offset: int) -> Record:
+    return Record(KafkaPartition(GENERATION, kafka_partition), offset, 7, None, (), b"v\t%d" % offset)
 
 
 def encode_row(row: Mapping[str, Any]) -> bytes:
     """Return the row's line by the one-record reference, and its newline."""
-    source = KafkaPartition(GENERATION, row["kafka_partition"])
-    content = Record(source, row["offset"], row["kafka_timestamp"], None, (), row.get("value"))
+    content = _make_record(row["kafka_partition"], row["offset"])
     texts = [row.get(name) for name in ("k_kind", "m_events", "m_amount")] if "event_ms" in row else [row["reason"]]
     columns = tuple(None if text is None else str(text).encode() for text in texts)
     return encode(Line(content, row.get("event_ms"), CONTRACT, columns)) + b"\n"
@@ -71,8 +73,7 @@ def compute_sums(rows: Sequence[Mapping[str, Any]]) -> list[tuple[int, Digest, i
     found = []
     for source in sorted({row["kafka_partition"] for row in rows}):
         own = [row for row in rows if row["kafka_partition"] == source]
-        contents = [Record(KafkaPartition(GENERATION, source), row["offset"], row["kafka_timestamp"], None, (),
-                           row.get("value")) for row in own]  # fmt: skip
+        contents = [_make_record(source, row["offset"]) for row in own]
         found.append((source, compute_digest(contents), max(row.get("event_ms", -1) for row in own)))
     return found
 
