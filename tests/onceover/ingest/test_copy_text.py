@@ -50,6 +50,8 @@ def test_rows_are_a_line_each_whatever_they_hold() -> None:
         b"2026-03-01 12:00:00+00\ta\ttrue\t1\t2\t3\t4\t5.0000001\t2026-03-01\t2026-03-01 12:00:00.000001Z"
     )
     assert lines[1] == b"2026-03-01 12:00:00+00" + b"\t\\N" * 9
+    texts = [line.split(b"\t")[1] for line in lines[3:13]]
+    assert texts == [rb"\\N", rb"\\", rb"\\\\t", rb"\t", rb"\n", rb"\r", rb"a\r\nb", rb"\\.", b'"', b"\x0b"]
     assert format_rows(make_table()[:0]) == b""
     assert format_rows(make_table()[:2].select(["window_ms"])) == b"2026-03-01 12:00:00+00\n" * 2
 
