@@ -6,7 +6,7 @@ a few large rows instead of a row a record, and the task has nothing to do but a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,15 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
+from pyspark import TaskContext
 
 from onceover.errors import BatchTooLargeError
 from onceover.lines.dedup import mark_changes
-from onceover.lines.frame import frame_content
+from onceover.lines.frame import add_value, frame_content
 from onceover.lines.grouping import Grouping
 from onceover.lines.sums import count_groups
 from onceover.spark.python_worker import freeze_modules
 
-PLACED: Final = ("kafka_partition", "content", "event_ms", "reason")
+PLACED: Final = ("kafka_partition", "head", "value", "event_ms", "reason")
 """What a task takes of each record, beside keys and measures."""
 QUARANTINE: Final = -1
 """In place of the window of records that have none."""
@@ -31,16 +32,19 @@ SHARD_END: Final = -2
 PIECE: Final = pa.schema(
     [
         ("window_ms", pa.int64()),
+        ("place", pa.int64()),  # in which the pieces of a window are appended
         ("text", pa.binary()),
         ("hash", pa.int64()),  # of the text, for the way to the task that appends it
-        ("sums", pa.binary()),
-        ("rows", pa.binary()),  # grouped, as an Arrow stream; null in quarantine
+        ("sums", pa.binary()),  # of all lines that begin in this piece and in those after it without sums
+        ("rows", pa.binary()),  # of the same lines, grouped, as an Arrow stream; null in quarantine
     ]
 )
 SUM_FIELDS: Final = 7
 """Of a row of sums: Kafka partition, count, four parts of the digest, newest event time (-1 in quarantine)."""
 _PIECES_BYTES: Final = 8 << 20
 """Text that a task holds before its pieces go on."""
+_LONGEST_PIECE: Final = 4 << 20
+"""Text of one piece: Spark copies each several times, in buffers of twice its size."""
 MOST_ROW_BYTES: Final = 64 << 20
 """Grouped rows of one task: the driver holds those of all tasks at once."""
 MOST_WINDOWS: Final = 10_000
@@ -74,6 +78,7 @@ class _Waiting:
 class _Progress:
     """What a task has framed so far."""
 
+    place: int
     windows: set[int] = field(default_factory=set)
     records: int = 0
     row_bytes: int = 0
@@ -98,22 +103,23 @@ def frame_pieces(batches: Iterator[pa.RecordBatch], framing: Framing) -> Iterato
     `framing`. Raises BatchTooLargeError for too many windows or rows.
     """
     freeze_modules()
-    waiting, progress = _Waiting(), _Progress()
+    context = TaskContext.get()
+    waiting, progress = _Waiting(), _Progress((context.partitionId() if context else 0) << 32)
     for batch in batches:
         is_end = batch.column("event_ms").fill_null(QUARANTINE).to_numpy() == SHARD_END
         if is_end.any():
-            yield _make_ends(batch.filter(pa.array(is_end)).column("content"))
+            yield _make_ends(batch.filter(pa.array(is_end)).column("head"))
             batch = batch.filter(pa.array(~is_end))
         if batch.num_rows:
             progress.records += batch.num_rows
             _frame(batch, framing, waiting)
         if waiting.size >= _PIECES_BYTES:
             progress.add(waiting, framing)
-            yield _make_pieces(waiting, framing.grouping)
+            yield _make_pieces(waiting, framing.grouping, progress)
             waiting = _Waiting()
     if waiting.texts:
         progress.add(waiting, framing)
-        yield _make_pieces(waiting, framing.grouping)
+        yield _make_pieces(waiting, framing.grouping, progress)
 
 
 def pack_rows(rows: pa.Table) -> bytes:
@@ -124,7 +130,7 @@ def pack_rows(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def hash_text(text: memoryview | pa.Buffer) -> int:
+def hash_text(text: bytes | pa.Buffer) -> int:
     """Return the XXH3-64 of the text as a signed integer."""
     return int.from_bytes(xxhash.xxh3_64_digest(text), "big", signed=True)
 
@@ -153,7 +159,8 @@ def _add_lines(
     """Frame these records, in order of window and Kafka partition, and note lines and sums of each window."""
     texts = ["reason"] if window[0] == QUARANTINE else list(framing.texts.values())
     event_ms, columns = records.column("event_ms"), [_as_text(records.column(name)) for name in texts]
-    framed = frame_content(records.column("content"), event_ms, framing.contract, columns)
+    content = add_value(records.column("head"), records.column("value"))
+    framed = frame_content(content, event_ms, framing.contract, columns)
     first = np.flatnonzero(mark_changes(window, source))
     newest = np.maximum.reduceat(event_ms.fill_null(QUARANTINE).to_numpy(), first)
     sums = np.column_stack([source[first].astype(np.int64), count_groups(framed.parts, first), newest])
@@ -170,28 +177,24 @@ def _as_text(column: pa.Array) -> pa.Array:
     return column if pa.types.is_string(column.type) else pc.cast(column, pa.string())
 
 
-def _make_ends(text: pa.Array) -> pa.RecordBatch:
-    count = len(text)
-    hashes = pa.array([hash_text(each.as_buffer()) for each in text], pa.int64())
-    window = pa.array(np.full(count, SHARD_END))
-    none = pa.nulls(count, pa.binary())
-    return pa.RecordBatch.from_arrays([window, text, hashes, none, none], schema=PIECE)
+def _make_ends(texts: pa.Array) -> pa.RecordBatch:
+    ends = [{"window_ms": SHARD_END, "place": 0, "text": text, "hash": hash_text(text)} for text in texts.to_pylist()]
+    return pa.RecordBatch.from_pylist(ends, PIECE)
 
 
-def _make_pieces(waiting: _Waiting, grouping: Grouping) -> pa.RecordBatch:
-    """Return a piece for each window, in order."""
+def _make_pieces(waiting: _Waiting, grouping: Grouping, progress: _Progress) -> pa.RecordBatch:
+    """Return the pieces of each window, in order."""
     windows = sorted(waiting.texts)
-    texts = [b"".join(waiting.texts[window_ms]) for window_ms in windows]
-    sums = [np.concatenate(waiting.sums[window_ms]).tobytes() for window_ms in windows]
-    columns: Sequence[Sequence[object]] = [
-        windows,
-        texts,
-        [hash_text(memoryview(text)) for text in texts],
-        sums,
-        _split_rows(waiting.groups, windows, grouping),
-    ]
-    arrays = [pa.array(values, kind.type) for values, kind in zip(columns, PIECE, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=PIECE)
+    pieces: list[dict[str, object]] = []
+    for window_ms, rows in zip(windows, _split_rows(waiting.groups, windows, grouping), strict=True):
+        text = memoryview(b"".join(waiting.texts[window_ms]))
+        sums: bytes | None = np.concatenate(waiting.sums[window_ms]).tobytes()
+        for start in range(0, len(text), _LONGEST_PIECE):
+            part = bytes(text[start : start + _LONGEST_PIECE])
+            piece = {"window_ms": window_ms, "place": progress.place, "text": part, "hash": hash_text(part)}
+            pieces.append({**piece, "sums": sums, "rows": rows})
+            sums, rows, progress.place = None, None, progress.place + 1
+    return pa.RecordBatch.from_pylist(pieces, PIECE)
 
 
 def _split_rows(groups: list[pa.Table], windows: list[int], grouping: Grouping) -> list[bytes | None]:

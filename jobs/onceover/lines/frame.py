@@ -65,12 +65,21 @@ def frame_content(content: pa.Array, event_ms: pa.Array, contract: str, columns:
 def join_content(records: pa.RecordBatch, generation: np.ndarray) -> pa.Array:
     """Return the bytes that the digest covers, of at least one record; `generation` are the 8 octets of each, or of
     all of them."""
+    return add_value(join_head(records, generation), records.column("value"))
+
+
+def join_head(records: pa.RecordBatch, generation: np.ndarray) -> pa.Array:
+    """Return the same bytes up to the TAB before VALUE."""
     return join_fields(
         _format_prefix(records, generation),
         _escape_nullable(records.column("key")),
         pc.fill_null(records.column("headers").cast(pa.binary()), b""),
-        _escape_nullable(records.column("value")),
     )
+
+
+def add_value(head: pa.Array, value: pa.Array) -> pa.Array:
+    """Return the bytes that the digest covers, from those before VALUE."""
+    return join_fields(head, _escape_nullable(value))
 
 
 def hash_content(content: pa.Array) -> np.ndarray:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from onceover.lines.frame import format_event_time, hash_content, hash_lines, join_content, join_fields
+from onceover.lines.frame import (
+    add_value,
+    format_event_time,
+    hash_content,
+    hash_lines,
+    join_content,
+    join_fields,
+    join_head,
+)
 
 _DIGITS = 8
 
@@ -27,14 +35,16 @@ def restore(records: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
 
 def hash_records(records: pa.RecordBatch, generation: str) -> np.ndarray:
     """Return what each of these records of one generation adds to a digest (n x 4, uint64)."""
-    return hash_content(write_content(records, generation)) if records.num_rows else np.zeros((0, 4), np.uint64)
+    if records.num_rows == 0:
+        return np.zeros((0, 4), np.uint64)
+    return hash_content(add_value(write_head(records, generation), records.column("value")))
 
 
-def write_content(records: pa.RecordBatch, generation: str) -> pa.Array:
-    """Return the bytes of each of these records of one generation that the digest covers."""
+def write_head(records: pa.RecordBatch, generation: str) -> pa.Array:
+    """Return the bytes before VALUE of each of these records of one generation."""
     if records.num_rows == 0:
         return pa.array([], pa.binary())
-    return join_content(records, np.frombuffer(generation.encode(), np.uint8))
+    return join_head(records, np.frombuffer(generation.encode(), np.uint8))
 
 
 def _read_generations(records: pa.RecordBatch) -> np.ndarray:

@@ -21,19 +21,19 @@ from onceover.kafka.reader import SCHEMA as READ
 from onceover.kafka.reader import KafkaSource, LogReader, read_range
 from onceover.kafka.shard_read import END_OFFSET, ShardRead
 from onceover.kafka.topic import derive_generation
-from onceover.lines.stored import hash_records, write_content
+from onceover.lines.stored import hash_records, write_head
 from onceover.model.digest import HALVES
 from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange
 from onceover.spark.python_worker import freeze_modules
 
-__all__ = ["CONTENT", "RECORD", "SCHEMA", "KafkaSource", "add_shard_ends", "name_shards", "read_ranges", "read_shards"]
+__all__ = ["HEADED", "RECORD", "SCHEMA", "KafkaSource", "add_shard_ends", "name_shards", "read_ranges", "read_shards"]
 
 RECORD = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, headers BINARY, value BINARY"
 _RECORD = [field.split()[0] for field in RECORD.split(", ")]
-CONTENT = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, value BINARY, content BINARY"
-"""What the contract's SQL sees of a record, and the bytes of its line that the digest covers."""
-_FIELDS: Final = [field.split()[0] for field in CONTENT.split(", ")]
+HEADED = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, value BINARY, head BINARY"
+"""What the contract's SQL sees of a record, and the bytes of its line before VALUE."""
+_FIELDS: Final = [field.split()[0] for field in HEADED.split(", ")]
 _SHARDS: Final = "onceover.shards"  # a local property of Spark, which tasks see
 SCHEMA = f"{RECORD}, leader_epoch INT, {', '.join(f'{half} BIGINT' for half in HALVES)}"
 
@@ -62,8 +62,8 @@ def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[Offse
 
 
 def read_shards(spark: SparkSession, source: KafkaSource, tasks: int) -> DataFrame:
-    """Return the records of the shards that `name_shards` names while an action runs, in the columns of CONTENT, and a
-    row more for each shard, of the offset END_OFFSET, whose content is its `ShardRead`. So many tasks read them.
+    """Return the records of the shards that `name_shards` names while an action runs, in the columns of HEADED, and a
+    row more for each shard, of the offset END_OFFSET, whose head is its `ShardRead`. So many tasks read them.
 
     An action raises the errors of reading, also for a shard of another generation than the source's.
     """
@@ -78,7 +78,7 @@ def read_shards(spark: SparkSession, source: KafkaSource, tasks: int) -> DataFra
                     for shard in shards[number::tasks]:
                         yield from _read_shard(reader, generation, *shard)
 
-    return spark.range(0, tasks, 1, tasks).mapInArrow(read, CONTENT)
+    return spark.range(0, tasks, 1, tasks).mapInArrow(read, HEADED)
 
 
 @contextmanager
@@ -119,16 +119,16 @@ def _read_shard(
         raise OffsetRangeError(f"a shard of generation {own} is none of topic {reader.source.topic!r} by its ID")
     read = ShardRead(kafka_partition, start)
     for records in reader.read(kafka_partition, start, end):
-        content = write_content(records, generation)
-        read = read.add(records, content)
-        yield _select_content(records, content)
+        head = write_head(records, generation)
+        read = read.add(records, head)
+        yield _add_head(records, head)
     ended = {"kafka_partition": kafka_partition, "offset": END_OFFSET, "kafka_timestamp": -1}
-    schema = pa.schema([*(READ.field(name) for name in _FIELDS[:-1]), ("content", pa.binary())])
-    yield pa.RecordBatch.from_pylist([{**ended, "content": read.as_bytes()}], schema)
+    schema = pa.schema([*(READ.field(name) for name in _FIELDS[:-1]), ("head", pa.binary())])
+    yield pa.RecordBatch.from_pylist([{**ended, "head": read.as_bytes()}], schema)
 
 
-def _select_content(records: pa.RecordBatch, content: pa.Array) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([*(records.column(name) for name in _FIELDS[:-1]), content], _FIELDS)
+def _add_head(records: pa.RecordBatch, head: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([*(records.column(name) for name in _FIELDS[:-1]), head], _FIELDS)
 
 
 def add_shard_ends(records: DataFrame, generation: str) -> DataFrame:
@@ -142,16 +142,16 @@ def add_shard_ends(records: DataFrame, generation: str) -> DataFrame:
         F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
         F.array(F.array(F.lit(NO_EPOCH).cast("bigint"), first, last)).alias("epochs"),
     )
-    ends = records.groupBy("kafka_partition").agg(F.to_json(read).cast("binary").alias("content"))
+    ends = records.groupBy("kafka_partition").agg(F.to_json(read).cast("binary").alias("head"))
     none = F.lit(None).cast("binary")
     fixed = {"offset": F.lit(END_OFFSET).cast("bigint"), "kafka_timestamp": F.lit(-1).cast("bigint")}
     ends = ends.withColumns({**fixed, "key": none, "value": none})
 
-    def add_content(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def add_heads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _select_content(batch, write_content(batch, generation))
+            yield _add_head(batch, write_head(batch, generation))
 
-    return records.select(*_RECORD).mapInArrow(add_content, CONTENT).unionByName(ends)
+    return records.select(*_RECORD).mapInArrow(add_heads, HEADED).unionByName(ends)
 
 
 def _add_halves(records: pa.RecordBatch, generation: str) -> pa.RecordBatch:

@@ -26,34 +26,45 @@ FRAMING = Framing(
 )
 _SCHEMA = pa.schema(
     [
-        ("kafka_partition", pa.int32()), ("content", pa.binary()), ("event_ms", pa.int64()), ("reason", pa.string()),
-        ("k_kind", pa.string()), ("m_events", pa.int32()), ("m_amount", pa.int64()),
+        ("kafka_partition", pa.int32()),
+        ("head", pa.binary()),
+        ("value", pa.binary()),
+        ("event_ms", pa.int64()),
+        ("reason", pa.string()),
+        ("k_kind", pa.string()),
+        ("m_events", pa.int32()),
+        ("m_amount", pa.int64()),
     ]
-)  # fmt: skip
+)
 
 
 def record(
     offset: int, hour: int, minute: int = 0, kafka_partition: int = 0, kind: str | None = "a", amount: int = 1
 ) -> dict[str, Any]:
     """Return a record of that hour since 1970."""
-    content = encode_content(_make_record(kafka_partition, offset))
+    head, value = _split_content(kafka_partition, offset)
     counted = {"event_ms": hour * HOUR_MS + minute * 60_000, "k_kind": kind, "m_events": 1, "m_amount": amount}
-    return {"window_ms": hour * HOUR_MS, "kafka_partition": kafka_partition, "offset": offset, "content": content,
-            **counted}  # fmt: skip
+    return {"window_ms": hour * HOUR_MS, "kafka_partition": kafka_partition, "offset": offset, "head": head,
+            "value": value, **counted}  # fmt: skip
 
 
 def quarantined(offset: int, reason: str = "tombstone") -> dict[str, Any]:
-    content = encode_content(_make_record(0, offset))
-    return {"window_ms": -1, "kafka_partition": 0, "offset": offset, "content": content, "reason": reason}
+    head, value = _split_content(0, offset)
+    return {"window_ms": -1, "kafka_partition": 0, "offset": offset, "head": head, "value": value, "reason": reason}
 
 
 def shard_end(read: ShardRead) -> dict[str, Any]:
-    return {"kafka_partition": read.kafka_partition, "content": read.as_bytes(), "event_ms": SHARD_END,
+    return {"kafka_partition": read.kafka_partition, "head": read.as_bytes(), "event_ms": SHARD_END,
             "reason": "tombstone"}  # fmt: skip
 
 
 def make_batch(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{name: row.get(name) for name in _SCHEMA.names} for row in rows], schema=_SCHEMA)
+
+
+def _split_content(kafka_partition: int, offset: int) -> tuple[bytes, bytes | None]:
+    made = _make_record(kafka_partition, offset)
+    return encode_content(made).rpartition(b"\t")[0], made.value
 
 
 def _make_record(kafka_partition: int, offset: int) -> Record:

@@ -51,7 +51,7 @@ def test_pieces_hold_the_lines_sums_and_groups_of_their_window() -> None:
     for hour, piece in enumerate(pieces):
         own = [row for row in rows if row["window_ms"] == hour * HOUR_MS]
         assert sorted(piece["text"].splitlines(keepends=True)) == sorted(map(encode_row, own))
-        assert piece["hash"] == hash_text(memoryview(piece["text"]))
+        assert piece["hash"] == hash_text(piece["text"])
         merged: dict[int, Any] = {}
         for source, digest, newest in read_sums(piece["sums"]):
             earlier = merged.get(source)
@@ -80,7 +80,7 @@ def test_ends_of_shards_pass_and_are_no_lines() -> None:
     end, piece = frame_all([[record(0, 1), shard_end(read)], [shard_end(read)]])[0::2]
     assert (end["window_ms"], end["text"], end["sums"]) == (SHARD_END, read.as_bytes(), None)
     assert piece["text"] == encode_row(record(0, 1))
-    assert frame_all([[shard_end(read)]])[0]["hash"] == hash_text(memoryview(read.as_bytes()))
+    assert frame_all([[shard_end(read)]])[0]["hash"] == hash_text(read.as_bytes())
     assert frame_all([]) == frame_all([[]]) == []
 
 
@@ -93,6 +93,21 @@ def test_much_text_goes_on_in_several_pieces(monkeypatch: pytest.MonkeyPatch) ->
         map(encode_row, rows)
     )
     assert read_groups(pieces) == [(0, "a", 100, 100), (HOUR_MS, "a", 100, 100)]
+
+
+def test_long_text_is_several_pieces_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(framing, "_LONGEST_PIECE", 100)
+    rows = [record(n, 1 + n % 2) for n in range(30)]
+    pieces = frame_all([rows])
+    assert [piece["place"] for piece in pieces] == list(range(len(pieces)))
+    for window_ms in (HOUR_MS, 2 * HOUR_MS):
+        own = [piece for piece in pieces if piece["window_ms"] == window_ms]
+        assert b"".join(piece["text"] for piece in own) == b"".join(
+            encode_row(row) for row in rows if row["window_ms"] == window_ms
+        )
+        assert [len(piece["text"]) for piece in own[:-1]] == [100] * (len(own) - 1)
+        assert [piece["sums"] is None for piece in own] == [piece["rows"] is None for piece in own]
+        assert [piece["sums"] is None for piece in own] == [False] + [True] * (len(own) - 1)
 
 
 @pytest.mark.parametrize("limit", [framing._PIECES_BYTES, 1])
