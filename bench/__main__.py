@@ -7,7 +7,19 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping
 
-from bench import bursts, compact, detect, durability, ingest, offset_stores, partitioner, repair, sharding
+from bench import (
+    bursts,
+    compact,
+    detect,
+    durability,
+    growth,
+    ingest,
+    offset_stores,
+    partitioner,
+    publishing,
+    repair,
+    sharding,
+)
 from bench.table import Row, results, show
 from onceover.config.endpoints import address
 from onceover.ledger.migrate import upgrade_schema
@@ -23,6 +35,8 @@ BENCHES: Mapping[str, Callable[[], tuple[list[Row], list[str]]]] = {
     "bursts": bursts.run,
     "compact": compact.run,
     "repair": repair.run,
+    "growth": growth.run,
+    "publishing": publishing.run,
 }
 
 

@@ -29,11 +29,14 @@ from onceover.ledger.catalog import RegisteredPipeline, register_pipeline
 from onceover.ledger.certificates import read_certificate
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
-from onceover.raw.layout import Layout
+from onceover.model.raw_file import CompactedFile
+from onceover.raw.window_files import WindowFiles
+from onceover.repair.folded import FoldedRebuild, FrozenText
+from onceover.repair.freeze import list_parquet, list_texts
 from onceover.repair.proof import prove
-from onceover.repair.rebuild import Rebuild
 from onceover.spark.contract_check import check_contract
 from onceover.spark.copy_text import format_copy_lines
+from onceover.spark.fold_tasks import FrozenParquet
 from onceover.spark.session import COMPILED_FROM_BYTES, build, choose_codegen
 from onceover_demo.flights import csv_rows
 
@@ -80,7 +83,7 @@ def run() -> tuple[list[Row], list[str]]:
         ended = CompactRun(spark, context, known, "bench", "bench", FaultPoint()).run(due)
         compacted_s = time.monotonic() - started
         claimed = [read_certificate(context.ledger, NAME, one.due.window_start).claimed for one in ended]
-    rows = _compared(spark, known, context.layout, claimed, ended)
+    rows = _compared(spark, known, context.files, claimed, ended)
     spark.stop()
     return rows, [f"written, read back and noted in {compacted_s:.0f} s, on a Spark that was warm"]
 
@@ -88,28 +91,29 @@ def run() -> tuple[list[Row], list[str]]:
 def _compared(
     spark: SparkSession,
     known: RegisteredPipeline,
-    layout: Layout,
+    files: WindowFiles,
     claimed: Sequence[ClaimedWindow],
     ended: Sequence[CompactionResult],
 ) -> list[Row]:
-    root = address("hdfs").rstrip("/")
-    text = {one.due.window_start: root + layout.window_file(one.due.window_start) for one in ended}
-    parquet = {one.due.window_start: root + layout.parquet_file(one.due.window_start, one.due.digest) for one in ended}
+    text = list_texts(files, files.read_lengths(one.due.window_start for one in ended))
+    substitutes = {one.due.window_start: CompactedFile(one.due.digest, one.bytes or 0) for one in ended}
+    parquet = list_parquet(files, substitutes)
     certified = {one.due.window_start: one.due.digest for one in ended}
     said: list[Said] = []
 
-    def timed(of_text: Mapping[datetime, str], of_parquet: Mapping[datetime, str]) -> float:
+    def timed(texts: Mapping[datetime, FrozenText], stored: Mapping[datetime, FrozenParquet]) -> float:
         started = time.monotonic()
         with (
             choose_codegen(spark, COMPILED_FROM_BYTES),
-            closing(Rebuild(spark, known.contracts, claimed, (), of_text, of_parquet)) as rebuild,
+            closing(
+                FoldedRebuild(spark, address("webhdfs"), known.contracts, claimed, (), texts, compacted=stored)
+            ) as rebuild,
         ):
             found = rebuild.collect()
             aggregated = rebuild.aggregate()
             rows = [] if aggregated is None else sorted(format_copy_lines(aggregated, known.columns.names))
         took = time.monotonic() - started
-        proved = all(prove(one, found[one.window_start], found[one.window_start].planned_length).is_proved
-                     for one in claimed)  # fmt: skip
+        proved = all(prove(one, found[one.window_start]).is_proved for one in claimed)
         said.append(({start: rebuilt.digest for start, rebuilt in found.items()} if proved else {}, rows))
         return took
 

@@ -135,7 +135,7 @@ def rebuild(spark: SparkSession, text: WindowText) -> list[str]:
         aggregated = rebuilt.aggregate()
         rows = [] if aggregated is None else list(format_copy_lines(aggregated, NAMES))
     for claim in text.claimed:
-        verdict = prove(claim, found[claim.window_start], text.files[claim.window_start].length)
+        verdict = prove(claim, found[claim.window_start])
         if not verdict.is_proved:
             raise RuntimeError(f"{claim.window_start} is not proved: {verdict.reasons}")
     return rows

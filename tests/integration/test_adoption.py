@@ -45,6 +45,7 @@ def test_orphans_of_closed_windows_are_adopted_and_certified(lanes: Lanes) -> No
     assert lane.verify(from_ms(NOON_MS))["equal"]
     rests_on = lane.explain(0)["certificate_rests_on"]
     assert (rests_on["basis"], [each["records"] for each in rests_on["adopted"]]) == ("raw", [25])
+    assert (rests_on["by_columns"], rests_on["by_value"]) == (50, 0)
     assert "25 records adopted from raw at" in lane.explain_text(0)
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from typing import NamedTuple
 from uuid import UUID
 
+from tests.plain_pieces import split_ranges
 from tests.protocol.mutant import Mutant
 from tests.protocol.state import TORN, Batch, Certificate, Counts, Landing, Repair, Scenario, Span, State
 
@@ -18,7 +19,6 @@ from onceover.model.finding import Evidence, Finding, is_right, judge_window
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.window import PartitionProgress, compute_watermark
-from onceover.repair.pieces import split_ranges
 from onceover.repair.proof import prove
 
 GENERATION = "0000abcd"
@@ -272,7 +272,7 @@ def rebuilt_of(
         stray_lines=sum(r not in known and r in accounted for r in lines),
         conflicts=0,
         misdated=0,
-        planned_length=len(lines),
+        frozen_length=len(lines),
         ranges=tuple(RebuiltRange(piece, digest_of(scenario, inside)) for piece, inside in counted),
     )
 
@@ -293,4 +293,4 @@ def _rebuilt_counts(
         return tuple(int(r in lines) for r in numbers), ()
     rebuilt = rebuilt_of(scenario, claimed, accounted, lines)
     held = {r for piece in rebuilt.ranges for r in scenario.records((as_span(piece.offsets),))} & set(lines)
-    return tuple(int(r in held) for r in numbers), prove(claimed, rebuilt, len(lines)).reasons
+    return tuple(int(r in held) for r in numbers), prove(claimed, rebuilt).reasons

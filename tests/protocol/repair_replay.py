@@ -53,12 +53,12 @@ class RepairReplay:
                 held, repair = self.held[action.at], after.repairs[action.at]
                 lines = after.raw[repair.window][: repair.frozen]
                 held.rebuilt = facts.rebuilt_of(self.scenario, held.claimed, repair.accounted, lines)
-                held.verdict = prove(held.claimed, held.rebuilt, len(lines))
+                held.verdict = prove(held.claimed, held.rebuilt)
                 found = held.rebuilt.digest
                 rows = [f"{held.claimed.window_start.isoformat()}\t{found.records}\t{found.high1}"]
                 self.known.table.stage(self.connection, held.request.stage, rows if found.records else [])
             case _:
-                assert self._publish(action.at, before)
+                assert self._publish(action.at)
 
     def _claim(self, action: Action, after: State) -> None:
         start = window_start(action.at)
@@ -83,14 +83,13 @@ class RepairReplay:
         assert accounted == coalesce(map(as_range, facts.landed(after.batches)))
         self.held.append(Held(request, claimed, accounted))
 
-    def _publish(self, at: int, before: State) -> bool:
-        held, repair = self.held.pop(at), before.repairs[at]
+    def _publish(self, at: int) -> bool:
+        held = self.held.pop(at)
         assert held.rebuilt is not None
         assert held.verdict is not None
         assert held.verdict.is_proved
-        frozen = repair.frozen or 0
         try:
-            proved = publish.ProvedWindow(held.claimed, held.rebuilt, frozen, held.accounted)
+            proved = publish.ProvedWindow(held.claimed, held.rebuilt, held.accounted)
             return publish.publish(self.connection, self.known, held.request, proved)
         finally:
             self.known.table.unstage(self.connection, held.request.stage)
@@ -106,7 +105,7 @@ class RepairReplay:
             )
             assert blocked == (is_held and after.blocked[repair.window])
         elif is_held:
-            assert not self._publish(action.at, before)
+            assert not self._publish(action.at)
         else:
             with pytest.raises(FencedError):
-                self._publish(action.at, before)
+                self._publish(action.at)

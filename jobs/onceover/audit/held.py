@@ -86,7 +86,7 @@ def read_raw(
         read.drop("event_ms")
         .withColumnRenamed("window_ms", "file_ms")
         .transform(_add_released_version(releases))
-        .transform(interpret_each(contracts, range(1, len(contracts.versions) + 1)))
+        .transform(interpret_each(contracts))
     )
     return select_held(records, contracts, in_kafka=False, file_ms=F.col("file_ms"))
 

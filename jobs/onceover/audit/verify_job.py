@@ -20,8 +20,9 @@ from onceover.model.digest import Digest
 from onceover.model.offsets import coalesce
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import to_ms
+from onceover.repair.folded import FoldedRebuild
+from onceover.repair.freeze import list_parquet, list_texts
 from onceover.repair.proof import prove
-from onceover.repair.rebuild import Rebuild
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
 from onceover.spark.range_join import looked_up
@@ -46,17 +47,28 @@ def verify_window(
     certified = read_certificate(connection, registered.name, start)
     compacted, root = certified.claimed.compacted, context.address("hdfs").rstrip("/")
     length = files.read_lengths([start]).get(start, 0)
-    path = {start: root + files.layout.window_file(start)} if length else {}
-    parquet_files = files.find_parquet_files({start: compacted} if compacted else {})
-    parquet = {start: root + file for start, file in parquet_files.items()}
+    texts, parquet = list_texts(files, {start: length}), list_parquet(files, {start: compacted} if compacted else {})
     stage = f"audit:{audit.audit_id}"
 
     def rebuild_claimed(claimed: Sequence[ClaimedWindow]) -> _Raw | str:
         with (
             choose_codegen(spark, length + (compacted.bytes if compacted else 0)),
-            closing(Rebuild(spark, registered.contracts, claimed, certified.accounted, path, parquet)) as rebuild,
+            closing(
+                FoldedRebuild(
+                    spark,
+                    context.address("webhdfs"),
+                    registered.contracts,
+                    claimed,
+                    certified.accounted,
+                    texts,
+                    compacted=parquet,
+                    by_value=True,
+                )
+            ) as rebuild,
         ):
-            rebuilt = rebuild.collect()[start]
+            rebuilt = rebuild.collect().get(start)
+            if rebuilt is None:
+                return rebuild.failures[start]
             aggregated = rebuild.aggregate()
             registered.table.stage(
                 connection,
@@ -74,7 +86,8 @@ def verify_window(
         if not connection.broken:
             registered.table.unstage(connection, stage)
     has_unknown_lines = not isinstance(raw, str) and raw[0].unaccounted_lines > 0
-    paths = RawPaths([(to_ms(at), file) for at, file in path.items()], [(to_ms(at), f) for at, f in parquet.items()])
+    paths = RawPaths([(to_ms(at), root + file.path) for at, file in texts.items()],
+                     [(to_ms(at), root + file.path) for at, file in parquet.items()])  # fmt: skip
     unaccounted = _count_unaccounted(spark, context, registered, audit, paths) if has_unknown_lines else 0
     return _build_result(certified, length, raw, unaccounted)
 
@@ -114,7 +127,7 @@ def _build_result(certified: StoredCertificate, length: int, raw: _Raw | str, un
     if rebuilt is None:
         differences.append(f"raw: reading it failed: {raw}")
     else:
-        reasons = prove(certified.claimed, rebuilt, rebuilt.planned_length).reasons
+        reasons = prove(certified.claimed, rebuilt).reasons
         differences += [f"raw: {reason}" for reason in reasons]
         if rebuilt.digest != certified.digest and not differences:
             differences.append(f"raw: {rebuilt.digest}, the certificate says {certified.digest}")

@@ -25,15 +25,15 @@ from onceover.ledger.compactions import CompactionDue
 from onceover.model.digest import Digest
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import format_moment, to_ms
+from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.proof import prove
-from onceover.repair.rebuild import Rebuild
 from onceover.spark import parquet
 from onceover.spark.failure import isolate_failures
 from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
 BYTES_AT_ONCE = 512 << 20
-"""Text that one query reads. A killed run has recorded the windows of earlier queries."""
+"""Text that is compacted together. A killed run has recorded the windows of earlier groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,8 @@ class CompactRun:
     ) -> None:
         self._spark, self._connection, self._registered, self._files = spark, context.ledger, registered, context.files
         self._context = context
-        self._hdfs, self._who, self._why, self._fault_point = context.address("hdfs").rstrip("/"), who, why, fault_point
+        self._hdfs, self._webhdfs = context.address("hdfs").rstrip("/"), context.address("webhdfs")
+        self._who, self._why, self._fault_point = who, why, fault_point
 
     def run(self, due: Sequence[CompactionDue]) -> list[CompactionResult]:
         """Compact these windows; one that fails does not stop the others."""
@@ -98,16 +99,20 @@ class CompactRun:
             except TerminalError as error:  # the window or its certificate expired since it was listed
                 yield CompactionResult(due, why=str(error))
         lengths = self._files.read_lengths(certified)
-        paths = {start: self._hdfs + self._files.layout.window_file(start) for start, n in lengths.items() if n}
+        texts = {start: FrozenText(self._files.layout.window_file(start), n) for start, n in lengths.items()}
         claimed = [each.claimed for each in certified.values()]
         with (
             choose_codegen(self._spark, sum(lengths.values())),
-            closing(Rebuild(self._spark, self._registered.contracts, claimed, (), paths, whole=True)) as rebuild,
+            closing(
+                FoldedRebuild(self._spark, self._webhdfs, self._registered.contracts, claimed, (), texts)
+            ) as rebuild,
         ):
             rebuilt = rebuild.collect()
             right: list[CompactionDue] = []
             for due in (due for due in group if due.window_start in certified):
-                why = _find_difference(due, certified[due.window_start], rebuilt[due.window_start])
+                why = rebuild.failures.get(due.window_start) or _find_difference(
+                    due, certified[due.window_start], rebuilt[due.window_start]
+                )
                 if why is None:
                     right.append(due)
                 else:
@@ -182,7 +187,7 @@ def _report_failure(due: CompactionDue, reason: str) -> list[CompactionResult]:
 
 def _find_difference(due: CompactionDue, certified: StoredCertificate, rebuilt: RebuiltWindow) -> str | None:
     """Return why the window's text differs from its certificate, None if it does not."""
-    reasons = prove(certified.claimed, rebuilt, rebuilt.planned_length).reasons
+    reasons = prove(certified.claimed, rebuilt).reasons
     if reasons:
         more = f"; and {len(reasons) - 1} more" if len(reasons) > 1 else ""
         return f"raw differs from its certificate: {reasons[0]}{more}"

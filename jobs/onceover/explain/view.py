@@ -147,6 +147,11 @@ def describe_certificate_basis(facts: WindowFacts) -> str | None:
         "raw": "every line of the window's raw, compared with the ledger",
     }
     parts = [bases[rests_on["basis"]]]
+    if rests_on["by_value"] is not None:
+        by_columns = f"{format_records(rests_on['by_columns'])} counted by the columns in their lines"
+        parts.append(
+            by_columns + (f", and {rests_on['by_value']:,} by their Kafka values" if rests_on["by_value"] else "")
+        )
     parts += [
         f"{pluralize(each['records'], 'record')} adopted from raw at {str(each['at'])[:19]}Z, which no landing "
         f"accounted for and Kafka no longer held"

@@ -35,11 +35,13 @@ FROZEN = """
 
 @dataclass(frozen=True, slots=True)
 class RawProof:
-    """The further statements of a certificate that is based on raw."""
+    """The further statements of a certificate that is based on raw; `by_value` records count by what their VALUE gave
+    the repair, the others by the columns that ingest wrote into their lines."""
 
     repair_id: int
     lines_read: int
     duplicates: int
+    by_value: int
     before: dict[str, Any]
     after: dict[str, Any]
 
@@ -94,12 +96,12 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
         ), fresh AS (
           INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
             code_version, landing_set, accounted, frontiers, frozen_length, records, high1, low1, high2, low2,
-            aggregate_records, aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, before, after, who,
-            why, losses, decisions, verdict, pending, gap_set_id)
+            aggregate_records, aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, by_value, before,
+            after, who, why, losses, decisions, verdict, pending, gap_set_id)
           SELECT %(pipeline)s, %(start)s, %(end)s, %(version)s, %(basis)s, %(contract_version)s,
             %(code_version)s, %(landing_set)s, %(accounted)s, %(frontiers)s, %(frozen_length)s, %(records)s, %(high1)s,
             %(low1)s, %(high2)s, %(low2)s, %(records)s, %(rows)s, %(hash)s, %(repair_id)s, %(lines_read)s,
-            %(duplicates)s, %(before)s, %(after)s, %(who)s, %(why)s, lost.ids, decided.ids,
+            %(duplicates)s, %(by_value)s, %(before)s, %(after)s, %(who)s, %(why)s, lost.ids, decided.ids,
             CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END,
             coalesce(%(pending)s, (SELECT c.pending FROM onceover."window" w
               JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
@@ -129,6 +131,7 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             "repair_id": raw.repair_id if raw else None,
             "lines_read": raw.lines_read if raw else None,
             "duplicates": raw.duplicates if raw else None,
+            "by_value": raw.by_value if raw else None,
             "before": Jsonb(raw.before) if raw else None,
             "after": Jsonb(raw.after) if raw else None,
             "who": stated.who,

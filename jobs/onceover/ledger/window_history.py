@@ -9,7 +9,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.windows import list_windows
 
 _RESTS_ON = """
-SELECT c.basis, c.pending, cardinality(c.decisions) AS decisions,
+SELECT c.basis, c.records - c.by_value AS by_columns, c.by_value, c.pending, cardinality(c.decisions) AS decisions,
   (SELECT coalesce(sum(a.end_offset - a.start_offset), 0)::bigint FROM onceover.accepted_loss a
     WHERE a.loss_id <@ c.losses) AS lost_offsets,
   ARRAY(SELECT DISTINCT b.contract_version FROM onceover.landing l JOIN onceover.batch b USING (batch_id)

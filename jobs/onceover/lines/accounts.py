@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from onceover.lines.pieces import LandedPieces
 from onceover.lines.ranges import NO_RANGES, NumberedRanges
 from onceover.model.conflict import NO_CONTENT, Decision
 from onceover.model.digest import EMPTY, read_content_hash
+
+MOST_RUNS: Final = 1_000_000
+"""Of all windows that are folded together: some 65 bytes for each."""
 
 KNOWN, BEYOND = 0, 1  # numbers of the ranges in `own`
 
@@ -37,11 +41,12 @@ class Accounts:
 
     `pieces` are of the window's own landings, `released` the IDs that a release landed in it, by the number of the
     release. `accounted` IDs landed in any window; None if that is not asked: no line is a stray then, and a decided ID
-    counts wherever it landed. `shared` IDs were read by two landed batches and may be in another window too.
+    counts wherever it landed. `shared` IDs were read by two landed batches and may be in another window too. Of
+    `listed` IDs all contents are wanted.
 
     `contract` ranges hold, by index in `contracts`, the contract of each ID: by release, restatement or cutover; any
     other ID has `newest`. `held` is what Kafka's log holds now, None if unknown; `own` ranges are KNOWN to be the
-    pipeline's own, or BEYOND the log's end; None says that all IDs are.
+    pipeline's own, or BEYOND the log's end; None says that all IDs are. A summary gives `most_runs` runs.
     """
 
     start_ms: int
@@ -54,5 +59,7 @@ class Accounts:
     decided: DecidedContents = field(default_factory=DecidedContents)
     accounted: NumberedRanges | None = None
     shared: NumberedRanges = NO_RANGES
+    listed: NumberedRanges = NO_RANGES
     held: NumberedRanges | None = None
     own: NumberedRanges | None = None
+    most_runs: int = MOST_RUNS

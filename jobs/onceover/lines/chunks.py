@@ -20,13 +20,14 @@ LONGEST: Final = LONGEST_LINE + LONGEST_COLUMNS + 64 * 1024  # of a line with al
 TOO_LONG: Final = b"?"
 """In place of a longer line, which Onceover did not write, so that its bytes need not be held: a corrupt line."""
 
+Piece = tuple[int, memoryview]
+"""Whole lines, and the position of the first one's first byte."""
+
 Fill = Callable[[memoryview], None]
 """Fills the buffer with the file's next bytes, or raises."""
 
 
-def cut_lines(
-    fill: Fill, start: int, end: int, chunk: int = CHUNK, longest: int = LONGEST
-) -> Iterator[tuple[int, memoryview]]:
+def cut_lines(fill: Fill, start: int, end: int, chunk: int = CHUNK, longest: int = LONGEST) -> Iterator[Piece]:
     """Yield the bytes `[start, end)`, where lines begin, in pieces of whole lines with the position of each one's first
     byte. Asks for no byte at or past `end`. Each piece is a buffer of its own. `longest` is no less than `chunk`."""
     at, kept, is_lost = start, b"", False  # `kept` begins a line at `at`; of one that `is_lost` it is the rest

@@ -23,7 +23,6 @@ SCHEMA: Final = pa.schema(
         *records.SCHEMA,
         ("quarantined_for", pa.string()),  # the reason, null outside of quarantine
         ("contract", pa.string()),
-        ("columns", pa.binary()),  # still escaped, with the TABs between them
         ("hash", pa.int64()),
         *((name, pa.int64()) for name in HALVES),
     ]
@@ -61,9 +60,6 @@ def _read_field(lines: Lines, rows: np.ndarray, name: str) -> pa.Array:
         return pa.array([each.decode() for each in lines.contracts], pa.string()).take(pa.array(lines.contract[rows]))
     if name == "hash":
         return pa.array(lines.hash[rows].view(np.int64))
-    if name == "columns":
-        bounds = zip(lines.columns_start[rows].tolist(), lines.columns_end[rows].tolist(), strict=True)
-        return pa.array([bytes(lines.data[a:b]) for a, b in bounds], pa.binary())
     if name == "quarantined_for":
         return pa.array([_read_reason(lines, row) for row in rows.tolist()], pa.string())
     values: np.ndarray = getattr(lines, name)[rows]

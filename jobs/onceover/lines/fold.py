@@ -12,18 +12,10 @@ Where they are not, `evaluate` names the rows whose VALUE is evaluated under the
 with the event times that this gives; a second time it names none. A fold of the lines just read names nearly all of
 them while their bytes are still in memory; lines that differ in columns alone may be read at different times.
 
-How repair's proof is written over this, a window at a time:
-
-- `Accounts` are made from the claim: `cut_pieces` of its landings, releases, decisions, and after the freeze `held` and
-  `own`. The numbers of `RebuiltWindow` are the summary's; a verdict's conflicts are `conflicts` + `unlanded_conflicts`.
-- `sum_landings` and `sum_releases` give what raw holds of each landing and Kafka partition, without decided IDs, to
-  compare with what landed. `DecidedIds` explains a difference by `decided`; what `_add_released` adds and
-  `_subtract_adopted` takes away, `sum_landings` gives as well, of the released records or of the adopted IDs' ranges.
-- Pieces are of this window's landings alone, so none is left over: an accounted ID that they lack is a stray. Doubtful
-  offsets are those of STRAY runs and of unproved landings.
-- `Unlanded` is made of runs: pending of PENDING and BEYOND_END, orphans and their parts of ORPHAN. IDs of `shared`
-  and orphans are compared across windows, for the fold of one window does not see an ID in two.
-- The rows to stage are grouped from the typed columns of `counting`, and from VALUE for those of `from_value`.
+`repair/window_accounts` makes the accounts from a claim and the rebuilt window from the summary. Pieces are of the
+window's own landings: an accounted ID that they lack is a stray. The fold of one window does not see an ID in two of
+them: the driver compares `shared` IDs and orphans. The rows to stage are grouped from the typed columns of `counting`,
+and from VALUE for those of `from_value`.
 """
 
 from __future__ import annotations
@@ -38,7 +30,7 @@ from onceover.lines.judge import JudgedLines, find_records, judge_lines
 from onceover.lines.runs import find_runs
 from onceover.lines.summary import MOST_CONTRACTS, Contents, WindowSummary
 from onceover.lines.sums import count_all, sum_records
-from onceover.lines.verdicts import COUNTS, FOREIGN, ORPHAN, STRAY, IdVerdicts, judge_ids
+from onceover.lines.verdicts import BEYOND_END, COUNTS, FOREIGN, ORPHAN, PENDING, STRAY, IdVerdicts, judge_ids
 from onceover.lines.window_lines import WindowLines
 
 
@@ -75,8 +67,10 @@ def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = 
     is_contested = (records.has_contents | records.has_times) & (kind != STRAY) & (kind != FOREIGN)
     is_compacted = records.find_any(distinct.find_largest(lines.compacted)[records.line])
     counting, of_id = row[counts], records.id[counts]
-    in_run = ~counts & (kind != FOREIGN) & ~is_conflict
+    in_run = np.isin(kind, (STRAY, PENDING, BEYOND_END)) | ((kind == ORPHAN) & ~is_conflict)
     other = row[in_run]
+    is_shared = counts & ids.is_shared[records.id]
+    shared = row[is_shared]
     from_value = ~judged.believed[records.record[counts]]
     summary = WindowSummary(
         lines=len(lines) + lines.corrupt,
@@ -92,10 +86,13 @@ def fold(lines: WindowLines, accounts: Accounts, evaluated: np.ndarray | None = 
         foreign=int((kind == FOREIGN).sum()),
         compacted=count_all(lines.content[row[counts & is_compacted]]),
         pieces=sum_records(ids.piece[of_id], ids.release[of_id], lines.source[counting], lines.content[counting]),
-        runs=find_runs(kind[in_run], lines.source[other], lines.offset[other], lines.content[other]),
+        runs=find_runs(kind[in_run], lines.source[other], lines.offset[other], lines.content[other]).take(
+            accounts.most_runs
+        ),
         contested=_list_contents(lines, distinct, records.list_lines(is_contested)).take_first(),
         decided=_list_decided(lines, distinct, ids, judged, line_kind == COUNTS),
-        shared=_list_contents(lines, distinct, records.list_lines(counts & ids.is_shared[records.id])),
+        shared=find_runs(kind[is_shared], lines.source[shared], lines.offset[shared], lines.content[shared]),
+        listed=_list_contents(lines, distinct, records.list_lines(counts & ids.is_listed[records.id])),
         unknown=judged.unknown[:MOST_CONTRACTS],
     )
     return FoldedLines(summary, counting, from_value, distinct.row[judged.evaluate])

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from onceover.lines.accounts import Accounts
+from onceover.lines.chunks import Piece
 from onceover.lines.fold import fold
 from onceover.lines.read import read
 from onceover.lines.summary import WindowSummary
@@ -39,17 +41,20 @@ class FoldedWindow:
 
 
 def fold_window(
-    pieces: Iterable[tuple[int, memoryview]],
+    pieces: Iterable[Piece],
     accounts: Accounts,
     formats: ColumnFormats,
     most_lines: int = MOST_LINES,
     most_bytes: int = MOST_BYTES,
+    *,
+    stored: Iterable[Piece] = (),
 ) -> FoldedWindow | Shuffled:
-    """Fold a file's pieces of whole lines, with their positions."""
+    """Fold a window's text, and the lines `stored` in its Parquet file."""
     parts: list[TypedLines] = []
     lines = held = 0
-    for position, text in pieces:
-        part = hold_typed(read(text), position, formats)
+    flagged = chain(((False, *each) for each in pieces), ((True, *each) for each in stored))
+    for compacted, position, text in flagged:
+        part = hold_typed(read(text), position, formats, compacted=compacted)
         lines, held = lines + len(part), held + part.nbytes
         if lines > most_lines or held > most_bytes:
             return Shuffled.IS_LARGE

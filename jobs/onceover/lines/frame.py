@@ -57,7 +57,7 @@ def frame_content(content: pa.Array, event_ms: pa.Array, contract: str, columns:
     body = join_fields(content, format_event_time(event_ms), contract_field)
     if columns:
         body = join_fields(body, _format_columns(columns))
-    text = join_fields(body, _as_binary(_format_hash(hash_lines(body))))
+    text = join_fields(body, as_binary(format_hash(hash_lines(body))))
     bounds = _bounds(text)
     return Framed(get_data(text), bounds - bounds[0], hash_content(content))
 
@@ -116,7 +116,7 @@ def _format_prefix(records: pa.RecordBatch, generation: np.ndarray) -> pa.Array:
     magnitude = np.where(stamps < 0, -stamps.view(np.uint64), stamps.view(np.uint64))
     prefix[:, 35:] = format_digits(magnitude, 20)
     prefix[stamps < 0, 35] = ord("-")
-    return _as_binary(prefix)
+    return as_binary(prefix)
 
 
 def format_event_time(event_ms: pa.Array) -> pa.Array:
@@ -128,7 +128,7 @@ def format_event_time(event_ms: pa.Array) -> pa.Array:
     digits = np.empty((len(times), 13), np.uint8)
     digits[in_window] = format_digits(times[in_window], 13)
     digits[~in_window] = np.frombuffer(NO_EVENT_TIME, np.uint8)
-    return _as_binary(digits)
+    return as_binary(digits)
 
 
 def _format_columns(columns: Sequence[pa.Array]) -> pa.Array:
@@ -140,7 +140,7 @@ def _format_columns(columns: Sequence[pa.Array]) -> pa.Array:
     return pc.if_else(pa.array(lengths > LONGEST_COLUMNS), pa.scalar(LEFT_OUT, pa.binary()), joined)
 
 
-def _format_hash(hashes: np.ndarray) -> np.ndarray:
+def format_hash(hashes: np.ndarray) -> np.ndarray:
     """Return 16 hex digits and a newline for each hash."""
     octets = hashes.astype(">u8").view(np.uint8).reshape(len(hashes), 8)
     digits = np.full((len(hashes), 17), ord("\n"), np.uint8)
@@ -161,7 +161,7 @@ def join_fields(*fields: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(*fields, pa.scalar(b"\t", pa.binary()))
 
 
-def _as_binary(rows: np.ndarray) -> pa.Array:
+def as_binary(rows: np.ndarray) -> pa.Array:
     """Return the rows of a matrix of bytes as a binary array that shares its memory."""
     count, width = rows.shape
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)

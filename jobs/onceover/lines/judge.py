@@ -8,7 +8,7 @@ import numpy as np
 
 from onceover.lines.accounts import Accounts
 from onceover.lines.dedup import DistinctLines, mark_changes
-from onceover.lines.verdicts import FOREIGN, IdVerdicts
+from onceover.lines.verdicts import FOREIGN, UNSORTED, IdVerdicts
 from onceover.lines.window_lines import WindowLines
 
 NOT_EVALUATED, NO_WINDOW = -2, -1  # in place of an event time
@@ -17,7 +17,8 @@ NOT_EVALUATED, NO_WINDOW = -2, -1  # in place of an event time
 @dataclass(frozen=True, slots=True)
 class JudgedLines:
     """The verdict on each distinct line: `misplaced`, `rejected` by a decision, or neither. Its columns are `believed`
-    or not; `evaluate` asks for the event time that its VALUE gives. `unknown` are contracts that the accounts lack."""
+    or not; `evaluate` asks for the event time that its VALUE gives. `unknown` are contracts that the accounts lack, of
+    lines that are known to be the pipeline's."""
 
     misplaced: np.ndarray
     rejected: np.ndarray
@@ -35,9 +36,10 @@ def judge_lines(
     places = {name: place for place, name in enumerate(accounts.contracts)}
     contract = np.array([places.get(name, -1) for name in lines.contracts], np.int64)[lines.contract[row]]
     is_own = contract == ids.contract[number]
-    is_of_pipeline = ids.kind[number] != FOREIGN
-    doubtful = (~is_own | _find_other_columns(lines, distinct, is_own)) & is_of_pipeline
-    unknown = {lines.contracts[n] for n in set(lines.contract[row[(contract < 0) & is_of_pipeline]].tolist())}
+    kind = ids.kind[number]
+    doubtful = (~is_own | _find_other_columns(lines, distinct, is_own)) & (kind != FOREIGN)
+    is_unknown = (contract < 0) & (kind != FOREIGN) & (kind != UNSORTED)
+    unknown = {lines.contracts[n] for n in set(lines.contract[row[is_unknown]].tolist())}
     misplaced = (event_ms < max(accounts.start_ms, 0)) | (event_ms >= accounts.end_ms)
     evaluate = doubtful & ~misplaced
     if evaluated is not None:

@@ -34,6 +34,7 @@ SCHEMA: Final = pa.schema(
         ("hash", pa.int64()),
         ("contract", pa.binary()),
         ("has_columns", pa.bool_()),
+        ("compacted", pa.bool_()),
         ("position", pa.int64()),
         ("corrupt", pa.int64()),
         ("place", pa.int32()),  # of the ID's contract among the accounts' ones, if VALUE is evaluated
@@ -48,7 +49,7 @@ def make_rows(
 ) -> pa.Table:
     """Return rows of SCHEMA, and the typed columns, for the lines that `typed` holds. VALUE is evaluated of those that
     have another contract than their ID, or no columns, and with `every` of all. Their records come with them, and with
-    `whole` those of all."""
+    `whole` those of all lines."""
     held, rows = typed.lines, len(typed)
     place = _find_contracts(held, accounts)
     numbers = {name: number for number, name in enumerate(accounts.contracts)}
@@ -68,6 +69,7 @@ def make_rows(
         pa.array(held.hash.view(np.int64)),
         names.take(pa.array(held.contract)),
         pa.array(held.has_columns),
+        pa.array(held.compacted),
         pa.array(held.position),
         pa.nulls(rows, pa.int64()),
         pa.array(place.astype(np.int32), mask=~needed),
@@ -106,7 +108,7 @@ def _read_rows(rows: pa.Table) -> tuple[WindowLines, pa.Table]:
         hash=rows.column("hash").to_numpy().view(np.uint64),
         contract=contract.astype(np.int32),
         has_columns=rows.column("has_columns").to_numpy(),
-        compacted=np.zeros(len(rows), bool),
+        compacted=rows.column("compacted").to_numpy(),
         position=rows.column("position").to_numpy(),
         contracts=tuple(names.tolist()),
         corrupt=corrupt,

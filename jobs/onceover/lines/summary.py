@@ -54,10 +54,11 @@ class WindowSummary:
     `misdated` ones several event times among the lines that count; `unlanded_conflicts` have several contents, nothing
     in Kafka, and landed nowhere; `foreign` ones belong to no log that the pipeline read.
 
-    `pieces` sum the records that count, `compacted` (one row) those that Parquet holds. `runs` are strays and unlanded
-    IDs but for the two last numbers. `contested` IDs have several contents or event times: the first MOST_IDS of them;
-    `decided` are all contents of decided IDs, `shared` all that count of IDs that may be in another window too.
-    `unknown` are contracts of the pipeline's lines that the accounts lack, the first MOST_CONTRACTS of them.
+    `pieces` sum the records that count, `compacted` (one row) those that Parquet holds. `runs` are strays and,
+    where it is known what Kafka holds, unlanded IDs but for the two last numbers. `contested` IDs have several contents
+    or event times: the first MOST_IDS of them; `decided` are all contents of decided IDs, `shared` the runs of IDs that
+    count and may be in another window too, `listed` the contents of wanted IDs that count. `unknown` are contracts of
+    the pipeline's lines that the accounts lack, the first MOST_CONTRACTS of them.
     """
 
     lines: int
@@ -76,7 +77,8 @@ class WindowSummary:
     runs: Runs
     contested: Contents
     decided: Contents
-    shared: Contents
+    shared: Runs
+    listed: Contents
     unknown: tuple[bytes, ...] = ()
 
     def __add__(self, other: WindowSummary) -> WindowSummary:

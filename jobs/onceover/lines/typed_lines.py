@@ -50,10 +50,10 @@ class TypedLines:
 _NO_ARRAYS: Final = ("contracts", "corrupt")
 
 
-def hold_typed(lines: Lines, position: int, formats: ColumnFormats) -> TypedLines:
-    """Return these lines, which begin at that byte of their file, without their bytes. Lines whose columns cannot be
-    read as their contract says have `has_columns` False."""
-    held = hold_lines(lines, position)
+def hold_typed(lines: Lines, position: int, formats: ColumnFormats, *, compacted: bool = False) -> TypedLines:
+    """Return what `hold_lines` does, and the columns. Lines whose columns cannot be read as their contract says have
+    `has_columns` False."""
+    held = hold_lines(lines, position, compacted=compacted)
     intact = np.flatnonzero(lines.intact)
     typed = [formats.find_types(contract) for contract in lines.contracts]
     width = np.array([len(types or ()) for types in typed], np.int64)

@@ -30,6 +30,7 @@ class IdVerdicts:
     decided: np.ndarray
     contract: np.ndarray
     is_shared: np.ndarray
+    is_listed: np.ndarray
 
 
 def judge_ids(source: np.ndarray, offset: np.ndarray, accounts: Accounts) -> IdVerdicts:
@@ -51,6 +52,7 @@ def judge_ids(source: np.ndarray, offset: np.ndarray, accounts: Accounts) -> IdV
         decided,
         np.where(contract < 0, np.int32(accounts.newest), contract),
         accounts.shared.find(source, offset) >= 0,
+        accounts.listed.find(source, offset) >= 0,
     )
 
 

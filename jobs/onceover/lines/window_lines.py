@@ -18,7 +18,7 @@ class WindowLines:
 
     `source` numbers generation and Kafka partition; `content` (n x 4, uint32) is the XXH3-128 that the digest sums,
     `hash` the line's XXH3-64. `contract` indexes `contracts`. `has_columns` is False where VALUE alone gives a line's
-    columns. `position` is the line's first byte in its file, by which VALUE is found again.
+    columns. `position` is the line's first byte in its file; where `compacted`, in the lines that were read of it.
     """
 
     source: np.ndarray
@@ -44,8 +44,9 @@ class WindowLines:
 _ARRAYS = tuple(each.name for each in fields(WindowLines) if each.name not in ("contracts", "corrupt"))
 
 
-def hold_lines(lines: Lines, position: int = 0) -> WindowLines:
-    """Return what a repair keeps of these lines of text, which begin at that byte of their file."""
+def hold_lines(lines: Lines, position: int = 0, *, compacted: bool = False) -> WindowLines:
+    """Return what a repair keeps of these lines, which begin at that byte of their file. If they are `compacted`, that
+    is Parquet."""
     rows = np.flatnonzero(lines.intact)
     return WindowLines(
         source=number_sources(lines.generation[rows], lines.kafka_partition[rows]),
@@ -55,7 +56,7 @@ def hold_lines(lines: Lines, position: int = 0) -> WindowLines:
         hash=lines.hash[rows],
         contract=lines.contract[rows],
         has_columns=~_find_left_out(lines, rows),
-        compacted=np.zeros(len(rows), bool),
+        compacted=np.full(len(rows), compacted),
         position=lines.start[rows] + position,
         contracts=lines.contracts,
         corrupt=len(lines) - len(rows),

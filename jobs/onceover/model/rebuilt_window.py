@@ -35,7 +35,7 @@ class DecidedContent:
 
 @dataclass(frozen=True, slots=True)
 class RebuiltWindow:
-    """One window as raw has it: within the frozen length, deduplicated on the ID, accounted IDs only.
+    """One window as raw has it: `frozen_length` bytes of text, deduplicated on the ID, accounted IDs only.
 
     Stray lines have accounted IDs that no landing of any claimed window holds.
     """
@@ -47,13 +47,14 @@ class RebuiltWindow:
     stray_lines: int
     conflicts: int
     misdated: int
-    planned_length: int
+    frozen_length: int
     ranges: tuple[RebuiltRange, ...] = ()
     rejected_lines: int = 0  # of contents that a decision rejected
     contested: tuple[ContestedId, ...] = ()  # a bounded number
     decided: tuple[DecidedContent, ...] = ()
     strays: tuple[OffsetRange, ...] = ()  # a bounded number of the stray lines' offsets
     compacted: Digest = EMPTY  # the part read from the Parquet file
+    by_value: int = 0  # records whose VALUE was evaluated again; the others count by the columns in their lines
 
     @property
     def digest(self) -> Digest:

@@ -15,7 +15,7 @@ import urllib3
 from hdfs import HdfsError
 
 from onceover.errors import OnceoverError, TerminalError, UnreachableError
-from onceover.lines.chunks import CHUNK, cut_lines, find_line
+from onceover.lines.chunks import CHUNK, Piece, cut_lines, find_line
 from onceover.raw.hdfs import (
     connect_hdfs,
     get_exception_name,
@@ -38,21 +38,24 @@ class FrozenFiles:
         self.address, self.client = address, connect_hdfs(address)
         self.opener = PlainOpener(self.client)
 
-    def read_lines(self, path: str, length: int, chunk: int = CHUNK) -> Generator[tuple[int, memoryview], None, None]:
+    def read_lines(self, path: str, length: int, chunk: int = CHUNK) -> Generator[Piece, None, None]:
         """Yield the first `length` bytes as `cut_lines` does. Raise UnreachableError, or TerminalError if the file is
         missing or shorter; both name the file."""
         if length:
             with closing(_Reading(self, path, 0, length)) as reading:
                 yield from cut_lines(reading.fill, 0, length, chunk)
 
-    def read_split(
-        self, path: str, start: int, end: int, length: int, chunk: int = CHUNK
-    ) -> Iterator[tuple[int, memoryview]]:
+    def read_split(self, path: str, start: int, end: int, length: int, chunk: int = CHUNK) -> Iterator[Piece]:
         """Yield the lines that begin in `[start, end)` of a file that was frozen at `length`, as `read_lines` does."""
         first, after = (self._find_line(path, at, length) for at in (start, end))
         if first < after:
             with closing(_Reading(self, path, first, after)) as reading:
                 yield from cut_lines(reading.fill, first, after, chunk)
+
+    def read_into(self, path: str, start: int, view: memoryview) -> None:
+        """Fill the view with the file's bytes from `start` on. Raises what `read_lines` raises."""
+        with closing(_Reading(self, path, start, start + len(view))) as reading:
+            reading.fill(view)
 
     def _find_line(self, path: str, start: int, length: int) -> int:
         if not 0 < start < length:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime
 
 from pyspark.sql import SparkSession
 
+from onceover.context import PipelineContext
 from onceover.ledger.catalog import RegisteredPipeline
 from onceover.ledger.database import Connection
 from onceover.ledger.findings import resolve_findings
@@ -17,17 +16,17 @@ from onceover.model.digest import sum_digests
 from onceover.model.offsets import intersect
 from onceover.model.unlanded import Unlanded
 from onceover.repair import publish
-from onceover.repair.rebuild import Rebuild
+from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.spark.copy_text import format_copy_lines
 
 
 def stage_orphans(
     spark: SparkSession,
-    connection: Connection,
+    context: PipelineContext,
     registered: RegisteredPipeline,
     claim: ClaimedWindow,
     found: Unlanded,
-    paths: Mapping[datetime, str],
+    text: FrozenText,
     stage: str,
 ) -> bool:
     """Stage the rows of a window's orphans; return False if their contract gives some of them no place in the window.
@@ -38,12 +37,14 @@ def stage_orphans(
     landing = ClaimedLanding(landing_id=1, parts=(), exact=found.orphans)
     decisions = tuple(d for d in claim.decisions if intersect(found.orphans, [d.offsets]))
     alone = replace(claim, landings=(landing,), decisions=decisions, certified=None, compacted=None)
-    with closing(Rebuild(spark, registered.contracts, [alone], found.orphans, {start: paths[start]})) as rebuild:
-        if rebuild.collect()[start].digest != sum_digests(part.digest for part in found.parts):
+    address, texts = context.address("webhdfs"), {start: text}
+    with closing(FoldedRebuild(spark, address, registered.contracts, [alone], found.orphans, texts)) as rebuild:
+        rebuilt = rebuild.collect()
+        if start not in rebuilt or rebuilt[start].digest != sum_digests(part.digest for part in found.parts):
             return False
         aggregated = rebuild.aggregate()
         rows = iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names)
-        registered.table.stage(connection, stage, rows)
+        registered.table.stage(context.ledger, stage, rows)
     return True
 
 

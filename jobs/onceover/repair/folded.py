@@ -1,7 +1,7 @@
 """Windows rebuilt from raw format 2: each folded by the task that reads it, the driver asks and puts together.
 
-Answers what `Rebuild` answers. What one window does not show, an ID in two of them, the driver finds: among `shared`
-IDs, which two landed batches read, and among the unlanded ones.
+What one window does not show, an ID in two of them, the driver finds: among `shared` IDs, which two landed batches
+read, and among the unlanded ones.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -17,18 +17,16 @@ from onceover.lines.summary import WindowSummary
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.contract import Contracts
 from onceover.model.digest import EMPTY
-from onceover.model.offsets import OffsetRange, coalesce
+from onceover.model.offsets import OffsetRange, coalesce, intersect
 from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
 from onceover.model.window import from_ms, to_ms
-from onceover.repair.shared_ids import add_contents, add_shared_conflicts
-from onceover.repair.unlanded_runs import drop_repeated, find_repeated, sort_runs
+from onceover.repair.shared_ids import add_contents, add_shared_conflicts, find_in_two
+from onceover.repair.unlanded_runs import drop_repeated, end_orphans, find_repeated, sort_runs
 from onceover.repair.window_accounts import GroupAccounts, WindowAccounts
-from onceover.spark.fold_tasks import WindowFile
+from onceover.spark.fold_tasks import FrozenParquet, WindowFile
 from onceover.spark.window_folder import FoldedFiles, WindowFolder
-
-MOST_RUNS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +38,12 @@ class FrozenText:
 
 
 class FoldedRebuild:
-    """The rebuild of some windows, each from its text in `files`; one without text has no lines.
+    """The rebuild of some windows, each from its text in `files` and its Parquet in `compacted`; one without either has
+    no lines.
 
     `collect` runs the query, and what it read of a window that fails is in `failures` alone. `aggregate` has the rows
-    of the other windows. `accounted` and `shared` are as in `Accounts`.
+    of the other windows. `accounted` and `shared` are as in `Accounts`. `by_value` evaluates the VALUE of all records,
+    and believes no columns.
     """
 
     def __init__(
@@ -55,22 +55,49 @@ class FoldedRebuild:
         accounted: Sequence[OffsetRange],
         files: Mapping[datetime, FrozenText],
         shared: Sequence[OffsetRange] = (),
+        compacted: Mapping[datetime, FrozenParquet] = MappingProxyType({}),
+        *,
+        by_value: bool = False,
     ) -> None:
         self._claimed, self._files = {claim.window_start: claim for claim in claimed}, files
+        self._compacted = compacted
         self._group = GroupAccounts.of(contracts, accounted, shared)
         self._accounts = {start: WindowAccounts.of(claim, self._group) for start, claim in self._claimed.items()}
         self._folder = WindowFolder(spark, address, contracts)
+        self._by_value = by_value
         self._folded: FoldedFiles | None = None
         self._repeated: Sequence[OffsetRange] = ()  # orphans that are in two windows
         self.failures: dict[datetime, str] = {}
 
+    @property
+    def unknown_contracts(self) -> list[str]:
+        """Contracts that lines name and the ledger does not know: such a line counts by its value."""
+        summaries = () if self._folded is None else self._folded.summaries.values()
+        return sorted({name.decode("ascii", "replace") for summary in summaries for name in summary.unknown})
+
     def collect(self) -> dict[datetime, RebuiltWindow]:
         """Return what raw holds of each window that could be read, and keep its rows until `close`."""
         self.close()
-        self._folded = self._folder.fold(self._list_files(self._accounts), keep=True)
+        self._folded = self._folder.fold(self._list_files(self._accounts), keep=True, every=self._by_value)
         summaries = self._take(self._folded)
         rebuilt = {start: self._accounts[start].rebuild(each, self._length(start)) for start, each in summaries.items()}
-        return add_shared_conflicts(rebuilt, {start: each.shared for start, each in summaries.items()})
+        return self._add_repeated(rebuilt, summaries)
+
+    def compare_windows(
+        self, rebuilt: Mapping[datetime, RebuiltWindow], doubtful: Mapping[datetime, Sequence[OffsetRange]]
+    ) -> dict[datetime, RebuiltWindow]:
+        """Return the windows with each of the `doubtful` IDs, of which some hold other records than landed there, that
+        two of them hold: as a conflict if its contents differ, and as misdated if its event times do. Reads the windows
+        that may hold them again.
+
+        `collect` compares the `shared` IDs alone: a batch lands an ID in one window, but a file may hold lines that no
+        batch landed there.
+        """
+        offsets = coalesce(piece for pieces in doubtful.values() for piece in pieces)
+        if not offsets:
+            return dict(rebuilt)
+        starts = [start for start in rebuilt if start in doubtful or intersect(self._list_ids(start), offsets)]
+        return self._add_repeated(rebuilt, self._fold_with(starts, offsets, self._group.share(offsets)))
 
     def collect_unlanded(
         self, held: Sequence[OffsetRange], own: OwnOffsets | None
@@ -78,11 +105,12 @@ class FoldedRebuild:
         """Return the windows with intact lines that no landing accounts for, and whether these are all; Kafka's log
         holds the offsets `held`, and the pipeline's lines have its `own`. Reads these windows again."""
         unlanded = self._list_unlanded()
-        summaries = self._fold_again(unlanded, self._group.ask_log(held, own))
+        summaries = end_orphans(self._fold_again(unlanded, self._group.ask_log(held, own)))
         if repeated := find_repeated(summaries):
             self._repeated = repeated
-            summaries = self._fold_again(unlanded, self._group.ask_log(coalesce((*held, *repeated)), own))
-        is_whole = sum(len(summary.runs) for summary in summaries.values()) <= MOST_RUNS
+            again = self._fold_again(unlanded, self._group.ask_log(coalesce((*held, *repeated)), own))
+            summaries = end_orphans(again, min(summary.runs.until for summary in summaries.values()))
+        is_whole = all(summary.runs.is_whole for summary in summaries.values())
         found = {start: drop_repeated(sort_runs(summary), repeated) for start, summary in summaries.items()}
         if not is_whole:
             found = {start: replace(each, pending=(), beyond=()) for start, each in found.items() if each.orphans}
@@ -93,9 +121,10 @@ class FoldedRebuild:
         all windows again."""
         if not offsets:
             return {}
-        summaries = self._fold_again(self._list_summaries(), self._group.search(offsets), offsets)
+        summaries = end_orphans(self._fold_again(self._list_summaries(), self._group.search(offsets), offsets))
         if repeated := find_repeated(summaries):
-            summaries = self._fold_again(summaries, self._group.search(offsets, repeated), offsets)
+            again = self._fold_again(summaries, self._group.search(offsets, repeated), offsets)
+            summaries = end_orphans(again, min(summary.runs.until for summary in summaries.values()))
         found = {start: drop_repeated(sort_runs(summary), repeated) for start, summary in summaries.items()}
         return {start: replace(each, foreign=0) for start, each in found.items() if each.orphans or each.conflicts}
 
@@ -105,11 +134,11 @@ class FoldedRebuild:
         if not self._repeated:
             return dict(rebuilt)
         landing = ClaimedLanding(0, tuple((piece, EMPTY) for piece in self._repeated))
-        starts, group = self._list_unlanded(), self._group.list_contents(self._repeated)
+        starts, group = self._list_unlanded(), self._group.list_unlanded(self._repeated)
         claims = [replace(self._claimed[start], landings=(landing,), decisions=()) for start in starts]
         accounts = {claim.window_start: WindowAccounts.of(claim, group) for claim in claims}
         summaries = self._take(self._folder.fold(self._list_files(accounts), keep=False))
-        return add_contents(rebuilt, {start: summary.shared for start, summary in summaries.items()})
+        return add_contents(rebuilt, {start: summary.listed for start, summary in summaries.items()})
 
     def aggregate(self) -> DataFrame | None:
         """Return window_ms, keys and measures of the records that count, over all windows; None before `collect`."""
@@ -117,14 +146,41 @@ class FoldedRebuild:
 
     def select_records(self, windows: Collection[datetime]) -> DataFrame:
         """Return the records of these windows that count, each once, as `parquet.write` takes them. Reads the windows
-        again, and shuffles their records."""
+        again when it is used, and fails if one cannot be read then. Needs `collect`."""
         accounts = {start: each for start, each in self._accounts.items() if start in windows}
-        return self._folder.select_records(self._list_files(accounts))
+        if self._folded is None:
+            raise ValueError("`collect` shows first which records count by their value")
+        return self._folder.select_records(self._list_files(accounts), self._folded.by_value)
 
     def close(self) -> None:
         if self._folded is not None:
             self._folded.close()
         self._folded = None
+
+    def _add_repeated(
+        self, rebuilt: Mapping[datetime, RebuiltWindow], summaries: Mapping[datetime, WindowSummary]
+    ) -> dict[datetime, RebuiltWindow]:
+        """Return the windows with the shared IDs that two of them hold. Reads windows with such IDs again."""
+        repeated = find_in_two(summary.shared for summary in summaries.values())
+        if not repeated:
+            return dict(rebuilt)
+        starts = [start for start, summary in summaries.items() if len(summary.shared)]
+        found = self._fold_with(starts, repeated, self._group.list_contents(repeated))
+        return add_shared_conflicts(rebuilt, {start: summary.listed for start, summary in found.items()})
+
+    def _fold_with(
+        self, starts: Iterable[datetime], offsets: Sequence[OffsetRange], group: GroupAccounts
+    ) -> dict[datetime, WindowSummary]:
+        """Return the summaries of these windows as if the offsets had landed in each of them too."""
+        landing = ClaimedLanding(0, tuple((piece, EMPTY) for piece in offsets))
+        claims = {
+            start: replace(c, landings=(*c.landings, landing)) for start in starts for c in [self._claimed[start]]
+        }
+        accounts = {start: WindowAccounts.of(claim, group) for start, claim in claims.items()}
+        return self._take(self._folder.fold(self._list_files(accounts), keep=False))
+
+    def _list_ids(self, start: datetime) -> tuple[OffsetRange, ...]:
+        return coalesce(piece for landing in self._claimed[start].landings for piece in landing.ids)
 
     def _length(self, start: datetime) -> int:
         return self._files[start].length if start in self._files else 0
@@ -132,7 +188,7 @@ class FoldedRebuild:
     def _list_files(self, accounts: Mapping[datetime, WindowAccounts]) -> list[WindowFile]:
         return [
             WindowFile(to_ms(start), self._files[start].path if start in self._files else "", self._length(start),
-                       each.accounts)
+                       each.accounts, self._compacted.get(start))
             for start, each in sorted(accounts.items())
         ]  # fmt: skip
 

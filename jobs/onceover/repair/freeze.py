@@ -1,4 +1,5 @@
-"""Window files frozen before they are read: their lengths, once no writer is in the middle of an append."""
+"""Window files frozen before they are read: their lengths, once no writer is in the middle of an append, and the files
+as tasks read them."""
 
 from __future__ import annotations
 
@@ -8,6 +9,10 @@ from datetime import datetime
 
 from onceover.context import PipelineContext
 from onceover.ledger.batches import list_in_flight
+from onceover.model.raw_file import CompactedFile
+from onceover.raw.window_files import WindowFiles
+from onceover.repair.folded import FrozenText
+from onceover.spark.fold_tasks import FrozenParquet
 from onceover.spark.hdfs_leases import SOFT_LIMIT_SECONDS, Leases
 
 log = logging.getLogger(__name__)
@@ -25,3 +30,17 @@ def freeze(context: PipelineContext, leases: Leases, starts: Sequence[datetime])
             log.warning("%s is open, its writer is dead: recovering its lease", path)
             leases.recover(path)
     return dict.fromkeys(starts, 0) | context.files.read_lengths(starts)
+
+
+def list_texts(files: WindowFiles, lengths: Mapping[datetime, int]) -> dict[datetime, FrozenText]:
+    """Return the text of windows by its frozen length, but for empty and missing files."""
+    return {start: FrozenText(files.layout.window_file(start), length) for start, length in lengths.items() if length}
+
+
+def list_parquet(files: WindowFiles, compacted: Mapping[datetime, CompactedFile]) -> dict[datetime, FrozenParquet]:
+    """Return the Parquet of compacted windows. A file that is missing, or has another length than was recorded, is left
+    out: its records are missed, and its window fails alone."""
+    return {
+        start: FrozenParquet(path, compacted[start].bytes, compacted[start].digest.records)
+        for start, path in files.find_parquet_files(compacted).items()
+    }

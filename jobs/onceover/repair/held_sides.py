@@ -18,10 +18,12 @@ from onceover.model.claim import ClaimedWindow
 from onceover.model.conflict import NO_CONTENT
 from onceover.model.offsets import OffsetRange
 from onceover.model.window import format_moment
-from onceover.repair.groups import group_windows
+from onceover.repair.folded import FoldedRebuild, FrozenText
+from onceover.repair.freeze import list_parquet, list_texts
+from onceover.repair.groups import RECORDS_A_CORE, group_windows
 from onceover.repair.proof import list_unproved_parts
-from onceover.repair.rebuild import Rebuild
 from onceover.spark.failure import isolate_failures
+from onceover.spark.fold_tasks import FrozenParquet
 
 log = logging.getLogger(__name__)
 
@@ -30,30 +32,30 @@ log = logging.getLogger(__name__)
 class SidePaths:
     """The existing files of some windows and days of quarantine, as they were listed once."""
 
-    text: Mapping[datetime, str]
-    parquet: Mapping[datetime, str]
+    text: Mapping[datetime, FrozenText]
+    parquet: Mapping[datetime, FrozenParquet]
     quarantine: Mapping[date, str]
     short_days: frozenset[date]  # whose files are missing, or shorter than what landed
 
     def leave_out(self, windows: Iterable[datetime]) -> SidePaths:
         """Return the paths without those of these windows."""
         out = frozenset(windows)
-        text = {start: path for start, path in self.text.items() if start not in out}
-        return replace(self, text=text, parquet={s: path for s, path in self.parquet.items() if s not in out})
+        text = {start: file for start, file in self.text.items() if start not in out}
+        return replace(self, text=text, parquet={s: file for s, file in self.parquet.items() if s not in out})
 
 
 def list_paths(context: PipelineContext, windows: Sequence[datetime], days: Iterable[date]) -> SidePaths:
     """List the existing files of these windows and days."""
-    files, hdfs = context.files, context.address("hdfs").rstrip("/")
+    files = context.files
     wanted = frozenset(days)
     expected = list_quarantine_lengths(context.ledger, context.name) if wanted else {}
     lengths = files.list_quarantine_days() if wanted else {}
     substitutes = compactions.list_substitutes(context.ledger, context.name, windows)
     compacted = {start: file for start, file in substitutes.items() if file is not None}
     return SidePaths(
-        {start: hdfs + files.layout.window_file(start) for start, n in files.read_lengths(windows).items() if n},
-        {start: hdfs + path for start, path in files.find_parquet_files(compacted).items()},
-        {day: hdfs + files.layout.quarantine_file(day) for day in sorted(wanted) if day in lengths},
+        list_texts(files, files.read_lengths(windows)),
+        list_parquet(files, compacted),
+        {day: files.layout.quarantine_file(day) for day in sorted(wanted) if day in lengths},
         frozenset(day for day in wanted if lengths.get(day, 0) < expected.get(day, 0)),
     )
 
@@ -84,22 +86,32 @@ def find_unheld(
     unheld: dict[datetime, tuple[OffsetRange, ...]] = {}
     unreadable: set[datetime] = set()
 
-    def compare(some: Sequence[ClaimedWindow]) -> None:
-        starts = {side.window_start for side in some}
-        text = {start: path for start, path in paths.text.items() if start in starts}
-        parquet = {start: path for start, path in paths.parquet.items() if start in starts}
-        with closing(Rebuild(spark, registered.contracts, some, (), text, parquet, alone=True)) as rebuild:
-            rebuilt = rebuild.collect()
-        for side in some:
-            parts = list_unproved_parts(side, rebuilt[side.window_start])
-            unheld[side.window_start] = tuple(part.offsets for part in parts)
-
     def note_unreadable(side: ClaimedWindow, reason: str) -> None:
         log.error("window %s: reading raw failed: %s", format_moment(side.window_start), reason)
         unheld[side.window_start] = tuple(offsets for landing in side.landings for offsets, _ in landing.parts)
         unreadable.add(side.window_start)
 
-    for group in group_windows(sides):
+    def compare(some: Sequence[ClaimedWindow]) -> None:
+        with closing(
+            FoldedRebuild(
+                spark,
+                context.address("webhdfs"),
+                registered.contracts,
+                some,
+                (),
+                paths.text,
+                compacted=paths.parquet,
+            )
+        ) as rebuild:
+            rebuilt = rebuild.collect()
+        for side in some:
+            if reason := rebuild.failures.get(side.window_start):
+                note_unreadable(side, reason)
+            else:
+                parts = list_unproved_parts(side, rebuilt[side.window_start])
+                unheld[side.window_start] = tuple(part.offsets for part in parts)
+
+    for group in group_windows(sides, RECORDS_A_CORE * spark.sparkContext.defaultParallelism):
         for _ in isolate_failures(group, compare, note_unreadable):
             pass
     return unheld, frozenset(unreadable)

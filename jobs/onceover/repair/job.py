@@ -25,18 +25,22 @@ from onceover.model.unlanded import Unlanded
 from onceover.model.window import format_moment
 from onceover.repair import publish
 from onceover.repair.expired_windows import end_search, stage_orphans
-from onceover.repair.freeze import freeze
-from onceover.repair.groups import group_windows
+from onceover.repair.folded import FoldedRebuild, FrozenText
+from onceover.repair.freeze import freeze, list_parquet, list_texts
+from onceover.repair.groups import RECORDS_A_CORE, group_windows
+from onceover.repair.progress import RepairProgress
 from onceover.repair.proof import Verdict, prove
-from onceover.repair.rebuild import Rebuild
+from onceover.repair.shared_ranges import find_shared
 from onceover.repair.suspicions import WAITS, record_conflicts, settle_suspicions
 from onceover.repair.unread import Unread, find_unread, list_doubtful
 from onceover.spark.copy_text import format_copy_lines
 from onceover.spark.failure import isolate_failures
+from onceover.spark.fold_tasks import FrozenParquet
 from onceover.spark.hdfs_leases import Leases
 from onceover.spark.session import choose_codegen
 
 log = logging.getLogger(__name__)
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +75,10 @@ class RepairRun:
         fault_point: FaultPoint,
     ) -> None:
         self._spark, self._connection, self._registered, self._request = spark, context.ledger, registered, request
-        self._context, self._files, self._hdfs = context, context.files, context.address("hdfs").rstrip("/")
+        self._context, self._files = context, context.files
         self._max_tries = context.pipeline.repair.max_tries
         self._waits: Mapping[datetime, str] = {}
+        self._progress = RepairProgress(())
         self._leases, self._fault_point = Leases(spark, context.address("hdfs")), fault_point
 
     def run(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
@@ -95,49 +100,74 @@ class RepairRun:
         def record_failure(claim: ClaimedWindow, reason: str) -> RepairOutcome:
             return self._record_failure(claim, f"reading raw failed: {reason}")
 
-        outcome = RepairOutcome()
-        for group in group_windows(claimed):
+        outcome, self._progress = RepairOutcome(), RepairProgress(claimed)
+        for group in group_windows(claimed, RECORDS_A_CORE * self._spark.sparkContext.defaultParallelism):
             outcome = sum(isolate_failures(group, repair_windows, record_failure), outcome)
+            self._progress.finish(group)
         return outcome
 
     def _repair_windows(self, claimed: Sequence[ClaimedWindow], accounted: Sequence[OffsetRange]) -> RepairOutcome:
         frozen = freeze(self._context, self._leases, [claim.window_start for claim in claimed])
-        paths = {
-            start: self._hdfs + self._files.layout.window_file(start) for start, length in frozen.items() if length
-        }
         compacted = {claim.window_start: claim.compacted for claim in claimed if claim.compacted}
-        # A changed or missing file is left out: its records are missed, and its window fails alone.
-        parquet = {start: self._hdfs + path for start, path in self._files.find_parquet_files(compacted).items()}
-        size = sum(frozen.values()) + sum(compacted[start].bytes for start in parquet)
-        log.info("reading %d window files and %d of Parquet, %.1f MiB", len(paths), len(parquet), size / 2**20)
+        texts, parquet = list_texts(self._files, frozen), list_parquet(self._files, compacted)
+        size = sum(frozen.values()) + sum(file.length for file in parquet.values())
+        log.info("reading %d window files and %d of Parquet, %.1f MiB", len(texts), len(parquet), size / 2**20)
+        self._progress.add_bytes(size)
         registered, stage = self._registered, self._request.stage
         table = registered.table
         try:
             with (
                 choose_codegen(self._spark, size),
-                closing(Rebuild(self._spark, registered.contracts, claimed, accounted, paths, parquet)) as rebuild,
+                closing(self._open_rebuild(claimed, accounted, texts, parquet)) as rebuild,
             ):
                 rebuilt = rebuild.collect()
+                if names := rebuild.unknown_contracts:
+                    named = ", ".join(names[:_MOST_NAMED])
+                    log.warning("lines of contracts that this ledger does not know count by their values: %s", named)
+                rebuilt = rebuild.compare_windows(rebuilt, list_doubtful(claimed, rebuilt))
                 unlanded = self._find_unlanded(rebuild, rebuilt)
                 if any(found is not None and found.conflicts for found in unlanded.values()):
                     rebuilt = rebuild.add_contested_ids(rebuilt)
                 aggregated = rebuild.aggregate()
                 rows = iter(()) if aggregated is None else format_copy_lines(aggregated, registered.columns.names)
                 staged = table.stage(self._connection, stage, rows)
-                unread = find_unread(self._context, rebuild, list_doubtful(claimed, rebuilt, frozen, unlanded))
+                unread = find_unread(self._context, rebuild, list_doubtful(claimed, rebuilt, unlanded))
             self._fault_point.stop_after(RepairStep.STAGED)
             log.info("read %d lines, staged %d rows", sum(r.lines for r in rebuilt.values()), staged)
-            outcome, rest = self._adopt(claimed, rebuilt, frozen, {**unlanded, **unread.windows}, paths, unread)
+            outcome, failures = RepairOutcome(), rebuild.failures
+            for claim in (claim for claim in claimed if claim.window_start in failures):
+                outcome += self._record_failure(claim, f"reading raw failed: {failures[claim.window_start]}")
+            read = [claim for claim in claimed if claim.window_start not in failures]
+            adopted, rest = self._adopt(read, texts, {**unlanded, **unread.windows}, unread)
+            outcome += adopted
             for claim in rest:
                 start = claim.window_start
-                outcome += self._judge(claim, rebuilt[start], frozen[start], accounted, unlanded.get(start, Unlanded()))
+                outcome += self._judge(claim, rebuilt[start], accounted, unlanded.get(start, Unlanded()))
         finally:
             if not self._connection.broken:
                 table.unstage(self._connection, stage)
         return outcome
 
+    def _open_rebuild(
+        self,
+        claimed: Sequence[ClaimedWindow],
+        accounted: Sequence[OffsetRange],
+        texts: Mapping[datetime, FrozenText],
+        parquet: Mapping[datetime, FrozenParquet],
+    ) -> FoldedRebuild:
+        return FoldedRebuild(
+            self._spark,
+            self._context.address("webhdfs"),
+            self._registered.contracts,
+            claimed,
+            accounted,
+            texts,
+            find_shared(claimed),
+            parquet,
+        )
+
     def _find_unlanded(
-        self, rebuild: Rebuild, rebuilt: Mapping[datetime, RebuiltWindow]
+        self, rebuild: FoldedRebuild, rebuilt: Mapping[datetime, RebuiltWindow]
     ) -> Mapping[datetime, Unlanded | None]:
         """Return the windows with intact lines that no landing accounts for, None for each if Kafka does not answer, or
         while there are too many such lines to collect.
@@ -157,10 +187,8 @@ class RepairRun:
     def _adopt(
         self,
         claimed: Sequence[ClaimedWindow],
-        rebuilt: Mapping[datetime, RebuiltWindow],
-        frozen: Mapping[datetime, int],
+        texts: Mapping[datetime, FrozenText],
         unlanded: Mapping[datetime, Unlanded | None],
-        paths: Mapping[datetime, str],
         unread: Unread,
     ) -> tuple[RepairOutcome, list[ClaimedWindow]]:
         """Adopt the orphans of these windows, and return the windows without orphans, to be judged."""
@@ -172,17 +200,24 @@ class RepairRun:
             if (
                 found is None
                 or not found.orphans
-                or rebuilt[start].planned_length > frozen[start]
                 or not (
                     stage is None
-                    or stage_orphans(self._spark, self._connection, self._registered, claim, found, paths, stage)
+                    or stage_orphans(self._spark, self._context, self._registered, claim, found, texts[start], stage)
                 )
             ):
                 rest.append(claim)
                 continue
             covering = unread.landing_ids if start in unread.windows else None
             orphans[start] = Orphans(
-                start, None, found.orphans, found.parts, frozen[start], claim.token, claim.version, stage, covering
+                start,
+                None,
+                found.orphans,
+                found.parts,
+                texts[start].length,
+                claim.token,
+                claim.version,
+                stage,
+                covering,
             )
         if not orphans:
             return RepairOutcome(), rest
@@ -204,25 +239,18 @@ class RepairRun:
         self,
         claim: ClaimedWindow,
         rebuilt: RebuiltWindow,
-        frozen: int,
         accounted: Sequence[OffsetRange],
         unlanded: Unlanded | None,
     ) -> RepairOutcome:
-        if rebuilt.planned_length > frozen:
-            log.warning(
-                "window %s: records were appended between freezing and reading", format_moment(claim.window_start)
-            )
-            publish.reopen(self._connection, claim, "the window changed during the repair; it is judged again")
-            return RepairOutcome(changed=1)
         if unlanded is None:
             publish.leave(self._connection, claim, "which of its unlanded records Kafka holds is not known yet")
             return RepairOutcome(changed=1)
         if claim.is_open and not unlanded.conflicts:
             end_search(
-                self._connection, self._registered.name, claim, None if unlanded.pending else rebuilt.planned_length
+                self._connection, self._registered.name, claim, None if unlanded.pending else rebuilt.frozen_length
             )
             return RepairOutcome()
-        verdict = prove(claim, rebuilt, frozen, unlanded)
+        verdict = prove(claim, rebuilt, unlanded)
         if verdict.waits:
             publish.leave(self._connection, claim, self._waits.get(claim.window_start, WAITS))
             return RepairOutcome(changed=1)
@@ -230,9 +258,9 @@ class RepairRun:
             record_conflicts(self._connection, self._registered, claim, rebuilt, verdict.doubtful)
             more = len(verdict.reasons) - 3
             reason = "; ".join(verdict.reasons[:3]) + (f"; and {more} more" if more > 0 else "")
-            return self._record_failure(claim, reason, rebuilt, frozen, verdict)
+            return self._record_failure(claim, reason, rebuilt, verdict)
         try:
-            proved = publish.ProvedWindow(claim, rebuilt, frozen, accounted, verdict.findings, unlanded.pending)
+            proved = publish.ProvedWindow(claim, rebuilt, accounted, verdict.findings, unlanded.pending)
             published = publish.publish(self._connection, self._registered, self._request, proved)
         except FencedError as error:
             log.warning("%s", error)
@@ -243,7 +271,7 @@ class RepairRun:
                 raise
             # A window that the database refuses must not hold up the others.
             return self._record_failure(
-                claim, f"publishing failed: {str(error).strip().splitlines()[0]}", rebuilt, frozen, verdict
+                claim, f"publishing failed: {str(error).strip().splitlines()[0]}", rebuilt, verdict
             )
         if not published:
             return RepairOutcome(changed=1)
@@ -255,12 +283,11 @@ class RepairRun:
         claim: ClaimedWindow,
         reason: str,
         rebuilt: RebuiltWindow | None = None,
-        frozen: int | None = None,
         verdict: Verdict | None = None,
     ) -> RepairOutcome:
         log.error("window %s: %s", format_moment(claim.window_start), reason)
         findings = verdict.findings if verdict else ()
         blocked = publish.record_failed_try(
-            self._connection, self._registered, claim, reason, self._max_tries, findings, rebuilt, frozen
+            self._connection, self._registered, claim, reason, self._max_tries, findings, rebuilt
         )
         return RepairOutcome(failed=1, blocked=int(blocked))

@@ -74,17 +74,13 @@ def lacks_lines(reason: str) -> bool:
     return any(words in reason for words in ("raw holds", "reading raw failed", "is missing or damaged"))
 
 
-def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, frozen_length: int, unlanded: Unlanded = NOTHING) -> Verdict:
+def prove(claimed: ClaimedWindow, rebuilt: RebuiltWindow, unlanded: Unlanded = NOTHING) -> Verdict:
     """Compare raw with the ledger: every landing's count and digest must match, and nothing else may count.
 
     `unlanded` are the window's intact lines that no landing accounts for.
     """
     reasons: list[str] = []
     findings: list[Finding] = []
-    if rebuilt.planned_length != frozen_length:
-        reasons.append(
-            f"Spark planned {rebuilt.planned_length} bytes, {frozen_length} were frozen; the file changed or is missing"
-        )
     shown = to_plain(rebuilt.contested[:MOST_SHOWN])
     contested = claimed.contested
     if conflicts := rebuilt.conflicts + unlanded.conflicts:

@@ -27,12 +27,11 @@ from onceover.model.wording import format_records
 
 @dataclass(frozen=True, slots=True)
 class ProvedWindow:
-    """A claimed window that was rebuilt from `frozen_length` bytes and proved, with the `accounted` ranges that the
-    proof knew, the findings that do not refute it, and the unlanded offsets that Kafka still holds."""
+    """A claimed window that was rebuilt and proved, with the `accounted` ranges that the proof knew, the findings that
+    do not refute it, and the unlanded offsets that Kafka still holds."""
 
     claimed: ClaimedWindow
     rebuilt: RebuiltWindow
-    frozen_length: int
     accounted: Sequence[OffsetRange]
     findings: Sequence[Finding] = ()
     pending: Sequence[OffsetRange] = ()
@@ -48,7 +47,7 @@ def publish(
     again. Keeps replaced rows as a revision; rows that already equal raw are only certified. Text that proves the
     window without its Parquet file takes that file's place. Raises FencedError for a lost claim.
     """
-    claimed, rebuilt, frozen_length = proved.claimed, proved.rebuilt, proved.frozen_length
+    claimed, rebuilt = proved.claimed, proved.rebuilt
     table, start = registered.table, claimed.window_start
     with connection.transaction():
         row = connection.execute(
@@ -104,18 +103,18 @@ def publish(
             version=claimed.version,
             landing_set=claimed.landing_set,
             accounted=proved.accounted,
-            frozen_length=frozen_length,
+            frozen_length=rebuilt.frozen_length,
             digest=rebuilt.digest,
             aggregates=staged,
             who=request.who,
             why=request.why,
-            raw=RawProof(claimed.repair_id, rebuilt.lines, rebuilt.duplicates, before, after),
+            raw=RawProof(claimed.repair_id, rebuilt.lines, rebuilt.duplicates, rebuilt.by_value, before, after),
             pending=proved.pending,
         )
         certify(connection, registered, certificate)
         if claimed.compacted is not None and rebuilt.compacted == EMPTY:  # the text alone has proved the window
             compactions.forget_compaction(connection, registered.name, start)
-        _finish(connection, claimed, "published", None, rebuilt, frozen_length, before, after)
+        _finish(connection, claimed, "published", None, rebuilt, before, after)
         resolve_findings(connection, registered.name, start, f"repaired from raw by repair {claimed.repair_id}")
     return True
 
@@ -128,7 +127,6 @@ def record_failed_try(
     max_tries: int,
     findings: Iterable[Finding] = (),
     rebuilt: RebuiltWindow | None = None,
-    frozen_length: int | None = None,
 ) -> bool:
     """Count a failed try; after `max_tries`, block the window with the reason. Returns whether it is blocked now."""
     with connection.transaction():
@@ -151,7 +149,7 @@ def record_failed_try(
         if row is None:
             return False  # the claim was lost: the repair that holds it judges the window
         blocked = bool(row["tries"] >= max_tries)
-        _finish(connection, claimed, "failed", reason, rebuilt, frozen_length, blocked=blocked)
+        _finish(connection, claimed, "failed", reason, rebuilt, blocked=blocked)
         if rebuilt is not None:
             record_findings(connection, registered.name, claimed.window_start, findings, by_scan=True)
     return blocked
@@ -165,7 +163,7 @@ def leave(connection: Connection, claimed: ClaimedWindow, reason: str) -> None:
 def reopen(connection: Connection, claimed: ClaimedWindow, reason: str, searched: int | None = None) -> None:
     """Record that the window changed or its claim was lost, so that it is judged again; no try is counted. `searched`
     is the length of its file if every intact line in it has landed or belongs elsewhere."""
-    _finish(connection, claimed, "unneeded", reason, frozen_length=searched)
+    _finish(connection, claimed, "unneeded", reason, searched=searched)
 
 
 def reread_published(connection: Connection, registered: RegisteredPipeline, request_id: int) -> list[dict[str, Any]]:
@@ -220,10 +218,10 @@ def _finish(
     state: str,
     reason: str | None,
     rebuilt: RebuiltWindow | None = None,
-    frozen_length: int | None = None,
     before: Mapping[str, object] | None = None,
     after: Mapping[str, object] | None = None,
     blocked: bool = False,
+    searched: int | None = None,
 ) -> None:
     connection.execute(
         """
@@ -236,7 +234,7 @@ def _finish(
             reason,
             rebuilt.lines if rebuilt else None,
             rebuilt.duplicates if rebuilt else None,
-            frozen_length,
+            rebuilt.frozen_length if rebuilt else searched,
             Jsonb(before) if before else None,
             Jsonb(after) if after else None,
             blocked,
@@ -260,7 +258,7 @@ def _expire_again(connection: Connection, pipeline: str, proved: ProvedWindow) -
         """,
         [pipeline, claimed.window_start],
     )
-    _finish(connection, claimed, "failed", reason, rebuilt, proved.frozen_length)
+    _finish(connection, claimed, "failed", reason, rebuilt)
     _drop_claim(connection, pipeline, claimed)
     resolve_findings(connection, pipeline, claimed.window_start, "expired again: raw gives other rows than were there")
 

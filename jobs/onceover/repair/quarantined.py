@@ -79,4 +79,4 @@ def _search(
         .transform(looked_up(((piece, 1) for piece in accounted), "is_accounted"))
         .where("is_accounted IS NULL")
     )
-    return collect_unlanded(unlanded, held, own, in_quarantine=True)
+    return collect_unlanded(unlanded, held, own)

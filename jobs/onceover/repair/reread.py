@@ -36,8 +36,9 @@ from onceover.model.offsets import OffsetRange, coalesce, split, subtract
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.window import Window, WindowRange
 from onceover.raw.damaged_files import DamagedFiles
+from onceover.repair.folded import FoldedRebuild
+from onceover.repair.freeze import list_parquet, list_texts
 from onceover.repair.proof import UnprovedPart, list_unproved_parts
-from onceover.repair.rebuild import Rebuild
 from onceover.spark.failure import summarize
 from onceover.spark.hdfs_leases import Leases
 
@@ -141,22 +142,23 @@ def _scan(
 
     If the Parquet file cannot be read, or is another than was recorded, the text alone is.
     """
-    start, hdfs, files = claimed.window_start, context.address("hdfs").rstrip("/"), context.files
-    texts = {at: hdfs + files.layout.window_file(at) for at, length in files.read_lengths([start]).items() if length}
-    substitutes = {start: claimed.compacted} if claimed.compacted else {}
-    parquet = {at: hdfs + path for at, path in files.find_parquet_files(substitutes).items()}
+    start, files, address = claimed.window_start, context.files, context.address("webhdfs")
+    texts = list_texts(files, files.read_lengths([start]))
+    parquet = list_parquet(files, {start: claimed.compacted} if claimed.compacted else {})
     damage, is_lost = None, claimed.compacted is not None and not parquet
     for read in (parquet, {}) if parquet else ({},):
         try:
-            with closing(Rebuild(spark, registered.contracts, [claimed], (), texts, read)) as rebuild:
-                rebuilt = rebuild.collect()[start]
+            with closing(
+                FoldedRebuild(spark, address, registered.contracts, [claimed], (), texts, compacted=read)
+            ) as rebuild:
+                rebuilt, damage = rebuild.collect().get(start), rebuild.failures.get(start)
         except (Py4JNetworkError, ConnectionError) as error:
             raise SparkLostError("Spark's JVM has died; run the command again, nothing is half-done") from error
         except (PySparkException, Py4JError) as error:
-            damage = summarize(error)
+            rebuilt, damage = None, summarize(error)
+        if rebuilt is None:
             is_lost = is_lost or bool(read)
             continue
-        damage = None
         if read and claimed.compacted is not None and _is_other(claimed, rebuilt, claimed.compacted.digest):
             is_lost = True
             continue

@@ -159,7 +159,7 @@ def _record_contents(
     ranges: Sequence[OffsetRange],
 ) -> int:
     """Record the contents of these IDs that have several, chunk by chunk, and return their number."""
-    records = _read_records(spark, paths, windows)
+    records = _read_records(spark, context.address("hdfs").rstrip("/"), paths, windows)
     if records is None:
         return 0
     key, count = F.struct(*_ID, "hash"), 0
@@ -184,16 +184,16 @@ def _record_contents(
     return count
 
 
-def _read_records(spark: SparkSession, paths: SidePaths, windows: Sequence[datetime]) -> DataFrame | None:
+def _read_records(spark: SparkSession, root: str, paths: SidePaths, windows: Sequence[datetime]) -> DataFrame | None:
     """Return the records of all files that may hold the suspected IDs; None without any file."""
-    text = [(to_ms(start), paths.text[start]) for start in windows if start in paths.text]
-    text += [(text_files.QUARANTINE, path) for path in paths.quarantine.values()]
+    text = [(to_ms(start), root + paths.text[start].path) for start in windows if start in paths.text]
+    text += [(text_files.QUARANTINE, root + path) for path in paths.quarantine.values()]
     frames: list[DataFrame] = []
     if text:
         read = text_files.read_text(spark, text, "intact", *_NAMED)
         frames.append(read.where("intact").select("window_ms", *_NAMED))
     if paths.parquet:
-        compacted = {to_ms(start): path for start, path in paths.parquet.items()}
+        compacted = {to_ms(start): root + file.path for start, file in paths.parquet.items()}
         frames.append(parquet.read_parquet(spark, compacted).where("intact").select("window_ms", *_NAMED))
     return reduce(DataFrame.unionByName, frames) if frames else None
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from onceover.lines.ranges import name_source
+from onceover.lines.runs import LAST_ID
 from onceover.lines.summary import WindowSummary
 from onceover.lines.verdicts import BEYOND_END, ORPHAN, PENDING
 from onceover.model.batch import LandingPart
@@ -30,6 +31,15 @@ def sort_runs(summary: WindowSummary) -> Unlanded:
         beyond=coalesce(piece for piece, _ in summary.runs.list_ranges(BEYOND_END)),
         foreign=summary.foreign,
     )
+
+
+def end_orphans(
+    summaries: Mapping[datetime, WindowSummary], until: tuple[int, int] = LAST_ID
+) -> dict[datetime, WindowSummary]:
+    """Return the summaries with orphans up to there, or where those of a window end that has too many: of them it is
+    known which other window has one, too."""
+    until = min([until, *(summary.runs.until for summary in summaries.values())])
+    return {start: replace(each, runs=each.runs.end_orphans(until)) for start, each in summaries.items()}
 
 
 def find_repeated(summaries: Mapping[datetime, WindowSummary]) -> tuple[OffsetRange, ...]:

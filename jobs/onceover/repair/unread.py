@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from onceover.context import PipelineContext
 from onceover.ledger.landed_bytes import LandedBytes, list_covering
@@ -21,8 +22,8 @@ from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
 from onceover.model.unlanded import Unlanded
 from onceover.raw.window_files import WindowFiles
+from onceover.repair.folded import FoldedRebuild
 from onceover.repair.proof import prove
-from onceover.repair.rebuild import Rebuild
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +37,21 @@ class Unread:
 def list_doubtful(
     claimed: Iterable[ClaimedWindow],
     rebuilt: Mapping[datetime, RebuiltWindow],
-    frozen: Mapping[datetime, int],
-    unlanded: Mapping[datetime, Unlanded | None],
+    unlanded: Mapping[datetime, Unlanded | None] = MappingProxyType({}),
 ) -> dict[datetime, Sequence[OffsetRange]]:
     """Return by window the offsets of which raw holds other records than landed in it. Leaves out the windows that this
-    repair does not judge: open ones, and those with other orphans."""
+    repair does not judge: open ones, those with other orphans, and those that could not be read."""
     doubtful: dict[datetime, Sequence[OffsetRange]] = {}
     for claim in claimed:
         start = claim.window_start
         found = unlanded.get(start, Unlanded())
-        if not claim.is_open and found is not None and not found.orphans:
-            doubtful[start] = prove(claim, rebuilt[start], frozen[start], found).doubtful
+        if start in rebuilt and not claim.is_open and found is not None and not found.orphans:
+            doubtful[start] = prove(claim, rebuilt[start], found).doubtful
     return {start: ranges for start, ranges in doubtful.items() if ranges}
 
 
 def find_unread(
-    context: PipelineContext, rebuild: Rebuild, doubtful: Mapping[datetime, Sequence[OffsetRange]]
+    context: PipelineContext, rebuild: FoldedRebuild, doubtful: Mapping[datetime, Sequence[OffsetRange]]
 ) -> Unread:
     """Search the lines of the `doubtful` offsets of each window for those that landed nowhere.
 

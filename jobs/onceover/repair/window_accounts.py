@@ -35,6 +35,7 @@ class GroupAccounts:
     earlier: NumberedRanges
     accounted: NumberedRanges | None
     shared: NumberedRanges
+    listed: NumberedRanges = NO_RANGES
     held: NumberedRanges | None = None
     own: NumberedRanges | None = None
 
@@ -57,10 +58,17 @@ class GroupAccounts:
         own = NumberedRanges.of((piece, KNOWN) for piece in coalesce(offsets))
         return replace(self, accounted=NO_RANGES, shared=NO_RANGES, held=_mark(held), own=own)
 
+    def share(self, offsets: Sequence[OffsetRange]) -> GroupAccounts:
+        """Return these accounts, under which any of these IDs may be in two windows."""
+        return replace(self, shared=_mark(offsets))
+
     def list_contents(self, offsets: Sequence[OffsetRange]) -> GroupAccounts:
-        """Return accounts under which a summary lists all contents of these offsets, if a landing has them, as
-        `shared`."""
-        return replace(self, accounted=None, shared=_mark(offsets), held=None, own=None)
+        """Return these accounts, under which a summary lists all contents of these offsets, if a landing has them."""
+        return replace(self, shared=NO_RANGES, listed=_mark(offsets))
+
+    def list_unlanded(self, offsets: Sequence[OffsetRange]) -> GroupAccounts:
+        """Return accounts that `list_contents` of these offsets, whatever has landed."""
+        return replace(self.list_contents(offsets), accounted=None, held=None, own=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +100,7 @@ class WindowAccounts:
             decided,
             group.accounted,
             group.shared,
+            group.listed,
             group.held,
             group.own,
         )
@@ -108,13 +117,14 @@ class WindowAccounts:
             stray_lines=summary.stray,
             conflicts=summary.conflicts,
             misdated=summary.misdated,
-            planned_length=length,
+            frozen_length=length,
             ranges=tuple(self._list_ranges(summary)),
             rejected_lines=summary.rejected,
             contested=tuple(list_contested_ids(summary.contested)),
             decided=tuple(list_decided(summary.decided)),
             strays=tuple(piece for piece, _ in summary.runs.list_ranges(STRAY)),
             compacted=Digest(*map(int, summary.compacted)),
+            by_value=summary.by_value,
         )
 
     def _list_ranges(self, summary: WindowSummary) -> Iterable[RebuiltRange]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -17,24 +17,22 @@ from onceover.spark.range_join import looked_up
 _NO_END = 2**63 - 1
 
 
-def interpret_each(contracts: Contracts, present: Sequence[int]) -> Callable[[DataFrame], DataFrame]:
+def interpret_each(contracts: Contracts) -> Callable[[DataFrame], DataFrame]:
     """Add the columns of `interpret`, by each ID's version, with nulls for measures that only a later version has.
 
-    Also takes generation, kafka_partition and offset. With several versions, adds `version` too and uses only those
-    `present`, in ascending order: a record of another one is interpreted by the last of them, without meaning. With one
-    version, does the same as `interpret`.
+    Also takes generation, kafka_partition and offset. With several versions, adds `version` too. With one version, does
+    the same as `interpret`.
     """
     if len(contracts.versions) == 1:
         return interpret(contracts.newest)
 
     def add(records: DataFrame) -> DataFrame:
         numbered = records.transform(_add_version(contracts.cutovers))
-        earlier = list(present[:-1])
-        parts = [numbered.where(F.col("version") == version) for version in earlier]
-        parts.append(numbered.where(~F.col("version").isin(earlier)) if earlier else numbered)
         interpreted = (
-            part.transform(interpret(contracts.versions[version - 1])).transform(add_missing_measures(contracts.newest))
-            for part, version in zip(parts, present, strict=True)
+            numbered.where(F.col("version") == version)
+            .transform(interpret(contract))
+            .transform(add_missing_measures(contracts.newest))
+            for version, contract in enumerate(contracts.versions, 1)
         )
         return reduce(DataFrame.unionByName, interpreted)
 

@@ -19,28 +19,47 @@ from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from onceover.errors import OnceoverError
 from onceover.lines.accounts import Accounts
+from onceover.lines.chunks import Piece
 from onceover.lines.folded_window import FoldedWindow, Shuffled, fold_window
 from onceover.lines.grouping import Grouping
 from onceover.lines.packing import pack
 from onceover.lines.summary import WindowSummary
 from onceover.lines.typed_lines import ColumnFormats
 from onceover.raw.frozen_file import FrozenFiles
+from onceover.raw.parquet_lines import RangeReader, read_stored
 from onceover.spark.line_columns import LineColumns
 
 SUMMARY: Final = "__onceover_summary"  # no key or measure has that name
 _OWN = [("window_ms", pa.int64()), (SUMMARY, pa.binary())]
 _BATCH = 65_536  # rows that go to the JVM together
-_Piece = tuple[int, memoryview]
+_ROW_BYTES = 256  # of text that take as long to fold as a row of Parquet
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenParquet:
+    """A compacted window's Parquet file on HDFS: its path, its length in bytes, and how many records the ledger says
+    that it holds."""
+
+    path: str
+    length: int
+    records: int
 
 
 @dataclass(frozen=True, slots=True)
 class WindowFile:
-    """A window's file with its frozen length, and what its lines are judged by."""
+    """A window's text with its frozen length, its Parquet if it has been compacted, and what its lines are judged
+    by."""
 
     window_ms: int
     path: str
     length: int
     accounts: Accounts
+    parquet: FrozenParquet | None = None
+
+    @property
+    def weight(self) -> int:
+        """The bytes of text that take as long to fold."""
+        return self.length + (_ROW_BYTES * self.parquet.records if self.parquet else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +73,10 @@ class WindowOutcome:
     part: int = 0
 
 
-class LineReader(Protocol):
+class LineReader(RangeReader, Protocol):
     """Reads a file's lines to its frozen length, as `FrozenFiles` does."""
 
-    def read_lines(self, path: str, length: int) -> Generator[_Piece, None, None]: ...
+    def read_lines(self, path: str, length: int) -> Generator[Piece, None, None]: ...
 
 
 def fold_files(spark: SparkSession, address: str, files: Sequence[WindowFile], columns: LineColumns) -> DataFrame:
@@ -66,7 +85,7 @@ def fold_files(spark: SparkSession, address: str, files: Sequence[WindowFile], c
 
     Lazy, and each action reads HDFS again.
     """
-    packed = pack([file.length for file in files], spark.sparkContext.defaultParallelism)
+    packed = pack([file.weight for file in files], spark.sparkContext.defaultParallelism)
     schema = StructType([StructField("window_ms", LongType()), StructField(SUMMARY, BinaryType()), *columns.grouped])
     if not packed:
         return spark.createDataFrame([], schema)
@@ -122,13 +141,18 @@ def _fold_each(
 def _fold_file(reader: LineReader, file: WindowFile, formats: ColumnFormats) -> tuple[WindowOutcome, pa.Table | None]:
     # No thread reads ahead: it would wait for Python's lock, and the connection's buffer fills meanwhile, too.
     try:
-        with closing(reader.read_lines(file.path, file.length)) as pieces:
-            folded = fold_window(pieces, file.accounts, formats)
+        with closing(reader.read_lines(file.path, file.length)) as text, closing(_read_parquet(reader, file)) as stored:
+            folded = fold_window(text, file.accounts, formats, stored=stored)
     except OnceoverError as error:
         return WindowOutcome(error=str(error)), None
     if isinstance(folded, FoldedWindow):
         return WindowOutcome(folded.summary), folded.rows
     return WindowOutcome(shuffled=folded), None
+
+
+def _read_parquet(reader: LineReader, file: WindowFile) -> Generator[Piece, None, None]:
+    if file.parquet is not None:
+        yield from read_stored(reader, file.parquet.path, file.parquet.length)
 
 
 def _add_window(rows: pa.Table, window_ms: int, schema: pa.Schema) -> pa.Table:

@@ -6,17 +6,23 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from onceover.lines import stored
 from onceover.model.digest import Digest
 from onceover.spark import lines
 from onceover.spark.text_files import PLACES
 
-SCHEMA = (
-    "generation string, kafka_partition int, offset bigint, event_ms bigint, kafka_timestamp bigint, key binary, "
-    "headers binary, value binary, contract string, columns binary, hash bigint"
-)
-COLUMNS = tuple(field.split()[0] for field in SCHEMA.split(", "))
+SCHEMA = from_arrow_schema(stored.SCHEMA)
+COLUMNS = tuple(SCHEMA.names)
 _ID = ("generation", "kafka_partition", "offset")
+_BOUNDED = {  # so that a reader holds some MiB of a file as it is stored, and as many rows as their mean size says
+    "parquet.block.size": str(16 << 20),
+    "parquet.block.size.row.check.min": "1",  # 100 records may be 3 GB
+    "parquet.page.size.row.check.min": "1",
+    # A value in a dictionary is not counted where it repeats.
+    **{f"parquet.enable.dictionary#{name}": "false" for name in ("key", "headers", "value", "columns")},
+}
 
 
 def read_parquet(spark: SparkSession, files: Mapping[int, str]) -> DataFrame:
@@ -40,7 +46,7 @@ def write(records: DataFrame, folder: str) -> None:
         .repartition("window_ms")
         .sortWithinPartitions("window_ms", *_ID)
         .write.mode("overwrite")
-        .option("compression", "zstd")
+        .options(compression="zstd", **_BOUNDED)
         .partitionBy("window_ms")
         .parquet(folder)
     )

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from onceover.config import endpoints
 from onceover.errors import ConfigurationError
 from onceover.spark import class_archive
+from onceover.spark.task_progress import log_tasks
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 MEANING = {  # the same SQL must mean the same when a window is ingested and when it is rebuilt, years later
@@ -93,10 +94,11 @@ def build(app_name: str) -> SparkSession:
 
 @contextmanager
 def open_session(app_name: str) -> Iterator[SparkSession]:
-    """Open a session as `build` does, and stop it at the end of the block."""
+    """Open a session as `build` does, log the course of long jobs, and stop it at the end of the block."""
     session = build(app_name)
     try:
-        yield session
+        with log_tasks(session):
+            yield session
     finally:
         with suppress(Py4JError, OSError):  # a JVM that died has nothing left to stop
             session.stop()

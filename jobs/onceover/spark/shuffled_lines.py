@@ -6,72 +6,68 @@ splits of files -> a row for each line, with its record where VALUE decides -> t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark import Broadcast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from onceover.errors import OnceoverError
+from onceover.errors import TerminalError
 from onceover.lines import records
 from onceover.lines.accounts import Accounts
 from onceover.lines.folded_window import FoldedWindow
 from onceover.lines.judge import NO_WINDOW
-from onceover.lines.line_rows import EVALUATED, SCHEMA, fold_rows, make_rows
-from onceover.lines.read import read
-from onceover.lines.typed_lines import ColumnFormats, hold_typed
+from onceover.lines.line_rows import EVALUATED, fold_rows
+from onceover.lines.ranges import name_source
+from onceover.lines.stored import SCHEMA as STORED
 from onceover.model.contract import Contracts
-from onceover.raw.frozen_file import FrozenFiles
+from onceover.model.window import format_moment, from_ms
 from onceover.spark.fold_tasks import SUMMARY, WindowFile, WindowOutcome, make_outcome
 from onceover.spark.interpret import interpret
 from onceover.spark.line_columns import LineColumns
+from onceover.spark.line_splits import ERROR, read_splits
 
-SPLIT_BYTES: Final = 64 * 1024 * 1024
-_NOT_SHUFFLED = ("place", *records.SCHEMA.names)
-_ERROR = "error"
-
-
-@dataclass(frozen=True, slots=True)
-class _Split:
-    """Bytes of the file of that number, whose lines are folded in so many parts."""
-
-    number: int
-    start: int
-    end: int
-    parts: int
+_OF_VALUE: Final = ("place", *records.SCHEMA.names)
+_Fold = Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]
 
 
-def shuffle_files(
-    spark: SparkSession,
-    address: str,
-    files: Sequence[WindowFile],
-    columns: LineColumns,
-    contracts: Contracts,
-    *,
-    every: bool,
-    with_records: bool = False,
-) -> DataFrame:
-    """Return rows as `fold_files` does, but an outcome for each part of a window, and groups of its records: summaries
-    and groups of parts add up. A window of which one part has none may have rows of the others. With `every`, VALUE
-    gives the columns of all records. `with_records` returns records in place of groups, as `select_records` needs them.
-    Lazy, and each action reads HDFS again."""
-    splits = [
-        _Split(number, start, min(start + SPLIT_BYTES, file.length), -(-file.length // SPLIT_BYTES))
-        for number, file in enumerate(files)
-        for start in range(0, file.length, SPLIT_BYTES)
-    ]
-    versions = _list_versions(files, len(contracts.versions))
-    rows = _read_splits(spark, address, files, splits, columns.formats, every=every, whole=with_records)
-    evaluated = rows.transform(_evaluate(contracts, versions, columns.types.names))
-    if not with_records:
-        evaluated = evaluated.drop(*_NOT_SHUFFLED)
-    fold, schema = _make_folder(spark, files, columns, with_records=with_records)
-    return evaluated.groupBy("window_ms", "part").applyInArrow(fold, schema)
+class LineShuffle:
+    """Shuffles the lines of one pipeline's windows, whose files are on HDFS at that address. What it returns is lazy,
+    and each action reads HDFS again. `every` are windows, by their start in ms, of which VALUE gives the columns of all
+    records."""
+
+    def __init__(self, spark: SparkSession, address: str, contracts: Contracts, columns: LineColumns) -> None:
+        self._spark, self._address, self._contracts, self._columns = spark, address, contracts, columns
+
+    def fold(self, files: Sequence[WindowFile], every: Collection[int]) -> DataFrame:
+        """Return rows as `fold_files` does, but an outcome for each part of a window, and groups of its records:
+        summaries and groups of parts add up. A window of which one part has none may have rows of the others."""
+        rows = self._read(files, every, whole=False).drop(*_OF_VALUE)
+        folder = _make_folder(self._broadcast(files), self._columns)
+        schema = [StructField("window_ms", LongType()), StructField(SUMMARY, BinaryType()), *self._columns.grouped]
+        return rows.groupBy("window_ms", "part").applyInArrow(folder, StructType(schema))
+
+    def select_records(self, files: Sequence[WindowFile], every: Collection[int]) -> DataFrame:
+        """Return `window_ms` and the columns of `stored.SCHEMA` of each record that counts, once. An action fails for a
+        file that cannot be read, and for a window to which `fold` gives no summary."""
+        rows = self._read(files, every, whole=True).drop(*self._columns.types.names)
+        schema = from_arrow_schema(pa.schema([("window_ms", pa.int64()), *STORED]))
+        return rows.groupBy("window_ms", "part").applyInArrow(_make_selector(self._broadcast(files)), schema)
+
+    def _read(self, files: Sequence[WindowFile], every: Collection[int], *, whole: bool) -> DataFrame:
+        rows = read_splits(self._spark, self._address, files, self._columns.formats, every, whole=whole)
+        count, rows = len(self._contracts.versions), rows.withColumn(EVALUATED, F.lit(None).cast("bigint"))
+        for version in _list_versions(files, count):
+            rows = _evaluate_version(rows, self._contracts, version, count, self._columns.types.names)
+        return rows
+
+    def _broadcast(self, files: Sequence[WindowFile]) -> Broadcast[dict[int, Accounts]]:
+        return self._spark.sparkContext.broadcast({file.window_ms: file.accounts for file in files})
 
 
 def _list_versions(files: Sequence[WindowFile], count: int) -> list[int]:
@@ -80,63 +76,10 @@ def _list_versions(files: Sequence[WindowFile], count: int) -> list[int]:
     return sorted({place % count + 1 for place in places} | {count})
 
 
-def _read_splits(
-    spark: SparkSession,
-    address: str,
-    files: Sequence[WindowFile],
-    splits: Sequence[_Split],
-    formats: ColumnFormats,
-    *,
-    every: bool,
-    whole: bool,
-) -> DataFrame:
-    """Return the rows of all splits; of one that cannot be read, its error is the contract of a row without a part."""
-    arrow = pa.schema([("window_ms", pa.int64()), (_ERROR, pa.string()), *SCHEMA, *formats.schema])
-    planned = spark.sparkContext.broadcast((list(files), list(splits), formats, arrow))
-
-    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        all_files, all_splits, of_columns, schema = planned.value
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                split = all_splits[number]
-                file = all_files[split.number]
-                try:
-                    pieces = FrozenFiles(address).read_split(file.path, split.start, split.end, file.length)
-                    for position, text in pieces:
-                        lines = read(text)
-                        typed = hold_typed(lines, position, of_columns)
-                        rows = make_rows(lines, typed, file.accounts, split.parts, every=every, whole=whole)
-                        yield from _add_window(rows, file.window_ms, schema).to_batches()
-                except OnceoverError as error:
-                    row = {"window_ms": file.window_ms, _ERROR: str(error), "part": 0}
-                    yield from pa.Table.from_pylist([row], schema).to_batches()
-
-    schema = StructType([StructField(field.name, from_arrow_type(field.type)) for field in arrow])
-    return spark.range(0, len(splits), 1, max(len(splits), 1)).mapInArrow(run, schema)
-
-
-def _add_window(rows: pa.Table, window_ms: int, schema: pa.Schema) -> pa.Table:
-    count = len(rows)
-    window, error = pa.array(np.full(count, window_ms, np.int64)), pa.nulls(count, pa.string())
-    return pa.table([window, error, *rows.columns], schema=schema).combine_chunks()
-
-
-def _evaluate(contracts: Contracts, versions: Sequence[int], names: Sequence[str]) -> Callable[[DataFrame], DataFrame]:
-    """Add EVALUATED, null where VALUE was not asked, and replace the columns by what VALUE gives where it was."""
-    count = len(contracts.versions)
-
-    def add(rows: DataFrame) -> DataFrame:
-        found = rows.withColumn(EVALUATED, F.lit(None).cast("bigint"))
-        for version in versions:
-            found = _evaluate_version(found, contracts, version, count, names)
-        return found
-
-    return add
-
-
 def _evaluate_version(
     rows: DataFrame, contracts: Contracts, version: int, count: int, names: Sequence[str]
 ) -> DataFrame:
+    """Set EVALUATED, and replace the columns by what VALUE gives, where it is evaluated under that version."""
     is_own = F.col("of_place") % count == version - 1
     kept = [name for name in rows.columns if name not in (EVALUATED, *names)]
     inputs = [F.when(F.col("place") % count == version - 1, F.col(name)).alias(name)
@@ -152,29 +95,17 @@ def _evaluate_version(
     )  # fmt: skip
 
 
-def _make_folder(
-    spark: SparkSession, files: Sequence[WindowFile], columns: LineColumns, *, with_records: bool
-) -> tuple[Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table], StructType]:
-    accounts: Mapping[int, Accounts] = {file.window_ms: file.accounts for file in files}
-    carried = ["source", "offset", "line_ms", *records.SCHEMA.names]
-    of_lines = {field.name: from_arrow_type(field.type) for field in SCHEMA}
-    schema = StructType([
-        StructField("window_ms", LongType()), StructField(SUMMARY, BinaryType()),
-        *([StructField(name, of_lines[name]) for name in carried] if with_records else columns.grouped),
-    ])  # fmt: skip
-    planned = spark.sparkContext.broadcast(accounts)
+def _make_folder(accounts: Broadcast[dict[int, Accounts]], columns: LineColumns) -> _Fold:
     grouping, typed = columns.grouping, columns.formats.schema
-
-    def select(rows: pa.Table) -> pa.Table:
-        return rows.select(carried) if with_records else grouping.group(rows.select(typed.names).cast(typed))
 
     def fold(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
         window_ms, part = (each.as_py() for each in key)
-        errors = rows.column(_ERROR).drop_null()
-        folded = None if len(errors) else fold_rows(rows, planned.value[window_ms])
-        selected = select(rows.slice(0, 0))
+        errors = rows.column(ERROR).drop_null()
+        folded = None if len(errors) else fold_rows(rows, accounts.value[window_ms])
+        selected = grouping.schema.empty_table()
         if isinstance(folded, FoldedWindow):
-            outcome, selected = WindowOutcome(folded.summary, part=part), select(folded.rows)
+            selected = grouping.group(folded.rows.select(typed.names).cast(typed))
+            outcome = WindowOutcome(folded.summary, part=part)
         elif folded is None:
             outcome = WindowOutcome(error=errors[0].as_py(), part=part)
         else:
@@ -185,4 +116,29 @@ def _make_folder(
         padded = [pa.chunked_array([*column.chunks, pa.nulls(1, column.type)]) for column in selected.columns]
         return pa.table([window, summary, *padded], names=["window_ms", SUMMARY, *selected.column_names])
 
-    return fold, schema
+    return fold
+
+
+def _make_selector(accounts: Broadcast[dict[int, Accounts]]) -> _Fold:
+    def select(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
+        window_ms = key[0].as_py()
+        folded = fold_rows(rows, accounts.value[window_ms])
+        if not isinstance(folded, FoldedWindow):
+            raise TerminalError(
+                f"window {format_moment(from_ms(window_ms))} changed while it was read; run the command again"
+            )
+        found, window = folded.rows, pa.array(np.full(len(folded.rows), window_ms, np.int64))
+        numbers, place = np.unique(found.column("source").to_numpy(), return_inverse=True)
+        sources = [name_source(number) for number in numbers.tolist()]
+        of_id = {
+            "generation": pa.array([source.generation for source in sources], pa.string()).take(pa.array(place)),
+            "kafka_partition": pa.array([source.kafka_partition for source in sources], pa.int32()).take(
+                pa.array(place)
+            ),
+            "event_ms": found.column("line_ms"),
+        }
+        columns = [of_id[name] if name in of_id else found.column(name) for name in STORED.names]
+        return pa.table([window, *(column.cast(STORED.field(n).type) for n, column in enumerate(columns))],
+                        names=["window_ms", *STORED.names])  # fmt: skip
+
+    return select

@@ -15,13 +15,12 @@ QUARANTINE = -1
 
 
 def read_text(spark: SparkSession, files: Collection[tuple[int, str]], *columns: str) -> DataFrame:
-    """Read these columns of the files' lines as `lines.parse_lines` does, with `window_ms` and `planned_length`, the
-    bytes that Spark planned to read of the file. `files` are the windows' starts in ms, or QUARANTINE, with the
-    paths."""
+    """Read these columns of the files' lines as `lines.parse_lines` does, with `window_ms`. `files` are the windows'
+    starts in ms, or QUARANTINE, with the paths."""
     places = spark.createDataFrame([(path, window_ms) for window_ms, path in files], PLACES)
     return (
         spark.read.text([path for _, path in files], lineSep="\n")
-        .select("value", F.col("_metadata.file_path"), F.col("_metadata.file_size").alias("planned_length"))
+        .select("value", F.col("_metadata.file_path"))
         .where(lines.not_empty())
         .join(F.broadcast(places), "file_path")
         .drop("file_path")

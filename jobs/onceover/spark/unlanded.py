@@ -16,48 +16,34 @@ from onceover.spark.range_join import looked_up
 
 _SOURCE = ("generation", "kafka_partition")
 _MOST_RUNS = 1_000_000
-_ORPHAN, _CONFLICT, _PENDING, _BEYOND, _FOREIGN = range(5)
+_ORPHAN, _PENDING, _BEYOND, _FOREIGN = range(4)
 _KNOWN_OFFSET, _BEYOND_END = 1, 2
 
 
 def collect_unlanded(
-    unlanded: DataFrame, held: Sequence[OffsetRange], own: OwnOffsets | None = None, *, in_quarantine: bool = False
+    unlanded: DataFrame, held: Sequence[OffsetRange], own: OwnOffsets
 ) -> tuple[dict[int, Unlanded], bool]:
-    """Return by `window_ms` what of these lines Kafka holds, in the offset ranges `held`, and what it does not; and
-    whether that is all. Of more than a million runs it is only orphans; the rest is found once those are adopted.
+    """Return by `window_ms`, the number of a file of quarantine, what of these lines Kafka holds, in the offset ranges
+    `held`, and what it does not; and whether that is all. Of more than a million runs it is only orphans; the rest is
+    found once those are adopted.
 
     Takes window_ms, generation, kafka_partition, offset and the digest's halves. An ID with several contents or in
-    several files is a conflict. With `in_quarantine`, where it is in no window, it is an orphan of the first file.
-    Without `own`, every line is the pipeline's own.
+    several files is in the first file, with one of them.
     """
-    own_places = (
-        ()
-        if own is None
-        else [*((piece, _KNOWN_OFFSET) for piece in own.known), *((piece, _BEYOND_END) for piece in own.beyond)]
-    )
-    is_foreign = F.lit(own is not None) & F.col("own").isNull()
+    own_places = [*((piece, _KNOWN_OFFSET) for piece in own.known), *((piece, _BEYOND_END) for piece in own.beyond)]
     kind = (
         F.when(F.col("is_held").isNotNull(), _PENDING)
-        .when(is_foreign, _FOREIGN)
+        .when(F.col("own").isNull(), _FOREIGN)
         .when(F.col("own") == _BEYOND_END, _BEYOND)
-        .when(F.col("differs"), _CONFLICT)
         .otherwise(_ORPHAN)
     )
-    digest = F.struct(*HALVES)
-    windows = F.array(F.min("window_ms")) if in_quarantine else F.collect_set("window_ms")
-    differs = (F.min("window_ms") != F.max("window_ms")) | (F.min(digest) != F.max(digest))
     places = Window.partitionBy("window_ms", "kind", *_SOURCE).orderBy("offset")
     rows = (
         unlanded.groupBy(*_SOURCE, "offset")
-        .agg(
-            windows.alias("windows"),
-            (F.lit(False) if in_quarantine else differs).alias("differs"),
-            F.min(digest).alias("digest"),
-        )
+        .agg(F.min("window_ms").alias("window_ms"), F.min(F.struct(*HALVES)).alias("digest"))
         .transform(looked_up(((piece, 1) for piece in held), "is_held"))
         .transform(looked_up(own_places, "own"))
         .withColumn("kind", kind)
-        .withColumn("window_ms", F.explode("windows"))
         .withColumn("run", F.col("offset") - F.row_number().over(places))
         .withColumns({column: F.when(F.col("kind") != _FOREIGN, F.col(column)) for column in (*_SOURCE, "run")})
         .groupBy("window_ms", "kind", *_SOURCE, "run")
@@ -89,7 +75,6 @@ def _sum_up(rows: Sequence[Row]) -> Unlanded:
         pending=coalesce(_range(row) for row in rows if row.kind == _PENDING),
         orphans=coalesce(map(_range, orphans)),
         parts=tuple(LandingPart(source, digest) for source, digest in sorted(digests.items())),
-        conflicts=sum(row.records for row in rows if row.kind == _CONFLICT),
         beyond=coalesce(_range(row) for row in rows if row.kind == _BEYOND),
         foreign=sum(row.records for row in rows if row.kind == _FOREIGN),
     )

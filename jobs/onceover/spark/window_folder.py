@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import Final
@@ -14,25 +14,26 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from onceover.lines.accounts import MOST_RUNS
 from onceover.lines.summary import WindowSummary
 from onceover.model.contract import Contracts
 from onceover.spark.fold_tasks import SUMMARY, WindowFile, WindowOutcome, fold_files, read_outcome
 from onceover.spark.line_columns import LineColumns
-from onceover.spark.shuffled_lines import shuffle_files
+from onceover.spark.line_splits import count_parts
+from onceover.spark.shuffled_lines import LineShuffle
 
 LARGE_BYTES: Final = 512 * 1024 * 1024
 """Of a file that no task begins to fold alone: even with lines of 500 bytes it has too many."""
 
-_PARTITION_BITS = 17  # as `lines.ranges` numbers a source
-
 
 @dataclass(slots=True)
 class FoldedFiles:
-    """The summaries of windows, by their start in ms, and why others have none. Rows that are kept are of all ways that
-    were tried: those of a window count where its summary came from."""
+    """The summaries of windows, by their start in ms, and why others have none; those `by_value` were given by VALUE
+    alone. Rows that are kept are of all ways that were tried: those of a window count where its summary came from."""
 
     summaries: dict[int, WindowSummary] = field(default_factory=dict)
     failures: dict[int, str] = field(default_factory=dict)
+    by_value: set[int] = field(default_factory=set)
     kept: list[tuple[DataFrame, list[int]]] = field(default_factory=list)
 
     def select_rows(self) -> DataFrame | None:
@@ -54,41 +55,32 @@ class WindowFolder:
     """Folds windows of one pipeline from their files on HDFS at that address."""
 
     def __init__(self, spark: SparkSession, address: str, contracts: Contracts) -> None:
-        self._spark, self._address, self._contracts = spark, address, contracts
+        self._spark, self._address = spark, address
         self._columns = LineColumns.of(spark, contracts)
+        self._shuffle = LineShuffle(spark, address, contracts, self._columns)
 
-    def fold(self, files: Sequence[WindowFile], *, keep: bool) -> FoldedFiles:
-        """Fold these windows, and `keep` their aggregated rows. One that needs it is read again, in another way."""
-        folded = FoldedFiles()
-        small = [file for file in files if file.length <= LARGE_BYTES]
+    def fold(self, files: Sequence[WindowFile], *, keep: bool, every: bool = False) -> FoldedFiles:
+        """Fold these windows, and `keep` their aggregated rows. One that needs it is read again, in another way; with
+        `every`, VALUE gives the columns of all records at once."""
+        folded, files = FoldedFiles(), _share_runs(files)
+        small = [file for file in files if file.weight <= (0 if every else LARGE_BYTES)]  # no split has an empty one
         if small:
             rows = fold_files(self._spark, self._address, small, self._columns)
             self._collect(folded, self._columns.name(rows, [SUMMARY]), small, keep=keep)
-        for every in (False, True):
+        for by_value in (True,) if every else (False, True):
             done = folded.summaries.keys() | folded.failures.keys()
             if left := [file for file in files if file.window_ms not in done]:
-                self._collect(folded, self._shuffle(left, every=every), left, keep=keep)
+                folded.by_value = {file.window_ms for file in left} if by_value else set()
+                rows = self._shuffle.fold(left, folded.by_value)
+                self._collect(folded, self._columns.merge(rows, [SUMMARY]), left, keep=keep)
         for file in files:
             if file.window_ms not in folded.summaries:
                 folded.failures.setdefault(file.window_ms, f"{file.path} could not be folded; report this")
         return folded
 
-    def select_records(self, files: Sequence[WindowFile]) -> DataFrame:
-        """Return the records that count: window_ms, generation, kafka_partition, offset, event_ms, kafka_timestamp,
-        key, headers and value. Raises nothing for a file that cannot be read: its window has fewer rows."""
-        rows = shuffle_files(
-            self._spark, self._address, files, self._columns, self._contracts, every=False, with_records=True
-        )
-        generation = F.lower(F.lpad(F.hex(F.shiftright("source", _PARTITION_BITS)), 8, "0"))
-        partition = F.col("source").bitwiseAND((1 << _PARTITION_BITS) - 1).cast("int")
-        return rows.where(F.col(SUMMARY).isNull()).select(
-            "window_ms", generation.alias("generation"), partition.alias("kafka_partition"), "offset",
-            F.col("line_ms").alias("event_ms"), "kafka_timestamp", "key", "headers", "value",
-        )  # fmt: skip
-
-    def _shuffle(self, files: Sequence[WindowFile], *, every: bool) -> DataFrame:
-        rows = shuffle_files(self._spark, self._address, files, self._columns, self._contracts, every=every)
-        return self._columns.merge(rows, [SUMMARY])
+    def select_records(self, files: Sequence[WindowFile], by_value: Collection[int]) -> DataFrame:
+        """Return what `LineShuffle.select_records` does; `by_value` are those of `fold`."""
+        return self._shuffle.select_records(files, by_value)
 
     def _collect(self, folded: FoldedFiles, rows: DataFrame, files: Sequence[WindowFile], *, keep: bool) -> None:
         """Add the outcomes of these windows: a summary if all parts have one, a failure if any has failed."""
@@ -104,6 +96,12 @@ class WindowFolder:
             folded.kept.append((rows, [file.window_ms for file in files if file.window_ms not in summaries]))
 
 
+def _share_runs(files: Sequence[WindowFile]) -> list[WindowFile]:
+    """Return the files with accounts under which their summaries have MOST_RUNS together, or a thousand each."""
+    share = max(MOST_RUNS // max(sum(map(count_parts, files)), 1), 1000)
+    return [replace(file, accounts=replace(file.accounts, most_runs=share)) for file in files]
+
+
 def join_parts(parts: Mapping[int, Sequence[WindowOutcome]]) -> tuple[dict[int, WindowSummary], dict[int, str]]:
     """Return the sums of the summaries, and the errors; neither for a window of which a part needs another way."""
     summaries: dict[int, WindowSummary] = {}
@@ -114,10 +112,5 @@ def join_parts(parts: Mapping[int, Sequence[WindowOutcome]]) -> tuple[dict[int, 
         if errors:
             failures[window_ms] = errors[0]
         elif len(found) == len(outcomes):
-            summary = reduce(add, found)
-            if summary.unknown:
-                names = ", ".join(name.decode("ascii", "replace") for name in summary.unknown)
-                failures[window_ms] = f"it has lines of contracts that the ledger does not know: {names}"
-            else:
-                summaries[window_ms] = summary
+            summaries[window_ms] = reduce(add, found)
     return summaries, failures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Final
 
 import happybase
@@ -48,7 +49,8 @@ class HBase:
 
 
 class HBaseThrift:
-    """A `Part`. Ready means that it lists the tables, for which the master must have found its region server."""
+    """A `Part`. Ready means that a row of each enabled table can be read: after a start the master assigns the regions
+    of one table after another, and a client that reads earlier waits longer than its timeout."""
 
     name = "hbase-thrift"
     ports: tuple[str, ...] = ("hbase-thrift",)
@@ -69,8 +71,10 @@ class HBaseThrift:
             return False
         try:
             connection = happybase.Connection(LOOPBACK, self._place.ports["hbase-thrift"], timeout=5000)
-            connection.tables()
-            connection.close()
+            with closing(connection):
+                for name in connection.tables():
+                    if connection.is_table_enabled(name):
+                        next(connection.table(name).scan(limit=1), None)
         except (TException, OSError):
             return False
         return True

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from onceover.explain.gather import WindowFacts, describe_expiry
-from onceover.explain.view import describe_verdict
+from onceover.explain.view import describe_certificate_basis, describe_verdict
 from onceover.ledger.rebuilt import EXPIRED_WHY
 from onceover.model.finding import Finding
 from onceover.model.finding_kinds import Kind
@@ -79,3 +79,19 @@ def test_certificate_beside_skipped_offsets_is_of_what_was_read() -> None:
     assert "skipped offsets may hold others" in beside
     lossy = replace(certified, rows={**certified.rows, "losses": [{}]}, of_pipeline=(hole,))
     assert describe_verdict(lossy).startswith("It is certified, but for an accepted loss, for what was read: ")
+
+
+@pytest.mark.parametrize(
+    ("by_columns", "by_value", "said"),
+    [
+        (None, None, "; no landing"),
+        (1200, 0, "; 1,200 records counted by the columns in their lines; no landing"),
+        (1, 1200, "; 1 record counted by the columns in their lines, and 1,200 by their Kafka values; no landing"),
+    ],
+)
+def test_certificate_says_what_its_records_count_by(by_columns: int | None, by_value: int | None, said: str) -> None:
+    rests_on: dict[str, object] = {"basis": "raw", "by_columns": by_columns, "by_value": by_value, "adopted": (),
+                "lost_offsets": 0, "decisions": 0, "pending": [], "contract_versions": []}  # fmt: skip
+    certified = make_facts("certified", None)
+    text = describe_certificate_basis(replace(certified, rows={**certified.rows, "rests_on": rests_on})) or ""
+    assert text.endswith(f"with the ledger{said}.")

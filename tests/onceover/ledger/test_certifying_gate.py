@@ -95,12 +95,12 @@ def test_publish_leaves_a_window_of_a_log_cut_meanwhile(
     rebuilt = RebuiltWindow(5, 0, 0, 0, 0, 0, 0, 90, (RebuiltRange(held, digest),))
     ledger.known.table.stage(connection, asked.stage, [f"{start_of(3).isoformat()}\ta\t5"])
     cut_log(connection, change)
-    assert not publish.publish(connection, ledger.known, asked, ProvedWindow(claimed, rebuilt, 90, accounted))
+    assert not publish.publish(connection, ledger.known, asked, ProvedWindow(claimed, rebuilt, accounted))
     assert (list_repairs(connection, asked)[0][1], read_state(connection, 3)) == ("left", before)
     restore_log(connection)
     (claimed,), accounted = repair_requests.claim(connection, again := request(connection, {3: []}))
     ledger.known.table.stage(connection, again.stage, [f"{start_of(3).isoformat()}\ta\t5"])
-    assert publish.publish(connection, ledger.known, again, ProvedWindow(claimed, rebuilt, 90, accounted))
+    assert publish.publish(connection, ledger.known, again, ProvedWindow(claimed, rebuilt, accounted))
     assert read_state(connection, 3) != before
 
 

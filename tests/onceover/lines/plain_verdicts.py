@@ -96,7 +96,7 @@ def _judge_id(
     left: list[tuple[str, int, bool, Record]] = []
     for text, line in decoded.items():
         content = name_content(line.record)
-        if kind != FOREIGN and line.contract not in CONTRACTS:
+        if kind not in (FOREIGN, UNSORTED) and line.contract not in CONTRACTS:
             result.unknown.add(line.contract)
         alike = [other for name, other in decoded.items() if name != text and _is_alike(other, line, contract)]
         is_doubtful = kind != FOREIGN and (line.contract != contract or bool(alike))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.onceover.lines import plain_verdicts as plain
+from tests.onceover.lines.landing_sums import LandingSums, sum_landings, sum_releases
 from tests.onceover.lines.plain_verdicts import Expected, judge
 from tests.onceover.lines.world_accounts import list_adopted, list_landed, make_accounts
 from tests.onceover.lines.worlds import END, START, World, evaluate, make_world
@@ -17,12 +18,12 @@ from tests.onceover.lines.worlds import END, START, World, evaluate, make_world
 from onceover.lines.accounts import Accounts
 from onceover.lines.fold import FoldedLines, choose_part, fold
 from onceover.lines.judge import NO_WINDOW, NOT_EVALUATED
-from onceover.lines.pieces import NO_PIECES, LandingSums, sum_landings, sum_releases
+from onceover.lines.pieces import NO_PIECES
 from onceover.lines.ranges import NO_RANGES, NumberedRanges, name_source
 from onceover.lines.read import read
 from onceover.lines.reference import decode
 from onceover.lines.summary import MOST_IDS, Contents, WindowSummary
-from onceover.lines.verdicts import BEYOND_END, ORPHAN, PENDING, STRAY, UNSORTED
+from onceover.lines.verdicts import BEYOND_END, COUNTS, ORPHAN, PENDING, STRAY
 from onceover.lines.window_lines import WindowLines, concatenate, hold_lines
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -32,7 +33,6 @@ KINDS = {
     PENDING: plain.PENDING,
     BEYOND_END: plain.BEYOND,
     ORPHAN: plain.ORPHAN,
-    UNSORTED: plain.UNSORTED,
 }
 
 
@@ -102,9 +102,12 @@ def _assert_same(world: World, expected: Expected, folded: FoldedLines, accounts
     assert _list_sums(sum_landings(landed, pieces, summary.pieces, released=True)) == expected.within
     assert _list_sums(sum_landings(list_adopted(world), pieces, summary.pieces)) == expected.adopted
     assert _list_sums(sum_releases(pieces, summary.pieces)) == expected.releases
-    assert {name: found for kind, name in KINDS.items() if (found := summary.runs.list_ranges(kind))} == expected.runs
+    runs = {name: found for name, found in expected.runs.items() if name != plain.UNSORTED}
+    assert {name: found for kind, name in KINDS.items() if (found := summary.runs.list_ranges(kind))} == runs
     assert {(each, name, ms) for each, name, ms, _ in _name(summary.contested)} == expected.contested
-    assert {(each, name, ms) for each, name, ms, _ in _name(summary.shared)} == expected.shared
+    assert {(each, name, ms) for each, name, ms, _ in _name(summary.listed)} == expected.shared
+    shared = summary.shared.list_ranges(COUNTS)
+    assert {(r.source, n) for r, _ in shared for n in range(r.start, r.end)} == {each for each, _, _ in expected.shared}
     assert {(each, name, counts) for each, name, _, counts in _name(summary.decided)} == expected.decided
 
 
@@ -167,9 +170,8 @@ def test_contested_ids_are_as_many_in_parts_as_in_whole() -> None:
 def test_largest_numbers_of_a_file_do_not_wrap() -> None:
     rows = np.array([(2**63 - 2, 2**32 - 1), (2**63 - 3, 2**32 - 1), (0, 2**32 - 1)])
     lines = _hold_contents(rows)
-    (found, digest), (last, both) = fold(lines, Accounts(START, END, NO_PIECES, (b"V1",), 0)).summary.runs.list_ranges(
-        UNSORTED
-    )
+    accounts = Accounts(START, END, NO_PIECES, (b"V1",), 0, held=NO_RANGES)
+    (found, digest), (last, both) = fold(lines, accounts).summary.runs.list_ranges(ORPHAN)
     assert (found.start, found.end, last.start, last.end) == (0, 1, 2**63 - 3, 2**63 - 1)
     assert (digest.low2, both.low2) == (2**32 - 1, 2**33 - 2)
 

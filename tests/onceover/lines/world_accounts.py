@@ -58,6 +58,7 @@ def make_accounts(world: World) -> Accounts:
         decided=decided,
         accounted=None if world.accounted is None else _number(world.accounted),
         shared=_number(world.shared),
+        listed=_number(world.shared),
         held=None if world.held is None else _number(world.held),
         own=own,
     )

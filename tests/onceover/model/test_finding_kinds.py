@@ -35,11 +35,9 @@ READ = {
     "onceover_demo/ledger_facts.py": "counts windows with late records",
     "onceover_demo/experiments/__main__.py": "expects what an experiment plants",
 }
-# The same words for another thing: columns of a landing and of a query over raw, and a total of the demo's ledger.
+# The same words for another thing: a column of a landing, and a total of the demo's ledger.
 NO_KIND = {
     ("onceover/explain/view.py", "late"),
-    ("onceover/repair/contents.py", "conflict"),
-    ("onceover/repair/contents.py", "misdated"),
     ("onceover_demo/ledger_facts.py", "late"),
     ("onceover_demo/story.py", "late"),
     ("onceover_demo/__main__.py", "late"),

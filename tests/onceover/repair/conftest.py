@@ -1,18 +1,24 @@
-"""Fixtures of windows that lost raw: their ledger on PostgreSQL, and files and Kafka that a test sets."""
+"""Fixtures of windows that lost raw: their ledger on PostgreSQL, files and Kafka that a test sets. Files on HDFS."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 import pytest
 from bench import large_ledger
 from bench.large_ledger import LargeLedger
+from pyspark.sql import SparkSession
 from tests.onceover.repair.lost_ledger import NAME, Context
 
+from onceover.config.endpoints import address
 from onceover.errors import UnreachableError
 from onceover.ledger.database import Connection
 from onceover.raw.damaged_files import DamagedFiles
+from onceover.raw.hdfs import connect_hdfs
+from onceover.spark.session import choose_codegen
+from onceover_local.stack import Stack
 
 
 @pytest.fixture
@@ -40,3 +46,23 @@ def fake(connection: Connection, ledger: LargeLedger, monkeypatch: pytest.Monkey
     monkeypatch.setattr(DamagedFiles, "was_written_since", lambda self, path, moment: made.put_back)
     monkeypatch.setattr(DamagedFiles, "list_unfinished", lambda self, path: list(made.unfinished))
     return made
+
+
+@pytest.fixture
+def folder(stack: Stack) -> Iterator[Callable[[str, bytes], str]]:
+    """Write a file on HDFS, and return its path."""
+    client, root = connect_hdfs(address("webhdfs")), f"/raw/t{uuid.uuid4().hex[:10]}"
+
+    def write(name: str, data: bytes) -> str:
+        client.write(f"{root}/{name}", data=data)
+        return f"{root}/{name}"
+
+    yield write
+    client.delete(root, recursive=True)
+
+
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Interpret the queries of few lines, as a repair does, which takes a third of the time."""
+    with choose_codegen(spark, 0):
+        yield

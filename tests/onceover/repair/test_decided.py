@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
+from tests.plain_pieces import split_ranges
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.conflict import Contested, Decision
@@ -15,7 +16,6 @@ from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import DecidedContent, RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
-from onceover.repair.pieces import split_ranges
 from onceover.repair.proof import prove
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
@@ -62,7 +62,7 @@ def judge(
         if piece in kept or piece.start < 5
     )
     rebuilt = RebuiltWindow(20, 0, 0, 0, 0, 0, 0, 900, ranges=ranges, decided=tuple(contents))
-    return prove(claimed, rebuilt, 900).reasons
+    return prove(claimed, rebuilt).reasons
 
 
 PLAIN = records(0, 1, 2, 3, 4)
@@ -107,7 +107,7 @@ def judge_compacted(*landed: tuple[OffsetRange, Digest], contents: tuple[int, ..
     )  # fmt: skip
     pieces = (RebuiltRange(of(0, 5), PLAIN), *(RebuiltRange(c.offsets, c.digest) for c in kept))
     rebuilt = RebuiltWindow(20, 0, 0, 0, 0, 0, 0, 0, ranges=pieces, decided=tuple(kept), compacted=parquet)
-    return prove(claimed, rebuilt, 0).reasons
+    return prove(claimed, rebuilt).reasons
 
 
 def test_rejected_content_that_parquet_left_out_was_landed() -> None:
@@ -133,10 +133,10 @@ def test_rejected_content_of_a_release_leaves_it_proved() -> None:
     )
     held = RebuiltRange(of(7, 8), record(7), 90)
     rebuilt = RebuiltWindow(20, 0, 0, 0, 0, 0, 0, 900, (held,), decided=(content(9, 0, counts=False),))
-    assert prove(claimed, rebuilt, 900).is_proved
-    (reason,) = prove(claimed, replace(rebuilt, ranges=()), 900).reasons
+    assert prove(claimed, rebuilt).is_proved
+    (reason,) = prove(claimed, replace(rebuilt, ranges=())).reasons
     assert "raw holds 0 of 2" in reason, "7 is lost"
-    (reason,) = prove(replace(claimed, decisions=(decide(8, 1),)), rebuilt, 900).reasons
+    (reason,) = prove(replace(claimed, decisions=(decide(8, 1),)), rebuilt).reasons
     assert "raw holds 1 of 2" in reason, "the release has no 8"
 
 
@@ -151,15 +151,15 @@ def test_thousands_of_decided_ids_are_split_by_the_logs_contents() -> None:
     claimed = ClaimedWindow(7, START, START + timedelta(hours=1), UUID(int=1), 4, landings, None, decisions=decisions)
     pieces = (RebuiltRange(of(0, 1000), PLAIN), *(RebuiltRange(c.offsets, c.digest) for c in contents if c.counts))
     rebuilt = RebuiltWindow(20, 0, 0, 0, 0, 0, 0, 900, ranges=pieces, decided=tuple(contents))
-    assert prove(claimed, rebuilt, 900).is_proved
+    assert prove(claimed, rebuilt).is_proved
 
 
 def test_undecided_conflict_of_the_ledger_refuses_the_window() -> None:
     landing = ClaimedLanding(1, ((of(0, 5), PLAIN),))
     claimed = ClaimedWindow(7, START, START + timedelta(hours=1), UUID(int=1), 4, (landing,), None)
     rebuilt = RebuiltWindow(20, 0, 0, 0, 0, 0, 0, 900, ranges=(RebuiltRange(of(0, 5), PLAIN),))
-    assert prove(claimed, rebuilt, 900).is_proved
-    verdict = prove(replace(claimed, contested=Contested(undecided=2)), rebuilt, 900)
+    assert prove(claimed, rebuilt).is_proved
+    verdict = prove(replace(claimed, contested=Contested(undecided=2)), rebuilt)
     assert (len(verdict.reasons), [f.kind for f in verdict.findings]) == (1, [Kind.CONFLICT])
-    verdict = prove(replace(claimed, contested=Contested(suspected=2)), rebuilt, 900)
+    verdict = prove(replace(claimed, contested=Contested(suspected=2)), rebuilt)
     assert (verdict.is_proved, verdict.waits) == (False, True), "other contents of its IDs may be in other windows"

@@ -1,144 +1,83 @@
-"""Windows folded by tasks from files on the real HDFS are what today's query rebuilds from the same lines."""
+"""Windows folded by tasks from files on the real HDFS hold what was written, whatever else is in the files."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from uuid import UUID
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from tests.onceover.spark.contracts import NOON, make_contract, read_payments
+from pyspark.sql import SparkSession
+from tests.onceover.repair.folded_windows import (
+    FIVE,
+    SOURCE,
+    STRANGER,
+    Writer,
+    claim,
+    list_rows,
+    make_record,
+    start_of,
+    whole,
+)
+from tests.onceover.spark.contracts import NOON, read_payments
+from xxhash import xxh3_128_hexdigest
 
 from onceover.config.endpoints import address
-from onceover.lines.contract_names import name_contracts
-from onceover.lines.reference import Line, encode
-from onceover.model.claim import ClaimedLanding, ClaimedWindow
-from onceover.model.contract import Contract, Contracts, Cutovers, Measure
-from onceover.model.digest import EMPTY
-from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.lines.reference import compute_digest, encode_content
+from onceover.model.batch import LandingPart
+from onceover.model.contract import Contracts
+from onceover.model.digest import Digest
 from onceover.model.own_offsets import OwnOffsets
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.record import Record
-from onceover.model.window import from_ms
-from onceover.raw.hdfs import connect_hdfs
+from onceover.model.unlanded import Unlanded
 from onceover.repair.folded import FoldedRebuild, FrozenText
 from onceover.repair.proof import prove
-from onceover.repair.rebuild import Rebuild
-from onceover.spark import shuffled_lines, window_folder
-from onceover.spark.interpret import interpret
-from onceover.spark.session import choose_codegen
-from onceover_local.stack import Stack
+from onceover.spark import line_splits, window_folder
 
-pytestmark = [pytest.mark.stack, pytest.mark.rare]
-SOURCE, STRANGER = KafkaPartition("0badcafe", 3), KafkaPartition("00000000", 3)
-FIVE = 300_000
-PAID = b'{"payment":{"at_ms":%d,"amount":"%d.10"},"country":%s,"note":%s,"cents":%d}'
-COUNTRIES, NOTES = (b'"NO"', b"null", b'"S\\\\\\tE"', b'"\\u00e9"'), (b"null", b'"a\\nb"', b'"\\\\N"')
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
+NUMBERS = ("lines", "corrupt_lines", "misplaced_lines", "unaccounted_lines", "stray_lines", "conflicts", "misdated",
+           "duplicates")  # fmt: skip
+ORPHANS = {1: (500, 503), 2: (502,)}
 
 
-def _record(offset: int, event_ms: int, source: KafkaPartition = SOURCE, cents: int = 0) -> Record:
-    value = PAID % (event_ms, offset % 2000, COUNTRIES[offset % 4], NOTES[offset % 3], cents)
-    return Record(source, offset, NOON, (None, b"c1", b"c\t2")[offset % 3], (), value)
+def _digest(offsets: Iterable[int], plain: Mapping[int, Record]) -> Digest:
+    return compute_digest(plain[offset] for offset in offsets)
 
 
-class Writer:
-    """Writes records as ingest does, with columns by Spark."""
-
-    def __init__(self, spark: SparkSession, contract: Contract) -> None:
-        self._spark, self._contract = spark, contract
-        (self._name, _) = name_contracts(Contracts((contract,)))
-
-    def write(self, records: Sequence[tuple[Record, int]]) -> list[bytes]:
-        rows = self._spark.createDataFrame(
-            [(n, r.offset, r.kafka_timestamp, r.key, bytearray(), bytearray(r.value or b""))
-             for n, (r, _) in enumerate(records)],
-            "kafka_partition int, offset bigint, kafka_timestamp bigint, key binary, headers binary, value binary",
-        ).transform(interpret(self._contract))  # fmt: skip
-        names = [name for name in rows.columns if name.startswith(("k_", "m_"))]
-        columns = {
-            row[0]: row[1:]
-            for row in rows.selectExpr("kafka_partition", *(f"cast({n} AS string)" for n in names)).collect()
-        }
-        return [
-            encode(Line(record, event_ms, self._name.decode(),
-                        tuple(None if c is None else c.encode() for c in columns[n])))
-            for n, (record, event_ms) in enumerate(records)
-        ]  # fmt: skip
-
-
-@pytest.fixture
-def folder(stack: Stack) -> Iterator[Callable[[str, bytes], str]]:
-    """Write a file on HDFS, and return its path."""
-    client, root = connect_hdfs(address("webhdfs")), f"/raw/t{uuid.uuid4().hex[:10]}"
-
-    def write(name: str, data: bytes) -> str:
-        client.write(f"{root}/{name}", data=data)
-        return f"{root}/{name}"
-
-    yield write
-    client.delete(root, recursive=True)
-
-
-def _at(n: int) -> datetime:
-    return datetime.fromtimestamp((NOON + n * FIVE) / 1000, UTC)
-
-
-def _claim(n: int, *landed: OffsetRange) -> ClaimedWindow:
-    landings = tuple(ClaimedLanding(10 * n + i, ((piece, EMPTY),)) for i, piece in enumerate(landed))
-    return ClaimedWindow(1, _at(n), _at(n) + timedelta(minutes=5), UUID(int=1), 1, landings, None)
-
-
-def _whole(start: int, end: int) -> OffsetRange:
-    return OffsetRange(SOURCE, start, end)
-
-
-def _compare(old: RebuiltWindow, new: RebuiltWindow) -> None:
-    names = ("lines", "corrupt_lines", "misplaced_lines", "unaccounted_lines", "stray_lines", "conflicts", "misdated",
-             "rejected_lines", "duplicates", "strays")  # fmt: skip
-    assert {n: getattr(new, n) for n in names} == {n: getattr(old, n) for n in names}
-    by_range = (
-        {(r.offsets, r.release_id, r.exact_id): r.digest.records if old.conflicts else r.digest for r in w.ranges}
-        for w in (new, old)
-    )
-    found, expected = by_range
-    assert found == expected
-
-
-def _list_contested(windows: Mapping[datetime, RebuiltWindow]) -> dict[datetime, list[object]]:
+def _list_contested(windows: Mapping[datetime, RebuiltWindow]) -> dict[datetime, list[tuple[int, object]]]:
     return {
-        start: [(c.source, c.offset, sorted(c.contents)) for c in window.contested] for start, window in windows.items()
+        start: [(each.offset, sorted(each.contents)) for each in window.contested] for start, window in windows.items()
     }
 
 
-@pytest.fixture(autouse=True)
-def interpreted(spark: SparkSession) -> Iterator[None]:
-    """Interpret the queries of few lines, as a repair does, which takes a third of the time."""
-    with choose_codegen(spark, 0):
-        yield
+def _name_contents(*records: tuple[Record, int]) -> tuple[int, object]:
+    return records[0][0].offset, sorted((xxh3_128_hexdigest(encode_content(r)), ms) for r, ms in records)
 
 
-def test_damaged_windows_are_rebuilt_as_by_todays_query(
+def test_damaged_windows_are_rebuilt_as_they_landed(
     spark: SparkSession, folder: Callable[[str, bytes], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contract = replace(read_payments(tmp_path), horizon_ms=None)
     contracts, writer = Contracts((contract,)), Writer(spark, contract)
-    plain = {n: [(_record(offset, NOON + n * FIVE + offset), NOON + n * FIVE + offset)
+    plain = {n: [(make_record(offset, NOON + n * FIVE + offset), NOON + n * FIVE + offset)
                  for offset in range(100 * n, 100 * n + 60)] for n in range(4)}  # fmt: skip
     loose = {
-        0: [(_record(380, NOON), NOON), (_record(7, NOON, cents=5), NOON), (_record(8, NOON + 9), NOON + 9)],
-        1: [(_record(o, NOON + FIVE), NOON + FIVE) for o in (500, 501, 503, 700, 901)],
-        2: [(_record(o, NOON + 2 * FIVE), NOON + 2 * FIVE) for o in (501, 502, 600, 900)]
-        + [
-            (_record(600, NOON + 2 * FIVE, cents=1), NOON + 2 * FIVE),
-            (_record(1, NOON + 2 * FIVE, STRANGER), NOON + 2 * FIVE),
+        0: [
+            (make_record(380, NOON), NOON),
+            (make_record(7, NOON, cents=5), NOON),
+            (make_record(8, NOON + 9), NOON + 9),
         ],
-        3: [(_record(1, NOON + FIVE), NOON + FIVE)],
+        1: [(make_record(o, NOON + FIVE), NOON + FIVE) for o in (500, 501, 503, 700, 901)],
+        2: [(make_record(o, NOON + 2 * FIVE), NOON + 2 * FIVE) for o in (501, 502, 600, 900)]
+        + [
+            (make_record(600, NOON + 2 * FIVE, cents=1), NOON + 2 * FIVE),
+            (make_record(1, NOON + 2 * FIVE, STRANGER), NOON + 2 * FIVE),
+        ],
+        3: [(make_record(1, NOON + FIVE), NOON + FIVE)],
     }
     texts: dict[int, bytes] = {}
     all_written = iter(writer.write([each for n in plain for each in (*plain[n], *loose[n])]))
@@ -150,112 +89,76 @@ def test_damaged_windows_are_rebuilt_as_by_todays_query(
         texts[n] = b"\n".join([*lines[:3], *torn, *lines[3:], end])
     texts[4] = b""
     claimed = [
-        _claim(0, _whole(0, 40), _whole(20, 60)), _claim(1, _whole(100, 160)), _claim(2, _whole(200, 255)),
-        _claim(3, _whole(300, 360)), _claim(4),
+        claim(0, whole(0, 40), whole(20, 60)), claim(1, whole(100, 160)), claim(2, whole(200, 255)),
+        claim(3, whole(300, 360)), claim(4),
     ]  # fmt: skip
-    accounted = [_whole(0, 400)]
-    held, own = [_whole(700, 701)], OwnOffsets((_whole(0, 900),), (_whole(900, 10_000),))
-    beside = [_whole(5, 10), _whole(150, 151), _whole(380, 381)]
-    old_files, new_files = {}, {}
+    accounted = [whole(0, 400)]
+    held, own = [whole(700, 701)], OwnOffsets((whole(0, 900),), (whole(900, 10_000),))
+    beside = [whole(5, 10), whole(150, 151), whole(380, 381)]
+    files = {}
     for n, text in texts.items():
-        (tmp_path / f"{n}.log").write_bytes(text)
-        if text:
-            shown = spark.read.text(str(tmp_path / f"{n}.log")).select("_metadata.file_path").first()
-            assert shown
-            old_files[_at(n)] = shown.file_path
         # What was appended after the freeze is not read.
-        new_files[_at(n)] = FrozenText(folder(f"{n}.log", text + b"appended since\n"), len(text))
-    new_files[_at(5)] = FrozenText(new_files[_at(1)].path + ".gone", 100)
-    new_files[_at(6)] = FrozenText(folder("6.log", b"short\n"), 100)
-    more = [_claim(5, _whole(500, 501)), _claim(6, _whole(600, 601))]
-    with closing(Rebuild(spark, contracts, claimed, accounted, old_files)) as old:
-        before, unlanded = old.collect(), old.collect_unlanded(held, own)
-        assert unlanded[1]
-        contested, found_beside = _list_contested(old.add_contested_ids(before)), old.collect_beside(beside)
-        # Of the first window, which has a conflict, today's query counts both contents.
-        rows = _list_rows(old.aggregate(), NOON)
-    for largest, split in ((window_folder.LARGE_BYTES, shuffled_lines.SPLIT_BYTES), (0, 5_000)):
+        files[start_of(n)] = FrozenText(folder(f"{n}.log", text + b"appended since\n"), len(text))
+    files[start_of(5)] = FrozenText(files[start_of(1)].path + ".gone", 100)
+    files[start_of(6)] = FrozenText(folder("6.log", b"short\n"), 100)
+    windows = [*claimed, claim(5, whole(500, 501)), claim(6, whole(600, 601))]
+    of_plain = {record.offset: record for n in plain for record, _ in plain[n]}
+    of_loose = {(n, record.offset): record for n in loose for record, _ in reversed(loose[n])}
+    counted = {n: [each for each in plain[n] if each[0].offset not in range(255, 260)] for n in (1, 2, 3)}
+    rows = list_rows(writer.aggregate([each for n in counted for each in counted[n]]), NOON)
+    for largest, split in ((window_folder.LARGE_BYTES, line_splits.SPLIT_BYTES), (0, 5_000)):
         monkeypatch.setattr(window_folder, "LARGE_BYTES", largest)
-        monkeypatch.setattr(shuffled_lines, "SPLIT_BYTES", split)
-        windows = [*claimed, *more]
-        with closing(FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, new_files)) as new:
-            after = new.collect()
-            assert after.keys() == before.keys()
-            for start in before:
-                _compare(before[start], after[start])
-            lengths = {_at(n): len(text) for n, text in texts.items()}
-            assert {start: window.planned_length for start, window in after.items()} == lengths
-            reasons = [prove(c, after[c.window_start], lengths[c.window_start]).reasons for c in claimed]
+        monkeypatch.setattr(line_splits, "SPLIT_BYTES", split)
+        with closing(FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, files)) as new:
+            found = new.collect()
+            assert new.failures.keys() == {start_of(5), start_of(6)}
+            assert files[start_of(5)].path in new.failures[start_of(5)]
+            assert "6.log ends before byte 100" in new.failures[start_of(6)]
+            assert {start: window.frozen_length for start, window in found.items()} == {
+                start_of(n): len(text) for n, text in texts.items()
+            }
+            assert [tuple(getattr(found[start_of(n)], name) for name in NUMBERS) for n in texts] == [
+                (77, 4, 0, 0, 1, 2, 2, 12), (79, 3, 0, 5, 0, 0, 0, 11), (80, 3, 0, 6, 5, 0, 0, 11),
+                (75, 3, 1, 0, 0, 0, 0, 11), (0, 0, 0, 0, 0, 0, 0, 0),
+            ]  # fmt: skip
+            assert [found[start_of(n)].strays for n in texts] == [(whole(380, 381),), (), (whole(255, 260),), (), ()]
+            held_by = {n: {r.offsets: r.digest for r in found[start_of(n)].ranges} for n in texts}
+            assert {piece: digest.records for piece, digest in held_by.pop(0).items()} == dict.fromkeys(
+                [whole(0, 20), whole(20, 40), whole(40, 60)], 20
+            )
+            pieces = {1: whole(100, 160), 2: whole(200, 255), 3: whole(300, 360)}
+            of_landings = {n: {p: _digest(range(p.start, p.end), of_plain)} for n, p in pieces.items()}
+            assert held_by == {**of_landings, 4: {}}
+            reasons = [prove(c, found[c.window_start]).reasons for c in claimed]
             assert [any("raw holds" in reason for reason in of) for of in reasons] == [True, True, True, True, False]
-            assert new.failures.keys() == {_at(5), _at(6)}
-            assert new_files[_at(5)].path in new.failures[_at(5)]
-            assert "6.log ends before byte 100" in new.failures[_at(6)]
-            assert _list_rows(new.aggregate(), NOON) == rows
-            found, is_whole = new.collect_unlanded(held, own)
+            assert list_rows(new.aggregate(), NOON) == rows
+            unlanded, is_whole = new.collect_unlanded(held, own)
             assert is_whole
-            assert found == unlanded[0]
-            assert {start: len(each.orphans) for start, each in found.items()} == {_at(1): 2, _at(2): 1}
-            assert _list_contested(new.add_contested_ids(after)) == contested
-            assert new.collect_beside(beside) == found_beside
-    records = new.select_records([_at(0), _at(2)]).orderBy("window_ms", "offset").collect()
+            parts = [LandingPart(SOURCE, compute_digest(of_loose[n, o] for o in each)) for n, each in ORPHANS.items()]
+            assert unlanded == {
+                start_of(1): Unlanded((whole(700, 701),), (whole(500, 501), whole(503, 504)), (parts[0],), 1,
+                                 (whole(901, 902),)),
+                start_of(2): Unlanded((), (whole(502, 503),), (parts[1],), 2, (whole(900, 901),), 1),
+            }  # fmt: skip
+            twice = _name_contents(loose[1][1], loose[2][0])
+            assert _list_contested(new.add_contested_ids(found)) == {
+                start_of(0): [_name_contents(plain[0][o], loose[0][n]) for o, n in ((7, 1), (8, 2))],
+                start_of(1): [twice],
+                start_of(2): [twice, _name_contents(loose[2][2], loose[2][4])],
+                start_of(3): [],
+                start_of(4): [],
+            }
+            of_first = compute_digest([*(of_plain[offset] for offset in (5, 6, 9)), of_loose[0, 380]])
+            assert new.collect_beside(beside) == {
+                start_of(0): Unlanded(orphans=(whole(5, 7), whole(9, 10), whole(380, 381)),
+                                 parts=(LandingPart(SOURCE, of_first),), conflicts=2),
+                start_of(1): Unlanded(orphans=(whole(150, 151),),
+                                      parts=(LandingPart(SOURCE, _digest([150], of_plain)),)),
+            }  # fmt: skip
+            records = new.select_records([start_of(0), start_of(2)]).orderBy("window_ms", "offset").collect()
     assert [row.offset for row in records] == [*range(60), *range(200, 255)]
     by_offset = {record.offset: (record, event_ms) for n in (0, 2) for record, event_ms in plain[n]}
     for row in (row for row in records if row.offset not in (7, 8)):  # those have several contents
         record, event_ms = by_offset[row.offset]
         assert (row.generation, row.kafka_partition, row.event_ms) == (SOURCE.generation, 3, event_ms)
         assert (row.key, row.headers, row.value) == (record.key, b"", record.value)
-
-
-def _list_rows(aggregated: DataFrame | None, after_ms: int) -> tuple[list[str], list[tuple[object, ...]]]:
-    """Return the columns' types, and the rows of windows that begin after that."""
-    assert aggregated is not None
-    rows = sorted(map(tuple, aggregated.where(f"window_ms > {after_ms}").collect()), key=str)
-    assert len(rows) > 30
-    return [f"{field.name} {field.dataType}" for field in aggregated.schema], rows
-
-
-FIRST = make_contract(schema="at BIGINT, n INT", event_time="value.at", measures=(Measure("n", "sum", "value.n"),))
-SECOND = replace(FIRST, measures=(Measure("least", "min", "value.n"), Measure("n", "sum", "value.n * 100")))
-
-
-def test_records_of_another_contract_count_by_their_value(
-    spark: SparkSession, folder: Callable[[str, bytes], str]
-) -> None:
-    contracts = Contracts((FIRST, SECOND), Cutovers(2, {SOURCE: {2: 10}}))
-    one, two, _, _ = (name.decode() for name in name_contracts(contracts))
-    hour, other = timedelta(hours=1), "V9-ffffffffffffffff"
-    files, claimed = {}, []
-    for n in range(5):
-        first = NOON + n * 3_600_000
-
-        def line(offset: int, contract: str, *columns: bytes | None, at: int = first, late: int = 0) -> bytes:
-            record = Record(SOURCE, offset, NOON, None, (), b'{"at":%d,"n":%d}' % (at + offset, offset))
-            return encode(Line(record, at + offset + late, contract, columns or None))
-
-        plain = [line(o, one, b"%d" % o) for o in range(10)]
-        plain += [line(o, two, b"%d" % o, b"%d" % (100 * o)) for o in range(10, 15)]
-        by_value = [line(o, one, b"%d" % o) for o in range(15, 20)]
-        lines = [
-            [*plain, *by_value, line(3, two, b"3", b"300"), line(6, two, b"6", b"600", late=7), plain[9][:-1]],
-            [*plain, *by_value, line(5, one, b"500")],  # differs in its column alone
-            [*plain[:4], line(4, one), *plain[5:], *by_value],  # its columns were left out
-            [*plain, line(15, other, b"1")],
-            plain,
-        ][n]
-        start = datetime.fromtimestamp(first / 1000, UTC)
-        data = b"\n".join(lines) + b"\n"
-        files[start] = FrozenText(folder(f"{n}.log", data), len(data))
-        landing = ClaimedLanding(n, ((_whole(0, 20), EMPTY),))
-        claimed.append(ClaimedWindow(1, start, start + hour, UUID(int=1), 1, (landing,), None))
-    starts = list(files)
-    with closing(FoldedRebuild(spark, address("webhdfs"), contracts, claimed, [_whole(0, 20)], files)) as new:
-        found, rows = new.collect(), new.aggregate()
-        assert rows is not None
-        measures = {from_ms(row.window_ms): (row.n, row.least) for row in rows.collect()}
-    assert new.failures.keys() == {starts[3]}
-    assert other in new.failures[starts[3]]
-    full = (sum(range(10)) + 100 * sum(range(10, 20)), 10)
-    assert measures == {**dict.fromkeys(starts[:3], full), starts[4]: (sum(range(10)) + 100 * sum(range(10, 15)), 10)}
-    numbers = [(w.digest.records, w.corrupt_lines, w.misplaced_lines, w.duplicates, w.conflicts + w.misdated)
-               for _, w in sorted(found.items())]  # fmt: skip
-    assert numbers == [(20, 1, 1, 1, 0), (20, 0, 0, 1, 0), (20, 0, 0, 0, 0), (15, 0, 0, 0, 0)]

@@ -7,19 +7,22 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from onceover.lines.accounts import BEYOND, KNOWN, Accounts
 from onceover.lines.fold import fold
 from onceover.lines.pieces import LandedRanges, cut_pieces
 from onceover.lines.ranges import NO_RANGES, NumberedRanges, number_source
+from onceover.lines.runs import find_runs
 from onceover.lines.summary import WindowSummary
 from onceover.lines.window_lines import WindowLines
 from onceover.model.digest import Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.rebuilt_window import RebuiltWindow
 from onceover.model.unlanded import Unlanded
-from onceover.repair.shared_ids import add_shared_conflicts
-from onceover.repair.unlanded_runs import drop_repeated, find_repeated, sort_runs
+from onceover.repair.shared_ids import add_shared_conflicts, find_in_two
+from onceover.repair.unlanded_runs import drop_repeated, end_orphans, find_repeated, sort_runs
 from onceover.repair.window_accounts import list_contested_ids
 
 SOURCE, OTHER = KafkaPartition("00c0ffee", 0), KafkaPartition("00c0ffee", 7)
@@ -41,12 +44,16 @@ def _lines(ids: Ids, event_ms: int) -> WindowLines:
     return WindowLines(source, offset, zeros + event_ms, content, numbers, zeros, ~flags, flags, zeros, (b"V1",))
 
 
-def _fold_unlanded(windows: Sequence[Ids], held: Sequence[OffsetRange] = ()) -> dict[datetime, WindowSummary]:
+def _fold_unlanded(
+    windows: Sequence[Ids], held: Sequence[OffsetRange] = (), most: int = 1000
+) -> dict[datetime, WindowSummary]:
     known = NumberedRanges.of((piece, 0) for piece in held)
     own = NumberedRanges.of([(at(0, 90), KNOWN), (at(90, 99), BEYOND)])
     summaries = {}
     for n, ids in enumerate(windows):
-        accounts = Accounts(n * HOUR, (n + 1) * HOUR, cut_pieces(_NONE, NO_RANGES), (b"V1",), 0, held=known, own=own)
+        accounts = Accounts(
+            n * HOUR, (n + 1) * HOUR, cut_pieces(_NONE, NO_RANGES), (b"V1",), 0, held=known, own=own, most_runs=most
+        )
         summaries[NOON + timedelta(hours=n)] = fold(_lines(ids, n * HOUR), accounts).summary
     return summaries
 
@@ -92,19 +99,42 @@ def test_id_beyond_the_log_in_two_windows_stays_that() -> None:
     assert (two.beyond, two.conflicts) == ((at(95, 96),), 0)
 
 
+def test_orphan_is_not_adopted_while_another_window_may_have_it() -> None:
+    sparse = [(n, n) for n in range(0, 80, 2)]
+    summaries = _fold_unlanded([sparse, [(2, 2), (20, 2), (70, 70)], [(75, 5)]], most=10)
+    assert [summary.runs.is_whole for summary in summaries.values()] == [False, True, True]
+    ended = end_orphans(summaries)
+    orphans = [sort_runs(summary).orphans for summary in ended.values()]
+    assert orphans == [tuple(at(n, n + 1) for n in range(0, 20, 2)), (at(2, 3),), ()]
+    assert find_repeated(ended) == (at(2, 3),)
+    again = end_orphans(_fold_unlanded([sparse, [(2, 2), (70, 70)], [(75, 5)]], [at(2, 3)], most=100), (0, 20))
+    assert [sort_runs(each).orphans for each in again.values()] == [(), (), ()]
+
+
 def _rebuild(windows: Mapping[datetime, Ids]) -> dict[datetime, RebuiltWindow]:
     zero, all_ids = np.zeros(1, np.int64), NumberedRanges.of([(at(0, 100), 0)])
     landed = LandedRanges(zero, zero + number_source(SOURCE), zero, zero + 100, zero > 0)
-    rebuilt, shared = {}, {}
+    rebuilt, listed = {}, {}
     for n, (start, ids) in enumerate(windows.items()):
         accounts = Accounts(
-            n * HOUR, (n + 1) * HOUR, cut_pieces(landed, NO_RANGES), (b"V1",), 0, accounted=all_ids, shared=all_ids
+            n * HOUR, (n + 1) * HOUR, cut_pieces(landed, NO_RANGES), (b"V1",), 0, accounted=all_ids, listed=all_ids
         )
         summary = fold(_lines(ids, n * HOUR), accounts).summary
-        shared[start] = summary.shared
+        listed[start] = summary.listed
         contested = tuple(list_contested_ids(summary.contested))
         rebuilt[start] = RebuiltWindow(1, 0, 0, 0, 0, summary.conflicts, summary.misdated, 1, contested=contested)
-    return add_shared_conflicts(rebuilt, shared)
+    return add_shared_conflicts(rebuilt, listed)
+
+
+@given(st.lists(st.sets(st.tuples(st.sampled_from([SOURCE, OTHER]), st.integers(0, 12))), max_size=4))
+def test_ids_in_two_windows_are_found_by_their_runs(windows: list[set[tuple[KafkaPartition, int]]]) -> None:
+    runs = []
+    for ids in windows:
+        source = np.array([number_source(source) for source, _ in sorted(ids)], np.int64)
+        offset = np.array([n for _, n in sorted(ids)], np.int64)
+        runs.append(find_runs(np.zeros(len(ids), np.int8), source, offset, np.zeros((len(ids), 4), np.uint32)))
+    found = [(piece.source, n) for piece in find_in_two(runs) for n in range(piece.start, piece.end)]
+    assert found == sorted({each for ids in windows for each in ids if sum(each in other for other in windows) > 1})
 
 
 def test_shared_id_in_two_windows_is_a_conflict_or_misdated() -> None:

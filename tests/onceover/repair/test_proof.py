@@ -8,6 +8,7 @@ from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.plain_pieces import split_ranges
 
 from onceover.model.claim import ClaimedLanding, ClaimedWindow
 from onceover.model.digest import Digest
@@ -17,7 +18,7 @@ from onceover.model.raw_file import CompactedFile
 from onceover.model.rebuilt_window import RebuiltRange, RebuiltWindow
 from onceover.model.release import Release
 from onceover.model.unlanded import Unlanded
-from onceover.repair.pieces import list_releases, split_ranges
+from onceover.repair.pieces import list_releases
 from onceover.repair.proof import list_unproved_parts, prove
 
 START = datetime(2013, 1, 1, 5, tzinfo=UTC)
@@ -43,7 +44,7 @@ RIGHT = RebuiltWindow(
     stray_lines=0,
     conflicts=0,
     misdated=0,
-    planned_length=900,
+    frozen_length=900,
     ranges=(RebuiltRange(of(0, 10), digest(0, 10)), RebuiltRange(of(10, 15), digest(10, 15))),
 )
 
@@ -74,11 +75,11 @@ def test_landing_under_any_overlap_is_proved_by_its_own_records(
     landings = tuple(ClaimedLanding(n, ((of(a, a + size), digest(a, a + size)),)) for n, (a, size) in enumerate(spans))
     claimed = replace(CLAIMED, landings=landings)
     ranges = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in split_ranges(landings).ranges)
-    assert prove(claimed, replace(RIGHT, ranges=ranges), 900).is_proved
+    assert prove(claimed, replace(RIGHT, ranges=ranges)).is_proved
     lost = data.draw(st.sampled_from(ranges))
     short = replace(RIGHT, ranges=tuple(r for r in ranges if r is not lost))
     wanting = {n for n, (a, size) in enumerate(spans) if a <= lost.offsets.start < a + size}
-    reasons = prove(claimed, short, 900).reasons
+    reasons = prove(claimed, short).reasons
     assert {int(r.split(":")[0].removeprefix("landing ")) for r in reasons} == wanting
 
 
@@ -87,26 +88,26 @@ def test_verification_of_many_small_landings_takes_linear_time() -> None:
     landings = tuple(ClaimedLanding(n, ((of(n, n + 2), digest(n, n + 2)),)) for n in range(many))
     ranges = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in split_ranges(landings).ranges)
     started = time.process_time()
-    assert prove(replace(CLAIMED, landings=landings), replace(RIGHT, ranges=ranges), 900).is_proved
+    assert prove(replace(CLAIMED, landings=landings), replace(RIGHT, ranges=ranges)).is_proved
     assert time.process_time() - started < 5  # all pairs would be 1.6 billion comparisons: minutes
 
 
 def test_raw_with_every_landing_is_proved_and_duplicates_counted() -> None:
-    assert prove(CLAIMED, RIGHT, 900).is_proved
+    assert prove(CLAIMED, RIGHT).is_proved
     assert RIGHT.digest == digest(0, 15)
     assert RIGHT.duplicates == 10
 
 
 def test_landing_that_lost_a_record_refuses_the_window() -> None:
     short = replace(RIGHT, ranges=(RIGHT.ranges[0], RebuiltRange(of(10, 15), digest(10, 14))))
-    assert prove(CLAIMED, short, 900).reasons == ("landing 2: raw holds 14 of 15 of 00000001-0:0-15",)
+    assert prove(CLAIMED, short).reasons == ("landing 2: raw holds 14 of 15 of 00000001-0:0-15",)
 
 
 def test_replay_after_log_compaction_is_proved_by_the_first_one() -> None:
     thinner = (LANDINGS[1], ClaimedLanding(3, ((of(0, 10), Digest(7, 40)),)))
-    assert prove(replace(CLAIMED, landings=thinner), RIGHT, 900).is_proved
+    assert prove(replace(CLAIMED, landings=thinner), RIGHT).is_proved
     alone = replace(CLAIMED, landings=(ClaimedLanding(3, ((of(0, 15), Digest(7, 40)),)),))
-    assert not prove(alone, RIGHT, 900).is_proved
+    assert not prove(alone, RIGHT).is_proved
 
 
 def test_replay_across_adjacent_proved_landings_is_proved() -> None:
@@ -114,7 +115,7 @@ def test_replay_across_adjacent_proved_landings_is_proved() -> None:
     across = ClaimedLanding(3, ((of(5, 15), Digest(7, 40)),))
     pieces = tuple(RebuiltRange(of(a, b), digest(a, b)) for a, b in ((0, 5), (5, 10), (10, 15)))
     claimed, rebuilt = replace(CLAIMED, landings=(first, second, across)), replace(RIGHT, ranges=pieces)
-    assert prove(claimed, rebuilt, 900).is_proved
+    assert prove(claimed, rebuilt).is_proved
     beyond = replace(claimed, landings=(first, across))
     assert [str(p.offsets) for p in list_unproved_parts(beyond, rebuilt)] == ["00000001-0:5-15"]
 
@@ -125,48 +126,42 @@ def test_records_adopted_within_a_range_are_not_the_landings() -> None:
     adopted = ClaimedLanding(2, ((of(1, 5), Digest(3, 8)),), exact=(of(1, 2), of(3, 5)))
     pieces = split_ranges((thinner, adopted)).ranges
     rebuilt = replace(RIGHT, ranges=tuple(RebuiltRange(p, digest(p.start, p.end)) for p in pieces))
-    assert prove(replace(CLAIMED, landings=(thinner, adopted)), rebuilt, 900).is_proved
-    before = prove(replace(CLAIMED, landings=(thinner,)), rebuilt, 900)
+    assert prove(replace(CLAIMED, landings=(thinner, adopted)), rebuilt).is_proved
+    before = prove(replace(CLAIMED, landings=(thinner,)), rebuilt)
     assert (before.reasons, before.doubtful) == ((f"landing 1: raw holds 10 of 7 of {of(0, 10)}",), (of(0, 10),))
     lost = replace(rebuilt, ranges=tuple(piece for piece in rebuilt.ranges if piece.offsets != of(0, 1)))
-    assert not prove(replace(CLAIMED, landings=(thinner, adopted)), lost, 900).is_proved
-    other = prove(replace(CLAIMED, landings=()), rebuilt, 900)
+    assert not prove(replace(CLAIMED, landings=(thinner, adopted)), lost).is_proved
+    other = prove(replace(CLAIMED, landings=()), rebuilt)
     assert other.doubtful == (of(0, 10),), "a window in which the batch landed nothing"
 
 
 def test_equal_count_with_another_digest_refuses_the_window() -> None:
     other = replace(RIGHT, ranges=(RIGHT.ranges[0], RebuiltRange(of(10, 15), Digest(5, 1))))
-    assert prove(CLAIMED, other, 900).reasons == (
-        "landing 2: raw holds 15 of 15 of 00000001-0:0-15, with another digest",
-    )
+    assert prove(CLAIMED, other).reasons == ("landing 2: raw holds 15 of 15 of 00000001-0:0-15, with another digest",)
 
 
 def test_batch_records_outside_landings_refuse_the_window() -> None:
     stray = replace(RIGHT, ranges=(*RIGHT.ranges, RebuiltRange(of(15, 40), Digest(1, 20))))
-    assert "by no landing" in prove(CLAIMED, stray, 900).reasons[0]
+    assert "by no landing" in prove(CLAIMED, stray).reasons[0]
 
 
 def test_lines_that_only_other_batches_landed_refuse_the_window() -> None:
-    assert "by no landing" in prove(CLAIMED, replace(RIGHT, lines=26, stray_lines=1), 900).reasons[0]
-
-
-def test_file_changed_since_it_was_frozen_refuses_the_window() -> None:
-    assert "Spark planned 900 bytes, 901 were frozen" in prove(CLAIMED, RIGHT, 901).reasons[0]
+    assert "by no landing" in prove(CLAIMED, replace(RIGHT, lines=26, stray_lines=1)).reasons[0]
 
 
 def test_rebuild_with_less_than_certified_is_never_published() -> None:
     better = replace(CLAIMED, certified=digest(0, 16))
-    assert "fewer are never published" in prove(better, RIGHT, 900).reasons[0]
+    assert "fewer are never published" in prove(better, RIGHT).reasons[0]
 
 
 def test_conflicts_and_misdated_ids_refuse_and_are_findings() -> None:
-    verdict = prove(CLAIMED, replace(RIGHT, conflicts=1, misdated=2), 900)
+    verdict = prove(CLAIMED, replace(RIGHT, conflicts=1, misdated=2))
     assert not verdict.is_proved
     assert [f.kind for f in verdict.findings] == [Kind.CONFLICT, Kind.MISDATED]
 
 
 def test_torn_tail_outside_every_landing_refuses_nothing() -> None:
-    verdict = prove(CLAIMED, replace(RIGHT, lines=26, corrupt_lines=1), 900)
+    verdict = prove(CLAIMED, replace(RIGHT, lines=26, corrupt_lines=1))
     assert verdict.is_proved
     assert [f.kind for f in verdict.findings] == [Kind.CORRUPT_LINE]
 
@@ -175,13 +170,13 @@ def test_damaged_parquet_is_the_first_reason_of_a_refusal() -> None:
     parquet = CompactedFile(digest(0, 15), 1_000)
     claimed = replace(CLAIMED, compacted=parquet)
     lacking = replace(RIGHT, ranges=RIGHT.ranges[:1], compacted=digest(0, 10))
-    reasons = prove(claimed, lacking, 900).reasons
+    reasons = prove(claimed, lacking).reasons
     assert reasons[0].startswith("the Parquet file that replaced the window's text is missing or damaged: 10 records")
     assert len(reasons) == 2
-    assert prove(claimed, replace(RIGHT, compacted=digest(0, 15)), 900).is_proved
-    assert prove(claimed, replace(RIGHT, compacted=digest(0, 10)), 900).is_proved, "text that came since has the rest"
+    assert prove(claimed, replace(RIGHT, compacted=digest(0, 15))).is_proved
+    assert prove(claimed, replace(RIGHT, compacted=digest(0, 10))).is_proved, "text that came since has the rest"
     whole = replace(lacking, compacted=digest(0, 15))
-    assert not any("Parquet" in reason for reason in prove(claimed, whole, 900).reasons), "what came since is missing"
+    assert not any("Parquet" in reason for reason in prove(claimed, whole).reasons), "what came since is missing"
 
 
 RELEASE = Release(90, 2, (of(3, 4), of(7, 9)))  # 3, 7 and 8 were in quarantine, and no other landing counts them
@@ -197,12 +192,12 @@ def test_exact_ids_are_proved_beside_and_within_ranges() -> None:
     assert pieces.exact == {(4, P0): (of(1, 2), of(12, 13))}
     read = tuple(RebuiltRange(p, digest(p.start, p.end)) for p in pieces.ranges)
     rebuilt = replace(RIGHT, lines=7, ranges=(*read, OF_ADOPTED))
-    assert prove(WITH_ADOPTED, rebuilt, 900).is_proved
+    assert prove(WITH_ADOPTED, rebuilt).is_proved
     assert rebuilt.digest == digest(2, 6) + Digest(2, 13)
     for short in (replace(rebuilt, ranges=read), replace(rebuilt, ranges=(read[0], read[2], OF_ADOPTED))):
-        assert any("landing 4: raw holds" in reason for reason in prove(WITH_ADOPTED, short, 900).reasons)
+        assert any("landing 4: raw holds" in reason for reason in prove(WITH_ADOPTED, short).reasons)
     of_another = replace(rebuilt, ranges=(*rebuilt.ranges, replace(OF_ADOPTED, exact_id=9)))
-    assert "2 records accounted for" in prove(WITH_ADOPTED, of_another, 900).reasons[0]
+    assert "2 records accounted for" in prove(WITH_ADOPTED, of_another).reasons[0]
 
 
 RELEASED = ClaimedLanding(3, ((of(3, 9), Digest(3, 18)),), RELEASE)
@@ -214,23 +209,23 @@ OF_RELEASE = RebuiltRange(of(3, 9), Digest(3, 18), 90)
 def test_released_records_are_proved_by_their_release_alone() -> None:
     assert split_ranges(WITH_RELEASE.landings).ranges == (of(0, 10),)
     rebuilt = replace(RIGHT, lines=10, ranges=(RebuiltRange(of(0, 10), OTHERS), OF_RELEASE))
-    assert prove(WITH_RELEASE, rebuilt, 900).is_proved
+    assert prove(WITH_RELEASE, rebuilt).is_proved
     assert rebuilt.digest == digest(0, 10)
 
     lost = replace(rebuilt, ranges=(RebuiltRange(of(0, 10), OTHERS), replace(OF_RELEASE, digest=Digest(2, 10))))
-    assert prove(WITH_RELEASE, lost, 900).reasons == (f"landing 3: raw holds 2 of 3 of {of(3, 9)}",)
+    assert prove(WITH_RELEASE, lost).reasons == (f"landing 3: raw holds 2 of 3 of {of(3, 9)}",)
     unproved = replace(WITH_RELEASE, landings=WITH_RELEASE.landings[:1])
-    assert prove(unproved, rebuilt, 900).reasons == (
+    assert prove(unproved, rebuilt).reasons == (
         "3 records accounted for, but by no landing of this window; `onceover audit` compares it with Kafka's log",
     )  # fmt: skip
     read_again = replace(
         WITH_RELEASE, landings=(*WITH_RELEASE.landings, ClaimedLanding(4, ((of(0, 10), digest(0, 10)),)))
     )
-    assert prove(read_again, rebuilt, 900).is_proved, "a rebuilt ledger has one contract for reading and release"
+    assert prove(read_again, rebuilt).is_proved, "a rebuilt ledger has one contract for reading and release"
     as_read = replace(rebuilt, ranges=(RebuiltRange(of(0, 10), digest(0, 10)),))
-    assert not prove(WITH_RELEASE, as_read, 900).is_proved, "the same records, as if the batch had landed them"
+    assert not prove(WITH_RELEASE, as_read).is_proved, "the same records, as if the batch had landed them"
     twice = replace(rebuilt, ranges=(*rebuilt.ranges, replace(OF_RELEASE, release_id=91)))
-    assert not prove(WITH_RELEASE, twice, 900).is_proved
+    assert not prove(WITH_RELEASE, twice).is_proved
 
 
 def test_releases_are_cut_at_the_bounds_of_other_landings() -> None:
@@ -244,9 +239,9 @@ def test_releases_are_cut_at_the_bounds_of_other_landings() -> None:
 
 def test_foreign_lines_block_no_window_unless_they_may_be_own() -> None:
     far = of(10**15, 10**15 + 1)
-    verdict = prove(CLAIMED, RIGHT, 900, Unlanded(foreign=3))
+    verdict = prove(CLAIMED, RIGHT, Unlanded(foreign=3))
     (finding,) = verdict.findings
     assert (verdict.is_proved, finding.kind, finding.evidence["ids"]) == (True, Kind.FOREIGN_LINE, 3)
-    verdict = prove(CLAIMED, RIGHT, 900, Unlanded(beyond=(far,), foreign=3))
+    verdict = prove(CLAIMED, RIGHT, Unlanded(beyond=(far,), foreign=3))
     assert verdict.reasons == ("1 intact line with offsets that the log never reached",)
     assert verdict.findings[0].evidence == {"ids": 4, "beyond": [[P0.generation, 0, 10**15, 10**15 + 1]]}

@@ -115,7 +115,7 @@ def test_accounts_of_a_claim_judge_as_the_world_says(seed: int) -> None:
     )
     assert {((d.offsets.source, d.offsets.start), d.hash, d.counts) for d in rebuilt.decided} == expected.decided
     assert list(rebuilt.strays) == [piece for piece, _ in expected.runs.get("stray", [])]
-    wrong = [reason for reason in prove(claim, rebuilt, 7).reasons if reason.startswith("landing ")]
+    wrong = [reason for reason in prove(claim, rebuilt).reasons if reason.startswith("landing ")]
     assert wrong == [], "raw holds what landed"
 
 
@@ -131,7 +131,7 @@ def test_proof_finds_the_landing_that_differs(seed: int) -> None:
         other = replace(digest, high1=digest.high1 + 1)
         changed = replace(landing, parts=(*landing.parts[:m], (offsets, other), *landing.parts[m + 1 :]))
         landings = (*claim.landings[:n], changed, *claim.landings[n + 1 :])
-        reasons = prove(replace(claim, landings=landings), rebuilt, 7).reasons
+        reasons = prove(replace(claim, landings=landings), rebuilt).reasons
         assert any(reason.startswith(f"landing {landing.landing_id}: ") for reason in reasons)
 
 

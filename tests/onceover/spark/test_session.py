@@ -1,13 +1,16 @@
-"""Which Spark a job uses that was started by a plain `python`. No JVM is started here."""
+"""Which Spark a job uses that was started by a plain `python`, and how its queries run."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from pyspark.sql import SparkSession
 
 from onceover.errors import ConfigurationError
 from onceover.spark import session
+from onceover.spark.session import COMPILED_FROM_BYTES, choose_codegen
 
 pytestmark = pytest.mark.spark
 
@@ -18,3 +21,29 @@ def test_cluster_that_smuggles_options_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("ONCEOVER_SPARK", "spark://host:7077 --conf spark.jars=x")
     with pytest.raises(ConfigurationError, match="set ONCEOVER_SPARK to spark://HOST:PORT"):
         session.build("test")
+
+
+def test_query_of_few_bytes_is_interpreted(spark: SparkSession) -> None:
+    plans = []
+    for size in (COMPILED_FROM_BYTES - 1, COMPILED_FROM_BYTES):
+        with choose_codegen(spark, size):
+            rows = spark.range(3).selectExpr("id + 1")
+            assert len(rows.collect()) == 3
+            plans.append(rows._jdf.queryExecution().executedPlan().toString())
+    assert ["*(1)" in plan for plan in plans] == [False, True]
+
+
+def test_option_set_by_spark_submit_stays() -> None:
+    given = Mock()
+    given.sparkContext.getConf.return_value.contains = {"spark.sql.codegen.wholeStage"}.__contains__
+    with choose_codegen(given, 0):
+        pass
+    given.conf.set.assert_not_called()
+    given.conf.unset.assert_not_called()
+
+
+def test_session_option_is_restored_afterwards(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.codegen.wholeStage")
+    with choose_codegen(spark, 0):
+        assert spark.conf.get("spark.sql.codegen.wholeStage") == "false"
+    assert spark.conf.get("spark.sql.codegen.wholeStage") == before

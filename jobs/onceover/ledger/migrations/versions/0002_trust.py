@@ -74,6 +74,9 @@ COMMENT ON COLUMN onceover.certificate.pending IS
   'Offset ranges of intact lines within the frozen length that had landed nowhere, and that Kafka still held: '
   '[generation, kafka_partition, start, end].';
 CREATE INDEX ON onceover.certificate (pipeline) WHERE pending <> '[]';
+ALTER TABLE onceover.certificate ADD COLUMN by_value bigint;
+COMMENT ON COLUMN onceover.certificate.by_value IS
+  'Records whose VALUE the repair evaluated again; the others count by the columns in their lines. NULL: raw not read.';
 
 CREATE TABLE onceover.quarantine_search (
   pipeline text NOT NULL REFERENCES onceover.pipeline,

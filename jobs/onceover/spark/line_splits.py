@@ -1,0 +1,101 @@
+"""Window files read in splits: a row for each line, with the part of its window that folds it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from onceover.errors import OnceoverError
+from onceover.lines.chunks import Piece
+from onceover.lines.line_rows import SCHEMA, make_rows
+from onceover.lines.read import read
+from onceover.lines.typed_lines import ColumnFormats, hold_typed
+from onceover.raw.frozen_file import FrozenFiles
+from onceover.raw.parquet_lines import read_stored
+from onceover.spark.fold_tasks import WindowFile
+
+SPLIT_BYTES: Final = 64 * 1024 * 1024
+PARQUET_BYTES: Final = 16 * 1024 * 1024  # as large as a row group that compaction writes
+ERROR: Final = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """Bytes of the text, or of the Parquet, of a window, whose lines are folded in so many parts."""
+
+    file: WindowFile
+    start: int
+    end: int
+    parts: int
+    compacted: bool
+
+
+def read_splits(
+    spark: SparkSession,
+    address: str,
+    files: Sequence[WindowFile],
+    formats: ColumnFormats,
+    every: Collection[int],
+    *,
+    whole: bool,
+) -> DataFrame:
+    """Return window_ms, ERROR and what `make_rows` gives of all lines; VALUE is evaluated of all those of the windows
+    `every`, by their start in ms. A split that cannot be read gives a row with its error; with `whole` it fails the
+    action."""
+    splits = [split for file in files for split in _cut(file)]
+    arrow = pa.schema([("window_ms", pa.int64()), (ERROR, pa.string()), *SCHEMA, *formats.schema])
+    planned = spark.sparkContext.broadcast((splits, formats, frozenset(every), arrow))
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        all_splits, of_columns, of_all, schema = planned.value
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                split = all_splits[number]
+                file = split.file
+                try:
+                    for position, text in _read(FrozenFiles(address), split):
+                        lines = read(text)
+                        typed = hold_typed(lines, position, of_columns, compacted=split.compacted)
+                        is_every = file.window_ms in of_all
+                        rows = make_rows(lines, typed, file.accounts, split.parts, every=is_every, whole=whole)
+                        yield from _add_window(rows, file.window_ms, schema).to_batches()
+                except OnceoverError as error:
+                    if whole:
+                        raise
+                    row = {"window_ms": file.window_ms, ERROR: str(error), "part": 0}
+                    yield from pa.Table.from_pylist([row], schema).to_batches()
+
+    return spark.range(0, len(splits), 1, max(len(splits), 1)).mapInArrow(run, from_arrow_schema(arrow))
+
+
+def count_parts(file: WindowFile) -> int:
+    """Return in how many parts a window's lines are folded, if not by one task."""
+    return max(-(-file.weight // SPLIT_BYTES), 1)
+
+
+def _cut(file: WindowFile) -> Iterator[_Split]:
+    parts = count_parts(file)
+    for start in range(0, file.length, SPLIT_BYTES):
+        yield _Split(file, start, min(start + SPLIT_BYTES, file.length), parts, compacted=False)
+    stored = file.parquet.length if file.parquet else 0
+    for start in range(0, stored, PARQUET_BYTES):
+        yield _Split(file, start, min(start + PARQUET_BYTES, stored), parts, compacted=True)
+
+
+def _read(files: FrozenFiles, split: _Split) -> Iterator[Piece]:
+    file = split.file
+    if split.compacted and file.parquet:
+        return read_stored(files, file.parquet.path, file.parquet.length, split.start, split.end)
+    return files.read_split(file.path, split.start, split.end, file.length)
+
+
+def _add_window(rows: pa.Table, window_ms: int, schema: pa.Schema) -> pa.Table:
+    count = len(rows)
+    window, error = pa.array(np.full(count, window_ms, np.int64)), pa.nulls(count, pa.string())
+    return pa.table([window, error, *rows.columns], schema=schema).combine_chunks()

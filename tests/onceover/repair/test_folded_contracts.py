@@ -1,0 +1,203 @@
+"""Windows with records of several contracts, rebuilt from files on the real HDFS: each record counts by its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.onceover.spark.contracts import NOON, make_contract
+
+from onceover.config.endpoints import address
+from onceover.lines.contract_names import name_contracts
+from onceover.lines.reference import Line, encode
+from onceover.model.claim import ClaimedLanding, ClaimedWindow
+from onceover.model.conflict import Decision
+from onceover.model.contract import Contract, Contracts, Cutovers, Measure
+from onceover.model.digest import EMPTY
+from onceover.model.offsets import KafkaPartition, OffsetRange
+from onceover.model.rebuilt_window import RebuiltWindow
+from onceover.model.record import Record
+from onceover.model.release import Release
+from onceover.model.window import to_ms
+from onceover.repair.folded import FoldedRebuild, FrozenText
+from onceover.repair.proof import prove
+from onceover.repair.shared_ranges import find_shared
+
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
+SOURCE = KafkaPartition("0badcafe", 3)
+START, HOUR = datetime.fromtimestamp(NOON / 1000, UTC), timedelta(hours=1)
+FIRST = make_contract(schema="at BIGINT, n INT", event_time="value.at", measures=(Measure("n", "sum", "value.n"),))
+SECOND = replace(
+    FIRST,
+    event_time="value.at + 1000",
+    measures=(Measure("least", "min", "value.n"), Measure("n", "sum", "value.n * 100")),
+)
+Write = Callable[[str, bytes], str]
+Rows = list[tuple[datetime | int | None, ...]]
+
+
+def _whole(start: int, end: int) -> OffsetRange:
+    return OffsetRange(SOURCE, start, end)
+
+
+def _contracts(*versions: Contract) -> Contracts:
+    """Cut over to version 2 at offset 10 and to version 3 at 15."""
+    return Contracts(versions, Cutovers(len(versions), {SOURCE: {v: 5 * v for v in range(2, len(versions) + 1)}}))
+
+
+def _line(
+    contract: bytes, offset: int, event_ms: int, columns: tuple[bytes, ...] | None = None, at: int = NOON
+) -> bytes:
+    """Return a line; without columns, VALUE decides."""
+    record = Record(SOURCE, offset, NOON, None, (), b'{"at":%d,"n":%d}' % (at + offset, offset))
+    return encode(Line(record, event_ms, contract.decode(), columns))
+
+
+def _claim(start: datetime, number: int, landed: OffsetRange, release: Release | None = None) -> ClaimedWindow:
+    landing = ClaimedLanding(number, ((landed, EMPTY),), release, batch_id=number)
+    return ClaimedWindow(1, start, start + HOUR, UUID(int=1), 1, (landing,), None)
+
+
+def _rebuild(
+    spark: SparkSession,
+    contracts: Contracts,
+    claimed: Sequence[ClaimedWindow],
+    files: Mapping[datetime, FrozenText],
+    *,
+    by_value: bool = False,
+) -> tuple[dict[datetime, RebuiltWindow], Rows, dict[datetime, str]]:
+    """Return the windows, their rows, and the failures."""
+    with closing(
+        FoldedRebuild(
+            spark, address("webhdfs"), contracts, claimed, [_whole(0, 40)], files, find_shared(claimed),
+            by_value=by_value,
+        )
+    ) as rebuild:  # fmt: skip
+        found, rows = rebuild.collect(), rebuild.aggregate()
+        assert rows is not None
+        return found, sorted(tuple(row) for row in rows.collect()), rebuild.failures
+
+
+def _rebuild_one(
+    spark: SparkSession, write: Write, versions: tuple[Contract, ...], given: Mapping[int, tuple[int, int]],
+    landed: OffsetRange,
+) -> tuple[RebuiltWindow, Rows]:  # fmt: skip
+    """Rebuild the window at noon of lines with no columns; `given` are by offset the version that each line names, and
+    its event time in ms after noon."""
+    contracts = _contracts(*versions)
+    names = name_contracts(contracts)
+    lines = [_line(names[version - 1], offset, NOON + at) for offset, (version, at) in given.items()]
+    data = b"\n".join([*lines, lines[0], b"torn", b""])
+    text = FrozenText(write("1200.log", data), len(data))
+    found, rows, failures = _rebuild(spark, contracts, [_claim(START, 1, landed)], {START: text})
+    assert not failures
+    return found[START], [row[1:] for row in rows]
+
+
+def test_window_across_two_cutovers_counts_each_by_its_contract(spark: SparkSession, folder: Write) -> None:
+    third = replace(SECOND, event_time="value.at + 2000", measures=(FIRST.measures[0], SECOND.measures[0]))
+    given = {n: (1 + (n >= 10) + (n >= 15), n + 1000 * ((n >= 10) + (n >= 15))) for n in range(20)}
+    found, rows = _rebuild_one(spark, folder, (FIRST, SECOND, third), given, _whole(0, 40))
+    assert (found.lines, found.corrupt_lines, found.duplicates, found.digest.records) == (22, 1, 1, 20)
+    assert (found.misplaced_lines, found.stray_lines, found.by_value) == (0, 0, 20)
+    assert rows == [(sum(range(10)) + 100 * sum(range(10, 15)) + sum(range(15, 20)), 10)]
+
+
+def test_window_before_the_cutover_has_no_new_measure(spark: SparkSession, folder: Write) -> None:
+    given, landed = {n: (1, n) for n in range(10)}, _whole(0, 10)
+    found, rows = _rebuild_one(spark, folder, (FIRST, SECOND), given, landed)
+    assert (found.digest.records, rows) == (10, [(None, 45)])
+
+
+def test_line_of_the_other_contract_is_misplaced_or_a_stray(spark: SparkSession, folder: Write) -> None:
+    given = {**{n: (1, n) for n in range(10)}, 3: (2, 1003), 12: (2, 1012)}
+    found, _ = _rebuild_one(spark, folder, (FIRST, SECOND), given, _whole(0, 10))
+    assert (found.misplaced_lines, found.stray_lines, found.digest.records) == (1, 1, 9)
+
+
+def test_line_of_a_release_that_never_landed_is_misplaced(spark: SparkSession, folder: Write) -> None:
+    given = {**{n: (2, n + 1000) for n in range(10, 20)}, 3: (4, 1003), 4: (1, 4)}  # `R2`; both have the first contract
+    found, _ = _rebuild_one(spark, folder, (FIRST, SECOND), given, _whole(10, 20))
+    assert (found.misplaced_lines, found.stray_lines, found.digest.records) == (1, 1, 10)
+
+
+def test_released_content_of_an_id_decided_against_is_rejected(spark: SparkSession, folder: Write) -> None:
+    one, piece = START + HOUR, _whole(7, 8)
+    contracts = Contracts((FIRST, SECOND), Cutovers(2, {SOURCE: {2: 100}}))
+    (read, _, _, released), files, claims = name_contracts(contracts), {}, []
+    for start, name, shift in ((START, read, 0), (one, released, 1000)):
+        line = _line(name, 7, to_ms(start) + 7 + shift, at=to_ms(start)) + b"\n"
+        files[start] = FrozenText(folder(f"{shift}.log", line), len(line))
+        claims.append(_claim(start, shift, piece, Release(90, 2, (piece,)) if start == one else None))
+    landed = []
+    for claim in claims:
+        found, _, _ = _rebuild(spark, contracts, [claim], files)
+        (held,) = found[claim.window_start].ranges
+        landing = replace(claim.landings[0], parts=((piece, held.digest),))
+        landed.append(replace(claim, landings=(landing,)))
+    first = landed[0].landings[0].parts[0][1].as_tuple()
+    kept = Decision(SOURCE, 7, "".join(f"{half:08x}" for half in first[1:]))
+    decided = [replace(claim, decisions=(kept,)) for claim in landed]
+    found, rows, _ = _rebuild(spark, contracts, decided, files)
+    assert [prove(claim, found[claim.window_start]).reasons for claim in decided] == [(), ()]
+    assert [found[claim.window_start].digest.records for claim in decided] == [1, 0]
+    assert [row[1:] for row in rows] == [(None, 7)], "by the contract that the offset was read with"
+
+
+def test_id_that_two_batches_landed_in_two_windows_is_a_conflict(spark: SparkSession, folder: Write) -> None:
+    contracts, files, claims = Contracts((FIRST,)), {}, []
+    for number in (0, 1):
+        start = START + number * HOUR
+        line = _line(name_contracts(contracts)[0], 7, to_ms(start) + 7, (b"7",), to_ms(start)) + b"\n"
+        files[start] = FrozenText(folder(f"{number}.log", line), len(line))
+        claims.append(_claim(start, number, _whole(0, 40)))
+    found, _, _ = _rebuild(spark, contracts, claims, files)
+    assert [window.conflicts for window in found.values()] == [1, 1]
+    assert {len(window.contested[0].contents) for window in found.values()} == {2}
+
+
+def test_records_of_another_contract_count_by_their_value(spark: SparkSession, folder: Write) -> None:
+    contracts, other = _contracts(FIRST, replace(SECOND, event_time="value.at")), b"V9-ffffffffffffffff"
+    one, two, _, _ = name_contracts(contracts)
+    files, claimed = {}, []
+    for n in range(6):
+        first = NOON + n * 3_600_000
+
+        def line(offset: int, contract: bytes, *columns: bytes, at: int = first, late: int = 0) -> bytes:
+            return _line(contract, offset, at + offset + late, columns or None, at)
+
+        plain = [line(o, one, b"%d" % o) for o in range(10)]
+        plain += [line(o, two, b"%d" % o, b"%d" % (100 * o)) for o in range(10, 15)]
+        by_value = [line(o, one, b"%d" % o) for o in range(15, 20)]
+        lines = [
+            [*plain, *by_value, line(3, two, b"3", b"300"), line(6, two, b"6", b"600", late=7), plain[9][:-1]],
+            [*plain, *by_value, line(5, one, b"500")],  # differs in its column alone
+            [*plain[:4], line(4, one), *plain[5:], *by_value],  # its columns were left out
+            [*plain, line(15, other, b"1")],  # the ledger was rebuilt, and does not know it
+            plain,
+            [*plain[:4], line(4, one, b"999"), *plain[5:]],  # as if ingest had evaluated it wrongly
+        ][n]
+        start, data = START + n * HOUR, b"\n".join(lines) + b"\n"
+        files[start] = FrozenText(folder(f"{n}.log", data), len(data))
+        claimed.append(_claim(start, 1, _whole(0, 20)))
+    claimed.append(_claim(START + 6 * HOUR, 1, _whole(0, 20)))  # without a file
+    starts = list(files)
+    full, some = sum(range(10)) + 100 * sum(range(10, 20)), sum(range(10)) + 100 * sum(range(10, 15))
+    for every, wrong in ((False, 995), (True, 0)):
+        found, rows, failures = _rebuild(spark, contracts, claimed, files, by_value=every)
+        assert not failures
+        sums = {**dict.fromkeys(starts[:3], full), starts[3]: some + 1500, starts[4]: some, starts[5]: some + wrong}
+        assert rows == [(to_ms(start), 10, n) for start, n in sums.items()]
+        numbers = [(w.digest.records, w.corrupt_lines, w.misplaced_lines, w.duplicates, w.conflicts + w.misdated)
+                   for _, w in sorted(found.items())]  # fmt: skip
+        assert numbers == [
+            (20, 1, 1, 1, 0), (20, 0, 0, 1, 0), (20, 0, 0, 0, 0), (16, 0, 0, 0, 0), (15, 0, 0, 0, 0), (15, 0, 0, 0, 0),
+            (0, 0, 0, 0, 0),
+        ]  # fmt: skip
+        of_value = [window.by_value for _, window in sorted(found.items())]
+        assert of_value == ([20, 20, 20, 16, 15, 15, 0] if every else [5, 20, 6, 1, 0, 0, 0])

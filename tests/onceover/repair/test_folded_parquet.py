@@ -1,0 +1,125 @@
+"""Compacted windows folded from the real HDFS hold what was compacted, and what landed since."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet as arrow_parquet
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from tests.onceover.repair.folded_windows import FIVE, Writer, claim, list_rows, make_record, start_of, whole
+from tests.onceover.spark.contracts import NOON, read_payments
+
+from onceover.config.endpoints import address
+from onceover.lines.reference import compute_digest, decode, encode
+from onceover.lines.stored import frame_stored
+from onceover.model.contract import Contracts
+from onceover.model.digest import EMPTY
+from onceover.model.window import from_ms, to_ms
+from onceover.repair.folded import FoldedRebuild, FrozenText
+from onceover.spark import line_splits, parquet, text_files, window_folder
+from onceover.spark.fold_tasks import FrozenParquet
+
+pytestmark = [pytest.mark.stack, pytest.mark.rare, pytest.mark.usefixtures("interpreted")]
+
+
+def _compact(spark: SparkSession, texts: Mapping[int, bytes], scratch: Path) -> dict[datetime, bytes]:
+    """Return the windows' Parquet files, as Spark writes them."""
+    for n, text in texts.items():
+        (scratch / f"{n}.text").write_bytes(text)
+    paths = [(to_ms(start_of(n)), f"{_name(spark, scratch)}/{n}.text") for n in texts]
+    parquet.write(text_files.read_text(spark, paths, *parquet.COLUMNS), str(scratch / "compacting"))
+    written = parquet.read_back(spark, str(scratch / "compacting"))
+    return {from_ms(ms): Path(row.path.removeprefix("file:")).read_bytes() for ms, row in written.items()}
+
+
+def _name(spark: SparkSession, folder: Path) -> str:
+    """Return the folder's name as Spark shows it."""
+    (folder / "any.text").write_text("x")
+    shown = spark.read.text(str(folder / "any.text")).select("_metadata.file_path").first()
+    assert shown
+    return str(shown.file_path).removesuffix("/any.text")
+
+
+def _damage(content: bytes) -> bytes:
+    """Return the file with another value in the first row, and row groups of seven."""
+    table, sink = arrow_parquet.read_table(io.BytesIO(content)), io.BytesIO()
+    values = pa.array([b"other", *table.column("value").to_pylist()[1:]], pa.binary())
+    arrow_parquet.write_table(
+        table.set_column(table.column_names.index("value"), "value", values), sink, row_group_size=7, compression="zstd"
+    )
+    return sink.getvalue()
+
+
+def test_compacted_windows_are_rebuilt_as_they_landed(
+    spark: SparkSession, folder: Callable[[str, bytes], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contract = replace(read_payments(tmp_path), horizon_ms=None)
+    contracts, writer = Contracts((contract,)), Writer(spark, contract)
+    records = [(make_record(100 * n + i, at, cents=9 * (i > 60)), at) for n in range(5) for i in range(65)
+               for at in [NOON + n * FIVE + i % 60]]  # fmt: skip
+    written = writer.write(records)
+    lines = [written[n : n + 65] for n in range(0, len(written), 65)]
+    held = {n: b"\n".join(lines[n][:50]) for n in (0, 1, 2, 4)}
+    stored = _compact(spark, held, tmp_path)
+    stored[start_of(2)] = _damage(stored[start_of(2)])
+    first = decode(lines[1][0])
+    other_columns = replace(first, columns=(*(first.columns or ())[:-1], b"77"))
+    texts = {
+        1: b"\n".join([*lines[1][40:60], b"torn", encode(other_columns)]),
+        2: b"\n".join([lines[2][3], lines[2][55]]),
+        3: b"\n".join(lines[3][:60]),
+    }
+    claimed = [claim(n, whole(100 * n, 100 * n + 60)) for n in range(4)]
+    accounted = [whole(0, 360)]
+    files = {start_of(n): FrozenText(folder(f"{n}.log", text), len(text)) for n, text in texts.items()}
+    compacted = {
+        start: FrozenParquet(folder(f"{to_ms(start)}.parquet", content), len(content), 50)
+        for start, content in stored.items()
+    }
+    torn = replace(compacted[start_of(4)], length=compacted[start_of(4)].length - 9)
+    compacted |= {start_of(4): torn, start_of(5): replace(torn, path=torn.path + ".gone")}
+    offsets = [[*range(50)], [*range(60)], [*range(1, 50), 55], [*range(60)]]
+    counted = [[records[65 * n + i] for i in each] for n, each in enumerate(offsets)]
+    rows = list_rows(writer.aggregate(list(chain.from_iterable(counted))), 0)
+    for largest, split in ((window_folder.LARGE_BYTES, line_splits.SPLIT_BYTES), (0, 5_000)):
+        monkeypatch.setattr(window_folder, "LARGE_BYTES", largest)
+        monkeypatch.setattr(line_splits, "SPLIT_BYTES", split)
+        monkeypatch.setattr(line_splits, "PARQUET_BYTES", split)
+        windows = [*claimed, claim(4, whole(400, 450)), claim(5, whole(500, 501))]
+        with closing(
+            FoldedRebuild(spark, address("webhdfs"), contracts, windows, accounted, files, compacted=compacted)
+        ) as rebuild:
+            found = rebuild.collect()
+            assert {start: window.frozen_length for start, window in found.items()} == {
+                start_of(n): len(texts.get(n, b"")) for n in range(4)
+            }
+            digests = [compute_digest(record for record, _ in each) for each in counted]
+            assert [window.digest for _, window in sorted(found.items())] == digests
+            of_parquet = [[r for r, _ in each if r.offset % 100 < 50] for each in counted[:3]]
+            assert [window.compacted for _, window in sorted(found.items())] == [
+                *map(compute_digest, of_parquet),
+                EMPTY,
+            ]
+            numbers = [(w.lines, w.corrupt_lines, w.digest.records, w.duplicates, w.compacted.records)
+                       for _, w in sorted(found.items())]  # fmt: skip
+            assert numbers == [(50, 0, 50, 0, 50), (72, 1, 60, 11, 50), (52, 1, 50, 1, 49), (60, 0, 60, 0, 0)]
+            assert list_rows(rebuild.aggregate(), 0) == rows
+            assert rebuild.failures.keys() == {start_of(4), start_of(5)}
+            assert f"{torn.path} is not as compaction wrote it" in rebuild.failures[start_of(4)]
+            assert f"{torn.path}.gone is missing" in rebuild.failures[start_of(5)]
+            selected = rebuild.select_records([start_of(1), start_of(3)]).sort("offset").drop("window_ms").toArrow()
+            text = b"".join(bytes(frame_stored(batch)) for batch in selected.to_batches())
+            (doubtful, *others), expected = text.splitlines(), [*lines[1][:60], *lines[3][:60]]
+            assert others == expected[1:]
+            assert doubtful in (expected[0], encode(other_columns)), "both have the same record"
+            with pytest.raises(PySparkException, match="gone is missing"):
+                rebuild.select_records([start_of(3), start_of(5)]).collect()
