@@ -65,7 +65,7 @@ class UnknownOutcomeError(TransientError):
 
 
 class BatchTooLargeError(TransientError):
-    """A batch with more windows or aggregated rows than its tasks may have. Nothing was appended; read fewer at once."""
+    """A batch of more windows or aggregated rows than its tasks may have. Nothing was appended; read fewer records."""
 
 
 class LandingMismatchError(TransientError):

@@ -15,10 +15,13 @@ class BatchLimit:
     most: int | None = None
 
     def clip(self, ranges: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
-        """Return the beginnings of the ranges, each in proportion to its length and at least one offset of it."""
+        """Return the beginnings of the ranges, in proportion to their lengths; of each at least one offset, or of some
+        ranges none."""
         total = sum(map(len, ranges))
         if self.most is None or total <= self.most:
             return tuple(ranges)
+        if self.most < len(ranges):
+            return tuple(OffsetRange(each.source, each.start, each.start + 1) for each in ranges[: self.most])
         return tuple(
             OffsetRange(each.source, each.start, each.start + max(1, len(each) * self.most // total)) for each in ranges
         )

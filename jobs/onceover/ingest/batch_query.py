@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BooleanType, DataType, IntegralType, LongType, StringType
 
 from onceover.context import PipelineContext
-from onceover.ingest.framing import MOST_WINDOWS, PIECE, QUARANTINE, REASON, RECORD, SHARD_END, Framing, frame_pieces
+from onceover.ingest.framing import MOST_WINDOWS, PIECE, PLACED, SHARD_END, Framing, frame_pieces
 from onceover.ingest.landing import RESULT, Appending
 from onceover.kafka.shard_read import END_OFFSET
 from onceover.ledger.catalog import RegisteredPipeline
@@ -33,7 +33,7 @@ _SAME_TEXT: Final = (StringType, BooleanType, IntegralType)  # Arrow writes thes
 class BatchQuery:
     """The query over the `records` of batches of one generation and one contract; `run` may be called for each.
 
-    `records` are in the columns of `source.RECORD`, with a row for each shard's end, and are read by so many `tasks`:
+    `records` are in the columns of `source.HEADED`, with a row for each shard's end, and are read by so many `tasks`:
     one appends what it reads, several move each window to a task of its own. With `only`, that window's records are
     appended and no others. `released` records come from quarantine, and their lines say so.
     """
@@ -55,7 +55,8 @@ class BatchQuery:
         grouping = make_grouping(registered.contract, types, {"window_ms": LongType()})
         texts = {name: name if isinstance(kind, _SAME_TEXT) else f"t_{name}" for name, kind in types.items()}
         name = name_contract(registered.contract, registered.contract_version, released=released)
-        framing = Framing(generation, name, texts, grouping, max(1, MOST_WINDOWS // tasks))
+        length = registered.contract.window_minutes * 60_000
+        framing = Framing(name, length, texts, grouping, max(1, MOST_WINDOWS // tasks))
         placed = self._place(records.transform(interpret(registered.contract)), types, texts, only)
         self._pieces = placed.mapInArrow(partial(frame_pieces, framing=framing), from_arrow_schema(PIECE))
         self._appending = Appending(context.address("webhdfs"), context.layout, self.quarantine_day, grouping)
@@ -74,7 +75,7 @@ class BatchQuery:
         return appended.collect()
 
     def _append(self, pieces: DataFrame) -> DataFrame:
-        in_order = pieces.sortWithinPartitions("window_ms")
+        in_order = pieces.sortWithinPartitions("window_ms", "place")
         return in_order.mapInArrow(self._appending.append, from_arrow_schema(RESULT))
 
     def _place(
@@ -82,13 +83,13 @@ class BatchQuery:
     ) -> DataFrame:
         """Return what `frame_pieces` takes."""
         is_end = F.col("offset") == END_OFFSET
-        window_ms = F.col("event_ms") - F.pmod("event_ms", F.lit(self.contract.window_minutes * 60_000))
-        placed = F.when(is_end, SHARD_END).otherwise(F.coalesce(window_ms, F.lit(QUARANTINE)))
-        records = records.withColumn("window_ms", placed.cast("bigint"))
         if only is not None:
-            records = records.where(is_end | (F.col("window_ms") == to_ms(only)))
+            start = to_ms(only)
+            end = start + self.contract.window_minutes * 60_000
+            records = records.where(is_end | ((F.col("event_ms") >= start) & (F.col("event_ms") < end)))
+        records = records.withColumn("event_ms", F.when(is_end, SHARD_END).otherwise(F.col("event_ms")))
         written = [F.col(name).cast("string").alias(text) for name, text in texts.items() if text != name]
-        return records.select("window_ms", *RECORD, REASON, *types, *written)
+        return records.select(*PLACED, *types, *written)
 
 
 def read_day() -> date:

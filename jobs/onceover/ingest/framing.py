@@ -6,7 +6,7 @@ a few large rows instead of a row a record, and the task has nothing to do but a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
+from pyspark import TaskContext
 
 from onceover.errors import BatchTooLargeError
-from onceover.kafka.shard_read import END_OFFSET
 from onceover.lines.dedup import mark_changes
-from onceover.lines.frame import frame
+from onceover.lines.frame import add_value, frame_content
 from onceover.lines.grouping import Grouping
 from onceover.lines.sums import count_groups
 from onceover.spark.python_worker import freeze_modules
 
-RECORD: Final = ("kafka_partition", "offset", "kafka_timestamp", "key", "headers", "value", "event_ms")
-REASON: Final = "reason"
+PLACED: Final = ("kafka_partition", "head", "value", "event_ms", "reason")
+"""What a task takes of each record, beside keys and measures."""
 QUARANTINE: Final = -1
 """In place of the window of records that have none."""
 SHARD_END: Final = -2
@@ -32,16 +32,19 @@ SHARD_END: Final = -2
 PIECE: Final = pa.schema(
     [
         ("window_ms", pa.int64()),
+        ("place", pa.int64()),  # in which the pieces of a window are appended
         ("text", pa.binary()),
         ("hash", pa.int64()),  # of the text, for the way to the task that appends it
-        ("sums", pa.binary()),
-        ("rows", pa.binary()),  # grouped, as an Arrow stream; null in quarantine
+        ("sums", pa.binary()),  # of all lines that begin in this piece and in those after it without sums
+        ("rows", pa.binary()),  # of the same lines, grouped, as an Arrow stream; null in quarantine
     ]
 )
 SUM_FIELDS: Final = 7
 """Of a row of sums: Kafka partition, count, four parts of the digest, newest event time (-1 in quarantine)."""
 _PIECES_BYTES: Final = 8 << 20
 """Text that a task holds before its pieces go on."""
+_LONGEST_PIECE: Final = 4 << 20
+"""Text of one piece: Spark copies each several times, in buffers of twice its size."""
 MOST_ROW_BYTES: Final = 64 << 20
 """Grouped rows of one task: the driver holds those of all tasks at once."""
 MOST_WINDOWS: Final = 10_000
@@ -50,11 +53,12 @@ MOST_WINDOWS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """What a batch's lines have in common: the generation, the contract's name, and by name of each key and measure the
-    column with its text. `grouping` groups keys and measures, by `window_ms` too. A task takes `most_windows`."""
+    """What a batch's lines have in common: the contract's name, the length of its windows in ms, and by name of each
+    key and measure the column with its text. `grouping` groups keys and measures, by `window_ms` too. A task takes
+    `most_windows`."""
 
-    generation: str
     contract: str
+    length_ms: int
     texts: dict[str, str]
     grouping: Grouping
     most_windows: int
@@ -70,30 +74,52 @@ class _Waiting:
     size: int = 0
 
 
+@dataclass(slots=True)
+class _Progress:
+    """What a task has framed so far."""
+
+    place: int
+    windows: set[int] = field(default_factory=set)
+    records: int = 0
+    row_bytes: int = 0
+
+    def add(self, waiting: _Waiting, framing: Framing) -> None:
+        """Group what waits, and raise BatchTooLargeError if more than one record is more than a task may have."""
+        waiting.groups = [framing.grouping.group(pa.concat_tables(waiting.groups))] if waiting.groups else []
+        self.windows |= waiting.texts.keys()
+        self.row_bytes += sum(int(table.nbytes) for table in waiting.groups)
+        if self.records > 1 and (len(self.windows) > framing.most_windows or self.row_bytes > MOST_ROW_BYTES):
+            raise BatchTooLargeError(
+                f"a task of the batch has {len(self.windows):,} windows and {self.row_bytes:,} bytes of aggregated "
+                f"rows, of at most {framing.most_windows:,} and {MOST_ROW_BYTES:,}; nothing was appended: lower "
+                "max_records_per_batch"
+            )
+
+
 def frame_pieces(batches: Iterator[pa.RecordBatch], framing: Framing) -> Iterator[pa.RecordBatch]:
     """Yield the pieces of these records, of PIECE, and each shard's end.
 
-    Takes `window_ms` (QUARANTINE and SHARD_END for what has none), RECORD, REASON and the columns of `framing`. Raises
-    BatchTooLargeError for too many windows or rows.
+    Takes PLACED, of which `event_ms` is null in quarantine and SHARD_END for a shard's end, and the columns of
+    `framing`. Raises BatchTooLargeError for too many windows or rows.
     """
     freeze_modules()
-    waiting, windows, row_bytes = _Waiting(), set[int](), 0
+    context = TaskContext.get()
+    waiting, progress = _Waiting(), _Progress((context.partitionId() if context else 0) << 32)
     for batch in batches:
-        offsets = batch.column("offset").to_numpy()
-        if batch.num_rows and offsets.min() == END_OFFSET:
-            yield _make_ends(batch.filter(pa.array(offsets == END_OFFSET)))
-            batch = batch.filter(pa.array(offsets != END_OFFSET))
+        is_end = batch.column("event_ms").fill_null(QUARANTINE).to_numpy() == SHARD_END
+        if is_end.any():
+            yield _make_ends(batch.filter(pa.array(is_end)).column("head"))
+            batch = batch.filter(pa.array(~is_end))
         if batch.num_rows:
+            progress.records += batch.num_rows
             _frame(batch, framing, waiting)
         if waiting.size >= _PIECES_BYTES:
-            windows |= waiting.texts.keys()
-            row_bytes += _require_size(windows, row_bytes, waiting, framing)
-            yield _make_pieces(waiting, framing.grouping)
+            progress.add(waiting, framing)
+            yield _make_pieces(waiting, framing.grouping, progress)
             waiting = _Waiting()
-    windows |= waiting.texts.keys()
-    _require_size(windows, row_bytes, waiting, framing)
     if waiting.texts:
-        yield _make_pieces(waiting, framing.grouping)
+        progress.add(waiting, framing)
+        yield _make_pieces(waiting, framing.grouping, progress)
 
 
 def pack_rows(rows: pa.Table) -> bytes:
@@ -104,28 +130,16 @@ def pack_rows(rows: pa.Table) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def hash_text(text: memoryview | pa.Buffer) -> int:
+def hash_text(text: bytes | pa.Buffer) -> int:
     """Return the XXH3-64 of the text as a signed integer."""
     return int.from_bytes(xxhash.xxh3_64_digest(text), "big", signed=True)
 
 
-def _require_size(windows: set[int], row_bytes: int, waiting: _Waiting, framing: Framing) -> int:
-    """Return the bytes of the rows that wait."""
-    waiting.groups = [framing.grouping.group(pa.concat_tables(waiting.groups))] if waiting.groups else []
-    added = sum(int(table.nbytes) for table in waiting.groups)
-    if len(windows) > framing.most_windows or row_bytes + added > MOST_ROW_BYTES:
-        raise BatchTooLargeError(
-            f"a task of the batch has {len(windows):,} windows and {row_bytes + added:,} bytes of aggregated rows, of "
-            f"at most {framing.most_windows:,} and {MOST_ROW_BYTES:,}; nothing was appended: lower "
-            "max_records_per_batch"
-        )
-    return added
-
-
 def _frame(batch: pa.RecordBatch, framing: Framing, waiting: _Waiting) -> None:
-    window = batch.column("window_ms").to_numpy()
+    event_ms = batch.column("event_ms").fill_null(QUARANTINE).to_numpy()
+    window = np.where(event_ms < 0, QUARANTINE, event_ms - event_ms % framing.length_ms)
     source = batch.column("kafka_partition").to_numpy()
-    if len(window) > 1 and (mark_changes(window, source)[1:].any() or window[0] == QUARANTINE):
+    if mark_changes(window, source)[1:].any():
         order = np.lexsort((source, window))
         batch, window, source = batch.take(pa.array(order)), window[order], source[order]
     without = int(np.searchsorted(window, 0))
@@ -134,19 +148,21 @@ def _frame(batch: pa.RecordBatch, framing: Framing, waiting: _Waiting) -> None:
             records = batch.slice(start, end - start)
             _add_lines(records, window[start:end], source[start:end], framing, waiting)
             if start == without:
-                keys_and_measures = pa.Table.from_batches([records.select(framing.grouping.schema.names)])
-                waiting.groups.append(framing.grouping.group(keys_and_measures))
+                columns = [records.column(name) for name in framing.grouping.schema.names[1:]]
+                rows = pa.table([pa.array(window[start:end]), *columns], framing.grouping.schema.names)
+                waiting.groups.append(framing.grouping.group(rows))
 
 
 def _add_lines(
     records: pa.RecordBatch, window: np.ndarray, source: np.ndarray, framing: Framing, waiting: _Waiting
 ) -> None:
     """Frame these records, in order of window and Kafka partition, and note lines and sums of each window."""
-    texts = [REASON] if window[0] == QUARANTINE else list(framing.texts.values())
-    columns = [*(records.column(name) for name in RECORD), *(_as_text(records.column(name)) for name in texts)]
-    framed = frame(pa.RecordBatch.from_arrays(columns, [*RECORD, *texts]), framing.generation, framing.contract, texts)
+    texts = ["reason"] if window[0] == QUARANTINE else list(framing.texts.values())
+    event_ms, columns = records.column("event_ms"), [_as_text(records.column(name)) for name in texts]
+    content = add_value(records.column("head"), records.column("value"))
+    framed = frame_content(content, event_ms, framing.contract, columns)
     first = np.flatnonzero(mark_changes(window, source))
-    newest = np.maximum.reduceat(records.column("event_ms").fill_null(-1).to_numpy(), first)
+    newest = np.maximum.reduceat(event_ms.fill_null(QUARANTINE).to_numpy(), first)
     sums = np.column_stack([source[first].astype(np.int64), count_groups(framed.parts, first), newest])
     waiting.size += len(framed.text)
     window_first = np.flatnonzero(mark_changes(window))
@@ -161,29 +177,24 @@ def _as_text(column: pa.Array) -> pa.Array:
     return column if pa.types.is_string(column.type) else pc.cast(column, pa.string())
 
 
-def _make_ends(ends: pa.RecordBatch) -> pa.RecordBatch:
-    count = ends.num_rows
-    text = ends.column("headers")
-    hashes = pa.array([hash_text(each.as_buffer()) for each in text], pa.int64())
-    window = pa.array(np.full(count, SHARD_END))
-    none = pa.nulls(count, pa.binary())
-    return pa.RecordBatch.from_arrays([window, text, hashes, none, none], schema=PIECE)
+def _make_ends(texts: pa.Array) -> pa.RecordBatch:
+    ends = [{"window_ms": SHARD_END, "place": 0, "text": text, "hash": hash_text(text)} for text in texts.to_pylist()]
+    return pa.RecordBatch.from_pylist(ends, PIECE)
 
 
-def _make_pieces(waiting: _Waiting, grouping: Grouping) -> pa.RecordBatch:
-    """Return a piece for each window, in order."""
+def _make_pieces(waiting: _Waiting, grouping: Grouping, progress: _Progress) -> pa.RecordBatch:
+    """Return the pieces of each window, in order."""
     windows = sorted(waiting.texts)
-    texts = [b"".join(waiting.texts[window_ms]) for window_ms in windows]
-    sums = [np.concatenate(waiting.sums[window_ms]).tobytes() for window_ms in windows]
-    columns: Sequence[Sequence[object]] = [
-        windows,
-        texts,
-        [hash_text(memoryview(text)) for text in texts],
-        sums,
-        _split_rows(waiting.groups, windows, grouping),
-    ]
-    arrays = [pa.array(values, kind.type) for values, kind in zip(columns, PIECE, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=PIECE)
+    pieces: list[dict[str, object]] = []
+    for window_ms, rows in zip(windows, _split_rows(waiting.groups, windows, grouping), strict=True):
+        text = memoryview(b"".join(waiting.texts[window_ms]))
+        sums: bytes | None = np.concatenate(waiting.sums[window_ms]).tobytes()
+        for start in range(0, len(text), _LONGEST_PIECE):
+            part = bytes(text[start : start + _LONGEST_PIECE])
+            piece = {"window_ms": window_ms, "place": progress.place, "text": part, "hash": hash_text(part)}
+            pieces.append({**piece, "sums": sums, "rows": rows})
+            sums, rows, progress.place = None, None, progress.place + 1
+    return pa.RecordBatch.from_pylist(pieces, PIECE)
 
 
 def _split_rows(groups: list[pa.Table], windows: list[int], grouping: Grouping) -> list[bytes | None]:

@@ -169,7 +169,7 @@ def _stream(pieces: Iterator[_Piece], tally: _Tally) -> Iterator[memoryview]:
 
 def _list_pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[_Piece]:
     for batch in batches:
-        windows, text, hashes, sums, rows = batch.columns
+        windows, _, text, hashes, sums, rows = batch.columns
         for number, (window_ms, text_hash) in enumerate(zip(windows.to_pylist(), hashes.to_pylist(), strict=True)):
             summed = sums[number].as_buffer()
             yield _Piece(

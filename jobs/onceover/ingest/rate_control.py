@@ -154,10 +154,10 @@ class PidEstimator:
         processing_ms += self.block_weight * block_ms
         waiting_ms = scheduling_delay_ms + self.block_weight * block_ms
         usable = all(map(isfinite, (time_ms, elements, processing_ms, waiting_ms)))
-        if not (usable and time_ms > self._latest_ms and elements > 0 and processing_ms > 0):
+        since_update = (time_ms - self._latest_ms) / 1000  # 0 for the smallest differences, too
+        if not (usable and since_update > 0 and elements > 0 and processing_ms > 0):
             self._latest_ms = min(self._latest_ms, time_ms) if isfinite(time_ms) else self._latest_ms
             return None
-        since_update = (time_ms - self._latest_ms) / 1000
         processing_rate = elements / processing_ms * 1000
         error = self.latest_rate - processing_rate
         historical_error = waiting_ms * processing_rate / self.interval_ms

@@ -49,6 +49,9 @@ class LastComplaint:
     """The last error that librdkafka reported about its brokers: the reason behind a client's timeout."""
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
         self.text = ""
         self.code = 0
 

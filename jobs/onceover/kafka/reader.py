@@ -100,7 +100,7 @@ class LogReader:
     Close it after an error."""
 
     def __init__(self, source: KafkaSource) -> None:
-        """Connect with the first range."""
+        """Connects with the first range."""
         self.source = source
         self._admin: Admin | None = None
         self._complaint = LastComplaint()
@@ -113,6 +113,7 @@ class LogReader:
         where = f"topic {self.source.topic!r}, Kafka partition {kafka_partition}, offset range [{start}, {end})"
         self._admin = self._admin or Admin(self.source.bootstrap, self.source.properties)
         _check_incarnation(self._admin, self.source)
+        self._complaint.clear()
         self._consumer = self._consumer or _connect(self.source, self._complaint)
         reader = _Reader(self.source, self._consumer, self._complaint, kafka_partition, start, end, where)
         last: pa.RecordBatch | None = None
@@ -183,7 +184,7 @@ class _Reader:
         while self._position < self._end:
             # consume() alone would wait its whole timeout although records are there: wait for one, then take the rest.
             first = self._consumer.poll(_POLL_SECONDS)
-            messages = [] if first is None else [first, *self._consumer.consume(BATCH_RECORDS, 0)]
+            messages = [] if first is None else [first, *self._consumer.consume(self._count_wanted(), 0)]
             for is_record, group in groupby(messages, lambda message: message.error() is None):
                 if self._position >= self._end:
                     break  # what was read ahead, and what the client says of it, is not of this range
@@ -201,6 +202,10 @@ class _Reader:
                 self._quiet_since = monotonic()  # the caller may have taken long over the batch
         if waiting:
             yield self._build_batch(waiting)
+
+    def _count_wanted(self) -> int:
+        """Return how many messages to take beside the first: no more than the range has."""
+        return min(BATCH_RECORDS, self._end - self._position)
 
     def _clip(self, records: list[Message]) -> list[Message]:
         """Move the position over these records and drop what lies beyond the range."""

@@ -1,6 +1,6 @@
 """What a reader delivered of one shard, in its own words: a proof that does not come from what was appended.
 
-The words travel as one record more, of the offset END_OFFSET, which no record of Kafka has, in its headers.
+The words travel as one record more, of the offset END_OFFSET, which no record of Kafka has, as its head.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from onceover.lines.stored import hash_records
+from onceover.lines.frame import add_value, hash_content
 from onceover.lines.sums import count_all
 from onceover.model.digest import EMPTY, Digest
 from onceover.model.log_history import NO_EPOCH
@@ -45,9 +45,10 @@ class ShardRead:
         oldest = min(moments, default=None)
         return ShardRead(self.kafka_partition, self.start, self.digest + later.digest, oldest, epochs)
 
-    def add(self, records: pa.RecordBatch, generation: str) -> ShardRead:
-        """Return this read with these records, at least one, in the reader's columns."""
-        digest = Digest(*map(int, count_all(hash_records(records, generation))))
+    def add(self, records: pa.RecordBatch, head: pa.Array) -> ShardRead:
+        """Return this read with these records, at least one, in the reader's columns, and their lines' `head`."""
+        content = add_value(head, records.column("value"))
+        digest = Digest(*map(int, count_all(hash_content(content))))
         stamps = records.column("kafka_timestamp").to_numpy()
         oldest = int(stamps.min()) if stamps.min() >= 0 else min(map(int, stamps[stamps >= 0]), default=None)
         offsets = records.column("offset").to_numpy()

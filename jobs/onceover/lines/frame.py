@@ -48,10 +48,15 @@ def frame(records: pa.RecordBatch, generation: str, contract: str, columns: Sequ
     if rows == 0:
         return Framed(memoryview(b""), np.zeros(1, np.int32), np.zeros((0, 4), np.uint64))
     content = join_content(records, np.frombuffer(generation.encode(), np.uint8))
-    contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), rows)
-    body = join_fields(content, format_event_time(records.column("event_ms")), contract_field)
+    return frame_content(content, records.column("event_ms"), contract, [records.column(name) for name in columns])
+
+
+def frame_content(content: pa.Array, event_ms: pa.Array, contract: str, columns: Sequence[pa.Array]) -> Framed:
+    """Return the lines of records, at least one, of this `content`. Takes and raises the same as `frame`."""
+    contract_field = pa.repeat(pa.scalar(contract.encode(), pa.binary()), len(content))
+    body = join_fields(content, format_event_time(event_ms), contract_field)
     if columns:
-        body = join_fields(body, _format_columns([records.column(name) for name in columns]))
+        body = join_fields(body, _format_columns(columns))
     text = join_fields(body, as_binary(format_hash(hash_lines(body))))
     bounds = _bounds(text)
     return Framed(get_data(text), bounds - bounds[0], hash_content(content))
@@ -60,12 +65,21 @@ def frame(records: pa.RecordBatch, generation: str, contract: str, columns: Sequ
 def join_content(records: pa.RecordBatch, generation: np.ndarray) -> pa.Array:
     """Return the bytes that the digest covers, of at least one record; `generation` are the 8 octets of each, or of
     all of them."""
+    return add_value(join_head(records, generation), records.column("value"))
+
+
+def join_head(records: pa.RecordBatch, generation: np.ndarray) -> pa.Array:
+    """Return the same bytes up to the TAB before VALUE."""
     return join_fields(
         _format_prefix(records, generation),
         _escape_nullable(records.column("key")),
         pc.fill_null(records.column("headers").cast(pa.binary()), b""),
-        _escape_nullable(records.column("value")),
     )
+
+
+def add_value(head: pa.Array, value: pa.Array) -> pa.Array:
+    """Return the bytes that the digest covers, from those before VALUE."""
+    return join_fields(head, _escape_nullable(value))
 
 
 def hash_content(content: pa.Array) -> np.ndarray:

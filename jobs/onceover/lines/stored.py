@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from onceover.errors import UsageError
 from onceover.lines.frame import (
+    add_value,
     as_binary,
     format_event_time,
     format_hash,
@@ -18,6 +19,7 @@ from onceover.lines.frame import (
     hash_lines,
     join_content,
     join_fields,
+    join_head,
 )
 
 SCHEMA: Final = pa.schema(
@@ -71,7 +73,14 @@ def hash_records(records: pa.RecordBatch, generation: str) -> np.ndarray:
     """Return what each of these records of one generation adds to a digest (n x 4, uint64)."""
     if records.num_rows == 0:
         return np.zeros((0, 4), np.uint64)
-    return hash_content(join_content(records, np.frombuffer(generation.encode(), np.uint8)))
+    return hash_content(add_value(write_head(records, generation), records.column("value")))
+
+
+def write_head(records: pa.RecordBatch, generation: str) -> pa.Array:
+    """Return the bytes before VALUE of each of these records of one generation."""
+    if records.num_rows == 0:
+        return pa.array([], pa.binary())
+    return join_head(records, np.frombuffer(generation.encode(), np.uint8))
 
 
 def _join_body(records: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:

@@ -101,8 +101,8 @@ class ReleaseRun:
             if self._judged is None:
                 raise ValueError("plan the release first")
             chosen = self._judged.transform(looked_up(((r, 1) for r in chunk), "is_chosen"))
-            records = add_shard_ends(chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD))
             generation = chunk[0].source.generation
+            records = add_shard_ends(chosen.where("is_chosen IS NOT NULL").select(*_OF_RECORD), generation)
             return BatchQuery(self._spark, self._context, self._registered, generation, records, 2, released=True)
 
         return MicroBatch(self._spark, self._context, query, spans, spans)

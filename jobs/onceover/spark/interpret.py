@@ -54,7 +54,7 @@ def interpret(contract: Contract) -> Callable[[DataFrame], DataFrame]:
         carried = [f"{_CARRIED}{name}" for name in records.columns]
         return (
             records.select(*(F.col(f"`{name}`").alias(own) for name, own in zip(records.columns, carried, strict=True)))
-            .withColumn(f"{_OWN}text", _read_text(contract))
+            .withColumns({f"{_OWN}text": _read_text(contract), f"{_OWN}is_null": _quote(f"{_CARRIED}value").isNull()})
             .withColumn(f"{_OWN}parsed", _parse(contract, checked))
             .select(*map(_quote, carried), *_select_visible(contract), _find_fault(contract).alias(f"{_OWN}fault"))
             .select(*map(_quote, carried), _quote(f"{_OWN}fault"), _evaluate(contract, checked).alias(f"{_OWN}found"))
@@ -107,8 +107,10 @@ def _select_visible(contract: Contract) -> list[Column]:
 
 def _find_fault(contract: Contract) -> Column:
     """Return the reason not to evaluate a record, null if there is none."""
-    raw, parsed = _quote(f"{_CARRIED}value"), f"{_OWN}parsed"
-    fault = F.when(raw.isNull(), F.lit("tombstone" if contract.tombstone == "quarantine" else None).cast("string"))
+    parsed = f"{_OWN}parsed"
+    fault = F.when(
+        F.col(f"{_OWN}is_null"), F.lit("tombstone" if contract.tombstone == "quarantine" else None).cast("string")
+    )
     if contract.format == "text":
         fault = fault.when(F.col(parsed).isNull(), "unparseable: not UTF-8")
     if contract.format == "json":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Final
 
 import pyarrow as pa
@@ -21,16 +21,19 @@ from onceover.kafka.reader import SCHEMA as READ
 from onceover.kafka.reader import KafkaSource, LogReader, read_range
 from onceover.kafka.shard_read import END_OFFSET, ShardRead
 from onceover.kafka.topic import derive_generation
-from onceover.lines.stored import hash_records
+from onceover.lines.stored import hash_records, write_head
 from onceover.model.digest import HALVES
 from onceover.model.log_history import NO_EPOCH
 from onceover.model.offsets import OffsetRange
 from onceover.spark.python_worker import freeze_modules
 
-__all__ = ["RECORD", "SCHEMA", "KafkaSource", "add_shard_ends", "name_shards", "read_ranges", "read_shards"]
+__all__ = ["HEADED", "RECORD", "SCHEMA", "KafkaSource", "add_shard_ends", "name_shards", "read_ranges", "read_shards"]
 
 RECORD = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, headers BINARY, value BINARY"
 _RECORD = [field.split()[0] for field in RECORD.split(", ")]
+HEADED = "kafka_partition INT, offset BIGINT, kafka_timestamp BIGINT, key BINARY, value BINARY, head BINARY"
+"""What the contract's SQL sees of a record, and the bytes of its line before VALUE."""
+_FIELDS: Final = [field.split()[0] for field in HEADED.split(", ")]
 _SHARDS: Final = "onceover.shards"  # a local property of Spark, which tasks see
 SCHEMA = f"{RECORD}, leader_epoch INT, {', '.join(f'{half} BIGINT' for half in HALVES)}"
 
@@ -59,8 +62,8 @@ def read_ranges(spark: SparkSession, source: KafkaSource, ranges: Sequence[Offse
 
 
 def read_shards(spark: SparkSession, source: KafkaSource, tasks: int) -> DataFrame:
-    """Return the records of the shards that `name_shards` names while an action runs, in the columns of RECORD, and a
-    row more for each shard, of the offset END_OFFSET, whose headers are its `ShardRead`. So many tasks read them.
+    """Return the records of the shards that `name_shards` names while an action runs, in the columns of HEADED, and a
+    row more for each shard, of the offset END_OFFSET, whose head is its `ShardRead`. So many tasks read them.
 
     An action raises the errors of reading, also for a shard of another generation than the source's.
     """
@@ -69,13 +72,13 @@ def read_shards(spark: SparkSession, source: KafkaSource, tasks: int) -> DataFra
         freeze_modules()
         generation = derive_generation(source.topic_id)
         shards = json.loads(TaskContext.get().getLocalProperty(_SHARDS) or "[]")  # type: ignore[union-attr]
-        with closing(LogReader(source)) as reader:
+        with _keep_reader(source) as reader:
             for batch in numbers:
                 for number in batch.column(0).to_pylist():
                     for shard in shards[number::tasks]:
                         yield from _read_shard(reader, generation, *shard)
 
-    return spark.range(0, tasks, 1, tasks).mapInArrow(read, RECORD)
+    return spark.range(0, tasks, 1, tasks).mapInArrow(read, HEADED)
 
 
 @contextmanager
@@ -90,6 +93,25 @@ def name_shards(spark: SparkSession, shards: Sequence[OffsetRange]) -> Iterator[
             spark.sparkContext.setLocalProperty(_SHARDS, None)  # type: ignore[arg-type]
 
 
+_kept: list[LogReader] = []
+"""The reader of this worker's last task: to connect and to close take longer than a small batch."""
+
+
+@contextmanager
+def _keep_reader(source: KafkaSource) -> Iterator[LogReader]:
+    """Take the kept reader if it is of this source, else a new one, and keep it unless the block raises."""
+    reader = _kept.pop() if _kept else LogReader(source)
+    if reader.source != source:
+        reader.close()
+        reader = LogReader(source)
+    try:
+        yield reader
+    except BaseException:
+        reader.close()
+        raise
+    _kept.append(reader)
+
+
 def _read_shard(
     reader: LogReader, generation: str, own: str, kafka_partition: int, start: int, end: int
 ) -> Iterator[pa.RecordBatch]:
@@ -97,17 +119,21 @@ def _read_shard(
         raise OffsetRangeError(f"a shard of generation {own} is none of topic {reader.source.topic!r} by its ID")
     read = ShardRead(kafka_partition, start)
     for records in reader.read(kafka_partition, start, end):
-        read = read.add(records, generation)
-        yield records.select(_RECORD)
-    yield pa.RecordBatch.from_pylist(
-        [{"kafka_partition": kafka_partition, "offset": END_OFFSET, "kafka_timestamp": -1, "headers": read.as_bytes()}],
-        pa.schema([READ.field(name) for name in _RECORD]),
-    )
+        head = write_head(records, generation)
+        read = read.add(records, head)
+        yield _add_head(records, head)
+    ended = {"kafka_partition": kafka_partition, "offset": END_OFFSET, "kafka_timestamp": -1}
+    schema = pa.schema([*(READ.field(name) for name in _FIELDS[:-1]), ("head", pa.binary())])
+    yield pa.RecordBatch.from_pylist([{**ended, "head": read.as_bytes()}], schema)
 
 
-def add_shard_ends(records: DataFrame) -> DataFrame:
-    """Return records that were read before, with the digest's halves, as `read_shards` returns those of Kafka: the
-    records of each Kafka partition are a shard, which begins at the first of them."""
+def _add_head(records: pa.RecordBatch, head: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([*(records.column(name) for name in _FIELDS[:-1]), head], _FIELDS)
+
+
+def add_shard_ends(records: DataFrame, generation: str) -> DataFrame:
+    """Return records of one generation that were read before, in the columns of RECORD with the digest's halves, as
+    `read_shards` returns those of Kafka: the records of each Kafka partition are a shard, which begins at the first."""
     first, last = F.min("offset"), F.max("offset")
     read = F.struct(
         F.col("kafka_partition"),
@@ -116,11 +142,16 @@ def add_shard_ends(records: DataFrame) -> DataFrame:
         F.min(F.when(F.col("kafka_timestamp") >= 0, F.col("kafka_timestamp"))).alias("oldest_ms"),
         F.array(F.array(F.lit(NO_EPOCH).cast("bigint"), first, last)).alias("epochs"),
     )
-    ends = records.groupBy("kafka_partition").agg(F.to_json(read).cast("binary").alias("headers"))
-    fixed = {"offset": F.lit(END_OFFSET), "kafka_timestamp": F.lit(-1), "key": F.lit(None), "value": F.lit(None)}
-    kinds = {field.split()[0]: field.split()[1] for field in RECORD.split(", ")}
-    ends = ends.withColumns({name: value.cast(kinds[name]) for name, value in fixed.items()})
-    return records.select(*_RECORD).unionByName(ends)
+    ends = records.groupBy("kafka_partition").agg(F.to_json(read).cast("binary").alias("head"))
+    none = F.lit(None).cast("binary")
+    fixed = {"offset": F.lit(END_OFFSET).cast("bigint"), "kafka_timestamp": F.lit(-1).cast("bigint")}
+    ends = ends.withColumns({**fixed, "key": none, "value": none})
+
+    def add_heads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield _add_head(batch, write_head(batch, generation))
+
+    return records.select(*_RECORD).mapInArrow(add_heads, HEADED).unionByName(ends)
 
 
 def _add_halves(records: pa.RecordBatch, generation: str) -> pa.RecordBatch:

@@ -2,14 +2,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from onceover.errors import OffsetRangeError
+from onceover.kafka.reader import read_range
+from onceover.kafka.shard_read import END_OFFSET, ShardRead, parse_shard
 from onceover.kafka.topic import derive_generation
+from onceover.lines.stored import hash_records
+from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.spark.source import SCHEMA, KafkaSource, read_ranges
+from onceover.spark.source import SCHEMA, KafkaSource, add_shard_ends, name_shards, read_ranges, read_shards
 
 if TYPE_CHECKING:
     from tests.onceover.conftest import Broker
@@ -53,6 +58,57 @@ def test_failed_read_fails_the_action_with_the_reason(spark: SparkSession, broke
     source = broker.source(topic)
     with pytest.raises(PySparkException, match=r"OffsetRangeError: .*does not hold offset 0"):
         read_ranges(spark, source, make_ranges(source, (0, 0, 2))).collect()
+
+
+@pytest.mark.stack
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_shards_are_read_to_their_ends_by_one_query(spark: SparkSession, broker: Broker, tasks: int) -> None:
+    topic = broker.create(kafka_partitions=2)
+    for kafka_partition in (0, 1):
+        broker.produce(topic, [b"%d-%d" % (kafka_partition, i) for i in range(10)], kafka_partition)
+    source = broker.source(topic)
+    query = read_shards(spark, source, tasks)
+    for bounds in ([(0, 2, 5), (1, 0, 10), (0, 5, 9), (1, 10, 10)], [(1, 9, 10)]):
+        shards = [shard for shard in make_ranges(source, *bounds) if len(shard)]
+        with name_shards(spark, shards):
+            rows = query.collect()
+        assert sorted((r.kafka_partition, r.offset) for r in rows if r.offset != END_OFFSET) == sorted(
+            (n, offset) for n, start, end in bounds for offset in range(start, end)
+        )
+        ends = {(end.kafka_partition, end.start): end
+                for row in rows if row.offset == END_OFFSET and (end := parse_shard(bytes(row.head)))}  # fmt: skip
+        assert len(ends) == sum(row.offset == END_OFFSET for row in rows) == len(shards)
+        for shard in shards:
+            read = list(read_range(source, shard.source.kafka_partition, shard.start, shard.end))
+            parts = sum(int(hash_records(batch, shard.source.generation)[:, 0].sum()) for batch in read)
+            end = ends[(shard.source.kafka_partition, shard.start)]
+            assert (end.digest.records, end.digest.high1) == (len(shard), parts)
+            assert end.oldest_ms == min(pc.min(batch.column("kafka_timestamp")).as_py() for batch in read)
+            assert end.epochs == {0: (shard.start, shard.end - 1)}
+    assert query.collect() == [], "no shards are named"
+
+
+@pytest.mark.stack
+def test_shard_of_another_generation_fails_its_task(spark: SparkSession, broker: Broker, topic: str) -> None:
+    shards = [OffsetRange(KafkaPartition("00000000", 0), 0, 1)]
+    with name_shards(spark, shards), pytest.raises(PySparkException, match="is none of topic"):
+        read_shards(spark, broker.source(topic), 1).collect()
+
+
+@pytest.mark.spark
+def test_records_that_were_read_before_end_like_a_shard(spark: SparkSession) -> None:
+    halves = ", ".join(f"offset * {n} AS {half}" for n, half in enumerate(HALVES, 2))
+    records = spark.range(5, 10).selectExpr(
+        "CAST(id % 2 AS INT) AS kafka_partition", "id AS offset", "id - 7 AS kafka_timestamp",
+        *(f"CAST(NULL AS BINARY) AS {name}" for name in ("key", "headers", "value")),
+    ).selectExpr("*", *halves.split(", "))  # fmt: skip
+    rows = add_shard_ends(records, "00c0ffee").collect()
+    ends = [parse_shard(bytes(row.head)) for row in rows if row.offset == END_OFFSET]
+    assert sorted(ends, key=lambda end: end.kafka_partition) == [
+        ShardRead(0, 6, Digest(2, 28, 42, 56, 70), 1, {-1: (6, 8)}),
+        ShardRead(1, 5, Digest(3, 42, 63, 84, 105), 0, {-1: (5, 9)}),
+    ]
+    assert sorted(row.offset for row in rows if row.offset != END_OFFSET) == [5, 6, 7, 8, 9]
 
 
 @pytest.mark.spark

@@ -1,0 +1,38 @@
+"""A batch that was too large is halved until it fits, and grows again with each that lands."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from onceover.ingest.batch_limit import BatchLimit
+from onceover.model.offsets import KafkaPartition, OffsetRange
+
+RANGES = [OffsetRange(KafkaPartition("00c0ffee", n), 100, 100 + length) for n, length in enumerate((900, 90, 10))]
+
+
+def test_ranges_are_clipped_in_proportion_and_never_empty() -> None:
+    limit = BatchLimit()
+    assert limit.clip(RANGES) == tuple(RANGES)
+    limit.halve(RANGES)
+    assert [(each.start, len(each)) for each in limit.clip(RANGES)] == [(100, 450), (100, 45), (100, 5)]
+    sizes = []
+    for _ in range(10):
+        limit.halve(limit.clip(RANGES))
+        sizes.append([len(each) for each in limit.clip(RANGES)])
+    assert all(sum(smaller) <= max(1, sum(size) // 2 + 1) for size, smaller in pairwise(sizes))
+    assert all(map(all, sizes))
+    assert sizes[-1] == [1], "one record is never too large"
+
+
+def test_limit_grows_until_it_limits_nothing() -> None:
+    limit = BatchLimit()
+    limit.halve(RANGES)
+    limit.halve(limit.clip(RANGES))
+    sizes = []
+    for _ in range(4):
+        clipped = limit.clip(RANGES)
+        sizes.append(sum(map(len, clipped)))
+        limit.relax(clipped)
+    assert sizes == [249, 500, 1000, 1000]
+    limit.relax(RANGES[2:])
+    assert limit == BatchLimit(), "a batch that no limit applied to ends it"
