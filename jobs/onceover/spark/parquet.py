@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from onceover.model.digest import Digest
+from onceover.model.record import ID_COLUMNS
 from onceover.spark import lines
 from onceover.spark.text_files import PLACES
 
@@ -16,7 +17,6 @@ SCHEMA = (
     "headers binary, value binary, contract string, columns binary, hash bigint"
 )
 COLUMNS = tuple(field.split()[0] for field in SCHEMA.split(", "))
-_ID = ("generation", "kafka_partition", "offset")
 
 
 def read_parquet(spark: SparkSession, files: Mapping[int, str]) -> DataFrame:
@@ -38,7 +38,7 @@ def write(records: DataFrame, folder: str) -> None:
     (
         records.select("window_ms", *COLUMNS)
         .repartition("window_ms")
-        .sortWithinPartitions("window_ms", *_ID)
+        .sortWithinPartitions("window_ms", *ID_COLUMNS)
         .write.mode("overwrite")
         .option("compression", "zstd")
         .partitionBy("window_ms")
