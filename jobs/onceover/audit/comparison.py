@@ -9,12 +9,11 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from onceover.audit.held import ID
 from onceover.audit.result import Difference, HeldRecords, WindowAudit
 from onceover.model.contract import Contract
 from onceover.model.digest import HALVES, Digest
 from onceover.model.offsets import KafkaPartition, OffsetRange
-from onceover.model.record import encode_id
+from onceover.model.record import ID_COLUMNS, encode_id
 from onceover.model.window import from_ms
 from onceover.spark.aggregate import aggregate
 from onceover.spark.range_join import looked_up
@@ -65,7 +64,7 @@ def judge(held: DataFrame, bounds: Bounds, *, is_compacted: bool) -> DataFrame:
 
 def find_first_offsets(lines: DataFrame) -> dict[KafkaPartition, int]:
     """Return the smallest offset of each Kafka partition."""
-    rows = lines.groupBy(*ID[:2]).agg(F.min("offset").alias("first")).collect()  # one a Kafka partition
+    rows = lines.groupBy(*ID_COLUMNS[:2]).agg(F.min("offset").alias("first")).collect()  # one a Kafka partition
     return {KafkaPartition(row.generation, row.kafka_partition): row.first for row in rows}
 
 
@@ -109,13 +108,13 @@ def _add_differences(judged: DataFrame, audits: dict[datetime | None, WindowAudi
     by_kind = Window.partitionBy("place_ms", "apart")
     rows = (
         judged.where("apart IS NOT NULL")
-        .select("apart", *ID, F.explode(places).alias("place_ms"))
+        .select("apart", *ID_COLUMNS, F.explode(places).alias("place_ms"))
         .distinct()
-        .withColumn("nth", F.row_number().over(by_kind.orderBy(*ID)))
+        .withColumn("nth", F.row_number().over(by_kind.orderBy(*ID_COLUMNS)))
         .withColumn("n", F.count(F.lit(1)).over(by_kind))
         .where(F.col("nth") <= MOST_IDS)
         .groupBy("place_ms", "apart")
-        .agg(F.max("n").alias("n"), F.sort_array(F.collect_list(F.struct(*ID))).alias("ids"))
+        .agg(F.max("n").alias("n"), F.sort_array(F.collect_list(F.struct(*ID_COLUMNS))).alias("ids"))
         .collect()  # at most MOST_IDS IDs a window and kind
     )
     for row in rows:

@@ -21,6 +21,7 @@ from onceover.model.conflict import Decision
 from onceover.model.contract import Contracts
 from onceover.model.digest import HALVES
 from onceover.model.offsets import OffsetRange
+from onceover.model.record import ID_COLUMNS
 from onceover.model.release import Release
 from onceover.spark import lines, parquet, text_files
 from onceover.spark.contract_versions import add_missing_measures, interpret_each
@@ -29,8 +30,7 @@ from onceover.spark.range_join import looked_up
 from onceover.spark.source import KafkaSource, read_ranges
 from onceover.spark.text_files import QUARANTINE
 
-ID = ("generation", "kafka_partition", "offset")
-_LINE = ("intact", "event_ms", *ID, "kafka_timestamp", "key", "value", *HALVES)
+_LINE = ("intact", "event_ms", *ID_COLUMNS, "kafka_timestamp", "key", "value", *HALVES)
 _DECIDED = "generation string, kafka_partition int, offset bigint, kept string"
 
 
@@ -103,11 +103,11 @@ def hold(sides: Sequence[DataFrame], decisions: Collection[Decision], low: int |
     is_window = F.col("file_ms") != QUARANTINE
     within = F.lit(True) if low is None else F.col("window_ms").between(low, F.lit(high) - 1)
     file_within = F.lit(False) if low is None else F.coalesce(F.col("first_file").between(low, F.lit(high) - 1), within)
-    by_id = Window.partitionBy(*ID)
+    by_id = Window.partitionBy(*ID_COLUMNS)
     distinct = (
         records.withColumns({name: F.when(within, F.col(name)) for name in inputs})  # of other windows not needed
-        .repartition(*ID)
-        .groupBy(*ID, *HALVES, "window_ms", *inputs)
+        .repartition(*ID_COLUMNS)
+        .groupBy(*ID_COLUMNS, *HALVES, "window_ms", *inputs)
         .agg(
             F.max("in_kafka").alias("in_kafka"),
             F.count(F.when(~F.col("in_kafka"), 1)).alias("lines"),
@@ -131,7 +131,7 @@ def select_held(records: DataFrame, contracts: Contracts, *, in_kafka: bool, fil
     window_ms = F.coalesce(F.col("event_ms") - F.pmod("event_ms", length), F.lit(QUARANTINE))
     inputs = [name for name in records.columns if name.startswith(("k_", "m_"))]
     return records.select(
-        *ID,
+        *ID_COLUMNS,
         *HALVES,
         window_ms.cast("bigint").alias("window_ms"),
         file_ms.alias("file_ms"),
@@ -152,7 +152,7 @@ def _add_decisions(decisions: Collection[Decision]) -> Callable[[DataFrame], Dat
     if not rows:
         return lambda records: records.withColumn("kept", F.lit(None).cast("string"))
     return lambda records: records.join(
-        F.broadcast(records.sparkSession.createDataFrame(rows, _DECIDED)), list(ID), "left"
+        F.broadcast(records.sparkSession.createDataFrame(rows, _DECIDED)), list(ID_COLUMNS), "left"
     )
 
 

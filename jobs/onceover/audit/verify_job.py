@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from onceover.audit import store as audit_store
-from onceover.audit.held import ID, RawPaths, read_raw
+from onceover.audit.held import RawPaths, read_raw
 from onceover.audit.log_plan import plan_log, read_facts
 from onceover.context import PipelineContext
 from onceover.kafka.topic import Topic, TopicFacts
@@ -19,6 +19,7 @@ from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
 from onceover.model.offsets import coalesce
 from onceover.model.rebuilt_window import RebuiltWindow
+from onceover.model.record import ID_COLUMNS
 from onceover.model.window import to_ms
 from onceover.repair.folded import FoldedRebuild
 from onceover.repair.freeze import list_parquet, list_texts
@@ -107,7 +108,7 @@ def _count_unaccounted(
     facts = _read_facts(context)  # after the files were listed: the log holds what was appended meanwhile
     known = [*statement.accounted, *plan_log(facts, statement, {}).to_read]
     is_known = looked_up(((offsets, 1) for offsets in coalesce(known)), "is_known")
-    return lines.transform(is_known).where("is_known IS NULL").select(*ID).distinct().count()
+    return lines.transform(is_known).where("is_known IS NULL").select(*ID_COLUMNS).distinct().count()
 
 
 def _read_facts(context: PipelineContext) -> TopicFacts:

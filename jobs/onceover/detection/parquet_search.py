@@ -19,8 +19,7 @@ from onceover.errors import TerminalError
 from onceover.ledger.found_parquet import list_known_digests
 from onceover.model.offsets import KafkaPartition, OffsetRange
 from onceover.model.raw_file import RawFile
-
-_ID = ["generation", "kafka_partition", "offset"]
+from onceover.model.record import ID_COLUMNS
 
 
 def find_held_in_parquet(context: PipelineContext, lost: Sequence[OffsetRange]) -> tuple[str, OffsetRange] | None:
@@ -61,7 +60,7 @@ def find_offsets(content: bytes, wanted: Sequence[OffsetRange]) -> Iterator[Offs
         for source, group in groupby(wanted, key=lambda piece: piece.source)
         if (pieces := list(group))
     }
-    for batch in parquet.ParquetFile(pa.BufferReader(content)).iter_batches(columns=_ID):
+    for batch in parquet.ParquetFile(pa.BufferReader(content)).iter_batches(columns=list(ID_COLUMNS)):
         for source, (starts, ends) in bounds.items():
             is_source = pc.and_(
                 pc.equal(batch["generation"], source.generation),

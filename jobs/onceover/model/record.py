@@ -12,6 +12,8 @@ from onceover.model.offsets import LARGEST_END, KafkaPartition
 GENERATION: Final = slice(0, 8)
 KAFKA_PARTITION: Final = slice(9, 14)
 OFFSET: Final = slice(15, 34)
+ID_COLUMNS: Final = ("generation", "kafka_partition", "offset")
+"""The columns of an ID, wherever records are rows."""
 LARGEST_RECORD: Final = 32 * 1024 * 1024
 """Bytes of the key, the value and the escaped headers together, in what raw takes."""
 

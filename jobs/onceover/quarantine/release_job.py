@@ -29,6 +29,7 @@ from onceover.ledger.expiries import list_expired
 from onceover.ledger.frontiers import read_accounted
 from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange, split
+from onceover.model.record import ID_COLUMNS
 from onceover.model.window import from_ms
 from onceover.spark import text_files
 from onceover.spark.interpret import interpret
@@ -41,7 +42,6 @@ CONFLICT = "quarantined with several contents"
 UNACCOUNTED = "of a batch that did not land"
 EXPIRED = "raw of its window has expired"
 _OF_RECORD = (*(field.split()[0] for field in RECORD.split(", ")), *HALVES)
-_ID = ("generation", "kafka_partition", "offset")
 _READ = ("intact", "event_ms", "quarantined_for", "generation", *_OF_RECORD)
 
 
@@ -122,7 +122,7 @@ class ReleaseRun:
         expired_starts = self._spark.createDataFrame(
             [(int(start.timestamp() * 1000), True) for start in expired_windows], "window_ms bigint, is_expired boolean"
         )
-        record = [F.first(name).alias(name) for name in _OF_RECORD if name not in _ID]
+        record = [F.first(name).alias(name) for name in _OF_RECORD if name not in ID_COLUMNS]
         window_ms = F.col("event_ms") - F.pmod("event_ms", F.lit(length))
         return (
             read.where(F.col("intact") & F.col("event_ms").isNull() & chosen)
@@ -130,7 +130,7 @@ class ReleaseRun:
             .transform(looked_up(before, "is_released"))
             .where("is_released IS NULL")
             .transform(looked_up(landed, "is_landed"))
-            .groupBy(*_ID, "is_landed")
+            .groupBy(*ID_COLUMNS, "is_landed")
             .agg(F.count_distinct(*HALVES).alias("contents"), *record)
             .transform(interpret(registered.contract))
             .withColumn("window_ms", window_ms)
@@ -151,7 +151,7 @@ class ReleaseRun:
         in_order = Window.partitionBy("generation", "kafka_partition").orderBy("offset")
         rows = (
             judged.where("why IS NULL")
-            .select(*_ID, (F.col("offset") - F.row_number().over(in_order)).alias("run"))
+            .select(*ID_COLUMNS, (F.col("offset") - F.row_number().over(in_order)).alias("run"))
             .groupBy("generation", "kafka_partition", "run")
             .agg(F.min("offset").alias("first"), F.max("offset").alias("last"))
             .collect()  # one row a run

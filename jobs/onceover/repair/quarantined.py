@@ -18,13 +18,13 @@ from onceover.ledger.quarantine_days import record_search
 from onceover.model.digest import HALVES
 from onceover.model.offsets import OffsetRange
 from onceover.model.own_offsets import OwnOffsets
+from onceover.model.record import ID_COLUMNS
 from onceover.model.unlanded import NOTHING, Unlanded
 from onceover.spark import text_files
 from onceover.spark.range_join import looked_up
 from onceover.spark.unlanded import collect_unlanded
 
 log = logging.getLogger(__name__)
-_ID = ("generation", "kafka_partition", "offset")
 
 
 def adopt_quarantined(
@@ -74,7 +74,7 @@ def _search(
 ) -> tuple[dict[int, Unlanded], bool]:
     """Return the unlanded records by the number of their file, and whether these are all."""
     unlanded = (
-        text_files.read_text(spark, list(enumerate(paths)), "intact", "event_ms", *_ID, *HALVES)
+        text_files.read_text(spark, list(enumerate(paths)), "intact", "event_ms", *ID_COLUMNS, *HALVES)
         .where(F.col("intact") & F.col("event_ms").isNull())
         .transform(looked_up(((piece, 1) for piece in accounted), "is_accounted"))
         .where("is_accounted IS NULL")

@@ -29,6 +29,7 @@ from onceover.model.conflict import Content
 from onceover.model.digest import HALVES
 from onceover.model.offsets import KafkaPartition, OffsetRange, coalesce
 from onceover.model.rebuilt_window import RebuiltWindow
+from onceover.model.record import ID_COLUMNS
 from onceover.model.window import Window, format_moment, from_ms, to_ms
 from onceover.repair.held_sides import SidePaths, find_unheld, list_paths
 from onceover.spark import lines, parquet, text_files
@@ -40,8 +41,7 @@ log = logging.getLogger(__name__)
 WAITS = "some of its offsets landed more than once, and their contents are compared first"
 _AT_ONCE, _MOST_NAMED = 10_000, 5
 _OF_DAY = "the quarantine of "
-_ID = ("generation", "kafka_partition", "offset")
-_NAMED = (*_ID, "event_ms", *HALVES)
+_NAMED = (*ID_COLUMNS, "event_ms", *HALVES)
 
 
 def settle_suspicions(
@@ -162,7 +162,7 @@ def _record_contents(
     records = _read_records(spark, context.address("hdfs").rstrip("/"), paths, windows)
     if records is None:
         return 0
-    key, count = F.struct(*_ID, "hash"), 0
+    key, count = F.struct(*ID_COLUMNS, "hash"), 0
     found = _compare(records, ranges, context).transform(_mark_newest(spark, context, ranges))
     found = found.withColumn("key", key).persist(StorageLevel.MEMORY_AND_DISK)
     try:
@@ -206,11 +206,13 @@ def _compare(records: DataFrame, ranges: Sequence[OffsetRange], context: Pipelin
     suspected = of_id.transform(looked_up(((piece, 1) for piece in ranges), "suspected")).where("suspected IS NOT NULL")
     contents = (
         suspected.transform(_add_hash)
-        .groupBy(*_ID, "hash")
+        .groupBy(*ID_COLUMNS, "hash")
         .agg(F.max("window_ms").alias("window_ms"), F.max("event_ms").alias("event_ms"))
     )
-    several = contents.groupBy(*_ID).agg(F.count(F.lit(1)).alias("contents")).where("contents > 1").drop("contents")
-    return contents.join(several, list(_ID))
+    several = (
+        contents.groupBy(*ID_COLUMNS).agg(F.count(F.lit(1)).alias("contents")).where("contents > 1").drop("contents")
+    )
+    return contents.join(several, list(ID_COLUMNS))
 
 
 def _mark_newest(
@@ -227,9 +229,9 @@ def _mark_newest(
             read_ranges(spark, source, pieces)
             .withColumn("generation", F.lit(pieces[0].source.generation))
             .transform(_add_hash)
-            .select(*_ID, "hash", "leader_epoch")
+            .select(*ID_COLUMNS, "hash", "leader_epoch")
         )
-        return contents.join(in_log, [*_ID, "hash"], "left")
+        return contents.join(in_log, [*ID_COLUMNS, "hash"], "left")
 
     return add
 

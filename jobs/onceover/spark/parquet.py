@@ -10,12 +10,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from onceover.lines import stored
 from onceover.model.digest import Digest
+from onceover.model.record import ID_COLUMNS
 from onceover.spark import lines
 from onceover.spark.text_files import PLACES
 
 SCHEMA = from_arrow_schema(stored.SCHEMA)
 COLUMNS = tuple(SCHEMA.names)
-_ID = ("generation", "kafka_partition", "offset")
 _BOUNDED = {  # so that a reader holds some MiB of a file as it is stored, and as many rows as their mean size says
     "parquet.block.size": str(16 << 20),
     "parquet.block.size.row.check.min": "1",  # 100 records may be 3 GB
@@ -44,7 +44,7 @@ def write(records: DataFrame, folder: str) -> None:
     (
         records.select("window_ms", *COLUMNS)
         .repartition("window_ms")
-        .sortWithinPartitions("window_ms", *_ID)
+        .sortWithinPartitions("window_ms", *ID_COLUMNS)
         .write.mode("overwrite")
         .options(compression="zstd", **_BOUNDED)
         .partitionBy("window_ms")
