@@ -45,8 +45,10 @@ def _offsets(replay: Replay, state: State) -> None:
 def _windows(replay: Replay, state: State) -> None:
     rows = replay.connection.execute(
         """
-        SELECT w.*, c.version AS c_version, c.landing_set, c.frozen_length, c.records AS c_records, c.high1 AS c_high1,
-          c.low1 AS c_low1, c.high2 AS c_high2, c.low2 AS c_low2
+        SELECT w.*, c.version AS c_version, c.landings, c.frozen_length, c.records AS c_records, c.high1 AS c_high1,
+          c.low1 AS c_low1, c.high2 AS c_high2, c.low2 AS c_low2, ARRAY(
+            SELECT landing_id FROM onceover.landing l WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start
+              AND l.landing_id <= c.last_landing ORDER BY 1) AS landing_set
         FROM onceover."window" w LEFT JOIN onceover.certificate c USING (certificate_id) WHERE w.pipeline = %s
         """,
         [replay.name],
@@ -59,10 +61,11 @@ def _windows(replay: Replay, state: State) -> None:
             assert row["token"] == replay.repairs.tokens.get((window, state.token[window]))
             assert row["tries"] == state.tries[window]
             assert (row["blocked_at"] is not None) == state.blocked[window]
-            assert (row["c_version"] == row["version"]) == facts.is_certified(state, window)
+            assert (row["c_version"] == row["version"]) == row["is_certified"] == facts.is_certified(state, window)
             assert (row["certificate_id"] is not None) == (certificate is not None)
             if certificate is not None:
                 assert row["landing_set"] == [replay.landing_ids[n] for n in certificate.landing_set]
+                assert row["landings"] == len(certificate.landing_set)
                 assert row["frozen_length"] == certificate.frozen_length
                 assert read_digest(row, "c_") == digest(certificate.counts)
 

@@ -39,12 +39,10 @@ class EvidenceSnapshot:
 _CHOSEN = (
     """
   FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-  LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
   WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL
     AND coalesce(p.every_window_closed OR w.window_end <= p.watermark, false) <> %(open)s
     AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
     AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
-    AND (%(all)s OR c.version IS DISTINCT FROM w.version)
     AND NOT """
     + LOG_MAY_DIFFER
 )
@@ -53,7 +51,7 @@ _CHOSEN = (
 # uncertified, and would read every landing.
 _EVIDENCE = f"""
 WITH chosen AS (
-  SELECT w.*, c.version AS certificate_version, coalesce(c.landing_set, '{{}}') AS landing_set,
+  SELECT w.*, c.version AS certificate_version, coalesce(c.last_landing, 0) AS last_landing,
     coalesce({FROZEN}, 0) AS frozen_length, c.certificate_id IS NOT NULL AS has_certificate,
     c.records AS c_records, c.high1 AS c_high1, c.low1 AS c_low1, c.high2 AS c_high2, c.low2 AS c_low2,
     {COMPACTED_COLUMNS}
@@ -61,7 +59,7 @@ WITH chosen AS (
   LEFT JOIN onceover.compaction k ON k.compaction_id = w.compaction_id
   WHERE w.pipeline = %(pipeline)s AND w.window_start = ANY(%(starts)s)
 ), landed AS (
-  SELECT l.*, NOT l.landing_id = ANY(c.landing_set) AS since,
+  SELECT l.*, l.landing_id > c.last_landing AS since,
     l.byte_start >= c.frozen_length AND coalesce(l.landing_id > c.removed_to_landing, true) AS beyond
   FROM chosen c JOIN onceover.landing l ON l.window_start = c.window_start
   WHERE l.pipeline = %(pipeline)s
@@ -132,9 +130,10 @@ def read_versions(
 ) -> dict[datetime, int]:
     """Return the version of each window that `read_evidence` would read with these arguments, in order: a window whose
     version differs in the evidence changed in between."""
+    uncertified = "" if every else "AND NOT w.is_certified"  # no parameter: then an index has only these
     rows = connection.execute(
-        f"SELECT w.window_start, w.version {_CHOSEN} ORDER BY w.window_start",
-        {"pipeline": pipeline, "start": start, "end": end, "all": every, "open": open_ones},
+        f"SELECT w.window_start, w.version {_CHOSEN} {uncertified} ORDER BY w.window_start",
+        {"pipeline": pipeline, "start": start, "end": end, "open": open_ones},
     )
     return {row["window_start"]: row["version"] for row in rows}
 

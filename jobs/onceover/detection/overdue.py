@@ -21,9 +21,7 @@ class OverdueWindow:
 
 _UNREPORTED = """
   FROM onceover."window" w JOIN onceover.landing l USING (pipeline, window_start) JOIN onceover.batch b USING (batch_id)
-  LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.overdue_reported_at IS NULL
-    AND c.version IS DISTINCT FROM w.version"""
+  WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.overdue_reported_at IS NULL AND NOT w.is_certified"""
 
 
 def report_overdue(connection: Connection, pipeline: str, deadline_ms: int) -> list[OverdueWindow]:

@@ -130,7 +130,7 @@ def describe_certificate(facts: WindowFacts) -> str:
     text = (
         f"Certificate {last['certificate_id']} of {format_second(last['created_at'])}, from {last['basis']}, by "
         f'{last["who"]} ("{last["why"]}"): {validity}. It covers {pluralize(last["records"], "record")} of '
-        f"{pluralize(len(last['landing_set']), 'landing')} in {last['frozen_length']:,} bytes, at version "
+        f"{pluralize(last['landings'], 'landing')} in {last['frozen_length']:,} bytes, at version "
         f"{last['version']}, contract {last['contract_version']}, {last['verdict']}."
     )
     earlier = f" {pluralize(len(rows) - 1, 'earlier one')}." if len(rows) > 1 else ""

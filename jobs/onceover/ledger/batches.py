@@ -17,7 +17,8 @@ from onceover.ledger.drivers import Epoch, require_epoch
 from onceover.ledger.frontiers import advance
 from onceover.ledger.locks import lock_rows, require_locked
 from onceover.ledger.refills import mark_landed
-from onceover.ledger.suspicions import Suspicion, find_suspicions, record_suspicions
+from onceover.ledger.rollups import keep_apart
+from onceover.ledger.suspicions import Suspicion, find_suspicions, read_reach, record_suspicions
 from onceover.ledger.windows import bump_versions, lock_windows
 from onceover.model.batch import Landing, RangeRead, require_all_landed
 from onceover.model.offsets import KafkaPartition, OffsetRange
@@ -84,10 +85,12 @@ def land_batch(
         locked = lock_rows(connection, epoch.pipeline, windows, {piece.source for piece in ids})
         stating, found = _find_concerned(connection, epoch.pipeline, read, landings)
         require_locked(epoch.pipeline, locked, chain(stating, *(each.windows for each in found)))
-        count_landings(connection, epoch, batch_id, read, landings)
+        count_landings(connection, epoch, batch_id, read, landings, read)
         if stating:  # a loss was accepted, and its records landed after all
             losses.reland(connection, epoch.pipeline, ids)
             bump_versions(connection, epoch.pipeline, stating)
+        reach = read_reach(connection, epoch.pipeline)
+        keep_apart(connection, epoch.pipeline, (ids for ids in ids if ids.start < reach.get(ids.source, 0)))
         for piece in read:
             _record_read(connection, batch_id, piece)
             advance(connection, epoch.pipeline, piece.offsets)
@@ -104,9 +107,15 @@ def _find_concerned(
 
 
 def count_landings(
-    connection: Connection, epoch: Epoch, batch_id: int, read: Sequence[RangeRead], landings: Sequence[Landing]
+    connection: Connection,
+    epoch: Epoch,
+    batch_id: int,
+    read: Sequence[RangeRead],
+    landings: Sequence[Landing],
+    of_log: Sequence[RangeRead] = (),
 ) -> None:
-    """Record landings and bump their windows' versions, without the offset ranges. Raises as `land_batch`."""
+    """Record landings and bump their windows' versions, without the offset ranges. Raises as `land_batch`. Ranges
+    `of_log` were read from Kafka, whose retention counts from their oldest records."""
     require_all_landed(read, landings)
     with connection.transaction():
         require_epoch(connection, epoch)
@@ -125,13 +134,19 @@ def count_landings(
         # is judged again, and publishing compares the rows.
         connection.execute(
             """
-            UPDATE onceover."window" w SET version = version + 1,
+            UPDATE onceover."window" w SET version = version + 1, oldest_record = least(w.oldest_record, o.oldest),
               expired_at = CASE WHEN w.kept_hash IS NULL OR NOT b.refill THEN w.expired_at END
-            FROM onceover.batch b WHERE b.batch_id = %s AND w.pipeline = %s AND w.window_start = ANY(%s)
+            FROM onceover.batch b, unnest(%s::timestamptz[], %s::timestamptz[]) o (start, oldest)
+            WHERE b.batch_id = %s AND w.pipeline = %s AND w.window_start = o.start
             """,
-            [batch_id, epoch.pipeline, windows],
+            [windows, [_find_oldest(start, landings, of_log) for start in windows], batch_id, epoch.pipeline],
         )
         _add_totals(connection, epoch.pipeline, landings)
+
+
+def _find_oldest(start: datetime, landings: Sequence[Landing], of_log: Sequence[RangeRead]) -> datetime | None:
+    sources = {part.source for landing in landings if landing.window_start == start for part in landing.parts}
+    return min((r.oldest_record for r in of_log if r.oldest_record and r.offsets.source in sources), default=None)
 
 
 def mark_committed(connection: Connection, epoch: Epoch, batch_id: int) -> None:

@@ -20,7 +20,7 @@ from onceover.ledger.database import Connection
 from onceover.ledger.decisions import read_decisions
 from onceover.ledger.digest_columns import digest_columns, read_count, read_digest
 from onceover.ledger.gap_sets import ranges_as_json, store_gaps
-from onceover.ledger.landings import read_landings
+from onceover.ledger.landings import read_landings_up_to
 from onceover.ledger.windows import lock_windows
 from onceover.model.claim import ClaimedWindow
 from onceover.model.digest import Digest
@@ -95,11 +95,11 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
           WHERE pipeline = %(pipeline)s AND window_start = %(start)s
         ), fresh AS (
           INSERT INTO onceover.certificate (pipeline, window_start, window_end, version, basis, contract_version,
-            code_version, landing_set, accounted, frontiers, frozen_length, records, high1, low1, high2, low2,
+            code_version, last_landing, landings, accounted, frontiers, frozen_length, records, high1, low1, high2, low2,
             aggregate_records, aggregate_rows, aggregate_hash, repair_id, lines_read, duplicates, by_value, before,
             after, who, why, losses, decisions, verdict, pending, gap_set_id)
           SELECT %(pipeline)s, %(start)s, %(end)s, %(version)s, %(basis)s, %(contract_version)s,
-            %(code_version)s, %(landing_set)s, %(accounted)s, %(frontiers)s, %(frozen_length)s, %(records)s, %(high1)s,
+            %(code_version)s, %(last_landing)s, %(landings)s, %(accounted)s, %(frontiers)s, %(frozen_length)s, %(records)s, %(high1)s,
             %(low1)s, %(high2)s, %(low2)s, %(records)s, %(rows)s, %(hash)s, %(repair_id)s, %(lines_read)s,
             %(duplicates)s, %(by_value)s, %(before)s, %(after)s, %(who)s, %(why)s, lost.ids, decided.ids,
             CASE WHEN lost.ids = '{}' THEN %(exact)s ELSE %(but)s END,
@@ -107,8 +107,8 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
               JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
               WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s), '[]'), %(gap_set_id)s
           FROM lost, decided RETURNING certificate_id)
-        UPDATE onceover."window" SET certificate_id = fresh.certificate_id, tries = 0, blocked_at = NULL,
-          blocked_why = NULL, overdue_reported_at = NULL
+        UPDATE onceover."window" SET certificate_id = fresh.certificate_id, certified_version = %(version)s, tries = 0,
+          blocked_at = NULL, blocked_why = NULL, overdue_reported_at = NULL
         FROM fresh WHERE pipeline = %(pipeline)s AND window_start = %(start)s
         RETURNING fresh.certificate_id
         """,
@@ -120,7 +120,8 @@ def certify(connection: Connection, registered: RegisteredPipeline, stated: Cert
             "basis": "ledger" if raw is None else "raw",
             "contract_version": registered.contract_version,
             "code_version": __version__,
-            "landing_set": list(stated.landing_set),
+            "last_landing": max(stated.landing_set, default=0),
+            "landings": len(stated.landing_set),
             "accounted": Jsonb(ranges_as_json(spans)),
             "gap_set_id": gap_set_id,
             "frontiers": Jsonb(_frontiers(stated.accounted)),
@@ -187,7 +188,7 @@ def read_certificate(connection: Connection, pipeline: str, window_start: dateti
             window_end=row["window_end"],
             token=UUID(int=0),
             version=row["version"],
-            landings=tuple(read_landings(connection, row["landing_set"]).values()),
+            landings=read_landings_up_to(connection, pipeline, window_start, row["last_landing"]),
             certified=None,
             decisions=read_decisions(connection, row["decisions"]),
             compacted=parse_compacted(row),
@@ -224,9 +225,8 @@ def reopen_certified(connection: Connection, pipeline: str, starts: Iterable[dat
         lock_windows(connection, pipeline, chosen)
         connection.execute(
             """
-            UPDATE onceover."window" w SET version = w.version + 1 FROM onceover.certificate c
-            WHERE w.pipeline = %s AND w.window_start = ANY(%s) AND c.certificate_id = w.certificate_id
-              AND c.version = w.version
+            UPDATE onceover."window" SET version = version + 1
+            WHERE pipeline = %s AND window_start = ANY(%s) AND is_certified
             """,
             [pipeline, chosen],
         )

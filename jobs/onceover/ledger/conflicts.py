@@ -164,7 +164,7 @@ def _read_window(connection: Connection, pipeline: str, window_start: datetime) 
     row = connection.execute(
         f"""
         WITH certified AS (
-          SELECT coalesce(c.decisions, '{{}}') AS decisions, coalesce(c.landing_set, '{{}}') AS landing_set
+          SELECT coalesce(c.decisions, '{{}}') AS decisions, coalesce(c.last_landing, 0) AS last_landing
           FROM onceover."window" w LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
           WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s
         ), decided AS (
@@ -178,7 +178,7 @@ def _read_window(connection: Connection, pipeline: str, window_start: datetime) 
             WHERE NOT decided.decision_id = ANY(certified.decisions)) AS uncertified,
           (SELECT count(DISTINCT (d.generation, d.kafka_partition, d.record_offset))
             FROM decided d, certified c, onceover.landing l JOIN onceover.batch_range r USING (batch_id)
-            WHERE l.pipeline = %(pipeline)s AND l.window_start = %(start)s AND NOT l.landing_id = ANY(c.landing_set)
+            WHERE l.pipeline = %(pipeline)s AND l.window_start = %(start)s AND l.landing_id > c.last_landing
               AND r.generation = d.generation AND r.kafka_partition = d.kafka_partition
               AND r.start_offset <= d.record_offset AND d.record_offset < r.end_offset) AS landed
         """,

@@ -35,7 +35,7 @@ def list_expected_files(
         f"""
         SELECT w.window_start, (coalesce({FROZEN}, 0) + coalesce(since.bytes, 0))::bigint AS expected_length,
           coalesce(since.has_unproved, false) OR coalesce(w.expired_at IS NOT NULL AND c.pending <> '[]', false)
-            AS has_unproved, coalesce(c.version = w.version, false) AS is_certified,
+            AS has_unproved, w.is_certified,
           w.expired_at IS NOT NULL AS is_expired, w.blocked_at IS NOT NULL AS is_blocked
         FROM onceover."window" w LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
         LEFT JOIN LATERAL (
@@ -43,8 +43,8 @@ def list_expected_files(
             WHERE l.byte_start >= coalesce({FROZEN}, 0) AND coalesce(l.landing_id > w.removed_to_landing, true)
           ) AS bytes
           FROM onceover.landing l
-          WHERE c.version IS DISTINCT FROM w.version AND l.pipeline = w.pipeline AND l.window_start = w.window_start
-            AND NOT l.landing_id = ANY(coalesce(c.landing_set, '{{}}'))) since ON true
+          WHERE NOT w.is_certified AND l.pipeline = w.pipeline AND l.window_start = w.window_start
+            AND l.landing_id > coalesce(c.last_landing, 0)) since ON true
         WHERE w.pipeline = %(pipeline)s AND (%(start)s::timestamptz IS NULL OR w.window_start >= %(start)s)
           AND (%(end)s::timestamptz IS NULL OR w.window_start < %(end)s)
         ORDER BY w.window_start
@@ -65,7 +65,7 @@ def read_expected_count(connection: Connection, pipeline: str, window_start: dat
           SELECT sum(records) AS s_records, sum(high1) AS s_high1, sum(low1) AS s_low1, sum(high2) AS s_high2,
             sum(low2) AS s_low2
           FROM onceover.landing l WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start
-            AND NOT l.landing_id = ANY(coalesce(c.landing_set, '{}'))) since
+            AND l.landing_id > coalesce(c.last_landing, 0)) since
         WHERE w.pipeline = %s AND w.window_start = %s
         """,
         [pipeline, window_start],

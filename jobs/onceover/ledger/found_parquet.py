@@ -19,7 +19,7 @@ from onceover.model.digest import Digest
 # Windows whose certificate was not revoked and whose records no Parquet file replaces, unless a repair holds them.
 _WITH_TEXT = f"""
   SELECT w.window_start, c.certificate_id, {FROZEN} AS frozen, c.records, c.high1, c.low1, c.high2, c.low2,
-    c.landing_set
+    c.last_landing
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
   WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND c.records > 0
     AND coalesce(w.claimed_until < clock_timestamp(), true)"""
@@ -34,7 +34,7 @@ def list_certified_texts(
         f"""
         SELECT *, frozen + (SELECT coalesce(sum(l.byte_end - l.byte_start), 0) FROM onceover.landing l
             WHERE l.pipeline = %(pipeline)s AND l.window_start = texts.window_start
-              AND NOT l.landing_id = ANY(texts.landing_set))::bigint AS bytes
+              AND l.landing_id > texts.last_landing)::bigint AS bytes
         FROM ({_WITH_TEXT}) texts WHERE frozen > 0
           AND (%(start)s::timestamptz IS NULL OR window_start >= %(start)s)
           AND (%(end)s::timestamptz IS NULL OR window_start < %(end)s) ORDER BY window_start
@@ -93,7 +93,7 @@ def take_over(connection: Connection, pipeline: str, found: CompactionDue, lengt
                 "text_bytes": row["frozen"],
                 "bytes": length,
                 **digest_columns(found.digest),
-                "last": max(row["landing_set"]),
+                "last": row["last_landing"],
                 "who": who,
                 "why": why,
             },

@@ -221,8 +221,9 @@ def advance(connection: Connection, pipeline: str, landed: OffsetRange) -> None:
         """,
         {**key, "end": landed.end},
     ).fetchone()
-    # One step in the normal case; more ranges only where a landing closed a hole and later ones now join.
-    if row and row["frontier"] < row["reach"]:
+    # One step in the normal case; more ranges only where a landing closed a hole and later ones now join. Beyond a
+    # hole nothing joins, and nothing is looked up: a hole that stays for months costs no landing time.
+    if row and landed.start <= row["frontier"] < landed.end:
         row = connection.execute(
             f"""
             UPDATE onceover.kafka_partition k

@@ -42,7 +42,7 @@ _CERTIFIED_TEXTS = f"""
   SELECT w.window_start, w.version, {FROZEN} AS bytes, c.records, c.high1, c.low1, c.high2, c.low2,
     c.contract_version, c.aggregate_rows, c.aggregate_hash, EXISTS (
       SELECT 1 FROM onceover.landing l WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start
-        AND NOT l.landing_id = ANY(c.landing_set)) AS has_landings_since, {IS_CONTESTED} AS is_contested
+        AND l.landing_id > c.last_landing) AS has_landings_since, {IS_CONTESTED} AS is_contested
   FROM onceover."window" w JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
   WHERE w.pipeline = %(pipeline)s AND w.expired_at IS NULL AND w.compaction_id IS NULL AND c.frozen_length > 0
     AND coalesce(w.claimed_until < clock_timestamp(), true)"""

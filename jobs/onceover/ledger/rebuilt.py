@@ -24,9 +24,9 @@ EXPIRED_WHY = "its rows were there without any raw file when the ledger was rebu
 def count_landed_batches(connection: Connection, pipeline: str) -> int:
     """Count the batches that landed."""
     row = connection.execute(
-        "SELECT count(*) AS n FROM onceover.batch WHERE pipeline = %s AND state = 'landed'", [pipeline]
+        "SELECT sum(batches)::bigint AS n FROM onceover.batch WHERE pipeline = %s AND state = 'landed'", [pipeline]
     ).fetchone()
-    return int(row["n"]) if row else 0
+    return int(row["n"] or 0) if row else 0
 
 
 def insert_windows(connection: Connection, registered: RegisteredPipeline, starts: Iterable[datetime]) -> None:
@@ -127,7 +127,7 @@ def land_found(
                 (batch_id, of.source.generation, of.source.kafka_partition, of.start, of.end, piece.max_event_time,
                  piece.oldest_record, Jsonb(piece.leader_epochs), *(digest[name] for name in columns.split(", ")))
             )  # fmt: skip
-    batches.count_landings(connection, epoch, batch_id, read, landings)
+    batches.count_landings(connection, epoch, batch_id, read, landings, read)
     batches.mark_committed(connection, epoch, batch_id)
 
 

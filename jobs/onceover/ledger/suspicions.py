@@ -28,7 +28,7 @@ def find_suspicions(
 ) -> list[Suspicion]:
     """Return the offsets of these ranges that landed before under another leader epoch, or under an unknown one."""
     found: list[Suspicion] = []
-    reach = _read_reach(connection, pipeline)
+    reach = read_reach(connection, pipeline)
     for piece in read:
         spans = split_by_epoch(piece)
         if not spans or piece.offsets.start >= reach.get(piece.offsets.source, 0):
@@ -160,7 +160,7 @@ def settle(connection: Connection, found: Iterable[Suspicion]) -> None:
     )
 
 
-def _read_reach(connection: Connection, pipeline: str) -> dict[KafkaPartition, int]:
+def read_reach(connection: Connection, pipeline: str) -> dict[KafkaPartition, int]:
     """Return the end of what may have landed: nearly every batch begins there, and overlaps nothing."""
     rows = connection.execute(
         "SELECT generation, kafka_partition, reach FROM onceover.kafka_partition WHERE pipeline = %s", [pipeline]

@@ -13,11 +13,11 @@ SELECT c.basis, c.records - c.by_value AS by_columns, c.by_value, c.pending, car
   (SELECT coalesce(sum(a.end_offset - a.start_offset), 0)::bigint FROM onceover.accepted_loss a
     WHERE a.loss_id <@ c.losses) AS lost_offsets,
   ARRAY(SELECT DISTINCT b.contract_version FROM onceover.landing l JOIN onceover.batch b USING (batch_id)
-    WHERE l.landing_id = ANY(c.landing_set) ORDER BY 1) AS contract_versions,
+    WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start AND l.landing_id <= c.last_landing ORDER BY 1) AS contract_versions,
   (SELECT coalesce(json_agg(json_build_object('records', l.records, 'at', b.landed_at, 'who', a.who, 'why', a.why)
       ORDER BY l.landing_id), '[]')
     FROM onceover.landing l JOIN onceover.batch b USING (batch_id) JOIN onceover.adoption a USING (batch_id)
-    WHERE l.landing_id = ANY(c.landing_set)) AS adopted
+    WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start AND l.landing_id <= c.last_landing) AS adopted
 FROM onceover."window" w JOIN onceover.certificate c USING (certificate_id)
 WHERE w.pipeline = %(pipeline)s AND w.window_start = %(start)s"""
 
@@ -33,7 +33,7 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
             connection.execute(
                 """
                 SELECT l.landing_id, l.batch_id, b.epoch, l.byte_start, l.byte_end, l.records, l.late, l.proved,
-                  b.landed_at, b.committed_at, (SELECT json_agg(json_build_array(r.generation, r.kafka_partition,
+                  b.landed_at, b.committed_at, b.batches, (SELECT json_agg(json_build_array(r.generation, r.kafka_partition,
                     r.start_offset, r.end_offset) ORDER BY 1, 2) FROM onceover.batch_range r
                     WHERE r.batch_id = l.batch_id) AS offset_ranges,
                   (SELECT json_build_object('who', e.who, 'why', e.why) FROM onceover.release e
@@ -69,7 +69,7 @@ def read_window_history(connection: Connection, pipeline: str, window_start: dat
         "certificates": list(
             connection.execute(
                 """
-                SELECT certificate_id, version, basis, contract_version, code_version, landing_set, accounted,
+                SELECT certificate_id, version, basis, contract_version, code_version, landings, accounted,
                   frozen_length, records, high1, low1, high2, low2, aggregate_rows, who, why, created_at, revoked_at,
                   revoked_why, decisions, verdict, gap_set_id,
                   (SELECT coalesce(jsonb_agg(jsonb_build_array(lower(r), upper(r) - 1)), '[]') FROM unnest(losses) r)

@@ -35,12 +35,7 @@ STATE = """
 
 
 # Until when Kafka still holds every record of a window, by its topic's retention; NULL: for ever, or unknown.
-LOG_UNTIL = """
-  (SELECT min(r.oldest_record) + p.log_retention FROM onceover.landing l
-    JOIN onceover.landing_part lp USING (landing_id)
-    JOIN onceover.batch_range r ON r.batch_id = l.batch_id AND r.generation = lp.generation
-      AND r.kafka_partition = lp.kafka_partition
-    WHERE l.pipeline = w.pipeline AND l.window_start = w.window_start)"""
+LOG_UNTIL = "w.oldest_record + p.log_retention"
 
 
 def list_windows(
@@ -81,8 +76,7 @@ def find_next_log_expiry(connection: Connection, pipeline: str) -> Mapping[str, 
         SELECT *, clock_timestamp() AS now FROM (
           SELECT w.window_start, {LOG_UNTIL} AS log_until, p.log_retention
           FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-          LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
-          WHERE w.pipeline = %s AND w.expired_at IS NULL AND c.version IS DISTINCT FROM w.version) windows
+          WHERE w.pipeline = %s AND w.expired_at IS NULL AND NOT w.is_certified) windows
         WHERE log_until IS NOT NULL ORDER BY log_until, window_start LIMIT 1
         """,
         [pipeline],
@@ -149,8 +143,8 @@ def count_open_windows(connection: Connection, pipeline: str) -> int:
     """Count the registered windows that the watermark has not closed."""
     row = connection.execute(
         """
-        SELECT count(*) AS open FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
-        WHERE w.pipeline = %s AND NOT (p.every_window_closed OR coalesce(w.window_end <= p.watermark, false))
+        SELECT count(*) AS open FROM onceover.pipeline p JOIN onceover."window" w ON w.pipeline = p.name
+        WHERE p.name = %s AND NOT p.every_window_closed AND w.window_end > coalesce(p.watermark, '-infinity')
         """,
         [pipeline],
     ).fetchone()

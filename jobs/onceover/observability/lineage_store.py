@@ -50,7 +50,8 @@ def read_published(
             f"""
             SELECT DISTINCT b.generation, b.kafka_partition, b.start_offset, b.end_offset
             FROM {_CERTIFICATES}
-            JOIN onceover.landing l ON l.landing_id = ANY(c.landing_set)
+            JOIN onceover.landing l ON l.pipeline = c.pipeline AND l.window_start = c.window_start
+              AND l.landing_id <= c.last_landing
             JOIN onceover.landing_part p USING (landing_id)
             JOIN (
               SELECT batch_id, generation, kafka_partition, start_offset, end_offset FROM onceover.batch_range

@@ -1,12 +1,13 @@
 """Snapshot of every pipeline's signals in the ledger, read in time that a year of windows allows.
 
-Landed records are read from running totals and windows are counted without their landings; landings are read only of
-uncertified windows and of batches that landed lately.
+Landed records are read from running totals, and certified and expired windows are counted by indices alone; landings are
+read only of batches that landed lately.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -19,8 +20,6 @@ from onceover.model.gap import Reason
 
 MOST_SECONDS = 8
 """Limit of one statement: Prometheus gives up after 10 s, and an abandoned scrape must not go on."""
-MOST_UNCERTIFIED = 200
-"""Windows whose oldest record in Kafka is looked up, the earliest first: their records expire first."""
 
 
 class DriverState(StrEnum):
@@ -123,28 +122,30 @@ FROM onceover."window" w JOIN onceover.pipeline p ON p.name = w.pipeline
 LEFT JOIN onceover.certificate c ON c.certificate_id = w.certificate_id
 WHERE w.pipeline = %(pipeline)s"""
 
+# Of a year of windows nearly all are certified or expired: indices count these, and name all others.
 _WINDOWS = f"""
+WITH others AS MATERIALIZED (
+  SELECT window_start FROM onceover."window" WHERE pipeline = %(pipeline)s
+    AND (NOT is_certified OR blocked_at IS NOT NULL OR claimed_until IS NOT NULL) AND expired_at IS NULL
+  UNION SELECT f.window_start FROM onceover.finding f JOIN onceover."window" w USING (pipeline, window_start)
+  WHERE f.pipeline = %(pipeline)s AND f.resolved_at IS NULL AND w.expired_at IS NULL
+), counts AS (
+  SELECT (SELECT count(*) FROM onceover."window" WHERE pipeline = %(pipeline)s AND expired_at IS NOT NULL) AS expired,
+    (SELECT count(*) FROM onceover."window" WHERE pipeline = %(pipeline)s) AS windows)
 SELECT state, count(*) AS windows, count(*) FILTER (WHERE state IN ('closed', 'failed', 'repairing')
   AND long_closed AND NOT window_start = ANY(%(lately)s)) AS overdue
 FROM (
   SELECT w.window_start, {STATE} AS state,
     p.every_window_closed OR coalesce(w.window_end <= p.watermark - %(after)s::interval, false) AS long_closed
-  {_OF_WINDOWS}) windows
+  {_OF_WINDOWS} AND w.window_start IN (SELECT window_start FROM others)) windows
 GROUP BY 1
+UNION ALL SELECT '{WindowState.EXPIRED}', expired, 0 FROM counts
+UNION ALL SELECT '{WindowState.CERTIFIED}', windows - expired - (SELECT count(*) FROM others), 0 FROM counts
 """
 
-_UNCERTIFIED = f"""
-SELECT w.window_start {_OF_WINDOWS} AND c.version IS DISTINCT FROM w.version AND w.expired_at IS NULL
-ORDER BY 1 LIMIT {MOST_UNCERTIFIED}
-"""
-
-# A subquery makes the planner look up each landing by key; it cannot know that they are few.
 _OLDEST_RECORD = """
-SELECT extract(epoch FROM min((
-  SELECT min(r.oldest_record) FROM onceover.landing_part p JOIN onceover.batch_range r
-    ON r.generation = p.generation AND r.kafka_partition = p.kafka_partition
-  WHERE p.landing_id = l.landing_id AND r.batch_id = l.batch_id)))::float8 AS oldest
-FROM onceover.landing l WHERE l.pipeline = %s AND l.window_start = ANY(%s)
+SELECT extract(epoch FROM min(oldest_record))::float8 AS oldest FROM onceover."window"
+WHERE pipeline = %s AND NOT is_certified AND expired_at IS NULL
 """
 
 _FINDINGS = """
@@ -188,7 +189,7 @@ def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after
             )
             for each in connection.execute(_KAFKA_PARTITIONS, [name])
         },
-        windows={WindowState(each["state"]): each["windows"] for each in windows},
+        windows=_sum_states(windows),
         overdue=sum(each["overdue"] for each in windows),
         log_retention=row["log_retention"],
         log_until=_compute_log_until(connection, name, row["log_retention"]),
@@ -199,10 +200,17 @@ def _read_pipeline(connection: Connection, row: Mapping[str, Any], overdue_after
     )
 
 
+def _sum_states(rows: Sequence[Mapping[str, Any]]) -> dict[WindowState, int]:
+    """Return the number of windows in each state that occurs; several rows may be of one state."""
+    counts = Counter[WindowState]()
+    for row in rows:
+        counts[WindowState(row["state"])] += row["windows"]
+    return {state: count for state, count in counts.items() if count}
+
+
 def _compute_log_until(connection: Connection, name: str, log_retention: float | None) -> float | None:
     """Return until when Kafka holds every record of the uncertified windows."""
     if log_retention is None:
         return None
-    starts = [row["window_start"] for row in connection.execute(_UNCERTIFIED, {"pipeline": name})]
-    row = connection.execute(_OLDEST_RECORD, [name, starts]).fetchone()
+    row = connection.execute(_OLDEST_RECORD, [name]).fetchone()
     return row["oldest"] + log_retention if row and row["oldest"] is not None else None

@@ -113,7 +113,7 @@ def test_rows_of_a_window_without_records_are_found_by_detection(connection: Con
     connection.execute("DELETE FROM onceover.landing WHERE pipeline = 'swept' AND window_start = %s", [start])
     connection.execute(f'UPDATE onceover."window" SET {nothing} WHERE window_start = %s', [start])
     connection.execute(
-        f"UPDATE onceover.certificate SET {nothing}, landing_set = '{{}}', frozen_length = 0, aggregate_rows = 0, "
+        f"UPDATE onceover.certificate SET {nothing}, last_landing = 0, frozen_length = 0, aggregate_rows = 0, "
         "aggregate_hash = '0:0' WHERE pipeline = 'swept' AND window_start = %s",
         [start],
     )

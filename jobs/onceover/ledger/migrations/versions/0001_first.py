@@ -79,11 +79,18 @@ CREATE TABLE onceover.batch (
   committed_at timestamptz,
   superseded_at timestamptz,
   superseded_why text,
-  scheduling_delay_ms bigint CHECK (scheduling_delay_ms >= 0)
+  scheduling_delay_ms bigint CHECK (scheduling_delay_ms >= 0),
+  batches integer NOT NULL DEFAULT 1,
+  rolled_up_at timestamptz
 );
 CREATE INDEX ON onceover.batch (pipeline, batch_id) WHERE state = 'begun';
 CREATE INDEX ON onceover.batch (pipeline, batch_id DESC);
 CREATE INDEX ON onceover.batch (pipeline) WHERE state = 'superseded';
+CREATE INDEX ON onceover.batch (pipeline, batch_id) WHERE state = 'landed' AND NOT refill AND rolled_up_at IS NULL;
+COMMENT ON COLUMN onceover.batch.batches IS
+  'The number of batches that it stands for since a rollup: its rows are as if it had read and landed all of them.';
+COMMENT ON COLUMN onceover.batch.rolled_up_at IS
+  'When it was rolled up, or found to have none to be joined with; NULL: not yet, as Kafka may still hold its offsets.';
 COMMENT ON COLUMN onceover.batch.scheduling_delay_ms IS
   'From the submission of the batch to its start; NULL for a refill, which is not submitted.';
 
@@ -116,7 +123,7 @@ CREATE TABLE onceover.landing (
   CHECK ((window_start IS NULL) <> (quarantine_day IS NULL)),
   CHECK (byte_start <= byte_end)
 );
-CREATE INDEX ON onceover.landing (pipeline, window_start);
+CREATE INDEX ON onceover.landing (pipeline, window_start, landing_id);
 CREATE INDEX ON onceover.landing (batch_id);
 CREATE INDEX ON onceover.landing (pipeline, quarantine_day) WHERE quarantine_day IS NOT NULL;
 
@@ -232,6 +239,7 @@ CREATE TABLE onceover.refill (
   finished_at timestamptz,
   CHECK (start_offset < end_offset)
 );
+CREATE INDEX ON onceover.refill (batch_id);
 CREATE UNIQUE INDEX ON onceover.refill (pipeline, generation, kafka_partition, start_offset) WHERE state = 'wanted';
 COMMENT ON TABLE onceover.refill IS 'Offset ranges that the driver is to read again from Kafka.';
 
@@ -244,7 +252,8 @@ CREATE TABLE onceover.certificate (
   basis text NOT NULL CHECK (basis IN ('ledger', 'raw')),
   contract_version integer NOT NULL,
   code_version text NOT NULL,
-  landing_set bigint[] NOT NULL,
+  last_landing bigint NOT NULL,
+  landings integer NOT NULL,
   accounted jsonb NOT NULL,
   frozen_length bigint NOT NULL,{DIGEST},
   aggregate_rows bigint,
@@ -267,6 +276,10 @@ CREATE TABLE onceover.certificate (
 );
 CREATE INDEX ON onceover.certificate (pipeline, window_start);
 CREATE INDEX ON onceover.certificate (certificate_id) INCLUDE (version);
+COMMENT ON COLUMN onceover.certificate.last_landing IS
+  'It rests on the window''s landings up to this one, 0: on none. A window''s landings are numbered as they landed.';
+COMMENT ON COLUMN onceover.certificate.landings IS
+  'The number of these landings then; rollups since have fewer.';
 COMMENT ON COLUMN onceover.certificate.accounted IS
   'Offset ranges of all batches landed by then: [generation, kafka_partition, start, end].';
 COMMENT ON COLUMN onceover.certificate.frontiers IS 'Frontiers at that time: [generation, kafka_partition, frontier].';
@@ -310,9 +323,21 @@ CREATE TABLE onceover."window" (
   compaction_id bigint REFERENCES onceover.compaction,
   removed_to_landing bigint,
   removed_to_certificate bigint,
+  oldest_record timestamptz,
+  certified_version bigint,
+  is_certified boolean NOT NULL GENERATED ALWAYS AS (
+    certificate_id IS NOT NULL AND certified_version IS NOT NULL AND certified_version = version) STORED,
   PRIMARY KEY (pipeline, window_start),
   CHECK (num_nulls(records, high1, low1, high2, low2) IN (0, 5))
 );
+CREATE INDEX ON onceover."window" (pipeline, window_end);
+CREATE INDEX ON onceover."window" (pipeline, window_start)
+  WHERE (NOT is_certified OR blocked_at IS NOT NULL OR claimed_until IS NOT NULL) AND expired_at IS NULL;
+CREATE INDEX ON onceover."window" (pipeline) WHERE expired_at IS NOT NULL;
+COMMENT ON COLUMN onceover."window".oldest_record IS
+  'Smallest Kafka timestamp of the batches that landed in it; NULL: unknown.';
+COMMENT ON COLUMN onceover."window".certified_version IS
+  'The version that the certificate of certificate_id states. The certificate is valid while the window has it.';
 COMMENT ON COLUMN onceover."window".records IS
   'Number of records that the aggregates'' rows count; NULL: unknown, until a repair counts them.';
 COMMENT ON COLUMN onceover."window".expired_at IS

@@ -1,0 +1,60 @@
+"""Rollup of the ledger's old batches, for Airflow and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from onceover.context import PipelineContext
+from onceover.errors import TransientError
+from onceover.ledger import rollups
+from onceover.model.rollup import plan_rollups
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RollupResult:
+    """The `batches` that could be rolled up, and the number of those that they became: `rollups`, and those `alone`
+    that have none beside them. `left` count batches whose windows changed meanwhile."""
+
+    pipeline: str
+    batches: int
+    rollups: int
+    alone: int
+    left: int
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "pipeline": self.pipeline,
+            "batches": self.batches,
+            "rollups": self.rollups,
+            "alone": self.alone,
+            "left": self.left,
+        }
+
+
+def roll_up(context: PipelineContext, *, dry_run: bool = False, say: Say = lambda text: None) -> RollupResult:
+    """Roll up the pipeline's batches whose offsets Kafka no longer holds. If killed, what was rolled up stays so.
+
+    Raises BusyError while another process rolls up batches of the pipeline, TransientError if Kafka does not answer.
+    """
+    context.read_registration()
+    held = context.read_held("rollups")
+    if held is None:
+        raise TransientError(
+            f"Kafka does not answer, so it is unknown which batches of {context.name} it still holds; nothing was "
+            "rolled up, try again"
+        )
+    if not dry_run:
+        rollups.hold_rollups(context.ledger, context.name)
+    batches = joined = alone = left = 0
+    for run in plan_rollups(rollups.list_old_batches(context.ledger, context.name, held)):
+        if not (dry_run or rollups.roll_up(context.ledger, context.name, run)):
+            left += len(run)
+            continue
+        batches += len(run)
+        joined, alone = (joined + 1, alone) if len(run) > 1 else (joined, alone + 1)
+        say(f"{batches:,} batches")
+    return RollupResult(context.name, batches, joined, alone, left)
